@@ -57,7 +57,10 @@ USUAL_PURPOSE: Final = frozenset({Scope.RATE, Scope.SERVICE})  # of a step that 
 
 
 class Reason(Enum):
-    """Value: severities, scope and a sentence. The name in lower case is what the CSV's `reasons` have."""
+    """Value: severities, scope, a sentence, and the remedy. The name in lower case is what the CSV's `reasons` have.
+
+    The order is that of weight, among reasons of the same severity.
+    """
 
     LOAD_NOT_SUSTAINED = (
         INVALID,
@@ -65,6 +68,8 @@ class Reason(Enum):
         "More I/O fell due than was completed, for one workload instance of the row or for all of them together: the "
         "outstanding I/O (backlog and in flight, and what drop_after discarded) grew beyond the tolerance and chance. "
         "Response times have no meaning.",
+        "Ask for less: `find`, `staircase` or a step at max show what is sustained. Or raise `maxtags`, if the "
+        "storage takes more at once.",
     )
     GENERATOR_LATE = (
         (Severity.NOTE, Severity.INVALID),
@@ -72,6 +77,8 @@ class Reason(Enum):
         "Part of the response time is the generator's own lateness. Note: more than 10 % of the mean or p99, or more "
         "than 25 % of the p99.9 or maximum. Invalid: more than 25 % of the mean, or the p99 may be more than 25 % "
         "shorter without the late I/Os.",
+        "Leave the workload threads cores of their own (`cpus`), stop other programs, or let the threads "
+        "busy-wait (`spin: on`).",
     )
     REAP_DELAY = (
         (Severity.NOTE, Severity.INVALID),
@@ -80,6 +87,8 @@ class Reason(Enum):
         "of another LUN's I/Os. Note: more than 10 % of the service time's mean or p99, or more than 25 % of its "
         "p99.9. Invalid: more than 25 % of the mean or p99 under a paced load. With iops: max, where the thread is "
         "always busy, it is a note, however long.",
+        "Leave the workload threads cores of their own (`cpus`), or divide the load among more of them "
+        "(`threads`, `spread`).",
     )
     HOST_LIMIT = (
         NOTE,
@@ -89,6 +98,7 @@ class Reason(Enum):
         "does a core that other programs keep busy, while workload threads want it for less than 1 % of the time. "
         "Where other threads of the host had time left, the detail counts them: `spread` divides the load of a LUN "
         "among more of them.",
+        "Use more cores or threads (`threads`, `cpus`, `spread`), more hosts, or larger blocks.",
     )
     CPU_CONTENTION = (
         NOTE,
@@ -96,56 +106,85 @@ class Reason(Enum):
         "Others took CPU time that workload threads needed; the detail says who: other processes, the hypervisor "
         "(steal), the CPU quota of a cgroup, or a stall of the whole machine. With iops: max the rate is what was left "
         "of the host. What it did to latencies, generator_late and reap_delay say.",
+        "Stop what else runs on the host, keep it off the cores of the workload threads (`cpus`), or get the host "
+        "more CPU.",
     )
     STALL_AT_END = (
         INVALID,
         LATENCY,
         "An I/O that is outstanding at the end is older than the longest response in the window, and by more than "
         "chance: the latencies do not show this stall.",
+        "Measure for longer than such a stall lasts. The host's kernel log may name the device.",
     )
     OVERRUN = (
         INVALID,
         ALL,
         "A workload thread found no free buffer at a boundary: one result covers more than one subinterval.",
+        "Lengthen `subinterval`, or leave the workload threads cores of their own (`cpus`).",
     )
-    NO_SAMPLES = INVALID, ALL, "No I/O completed in the measurement."
-    QUANTITY = INVALID, ALL, "The rollup type does not have the number of instances that its `quantity` demands."
+    NO_SAMPLES = (
+        INVALID,
+        ALL,
+        "No I/O completed in the measurement.",
+        "Measure for longer, or ask for more. The column `oldest_outstanding_ms` shows I/Os that hang.",
+    )
+    QUANTITY = (
+        INVALID,
+        ALL,
+        "The rollup type does not have the number of instances that its `quantity` demands.",
+        "Compare luns.csv with what should be there (paths, zoning, `select`), or correct `quantity`.",
+    )
     MAX_DROOP = (
         INVALID,
         ALL,
         "The slowest instance is further below the fastest than `max_droop` allows.",
+        "Compare the instances in the summary of the rollup type, or allow more.",
     )
-    IO_ERRORS = INVALID, ALL, "I/Os ended with errors or short transfers; the latencies do not include them."
+    IO_ERRORS = (
+        INVALID,
+        ALL,
+        "I/Os ended with errors or short transfers; the latencies do not include them.",
+        "Look at the device in the host's kernel log. events.csv names the workload instances.",
+    )
     UNWRITTEN_EXTENTS = (
         INVALID,
         ALL,
         "A file has extents that were never written: reads of them do not reach the disk.",
+        "Write all of the file first, or let the plan create it (`luns: create`).",
     )
     UNWRITTEN_BLOCKS = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "Sampled reads returned zeros: the blocks were never written (a thin LUN, a trimmed SSD, a sparse file below a "
         "loop device), so that no medium is touched; or somebody wrote zeros, which many arrays do not store either. "
-        "Note: more than 1 % of them. Invalid: more than 10 %, and at least three. Fill the LUN first, with a step "
-        "that writes all of it: `iosequencer: sequential`, `fraction_read: 0%`, for at least its size / its write "
-        "rate.",
+        "Note: more than 1 % of them. Invalid: more than 10 %, and at least three.",
+        "Fill the LUN first, with a step that writes all of it: `iosequencer: sequential`, `fraction_read: 0%`, "
+        "for at least its size / its write rate.",
     )
-    HOST_LOST = PARTIAL, ALL, "A host was lost: the rows after that are without it."
+    HOST_LOST = (
+        PARTIAL,
+        ALL,
+        "A host was lost: the rows after that are without it.",
+        "Look for the cause in events.csv and log/<host>.log. A longer `lease` survives longer network outages.",
+    )
     HOST_LATE = (
         PARTIAL,
         ALL,
         "A host's result arrived after barrier 1 closed: that subinterval and the rest of the step are without it.",
+        "Lengthen `subinterval`, or look for what delays the host: `send_up_ms` in interlock.csv.",
     )
     SHARED_LUN = (
         NOTE,
         ALL,
         "Several hosts or paths drive the same LUN at the same time: each gets what the others leave.",
+        "If that is not intended, select the LUN on one host, by one path.",
     )
     VOLATILE_CACHE = (
         NOTE,
         ALL,
         "LUNs that the row writes to have a volatile write cache: a write completes before it is on the media, and a "
         "power failure loses it.",
+        "If the cache is not part of the test, switch it off.",
     )
     FOREIGN_IO = (
         NOTE,
@@ -153,50 +192,64 @@ class Reason(Enum):
         "The disks of the LUNs did more than ivypy did on them, by more than 1 % of the bytes: another program or run, "
         "a scrub or a backup on this machine used them, or what lies on the same disk (its other partitions; for "
         "files, the file system). What another machine does on a shared LUN is not seen.",
+        "Measure when nobody else uses the disk.",
     )
-    EDITED = NOTE, ALL, "The load was not the plan's: somebody edited it during the step. The detail says who and what."
+    EDITED = (
+        NOTE,
+        ALL,
+        "The load was not the plan's: somebody edited it during the step. The detail says who and what.",
+        "For the plan's load, run the step again.",
+    )
     EDIT_NOT_APPLIED = (
         INVALID,
         ALL,
         "A host did not apply an edit that control or a person made: it drove another load than was asked for.",
+        "Run the step again. log/<host>.log has the host's answer.",
     )
     EARLIER_BACKLOG = (
         INVALID,
         ALL,
         "The measurement includes I/Os that fell due under an earlier load: the rate is higher than asked for, and the "
         "response times of these I/Os are not this load's.",
+        "Lengthen `warmup`, so that these I/Os are done before the measurement.",
     )
     BASELINE_STEP = (
         (Severity.PARTIAL, Severity.INVALID),
         ALL,
         "A setting is a share of what another step (the baseline step) measured. Partial: that step was partial; hosts "
         "that took no part in it have no load. Invalid: that step was not valid, so this one was not run.",
+        "See to the baseline step first: its own reasons say how.",
     )
     HUNG_IOS = (
         PARTIAL,
         LATENCY,
         "I/Os that were in flight in the measurement had not completed when their host stopped: the latencies do not "
         "include them.",
+        "Look for a hung device or path in the host's kernel log.",
     )
     ORPHANED_IOS = (
         NOTE,
         ALL,
         "I/Os of the step before had not completed when it ended: they may still have been in the LUN's queue.",
+        "Lengthen the `cooldown` of the step before.",
     )
     LOST_HOST_ACTIVE = (
         PARTIAL,
         ALL,
         "A lost host may have continued to drive its LUNs during the measurement: its lease had not ended.",
+        "Run the step again, or shorten `lease`.",
     )
     HOST_MISSING = (
         PARTIAL,
         ALL,
         "A host that has a part in the row is missing from all or part of the measurement, and no event says why.",
+        "Run the step again. log/<host>.log has what the host sent.",
     )
     HOSTS_CHANGED = (
         PARTIAL,
         ALL,
         "The set of hosts changed during the measurement, which started again with the remaining hosts.",
+        "Run the step again with all hosts.",
     )
     SET_ASIDE = (
         NOTE,
@@ -204,6 +257,8 @@ class Reason(Enum):
         "A host kept a workload thread from running for more than 5 % of these subintervals (run-queue delay, steal, a "
         "CPU quota, a machine stall), so they do not count: the measurement went on until it had its time in others. "
         "A probe of a search was repeated. `disturbed: keep` lets them count.",
+        "For fewer of them, stop what else runs on the host, or keep it off the cores of the workload threads "
+        "(`cpus`).",
     )
     SHORTENED = (
         PARTIAL,
@@ -211,100 +266,143 @@ class Reason(Enum):
         "The measurement was interrupted (Ctrl-C, `ivypy stop`, `ivypy skip`, an error, no host left): it covers the "
         "complete "
         "subintervals until then.",
+        "Run the step again, to its end.",
     )
-    INTERRUPTED = INVALID, ALL, "The step, or the level, was interrupted before a complete subinterval was measured."
-    CLOCK_UNCERTAIN = NOTE, ALL, "The error bound of a host's clock offset is above 1 % of a subinterval."
+    INTERRUPTED = (
+        INVALID,
+        ALL,
+        "The step, or the level, was interrupted before a complete subinterval was measured.",
+        "Run the step again, to its end.",
+    )
+    CLOCK_UNCERTAIN = (
+        NOTE,
+        ALL,
+        "The error bound of a host's clock offset is above 1 % of a subinterval.",
+        "Lengthen `subinterval`, or use a faster network to the host.",
+    )
     CLOCK_STEPPED = (
         PARTIAL,
         ALL,
         "A host's clock was stepped, or slewed by more than 500 ppm (a suspended virtual machine, a time daemon): its "
         "boundaries were not where they were planned; each next one moves back by at most 0.1 % of a subinterval.",
+        "Let the time daemon slew the clock, and do not suspend the host.",
     )
     SLOW_CONTROLLER = (
         NOTE,
         ALL,
         "The controller worked for more than half a subinterval (from the last result's arrival to its decision, or in "
         "CPU time), or was stalled for that long.",
+        "Lengthen `subinterval`, use fewer rollup instances, or a controller with free cores.",
     )
     LATE_DECISION = (
         PARTIAL,
         ALL,
         "The controller's decision on a subinterval came after the end of the next one, in which it was to take "
         "effect: the controller was stalled or overloaded. Results that arrived in time are merged.",
+        "Lengthen `subinterval`, or use a controller with free cores.",
     )
     QUEUE_DEPTH_LIMITED = (
         NOTE,
         ALL,
         "A hardware queue of the device (nr_requests), or a thread's share of it, was full: fewer I/Os were in flight "
         "than maxtags allows.",
+        "Lower `maxtags`, raise nr_requests of the device, or accept it as the device's limit.",
     )
-    EAGAIN = NOTE, LATENCY, "The kernel returned submissions (EAGAIN); they were submitted again and kept their times."
+    EAGAIN = (
+        NOTE,
+        LATENCY,
+        "The kernel returned submissions (EAGAIN); they were submitted again and kept their times.",
+        "Lower `maxtags`.",
+    )
     DROPPED_DUE = (
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE, Scope.RESPONSE),
         "Overdue I/Os were discarded in the measurement, because control changed the rate: the response times do not "
         "include them. Note: up to 1 % of the I/Os that fell due. Invalid: more.",
+        "Lengthen `warmup`, so that the measurement begins after the change of the rate.",
     )
     EXPIRED_DUE = (
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE, Scope.RESPONSE),
         "I/Os that waited for longer than drop_after were discarded: the response times do not include them. "
         "Note: up to 1 % of the I/Os that fell due. Invalid: more.",
+        "Ask for less, or lengthen `drop_after`.",
     )
     TOO_FEW_SUBINTERVALS = (
         NOTE,
         ALL,
         "Fewer than 20 subintervals: too few to estimate how they depend on each other, so half-widths are blank.",
+        "Measure for at least 20 subintervals.",
     )
     NO_RESPONSE = (
         INVALID,
         ALL,
         "The step needs a response time, but its load is max, which has none: the step was not run.",
+        "Set `iops`, or look at the service time instead.",
     )
     ACCURACY_NOT_REACHED = (
         INVALID,
         ALL,
         "The measurement timed out, or was interrupted, before it reached the accuracy; the row is of the best window.",
+        "Allow more time (`timeout`) or a coarser `accuracy`.",
     )
     STEADY_NOT_REACHED = (
         INVALID,
         ALL,
         "The step timed out, or was interrupted, before it attained a steady state, or before it had held one.",
+        "Allow more time (`timeout`) or a wider `limit`, or precondition the storage first.",
     )
     STEADY_LOST = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "A steady state was attained and then left during the measurement. Note with `on_leave: note`, else invalid.",
+        "Precondition the storage for longer, widen `limit`, or accept it (`on_leave: note`).",
     )
-    STEADY_RESTARTED = NOTE, ALL, "A steady state was attained, left before it had held, and attained again."
+    STEADY_RESTARTED = (
+        NOTE,
+        ALL,
+        "A steady state was attained, left before it had held, and attained again.",
+        "To be sure, precondition the storage for longer.",
+    )
     TARGET_NOT_HELD = (
         INVALID,
         ALL,
         "Feedback control did not hold the metric at its target, or the load was at a bound of its range.",
+        "Widen the range of the load (`low_iops`, `high_iops`), or choose a target within reach of the storage.",
     )
     TARGET_UNSURE = (
         NOTE,
         ALL,
         "The data cannot tell whether feedback control held the metric at its target: the noise alone may exceed the "
         "allowed deviation.",
+        "Measure for longer.",
     )
     SEARCH_UNBOUNDED = (
         INVALID,
         ALL,
         "The search found no load that meets its target, or none that fails it: there is no bracket.",
+        "Choose a target between what the lowest load and max give: find.csv has the probes.",
     )
-    SEARCH_UNRESOLVED = FAILED, STEP, "The search ended with a bracket wider than its resolution."
+    SEARCH_UNRESOLVED = (
+        FAILED,
+        STEP,
+        "The search ended with a bracket wider than its resolution.",
+        "Allow more or longer probes (`probes`, `longest_probe`), or a coarser `resolution`.",
+    )
     SLO_MISSED = (
         (Severity.FAILED, Severity.INVALID),
         STEP,
         "The measurement breaches a threshold (slo) of the step. Invalid: the figure is blank, so nothing shows that "
         "the threshold is met.",
+        "Ask for less: `find` shows the highest load that meets the threshold. If the figure is blank, measure "
+        "for longer.",
     )
 
-    def __init__(self, severities: tuple[Severity, ...], scope: tuple[Scope, ...], sentence: str) -> None:
+    def __init__(self, severities: tuple[Severity, ...], scope: tuple[Scope, ...], sentence: str, remedy: str) -> None:
         self.severities = severities
         self.scope = scope
         self.sentence = sentence
+        self.remedy = remedy  # what to do, where it was not intended
 
     @property
     def word(self) -> str:
@@ -321,6 +419,7 @@ class Finding:
     reason: Reason
     detail: str = ""
     chosen: Severity | None = None  # of a reason that can have several; None for all others
+    cause: str = ""  # the detail in one short sentence, where the reason explains others (causes.py)
 
     def __post_init__(self) -> None:
         several = len(self.reason.severities) > 1
@@ -335,6 +434,12 @@ class Finding:
         detail = self.detail.replace("; ", ", ")
         name = f"{self.reason.word}[{self.severity}]"
         return f"{name} ({detail})" if detail else name
+
+
+def by_weight(findings: Iterable[Finding]) -> list[Finding]:
+    """The worst first."""
+    severities, reasons = [*Severity], [*Reason]
+    return sorted(findings, key=lambda one: (-severities.index(one.severity), reasons.index(one.reason)))
 
 
 def speaking(findings: Iterable[Finding], scopes: Collection[Scope]) -> tuple[Finding, ...]:

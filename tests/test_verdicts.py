@@ -13,6 +13,7 @@ from ivypy.master.verdicts import (
     Scope,
     Severity,
     Verdict,
+    by_weight,
     counting_for,
     speaking,
     verdict_of,
@@ -137,3 +138,13 @@ def test_a_reason_counts_for_the_figures_of_its_scope(
     of_scopes = [verdict_of(speaking(findings, {scope})) for scope in (Scope.RATE, Scope.SERVICE, Scope.RESPONSE)]
     assert of_scopes == [rate, service, response]
     assert verdict_of(counting_for(findings, USUAL_PURPOSE)) is usual
+
+
+def test_reasons_are_listed_by_weight() -> None:
+    found = [NOTED, PARTIAL, MISSED, LATE, INVALID, UNSUSTAINED]
+    assert by_weight(found) == [UNSUSTAINED, LATE, INVALID, MISSED, PARTIAL, NOTED]
+
+
+def test_every_reason_has_a_remedy() -> None:
+    for reason in Reason:
+        assert reason.remedy.endswith(".") and reason.remedy != reason.sentence, reason

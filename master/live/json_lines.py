@@ -10,9 +10,10 @@ from .reports import Report
 
 
 def plain(value: Any) -> Any:
-    """A report's value as JSON has it; a finding becomes its reason, severity and detail."""
+    """A report's value as JSON has it; a finding becomes its reason, severity, detail and remedy."""
     if isinstance(value, Finding):
-        return {"reason": value.reason.word, "severity": value.severity, "detail": value.detail}
+        reason = value.reason
+        return {"reason": reason.word, "severity": value.severity, "detail": value.detail, "remedy": reason.remedy}
     if is_dataclass(value):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):

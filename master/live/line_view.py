@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ..text.scaled import duration, time_of_day
-from ..verdicts import Verdict
+from ..verdicts import Reason, Verdict, by_weight
 from .instances_table import instances_lines, shortened
 from .reports import (
     EventLine,
@@ -87,16 +87,31 @@ def done_at(remaining_s: float, now: datetime) -> str:
 
 
 def verdict_lines(report: StepEnds) -> list[str]:
-    """The step's verdict with its reasons; those of several measurements each below it."""
+    """The step's verdict with its cause and reasons; those of several measurements each below it."""
+    known: set[Reason] = set()
     if len(report.measured) == 1:
-        return [_verdict_line(report.number, report.measured[0])]
-    each = [f"  {_verdict_line(report.number, one)}" for one in report.measured]
-    return [f"step {report.number} {report.name}: {report.verdict}, {len(each)} measurements", *each]
+        return _measurement_lines(report.number, report.measured[0], known)
+    each = [line for one in report.measured for line in _measurement_lines(report.number, one, known)]
+    head = f"step {report.number} {report.name}: {report.verdict}, {len(report.measured)} measurements"
+    return [head, *(f"  {line}" for line in each)]
 
 
-def _verdict_line(number: int, measured: MeasurementRow) -> str:
-    why = "; ".join(str(finding) for finding in measured.findings)
-    return f"step {number} {measured.name}: {measured.verdict}{': ' + why if why else ''}"
+MOST_REASONS: Final = 3  # of a measurement; the CSV has all
+
+
+def _measurement_lines(number: int, measured: MeasurementRow, known: set[Reason]) -> list[str]:
+    """Verdict and cause, then the reasons that weigh most; the remedy of those that are not `known`, which they are
+    then."""
+    lines = [f"step {number} {measured.name}: {measured.verdict}{': ' + measured.cause if measured.cause else ''}"]
+    reasons = by_weight(measured.findings)
+    for finding in reasons[:MOST_REASONS]:
+        lines.append(f"  {finding}")
+        if finding.reason not in known:
+            lines.append(f"    {finding.reason.remedy}")
+        known.add(finding.reason)
+    if len(reasons) > MOST_REASONS:
+        lines.append(f"  and {len(reasons) - MOST_REASONS} more: see summary.all.csv")
+    return lines
 
 
 WIDEST_NAME: Final = 48  # half of it holds the load of a level
@@ -125,7 +140,10 @@ def steps_table(report: RunEnds) -> list[str]:
             f" | {service:>12} {_latency(one.service, one.service_verdict)}"
             f" | {response:>13} {_latency(one.response, one.response_verdict)}"
         )
-    lines += [f"  {_verdict_line(number, one)}" for number, one in measured if one.findings]
+    known: set[Reason] = set()
+    lines += [
+        f"  {line}" for number, one in measured if one.findings for line in _measurement_lines(number, one, known)
+    ]
     return lines
 
 

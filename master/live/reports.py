@@ -108,6 +108,7 @@ class MeasurementRow:
     service_verdict: Verdict
     response_verdict: Verdict
     findings: tuple[Finding, ...]  # of `all=all`, and what stands on other rollup instances only
+    cause: str  # of these findings, in one sentence; "" where none explains others
     iops: float | None
     half_width_percent: float | None  # of IOPS, at 95 %
     mib_per_s: float | None

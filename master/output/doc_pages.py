@@ -68,6 +68,8 @@ The column `reasons` lists each reason with its severity and what was seen, for 
 
 - **severity**: `note` leaves a verdict as it is; `partial`, `failed` and `invalid` are the verdict of the figures in
   the reason's scope. The worst counts.
+- **remedy**: what to do about it. The console shows the three reasons that weigh most, each with its remedy, and before
+  them the cause where one is found: a reason that explains others, such as other processes on the host's CPU.
 - **scope**: the figures that the reason discredits: `rate` (IOPS, MiB/s), `service` times, `response` times or all. A
   reason of scope `step` discredits none: only the column `verdict` has it.
 """
@@ -109,7 +111,7 @@ def verdicts_page() -> str:
         [
             _VERDICTS_START + verdicts,
             _REASONS_START,
-            _table(("reason", "severity", "scope", "meaning"), map(_reason, by_severity)),
+            _table(("reason", "severity", "scope", "meaning", "remedy"), map(_reason, by_severity)),
             "## Limits\n",
             f"Lateness and reap delay are compared mean with mean and p99 with p99: a note above {LATENESS_NOTE:.0%}\n"
             f"of the response or service time, `invalid` above {LATENESS_INVALID:.0%}. A core counts as busy from\n"
@@ -120,7 +122,7 @@ def verdicts_page() -> str:
 
 def _reason(reason: Reason) -> tuple[str, ...]:
     scope = {ALL: "all", STEP: "step"}.get(reason.scope) or ", ".join(reason.scope)
-    return f"`{reason.word}`", ", ".join(reason.severities[::-1]), scope, reason.sentence
+    return f"`{reason.word}`", ", ".join(reason.severities[::-1]), scope, reason.sentence, reason.remedy
 
 
 def exit_codes_page() -> str:

@@ -92,24 +92,45 @@ def _users(taken: CpuTaken) -> str:
     return "other processes" if processes else "the kernel (its threads, interrupts) and other processes"
 
 
-def contention(taken: CpuTaken, length_ns: int) -> str:
-    """What kept a host's threads from running so much that figures may show it, in words; "" for nothing."""
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """Something that kept a host's threads from running."""
+
+    percent: float  # of the time, for the thread that it kept longest
+    detail: str
+    sentence: str  # the same, in short
+
+
+def contentions(taken: CpuTaken, length_ns: int) -> list[Contention]:
+    """What kept a host's threads from running so much that figures may show it."""
     found = []
     if any(taken.wait >= wait and taken.others_beside >= others for wait, others in LEAST_WAIT_PERCENT):
-        found.append(
-            f"{_users(taken)} used {taken.others:.0f} % of this host's CPU and {taken.others_beside:.0f} % of one "
-            f"core, a workload thread waited {taken.wait:.0f} % of the time for its core"
+        used = f"{_users(taken)} used {taken.others:.0f} % of this host's CPU"
+        beside = (
+            f" and {taken.others_beside:.0f} % of one core, a workload thread waited {taken.wait:.0f} % of the time "
+            "for its core"
         )
+        found.append(Contention(taken.wait, used + beside, used))
     if taken.steal_beside >= LEAST_STEAL_PERCENT:
+        stolen_ms = taken.steal_beside / 100 * length_ns / 1e6
         found.append(
-            f"the hypervisor took {taken.steal:.2g} % of the cores and {taken.steal_beside:.2g} % of a workload "
-            "thread's core (steal)"
+            Contention(
+                taken.steal_beside,
+                f"the hypervisor took {taken.steal:.2g} % of the cores and {taken.steal_beside:.2g} % of a workload "
+                "thread's core (steal)",
+                f"the hypervisor took a workload thread's core for {stolen_ms:,.0f} ms",
+            )
         )
     if taken.throttled_ns > LEAST_STOPPED * length_ns:
-        found.append(f"the cgroup throttled the slave for {taken.throttled_ns / 1e6:,.0f} ms")
+        throttled = f"the cgroup throttled the slave for {taken.throttled_ns / 1e6:,.0f} ms"
+        found.append(Contention(100 * taken.throttled_ns / length_ns, throttled, throttled))
     elif taken.stalled_ns > LEAST_STOPPED * length_ns:
         found.append(
-            f"machine stalls: no thread of the slave ran for {taken.stalled_ns / 1e6:,.0f} ms in total, "
-            f"{taken.longest_stall_ns / 1e6:,.0f} ms at the longest"
+            Contention(
+                100 * taken.stalled_ns / length_ns,
+                f"machine stalls: no thread of the slave ran for {taken.stalled_ns / 1e6:,.0f} ms in total, "
+                f"{taken.longest_stall_ns / 1e6:,.0f} ms at the longest",
+                f"the whole machine stalled for {taken.stalled_ns / 1e6:,.0f} ms",
+            )
         )
-    return ", ".join(found)
+    return found

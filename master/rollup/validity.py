@@ -22,7 +22,7 @@ from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity, Verdict,
 from . import thread_stats
 from .arrays import Floats
 from .figures import PERCENTILES, Figures
-from .host_cpu import contention
+from .host_cpu import contentions
 from .instances import Rollups
 from .lateness_share import excess
 from .metrics import column
@@ -249,7 +249,7 @@ def _contention(case: _Case) -> Rows:
     measurement = case.measurement
     layout = measurement.layout
     lengths = {host: int(measurement.length_ns[layout.position[host]]) for host in measurement.taken}
-    said = {host: contention(taken, lengths[host]) for host, taken in measurement.taken.items()}
+    said = {host: contentions(taken, lengths[host]) for host, taken in measurement.taken.items()}
     of_row: dict[int, list[str]] = {}
     for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
         if said.get(layout.hosts[host]):
@@ -258,7 +258,10 @@ def _contention(case: _Case) -> Rows:
         worst = max(hosts, key=lambda host: measurement.taken[host].wait + measurement.taken[host].steal_beside)
         others = len(hosts) - 1
         more = f" (and {others} more host{'s' * (others > 1)})" if others else ""
-        yield row, Finding(Reason.CPU_CONTENTION, f"{worst}: {said[worst]}{more}")
+        detail = ", ".join(one.detail for one in said[worst])
+        cause = max(said[worst], key=lambda one: one.percent).sentence
+        where = f"{worst}: " if len(layout.hosts) > 1 else ""
+        yield row, Finding(Reason.CPU_CONTENTION, f"{worst}: {detail}{more}", cause=f"{where}{cause}{more}")
 
 
 def _busiest_cores(case: _Case) -> dict[int, float]:
@@ -399,7 +402,7 @@ def _unwritten(case: _Case) -> Rows:
         share = zeros[row] / sampled[row]
         certain = share > ZERO_READS_INVALID and zeros[row] >= FEWEST_ZERO_READS
         severity = Severity.INVALID if certain else Severity.NOTE
-        detail = f"{share:.0%} of {sampled[row]:,} sampled reads: never written, or zeros, fill the LUN first"
+        detail = f"{share:.0%} of {sampled[row]:,} sampled reads: never written, or zeros"
         yield row, Finding(Reason.UNWRITTEN_BLOCKS, detail, severity)
 
 

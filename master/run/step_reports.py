@@ -12,6 +12,7 @@ import numpy as np
 
 from ...protocol.counters import Count
 from ...protocol.parameters import MAX
+from ..causes import cause_of
 from ..control.observation import Phase
 from ..live.reports import Instances, Latency, MeasurementRow, Slice, Steadiness, Subinterval
 from ..output.record_types import SummaryRecord
@@ -79,6 +80,7 @@ def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding
         service_verdict=validity.scope_verdict(ALL_ROW, Scope.SERVICE),
         response_verdict=validity.scope_verdict(ALL_ROW, Scope.RESPONSE),
         findings=findings,
+        cause=cause_of(findings),
     )
     figures = figures_of(record)
     if figures is None or record.measurement is None:

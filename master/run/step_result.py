@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...protocol.parameters import Parameters
-from ...protocol.payload import NoticeKind
+from ...protocol.payload import Attribute, NoticeKind
 from ..exit_codes import ExitCode, code_of
 from ..live.reports import StepEnds
 from ..output.record_types import SummaryRecord
@@ -64,7 +64,7 @@ def result_of(
     """
     taken, outside = ended.measurements, [*ended.findings, *_found_on_luns(discovered, parameters)]
     settings = Settings.of(discovered.rollups, parameters)
-    checked = [_validity(one, tolerance, step, outside, discovered.rollups) for one in taken]
+    checked = [_validity(one, tolerance, step, outside, discovered) for one in taken]
     if all(isinstance(one, EmptyMeasurement) for one in taken):
         findings = [o.finding for o in outside] + [f for one in taken for f in one.measured.findings]
         return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
@@ -86,13 +86,15 @@ def _validity(
     tolerance: float,
     step: Step,
     outside: Sequence[ScopedFinding],
-    rollups: Rollups,
+    discovered: PlacedPlan,
 ) -> Validity:
     own, purpose = one.measured.findings, step.control.purpose
     if isinstance(one, EmptyMeasurement):
-        return Validity.unmeasured(rollups, dict.fromkeys([*(o.finding for o in outside), *own]), purpose)
+        each = dict.fromkeys([*(o.finding for o in outside), *own])
+        return Validity.unmeasured(discovered.rollups, each, purpose)
     scoped = [*outside, *map(ScopedFinding, own)]
-    return check_validity(one.measurement, one.settings, tolerance, step.subinterval_s, scoped, purpose)
+    found = check_validity(one.measurement, one.settings, tolerance, step.subinterval_s, scoped, purpose)
+    return _naming_queues(found, discovered)
 
 
 def _saturated(one: ClosedMeasurement) -> bool:
@@ -173,6 +175,28 @@ def _all_findings(validity: Validity, rollups: Rollups) -> tuple[Finding, ...]:
             replace(first, detail=f"{instance}: {first.detail}{more}" if first.detail else f"{instance}{more}")
         )
     return tuple(found)
+
+
+def _naming_queues(validity: Validity, discovered: PlacedPlan) -> Validity:
+    """With the size of the queue that was full as the cause."""
+
+    def named(finding: Finding, row: RollupInstance) -> Finding:
+        if finding.reason is not Reason.QUEUE_DEPTH_LIMITED:
+            return finding
+        luns = discovered.placement.lun_of
+        return replace(finding, cause=_shortest_queue(luns[one.host, one.number].attributes for one in row.members))
+
+    rows = zip(validity.findings, discovered.rollups.rows, strict=True)
+    return replace(validity, findings=tuple(tuple(named(one, row) for one in findings) for findings, row in rows))
+
+
+def _shortest_queue(luns: Iterable[Mapping[str, Attribute]]) -> str:
+    """In words, of LUNs with these attributes."""
+    queues = [(size, one.get("hw_queues")) for one in luns if isinstance(size := one.get("nr_requests"), int)]
+    if not queues:
+        return "a hardware queue of the device was full"
+    size, number = min(queues, key=lambda queue: queue[0])
+    return f"{'the device' if number == 1 else 'a hardware queue of the device'} accepts {size} at once"
 
 
 def _shared(discovered: PlacedPlan) -> Iterator[ScopedFinding]:

@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.causes import cause_of
 from ivypy.master.control.decide import ControlState, decide
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Observation
 from ivypy.master.errors import OutputError
 from ivypy.master.live.json_lines import JsonLines
-from ivypy.master.live.line_view import TextLines, changed_lines
-from ivypy.master.live.reports import Report, RunEnds, StepBegins, StepEnds, Subinterval
+from ivypy.master.live.line_view import TextLines, changed_lines, steps_table, verdict_lines
+from ivypy.master.live.reports import Latency, MeasurementRow, Report, RunEnds, StepBegins, StepEnds, Subinterval
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.live.subinterval_lines import MIDDLE, subinterval_lines
 from ivypy.master.live.terminal_view import Terminal
 from ivypy.master.run import live_step
 from ivypy.master.run.run import Run
+from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 from tests.support.simulated.loop import SimulatedLoop
 from tests.support.simulated.plants import queue
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
@@ -169,9 +171,11 @@ def test_every_level_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
     assert [words[3][0] == "[" for words in table] == [False, False, False, True], "a discredited figure has brackets"
     assert achieved == pytest.approx([100_000, 225_000, 506_250, 600_000], rel=1e-3)
     assert [words[1].rsplit("total_iops=")[1] for words in table] == ["100000", "225000", "506250", "1.13906e+06"]
-    reasons = [line for line in said if line.startswith("  step 0")]
-    assert reasons[:3] == [f"  step 0 {name}: valid: {FEW}" for name in names[:3]]
-    assert reasons[3].startswith(f"  step 0 {names[3]}: invalid: load_not_sustained[invalid] (")
+    below = said[said.index(f"  step 0 {names[0]}: valid") :]
+    remedy = f"      {Reason.TOO_FEW_SUBINTERVALS.remedy}"
+    assert below[:3] == [f"  step 0 {names[0]}: valid", f"    {FEW}", remedy]
+    assert below[3:7] == [line for name in names[1:3] for line in (f"  step 0 {name}: valid", f"    {FEW}")], "once"
+    assert below[7] == f"  step 0 {names[3]}: invalid" and below[8].startswith("    load_not_sustained[invalid] (")
 
 
 def test_a_reason_of_a_step_names_its_level(tmp_path: Path) -> None:
@@ -189,7 +193,8 @@ def test_a_reason_of_a_step_names_its_level(tmp_path: Path) -> None:
     assert [one["verdict"] for one in report["measured"]] == ["valid", "valid", "failed", "invalid"]
     assert [one["name"] for one in report["measured"]] == [row["name"] for row in staged.rows("summary.all.csv")]
     shown = TextLines(lambda line: None).lines(staged.step)
-    assert shown[0] == f"step 0 {CLIMBED}: failed, 4 measurements" and len(shown) == 5
+    assert shown[0] == f"step 0 {CLIMBED}: failed, 4 measurements"
+    assert len([line for line in shown if line.startswith(f"  step 0 {CLIMBED}:")]) == 4
 
 
 @pytest.mark.parametrize(
@@ -198,9 +203,38 @@ def test_a_reason_of_a_step_names_its_level(tmp_path: Path) -> None:
 def test_a_step_of_one_measurement_has_one_line(tmp_path: Path, go: str) -> None:
     staged = stage(tmp_path, nobody, ONE_STEP.replace("go: one", go))
     (name,) = [row["name"] for row in staged.rows("summary.all.csv")]
-    (line,) = TextLines(lambda line: None).lines(staged.step)
-    assert line.startswith(f"step 0 {name}: {staged.step.verdict}")
+    first, *reasons = TextLines(lambda line: None).lines(staged.step)
+    assert first == f"step 0 {name}: {staged.step.verdict}" and all(line.startswith("  ") for line in reasons)
     assert isinstance(staged.step, StepEnds) and [one.name for one in staged.step.measured] == [name]
+
+
+LATE = Finding(Reason.GENERATOR_LATE, "34% of the mean", Severity.INVALID)
+BUSY = Finding(Reason.CPU_CONTENTION, "h1: and more", cause="other processes used 61 % of this host's CPU")
+FEWER = Finding(Reason.TOO_FEW_SUBINTERVALS, "6")
+NOTES = (FEWER, BUSY, Finding(Reason.EDITED, "by me"), Finding(Reason.EAGAIN, "5"), LATE)
+
+
+def test_the_cause_comes_first_then_three_reasons_with_their_remedies() -> None:
+    latency = Latency(32.0, 140.0, 4043.0)
+    row = MeasurementRow(
+        "half", Verdict.INVALID, Verdict.VALID, Verdict.VALID, Verdict.INVALID, NOTES, cause_of(NOTES), 30_604.0, 0.5,
+        119.5, 36.6, latency, 50.5, latency,
+    )  # fmt: skip
+    ends = StepEnds(1, "half", Verdict.INVALID, NOTES, (row,))
+    assert verdict_lines(ends) == [
+        "step 1 half: invalid: other processes used 61 % of this host's CPU",
+        "  generator_late[invalid] (34% of the mean)",
+        f"    {Reason.GENERATOR_LATE.remedy}",
+        "  cpu_contention[note] (h1: and more)",
+        f"    {Reason.CPU_CONTENTION.remedy}",
+        "  edited[note] (by me)",
+        f"    {Reason.EDITED.remedy}",
+        "  and 2 more: see summary.all.csv",
+    ]
+    figures = steps_table(RunEnds("/f", (ends,), 8, "words"))[1]
+    assert figures.split() == [
+        *("1 half invalid 30,604 0.5% 119.5 | 36.6 32 140 4,043 |").split(), "[50.5]", "[32]", "[140]", "[4,043]",
+    ]  # fmt: skip
 
 
 SLO = "slo: { metric: overall_response_us_mean, at_most: 400us }"

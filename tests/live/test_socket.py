@@ -90,7 +90,7 @@ CLOSED = Subinterval(
 )
 FOUND = (Finding(Reason.HOST_LOST, "b: gone"), Finding(Reason.OVERRUN))
 VERDICTS = (Verdict.PARTIAL, Verdict.INVALID, Verdict.INVALID, Verdict.PARTIAL)
-MEASURED = MeasurementRow("one:total_iops=5", *VERDICTS, FOUND, 10.0, None, 2.0, 3.0, FIGURES, None, FIGURES)
+MEASURED = MeasurementRow("one:total_iops=5", *VERDICTS, FOUND, "gone", 10.0, None, 2.0, 3.0, FIGURES, None, FIGURES)
 ENDS = StepEnds(0, "one", Verdict.PARTIAL, FOUND, (MEASURED,))
 READS = Slice("read", 7.0, 2.0, FIGURES, FIGURES)
 REPORTS: list[Report] = [

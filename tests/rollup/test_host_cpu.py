@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.rollup.figures import Figures
-from ivypy.master.rollup.host_cpu import TakenTotals, contention
+from ivypy.master.rollup.host_cpu import TakenTotals, contentions
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.metrics import column
 from ivypy.master.rollup.parameters_in_force import Settings
@@ -59,7 +59,7 @@ SAID = "other processes used 61 % of this host's CPU and 98 % of one core, a wor
     ],
 )
 def test_what_is_said_of_ten_seconds(taken: CpuTaken, says: str) -> None:
-    assert contention(taken, LENGTH) == says
+    assert ", ".join(one.detail for one in contentions(taken, LENGTH)) == says
 
 
 percents = st.floats(0, 100)

@@ -218,11 +218,11 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         (Plant(counts={Count.READS_SAMPLED: 100, Count.ZERO_READS: 1}), None),
         (
             Plant(counts={Count.READS_SAMPLED: 100, Count.ZERO_READS: 2}),
-            "unwritten_blocks[note] (2% of 500 sampled reads: never written, or zeros, fill the LUN first)",
+            "unwritten_blocks[note] (2% of 500 sampled reads: never written, or zeros)",
         ),
         (
             Plant(counts={Count.READS_SAMPLED: 100, Count.ZERO_READS: 11}),
-            "unwritten_blocks[invalid] (11% of 500 sampled reads: never written, or zeros, fill the LUN first)",
+            "unwritten_blocks[invalid] (11% of 500 sampled reads: never written, or zeros)",
         ),
         # what others did on the disks, beside our 250 x 4 KiB
         (Plant(counts={Count.BYTES: 4 << 20, Count.FOREIGN_BYTES: 40 << 10}), None),

@@ -1,0 +1,43 @@
+"""Which of a step's findings is the cause of others, as one sentence that is shown before the list of reasons.
+
+Rule: it follows from the findings alone. A cause is shown only where it explains a reason that is more than a note.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from .verdicts import Finding, Reason, Severity
+
+_UNSTEADY_LOAD: Final = (
+    Reason.LOAD_NOT_SUSTAINED,
+    Reason.MAX_DROOP,
+    Reason.ACCURACY_NOT_REACHED,
+    Reason.STEADY_NOT_REACHED,
+    Reason.STEADY_LOST,
+    Reason.TARGET_NOT_HELD,
+    Reason.SEARCH_UNRESOLVED,
+)
+_SLOW_THREADS: Final = (Reason.GENERATOR_LATE, Reason.REAP_DELAY, Reason.OVERRUN)
+_MISSING: Final = (Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.SHORTENED, Reason.QUANTITY)
+
+# The words, around what the finding itself says, and the reasons that it explains; the first that applies counts.
+EXPLAINS: Final[Mapping[Reason, tuple[str, tuple[Reason, ...]]]] = {
+    Reason.HOST_LOST: ("a host was lost: {}", _MISSING),
+    Reason.HOST_LATE: ("a host was late: {}", _MISSING),
+    Reason.CPU_CONTENTION: ("{}", (*_SLOW_THREADS, *_UNSTEADY_LOAD, Reason.STALL_AT_END)),
+    Reason.HOST_LIMIT: ("the host has no CPU time left: {}", (*_SLOW_THREADS, Reason.LOAD_NOT_SUSTAINED)),
+    Reason.SLOW_CONTROLLER: ("{}", (Reason.LATE_DECISION,)),
+    Reason.FOREIGN_IO: ("something else uses the disk: {}", _UNSTEADY_LOAD),
+    Reason.SHARED_LUN: ("a LUN is driven more than once: {}", _UNSTEADY_LOAD),
+    Reason.QUEUE_DEPTH_LIMITED: ("{}", (Reason.LOAD_NOT_SUSTAINED, Reason.GENERATOR_LATE)),
+}
+
+
+def cause_of(findings: Sequence[Finding]) -> str:
+    """The sentence; "" where no finding explains another."""
+    worse = {finding.reason for finding in findings if finding.severity is not Severity.NOTE}
+    for reason, (words, explained) in EXPLAINS.items():
+        found = next((finding for finding in findings if finding.reason is reason), None)
+        if found is not None and worse.intersection(explained):
+            return words.format(found.cause or found.detail)
+    return ""

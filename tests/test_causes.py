@@ -1,0 +1,40 @@
+"""The cause that stands before the reasons: which finding explains which."""
+
+import pytest
+
+from ivypy.master.causes import EXPLAINS, cause_of
+from ivypy.master.verdicts import Finding, Reason, Severity
+
+BUSY = Finding(Reason.CPU_CONTENTION, "h1: long", cause="other processes used 61 % of this host's CPU")
+LIMIT = Finding(Reason.HOST_LIMIT, "busiest core 99 %")
+QUEUE = Finding(Reason.QUEUE_DEPTH_LIMITED, "1,234", cause="the device accepts 32 at once")
+LOST = Finding(Reason.HOST_LOST, "b: gone")
+LATE = Finding(Reason.GENERATOR_LATE, "34% of the mean", Severity.INVALID)
+A_LITTLE_LATE = Finding(Reason.GENERATOR_LATE, "12% of the mean", Severity.NOTE)
+UNSUSTAINED = Finding(Reason.LOAD_NOT_SUSTAINED)
+ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5")
+
+
+@pytest.mark.parametrize(
+    ("findings", "cause"),
+    [
+        ((), ""),
+        ((BUSY,), ""),
+        ((LATE,), ""),
+        ((LATE, BUSY), "other processes used 61 % of this host's CPU"),
+        ((A_LITTLE_LATE, BUSY), ""),
+        ((ERRORS, BUSY), ""),
+        ((QUEUE, UNSUSTAINED), "the device accepts 32 at once"),
+        ((QUEUE, UNSUSTAINED, BUSY), "other processes used 61 % of this host's CPU"),
+        ((UNSUSTAINED, LIMIT), "the host has no CPU time left: busiest core 99 %"),
+        ((LOST, Finding(Reason.SHORTENED)), "a host was lost: b: gone"),
+    ],
+)
+def test_a_cause_explains_a_reason_that_is_more_than_a_note(findings: tuple[Finding, ...], cause: str) -> None:
+    assert cause_of(findings) == cause
+
+
+def test_no_reason_explains_itself_and_every_explained_one_can_be_more_than_a_note() -> None:
+    for reason, (words, explained) in EXPLAINS.items():
+        assert words.count("{}") == 1 and reason not in explained
+        assert all({*one.severities} != {Severity.NOTE} for one in explained)
