@@ -234,6 +234,7 @@ class Ok:
     re: int
     effective_ns: Instant  # local; when the last thread took an edit, else when it was done
     discarded: Natural = 0  # I/Os of the backlog that an edit discarded, since it changed their rate
+    backend: str = ""  # that instances were created with, once backend `auto` has been decided; else ""
 
 
 @dataclass(frozen=True)

@@ -164,6 +164,7 @@ class WorkloadToCreate:
     parameters: Parameters
     ceiling: int  # the most tags that any step or edit of the plan may set; buffers are made for so many
     blocksize_ceiling: int  # the largest blocksize that an edit may set, bytes: the size of each buffer
+    fast_tags: int = 0  # the most tags of a step that needs the faster backend; 0: none does
 
 
 @dataclass(frozen=True)

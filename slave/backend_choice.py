@@ -1,9 +1,10 @@
 """The ways of doing I/O: which work here, why one does not, and which `auto` stands for.
 
-Rule: `auto` is io_uring where it works, where the LUNs take I/O without waiting, and where a short trial says that it
-is not slower than libaio on them; else libaio. A trial only reads, with the shape of the workload that will be run
-(block size, tags), and each backend has its best of several turns, taken alternately. It reads at random, from a seed
-of its own: no step then finds its first addresses in a cache, nor does the second backend those of the first.
+Rule: `auto` is libaio, unless some step needs the faster backend and a short trial on its LUNs says that io_uring is:
+its slowest turn has to be faster than libaio's fastest by more than turns differ. So noise does not decide, and hosts
+that are alike choose alike. LUNs that would make io_uring wait are not tried. A trial only reads, with the shape of the
+workload that will be run (block size, tags), in turns taken alternately. It reads at random, from a seed of its own: no
+step then finds its first addresses in a cache, nor does the second backend those of the first.
 """
 
 import errno
@@ -11,7 +12,7 @@ import mmap
 import os
 import select
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -33,12 +34,13 @@ NVME: Final = "nvme"
 
 MOST_LUNS: Final = 4  # that are tried
 MOST_TAGS: Final = 64
-TURNS: Final = 3
-TURN_NS: Final = 60_000_000
+TURNS: Final = 4
+TURN_NS: Final = 45_000_000
 AHEAD_NS: Final = 2_000_000  # from `go` to the start of a turn
 PATIENCE_NS: Final = 10 * 10**9  # for a turn, with the LUN's slowest I/O
+TRIAL_NS: Final = 10 * 10**9  # after so long, no other LUN is tried
 EVENTFD_BYTES: Final = 8
-SLOWER: Final = 0.98  # of the other's IOPS: less is not what two turns differ by anyway
+FASTER: Final = 1.05  # io_uring's slowest turn, of libaio's fastest
 
 _NO_AIO: Final = "this kernel has no asynchronous I/O, or a seccomp filter hides it"
 _NO_RING: Final = "this kernel has no io_uring that can wait with a timeout (5.11 has), or a seccomp filter hides it"
@@ -112,34 +114,62 @@ def kernel_threads_on(luns: Sequence[str]) -> str:
 @dataclass(frozen=True)
 class Choice:
     backend: str
-    reason: str  # a clause
+    reason: str = ""  # a clause; "" where there was nothing to choose
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Reads per second in each turn."""
+
+    libaio: Sequence[float]
+    io_uring: Sequence[float]
+
+    @property
+    def io_uring_is_faster(self) -> bool:
+        return min(self.io_uring) >= FASTER * max(self.libaio)
+
+    def __str__(self) -> str:
+        return (
+            f"{min(self.io_uring):,.0f} to {max(self.io_uring):,.0f} reads/s with io_uring, "
+            f"{min(self.libaio):,.0f} to {max(self.libaio):,.0f} with libaio"
+        )
 
 
 def choose(workloads: Sequence[WorkloadToCreate]) -> Choice:
-    """What `auto` stands for with these workload instances. Reads from some of their LUNs, for a second or two."""
+    """What `auto` stands for with these workload instances. Where steps need the faster backend, it reads from some of
+    their LUNs, for a second or two."""
+    no_libaio = why_not(LIBAIO)
+    if no_libaio:
+        return Choice(IO_URING, f"libaio does not work here: {no_libaio}")
+    by_lun = {one.lun: replace(one.parameters, maxtags=one.fast_tags) for one in workloads if one.fast_tags}
+    if not by_lun:
+        return Choice(LIBAIO)
     if why := why_not(IO_URING):
         return Choice(LIBAIO, f"io_uring does not work here: {why}")
-    if why := why_not(LIBAIO):
-        return Choice(IO_URING, f"libaio does not work here: {why}")
-    by_lun = {workload.lun: workload.parameters for workload in workloads}
-    tried = list(by_lun)[:: -(-len(by_lun) // MOST_LUNS) or 1]
-    found = Choice(LIBAIO, "there was no LUN to try it on")
-    for lun in tried:
+    return _tried(by_lun, list(by_lun)[:: -(-len(by_lun) // MOST_LUNS)])
+
+
+def _tried(by_lun: Mapping[str, Parameters], luns: Sequence[str]) -> Choice:
+    """io_uring, if it is faster on each of these LUNs."""
+    until_ns = now_ns() + TRIAL_NS
+    said = ""
+    for lun in luns:
         try:
             if handed_on(lun):
                 return Choice(LIBAIO, f"io_uring would use kernel threads for each I/O on {lun} (no RWF_NOWAIT)")
-            aio, ring = try_both(lun, by_lun[lun])
+            trial = try_both(lun, by_lun[lun])
         except OSError as error:
             return Choice(LIBAIO, f"no trial was possible on {lun}: {error.strerror}")
-        said = f"{ring:,.0f} reads/s with io_uring, {aio:,.0f} with libaio on {lun}"
-        if ring < SLOWER * aio:
+        said = f"{trial} on {lun}"
+        if not trial.io_uring_is_faster:
             return Choice(LIBAIO, said)
-        found = Choice(IO_URING, said)
-    return found
+        if now_ns() > until_ns:
+            break
+    return Choice(IO_URING, said)
 
 
-def try_both(lun: str, parameters: Parameters) -> tuple[float, float]:
-    """The most reads per second from a LUN with (libaio, io_uring). Raises OSError."""
+def try_both(lun: str, parameters: Parameters) -> Trial:
+    """Read from a LUN with both backends, in turns. Raises OSError."""
     engines = [Engine(backend, [-1]) for backend in (LIBAIO, IO_URING)]
     try:
         for engine in engines:
@@ -149,8 +179,7 @@ def try_both(lun: str, parameters: Parameters) -> tuple[float, float]:
     finally:
         for engine in engines:
             engine.close(PATIENCE_NS / 1e9)
-    aio, ring = (max(column) for column in zip_strict(*turns))
-    return aio, ring
+    return Trial(*zip_strict(*turns))
 
 
 def _shape(parameters: Parameters) -> "Fields":

@@ -70,15 +70,16 @@ class EngineCommands:
         self._collector = ThreadPoolExecutor(1, "collect")
         self._started = False  # the engine has begun a step, and has not ended it
         self._edited: asyncio.Future[tuple[int, int, int]] | None = None
-        self._undecided = auto  # which backend: that is tried with the first workloads
+        self._undecided = auto  # which backend: that is decided with the first workloads
+        self._auto = ""  # what was decided
         self._large_notified = 0  # bytes of large I/O buffers
         self.lease_ns = lease_ns
         self._lease_until_ns = 0
         self.renew_lease(now_ns())
 
     def against_tags(self, tags: int) -> list[Refusal]:
-        """Whether the system has room for so many I/Os in flight, where it is known how they will be done."""
-        return [] if self._undecided else self._workloads.against_tags(tags)
+        """Whether the system has room for so many I/Os in flight, with the backend as far as it is decided."""
+        return self._workloads.against_tags(tags)
 
     @property
     def progress(self) -> int:
@@ -166,8 +167,10 @@ class EngineCommands:
             self._undecided = False
             choice = await self._work(lambda: choose(command.workloads))
             self._workloads.use(choice.backend)
-            text = f"backend auto is {choice.backend}: {choice.reason}"
-            self._link.send(Notice(NoticeKind.BACKEND_CHOSEN, text))
+            self._auto = choice.backend
+            if choice.reason:
+                text = f"backend auto is {choice.backend}: {choice.reason}"
+                self._link.send(Notice(NoticeKind.BACKEND_CHOSEN, text))
         if not refusals and command.workloads:
             refusals = await self._work(lambda: self._workloads.prepare(command.workloads))
         if not refusals and command.workloads:
@@ -253,7 +256,9 @@ class EngineCommands:
             self._link.send(DyingWords(0, thread, words))
 
     def _done(self, command: Command, refusals: list[Refusal] | None = None) -> None:
-        self._link.send(Refused(command.id, tuple(refusals)) if refusals else Ok(command.id, now_ns()))
+        backend = self._auto if isinstance(command, CreateWorkloads) else ""
+        answer = Refused(command.id, tuple(refusals)) if refusals else Ok(command.id, now_ns(), backend=backend)
+        self._link.send(answer)
 
     def _refuse(self, command: Command, reason: str) -> None:
         self._link.send(Refused(command.id, (Refusal(wire_name(type(command)), reason),)))

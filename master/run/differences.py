@@ -39,6 +39,11 @@ def host_differences(hellos: Mapping[str, Hello]) -> list[str]:
     return _most([_line(fact, values(fact), "host") for fact in HOST_FACTS], "hosts.csv")
 
 
+def backend_difference(backends: Mapping[str, str]) -> str:
+    """Where `backend: auto` is not the same on all hosts; "" where it is."""
+    return _line("backend", backends, "host")
+
+
 def lun_differences(placement: Placement, rollups: Rollups) -> list[str]:
     """Between the LUNs of one rollup instance, of the plan's own types if it has any: LUNs that it groups apart may
     differ."""

@@ -60,10 +60,11 @@ async def prepare(plan: Plan, fleet: Fleet) -> None:
     )
 
 
-async def _prepare(plan: Plan, driver: Driver) -> None:
+async def _prepare(plan: Plan, driver: Driver, backend: str = "") -> None:
+    """`backend`: in the place of the plan's, where it is decided."""
     await driver.request(
         Prepare,
-        backend=plan.backend,
+        backend=backend or plan.backend,
         threads=plan.threads,
         cpus=plan.cpus,
         spin=plan.spin,
@@ -164,12 +165,14 @@ def _known(luns: Iterable[Lun]) -> dict[str, Identity]:
     return {lun.path: lun.identity for lun in luns if lun.identity is not None}
 
 
-async def begin_again(plan: Plan, driver: Driver, seen: PlacedPlan) -> Sequence[Lun]:
+async def begin_again(plan: Plan, driver: Driver, seen: PlacedPlan, backend: str) -> Sequence[Lun]:
     """Bring a new slave of a host to where the old one was before the first step; the files that it created.
+
+    `backend`: what the old one had for `auto`; "" where nothing was decided.
 
     Raises HostLost, CommandRefused.
     """
-    await _prepare(plan, driver)
+    await _prepare(plan, driver, backend)
     if not plan.luns.create:
         return ()
     # A killed slave has written to its files and could not mark them.

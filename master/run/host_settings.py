@@ -54,6 +54,7 @@ class HostSettings:
         self.changing = asyncio.Lock()
         self._fleet = fleet
         self.blocksizes: dict[Key, int] = {}  # that the buffers of each instance hold
+        self.backends: dict[str, str] = {}  # by host: what backend `auto` is there; kept by a slave that comes later
         self._unsure: set[Key] = set()  # an edit of them was not answered: sent again before the next step
         self._edits = 0
         self.begun = bool(parameters)  # the instances of all hosts were created
@@ -135,7 +136,10 @@ class HostSettings:
                 gone = [instance for host, instance in mine if (host, instance) in have]
                 await _ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
                 made = [_to_create(discovered, key, wanted[key], blocksizes[key]) for key in mine]
-                await _ask_in_parts(driver, CreateWorkloads, "workloads", made)
+                created = await _ask_in_parts(driver, CreateWorkloads, "workloads", made)
+                self.backends.update(
+                    (driver.name, part.backend) for part in created if isinstance(part, Ok) and part.backend
+                )
                 changed = [
                     Setting(key[1], host_parameters(wanted[key], driver.name)) for key in edits_on.get(driver.name, [])
                 ]
@@ -202,4 +206,5 @@ def _to_create(discovered: PlacedPlan, key: Key, parameters: Parameters, blocksi
         parameters=host_parameters(parameters, key[0]),
         ceiling=discovered.limits.tags[key],
         blocksize_ceiling=blocksize,
+        fast_tags=discovered.limits.fast_tags.get(key, 0),
     )

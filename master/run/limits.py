@@ -6,9 +6,10 @@ them. An edit may write only where some step of the plan writes, or where the pl
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from ...protocol.geometry import Extent, extent, geometry_faults
-from ...protocol.parameters import Parameters
+from ...protocol.parameters import MAX, Parameters
 from ..errors import HostFault, HostsError
 from ..plan.model import Plan
 from ..rollup.instances import RollupInstance, Rollups
@@ -16,6 +17,8 @@ from ..text.plan_parameters import in_bytes
 from .baseline_step import Key, Reference
 from .placement import Placement
 from .resolve_settings import resolve
+
+FAST_IOPS: Final = 100_000.0  # of an instance: from there on, and at max, the faster backend is worth a trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,7 @@ class Limits:
     written: Mapping[Key, tuple[Extent, ...]]  # of these: where; ascending, apart from each other
     blocksize: int  # that any step's live edits may ask for; 0: none is declared
     tags_on: Mapping[str, int]  # by host: the most I/Os that it may have in flight
+    fast_tags: Mapping[Key, int]  # the most tags in a step at FAST_IOPS or more; an instance without such is not in it
 
     def blocksize_beginning_with(self, parameters: Parameters) -> int:
         """What an instance's buffers hold in a step that begins with these parameters."""
@@ -34,6 +38,7 @@ class Limits:
 def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
     """Raises HostsError, all hosts together, where the blocks or range of any step do not fit a LUN."""
     tags: dict[Key, int] = {}
+    fast: dict[Key, int] = {}
     written: dict[Key, list[Extent]] = {}
     unfit: dict[tuple[Key, str], str] = {}  # instance and reason -> the first step with it
     for step in plan.steps:
@@ -43,6 +48,8 @@ def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
             for misfit in geometry_faults(parameters, lun.path, lun.kind, size, lun.block):
                 unfit.setdefault((key, misfit.text), step.name)
             tags[key] = max(tags.get(key, plan.live.maxtags), parameters.maxtags)
+            if parameters.iops == MAX or parameters.iops >= FAST_IOPS or step.control.load is not None:
+                fast[key] = max(fast.get(key, 0), parameters.maxtags)
             if parameters.fraction_read < 1.0:
                 declared = [in_bytes(plan.live.range, size, parameters.blocksize)] if plan.live.range else []
                 extents = [extent(one, size) for one in (parameters.range, *declared)]
@@ -58,7 +65,7 @@ def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
     tags_on = dict.fromkeys(rollups.hosts(), 0)
     for (host, _), most in tags.items():
         tags_on[host] += most
-    return Limits(tags, frozenset(written), merged, plan.live.blocksize, tags_on)
+    return Limits(tags, frozenset(written), merged, plan.live.blocksize, tags_on, fast)
 
 
 def _whatever(step: str, rollup: RollupInstance) -> Reference:

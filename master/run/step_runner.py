@@ -20,6 +20,7 @@ from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason
 from .baseline_step import Key, Measured, Reference, References
 from .control_api import ControlApi, RunningStep
+from .differences import backend_difference
 from .discover_luns import PlacedPlan, begin_again, with_files
 from .edit_policy import violations
 from .fleet import Fleet, HaltCause
@@ -100,7 +101,9 @@ class StepRunner:
         fleet = self._fleet
         began, failed = await barrier(
             [driver for driver in await self._reconnecting.connected_again() if driver.name not in fleet.may_drive()],
-            lambda driver: begin_again(self._plan, driver, self._discovered),
+            lambda driver: begin_again(
+                self._plan, driver, self._discovered, self._host_settings.backends.get(driver.name, "")
+            ),
             fleet.lag.deadline(REJOIN_S),
         )
         for driver, files in began.items():
@@ -157,6 +160,7 @@ class StepRunner:
             raise NoHostLeft(f"step {step.name!r}: no host is left; {folder}/events.csv says what happened to them")
         if first:
             self._recorder.workloads(discovered.rollups, parameters)
+            self._recorder.noted(backends=self._backends())
         return await self._step(step, control, [*self._missing(), *references.findings(), *self._orphaned()])
 
     async def _step(self, step: Step, control: ControlState, beforehand: Sequence[ScopedFinding]) -> StepResult:
@@ -207,6 +211,14 @@ class StepRunner:
         if self._cut_short and code is ExitCode.OK:
             return ExitCode.PARTIAL if self._results else ExitCode.HOSTS
         return code
+
+    def _backends(self) -> Mapping[str, str]:
+        """How each host does I/O; reports where hosts differ."""
+        decided = self._host_settings.backends
+        backends = {driver.name: decided.get(driver.name, self._plan.backend) for driver in self._fleet.alive}
+        if line := backend_difference(backends):
+            self._recorder.event("host_difference", f"hosts differ: {line}")
+        return backends
 
     def _no_host_left(self) -> bool:
         """Whether no step can be run any more; reports why each host was lost."""

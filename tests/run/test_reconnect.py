@@ -58,6 +58,20 @@ def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path) -> Non
     assert after[0].workloads == before[0].workloads
 
 
+def test_a_host_that_comes_back_does_io_as_it_did(tmp_path: Path) -> None:
+    """What `backend: auto` was there; the other hosts chose otherwise, which is said."""
+    lab = SimulatedHosts(**slaves(b=Faults(die_at=1, backend="io_uring"), a=Faults(backend="libaio")))
+    lab.again["b"] = [back := SimulatedSlave("b")]
+    outcome = run(tmp_path, THREE.replace('backend: "null"', "backend: auto"), lab)
+    assert who(outcome)["three"] == "3/3"
+    asked = [one.backend for slave in (lab.slaves["b"], back) for one in slave.received if isinstance(one, m.Prepare)]
+    assert asked == ["auto", "io_uring"]
+    assert events(outcome, "host_difference") == [("", "hosts differ: backend: libaio on a, io_uring on b, auto on c")]
+    (folder,) = tmp_path.iterdir()
+    said = json.loads((folder / "run.json").read_text())
+    assert said["backends"] == {"a": "libaio", "b": "io_uring", "c": "auto"}
+
+
 def test_reconnecting_is_tried_repeatedly(tmp_path: Path) -> None:
     outcome = lost_and_back(tmp_path, None, None, None, SimulatedSlave("b"))
     assert who(outcome)["three"] == "3/3" and len(events(outcome, "rejoined")) == 1

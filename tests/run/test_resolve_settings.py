@@ -222,6 +222,16 @@ def test_ceilings_are_the_largest_of_all_steps() -> None:
     assert limits.blocksize_beginning_with(PlanParameters().absolute(SIZE, MAX)) == 4096
 
 
+def test_a_step_that_needs_the_faster_backend_is_known_with_its_tags() -> None:
+    slow = edit(maxtags=32, iops=99_999.0)
+    a_plan = plan(
+        a_step(slow),
+        a_step(slow, edit("port", "2A", maxtags=16, iops=MAX)),
+        a_step(slow, edit("host", "h2", maxtags=8, iops=100_000.0)),
+    )
+    assert limits_of(a_plan, *placed(a_plan)).fast_tags == {("h1", 1): 16, ("h2", 0): 8}
+
+
 def test_what_the_plan_declares_for_live_edits_is_added() -> None:
     quarter = (Position(fraction=0.0), Position(fraction=0.25))
     a_plan = plan(a_step(edit(range=quarter, fraction_read=0.0)), a_step(edit(fraction_read=1.0)))

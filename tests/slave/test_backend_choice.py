@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
 from ivypy.protocol.payload import Notice, NoticeKind, WorkloadToCreate
 from ivypy.slave import backend_choice
-from ivypy.slave.backend_choice import Choice, choose, handed_on, why_not
+from ivypy.slave.backend_choice import Choice, Trial, choose, handed_on, why_not
 from ivypy.slave.engine._engine import Engine
 from ivypy.slave.engine._engine import backends as working
 from tests.support.slave_client import Client
@@ -90,26 +92,59 @@ def test_why_a_way_of_io_uring_does_not_work(
     assert bool(why_not(backend, *options)) == bool(words)
 
 
-def on(*luns: str) -> list[WorkloadToCreate]:
-    return [WorkloadToCreate(n, f"h+{lun}+w", lun, None, Parameters(), 32, 4096) for n, lun in enumerate(luns)]
+def on(*luns: str, fast_tags: int = 8) -> list[WorkloadToCreate]:
+    return [
+        WorkloadToCreate(n, f"h+{lun}+w", lun, None, Parameters(), 32, 4096, fast_tags) for n, lun in enumerate(luns)
+    ]
+
+
+def always(*turns: float) -> Trial:
+    """libaio has 100 in each turn."""
+    return Trial([100.0] * len(turns), turns)
 
 
 @pytest.mark.parametrize(
-    ("speeds", "backend"),
+    ("trials", "backend"),
     [
-        ([(100.0, 150.0)], "io_uring"),
-        ([(100.0, 98.5)], "io_uring"),  # what two turns differ by anyway
-        ([(100.0, 90.0)], "libaio"),
-        ([(100.0, 150.0), (100.0, 90.0)], "libaio"),  # on one LUN of several
+        ([always(150.0, 140.0)], "io_uring"),
+        ([always(150.0, 104.0)], "libaio"),  # one turn is within what turns differ by
+        ([Trial([100.0, 140.0], [150.0, 146.0])], "libaio"),
+        ([always(90.0, 90.0)], "libaio"),
+        ([always(150.0), always(90.0)], "libaio"),  # on one LUN of several
         ([], "libaio"),
     ],
 )
-def test_auto_is_io_uring_where_it_is_not_slower(
-    speeds: list[tuple[float, float]], backend: str, monkeypatch: pytest.MonkeyPatch
+def test_auto_is_io_uring_where_every_turn_is_faster(
+    trials: list[Trial], backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend_choice, "why_not", lambda name: "")
-    monkeypatch.setattr(backend_choice, "try_both", lambda lun, parameters: speeds[int(lun)])
-    assert choose(on(*map(str, range(len(speeds))))).backend == backend
+    monkeypatch.setattr(backend_choice, "try_both", lambda lun, parameters: trials[int(lun)])
+    assert choose(on(*map(str, range(len(trials))))).backend == backend
+
+
+@given(st.lists(st.tuples(st.floats(1.0, 1.049), st.floats(1.0, 1.049)), min_size=1, max_size=8), st.floats(1, 1e7))
+def test_noise_below_5_percent_never_decides(noise: list[tuple[float, float]], rate: float) -> None:
+    """Hosts that are alike choose alike."""
+    assert not Trial([rate * a for a, _ in noise], [rate * b for _, b in noise]).io_uring_is_faster
+
+
+def test_without_a_fast_step_there_is_no_trial_and_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend_choice, "why_not", lambda name: "")
+    monkeypatch.setattr(backend_choice, "try_both", lambda lun, parameters: pytest.fail("a trial"))
+    assert choose(on("a", fast_tags=0)) == Choice("libaio")
+
+
+def test_a_trial_has_the_tags_of_the_fast_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    monkeypatch.setattr(backend_choice, "why_not", lambda name: "")
+
+    def try_both(lun: str, parameters: Parameters) -> Trial:
+        tried.append(parameters.maxtags)
+        return always(150.0)
+
+    monkeypatch.setattr(backend_choice, "try_both", try_both)
+    choose([*on("a", fast_tags=0), *on("b", fast_tags=24)])
+    assert tried == [24]
 
 
 def test_a_driver_without_nowait_support_is_detected(zram_lun: str, loop_lun: str) -> None:
@@ -173,9 +208,9 @@ def test_of_many_luns_a_few_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
     monkeypatch.setattr(backend_choice, "why_not", lambda name: "")
 
-    def try_both(lun: str, parameters: Parameters) -> tuple[float, float]:
+    def try_both(lun: str, parameters: Parameters) -> Trial:
         tried.append(lun)
-        return 1.0, 2.0
+        return always(200.0)
 
     monkeypatch.setattr(backend_choice, "try_both", try_both)
     choose(on(*map(str, range(1000))))
@@ -273,7 +308,8 @@ def test_backends_are_tried_where_many_files_are_open(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (2048, hard))
     held = [os.open(lun, os.O_RDONLY) for _ in range(1100)]
     try:
-        assert all(rate > 0 for rate in backend_choice.try_both(str(lun), Parameters()))
+        trial = backend_choice.try_both(str(lun), Parameters())
+        assert all(rate > 0 for rate in (*trial.libaio, *trial.io_uring))
     finally:
         for fd in held:
             os.close(fd)

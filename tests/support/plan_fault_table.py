@@ -67,7 +67,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "polled: true",
-        "1:9: polled is an option of io_uring, but the backend is libaio: `backend: io_uring`",
+        "1:9: polled is an option of io_uring, but the backend is auto: `backend: io_uring`",
     ),
     (
         "spin: yes",

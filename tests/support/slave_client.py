@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
-from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Array, ArrayType, Consent, FileToCreate, WorkloadToCreate
 from ivypy.protocol.states import State, check_answer, state_after
 from ivypy.slave.engine._engine import now_ns
@@ -171,7 +171,9 @@ class Client:
         self.do(
             m.CreateWorkloads,
             workloads=tuple(
-                WorkloadToCreate(i, f"h+{lun}+w{i}", str(lun), agreed, p, ceiling, p.blocksize)
+                WorkloadToCreate(
+                    i, f"h+{lun}+w{i}", str(lun), agreed, p, ceiling, p.blocksize, p.maxtags if p.iops == MAX else 0
+                )
                 for i, p in enumerate(parameters)
             ),
         )

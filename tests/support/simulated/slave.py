@@ -62,6 +62,7 @@ class Faults:
     errors_at: int | None = None  # some I/Os of each instance fail in this subinterval
     taken: dict[int, CpuTaken] = field(default_factory=dict)  # what kept its threads from running, by subinterval
     half_line_at: int | None = None  # the connection ends in the middle of this result
+    backend: str = ""  # that it says is what `auto` stands for
     refuse: dict[str, str] = field(default_factory=dict)  # command word -> reason
     mute: set[str] = field(default_factory=set)  # commands (words) that are never answered
     hello: m.Hello | bytes | None = None  # sent instead of its hello
@@ -223,7 +224,7 @@ class SimulatedSlave:
                 for workload in command.workloads:
                     self.workloads[workload.number] = workload
                     self.parameters[workload.number] = workload.parameters
-                self._say(m.Ok(command.id, self.now_ns()))
+                self._say(m.Ok(command.id, self.now_ns(), backend=self.faults.backend))
             case m.EditWorkloads():
                 self.edit = command.edit
                 discarded = 0
