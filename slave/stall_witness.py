@@ -24,11 +24,8 @@ RAN: Final = 0.1  # of the stretch, by all threads together: then it was no stal
 
 @dataclass(frozen=True)
 class Stalls:
-    total_ns: int = 0
-    longest_ns: int = 0
-
-    def plus(self, stall_ns: int) -> "Stalls":
-        return Stalls(self.total_ns + stall_ns, max(self.longest_ns, stall_ns))
+    total_ns: int
+    longest_ns: int
 
 
 class StallWitness:
@@ -39,14 +36,15 @@ class StallWitness:
         self._cores = cores
         self._closed = threading.Event()
         self._lock = threading.Lock()
-        self._seen = Stalls()
+        self._seen: list[tuple[int, int]] = []  # (when it ended, how long it was) on CLOCK_MONOTONIC
         threading.Thread(target=self._watch, name="stall witness", daemon=True).start()
 
-    def take(self) -> Stalls:
-        """The stalls that ended since the last call."""
+    def take(self, until_ns: int) -> Stalls:
+        """The stalls that ended since the last call and until this instant: one that lasts beyond it is the next's."""
         with self._lock:
-            seen, self._seen = self._seen, Stalls()
-        return seen
+            ended = [stall_ns for end_ns, stall_ns in self._seen if end_ns <= until_ns]
+            self._seen = [stall for stall in self._seen if stall[0] > until_ns]
+        return Stalls(sum(ended), max(ended, default=0))
 
     def close(self) -> None:
         self._closed.set()
@@ -59,7 +57,7 @@ class StallWitness:
             now_ns, now_ran_ns = time.monotonic_ns(), time.process_time_ns()
             if stall_ns := stall_in(now_ns - before_ns, now_ran_ns - ran_ns):
                 with self._lock:
-                    self._seen = self._seen.plus(stall_ns)
+                    self._seen.append((now_ns, stall_ns))
             before_ns, ran_ns = now_ns, now_ran_ns
 
 

@@ -100,7 +100,7 @@ class StepLoop:
             return None
         lag_ns = now_ns() - (found.start_ns + found.length_ns)
         counts = self._foreign.add(found.counts, found.length_ns, lag_ns, complete=not found.missing)
-        message = result_message(found, counts, self._order, self._cpu_use())
+        message = result_message(found, counts, self._order, self._cpu_use(found.start_ns + found.length_ns))
         return Delivery(message, encode_line(message))
 
     def _collected(self, collecting: asyncio.Future[Delivery | None]) -> None:
@@ -128,12 +128,12 @@ class StepLoop:
 
     def _begin(self) -> None:
         """At the start of the step."""
-        self._cpu_use()
+        self._cpu_use(now_ns())
         self._foreign.begin()
 
-    def _cpu_use(self) -> CpuUse:
-        """Since the last call."""
-        use, stalls = self._cpu.use(), self._stalls.take()
+    def _cpu_use(self, until_ns: int) -> CpuUse:
+        """Since the last call; of stalls, those that ended until the boundary at `until_ns`."""
+        use, stalls = self._cpu.use(), self._stalls.take(until_ns)
         taken = replace(use.taken, stalled_ns=stalls.total_ns, longest_stall_ns=stalls.longest_ns)
         return replace(use, taken=taken)
 

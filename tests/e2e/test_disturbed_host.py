@@ -17,7 +17,6 @@ MOST_ASIDE = 1
 FROZEN_S = 0.2  # four times the threshold; far less than what a late result has
 PLAN = f"""\
 name: disturbed
-threads: 1
 luns: {{{{ create: {{{{ path: {{path}}, size: 16MiB }}}} }}}}
 workloads: {{{{ w: {{{{ iosequencer: random_independent, iops: 200, maxtags: 8 }}}} }}}}
 defaults: {{{{ subinterval: 1s, warmup: 1s, measure: {MEASURED}s }}}}

@@ -257,15 +257,17 @@ WATCH = """
 import os, sys
 from ivypy.slave.stall_witness import StallWitness
 witness = StallWitness(sorted(os.sched_getaffinity(0)))
+import time
+before_ns = time.monotonic_ns()
 print(flush=True)
 sys.stdin.readline()
-import time
 time.sleep(0.2)
-print(witness.take().longest_ns)
+print(witness.take(before_ns).longest_ns, witness.take(time.monotonic_ns()).longest_ns)
 """
 
 
 def test_a_stopped_process_has_stalled() -> None:
+    """A boundary within the stall: it is of the subinterval in which it ended, whenever that is asked for."""
     words = [sys.executable, "-c", WATCH]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -274,4 +276,6 @@ def test_a_stopped_process_has_stalled() -> None:
         time.sleep(0.4)
         process.send_signal(signal.SIGCONT)
         out, _ = process.communicate("\n", timeout=60)
-    assert int(out) > 300 * MS
+    until_it, after_it = map(int, out.split())
+    assert until_it < 100 * MS
+    assert after_it > 300 * MS
