@@ -36,6 +36,7 @@ class InstanceLoad:
     length_s: float  # real, the mean over its hosts
     in_flight: int = 0  # at the end: submitted, not completed
     failed: int = 0  # errors, short transfers, and dropped I/Os
+    expired: int = 0  # discarded, because they had waited for longer than drop_after
     surged: bool = False  # this subinterval alone shows that a workload instance falls behind
 
     @property
@@ -45,7 +46,7 @@ class InstanceLoad:
 
     @property
     def growth(self) -> int:
-        """By how many the outstanding I/Os grew: due, less done."""
+        """By how many the outstanding I/Os grew, or would have, had none expired: due, less done."""
         return self.due - self.completed - self.failed
 
 

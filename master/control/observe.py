@@ -133,14 +133,15 @@ def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray
         figures.counter(Count.BACKLOG),
         figures.counter(Count.IN_FLIGHT),
         figures.counter(Count.ERRORS, Count.DROPPED),
+        figures.counter(Count.EXPIRED),
     ]
     found = {}
     rates, lengths = figures.rate("overall", 0), figures.merged.presence.length_s
     for one in instances:
-        due, completed, backlog, in_flight, failed = (int(column[one.row]) for column in columns)
+        due, completed, backlog, in_flight, failed, expired = (int(column[one.row]) for column in columns)
         found[one.name] = InstanceLoad(
             due, completed, backlog, float(rates[one.row]), float(lengths[one.row]), in_flight, failed,
-            bool(surged[one.row]),
+            expired, bool(surged[one.row]),
         )  # fmt: skip
     return found
 

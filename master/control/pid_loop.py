@@ -129,7 +129,7 @@ def set_out(loop: Loop, target: float, number: int) -> Loop:
 def moved(loop: Loop, value: float | None, load: InstanceLoad, number: int, rules: PidRules) -> tuple[float, Loop]:
     """(error, the loop after its move) of one subinterval."""
     grew = load.backlog - loop.backlog
-    behind = grew > rules.tolerance * load.due or _piles_up(load, rules.tolerance)
+    behind = max(grew, load.expired) > rules.tolerance * load.due or _piles_up(load, rules.tolerance)
     draining = loop.backlog > 0 and not behind and load.backlog > 0
     loop = replace(loop, backlog=load.backlog, event=PidEvent.NONE)
     if draining and load.backlog <= 0.75 * (load.backlog - grew):
@@ -145,8 +145,11 @@ def moved(loop: Loop, value: float | None, load: InstanceLoad, number: int, rule
     )
     if behind or draining:
         error = max(error, _OVERLOAD_ERROR)
+    elif load.expired:
+        error = max(error, 0.0)  # the metric does not show those that waited longest
     loop, error_gain = _gain_stepped(loop, error, number, rules)
-    after = _stepped(loop, -error_gain * error)
+    step = max(error_gain * error, _excess(load)) if load.expired else error_gain * error
+    after = _stepped(loop, -step)
     if not after.crossed and after.iops != loop.iops and _at_bound(after, after.direction):
         return error, replace(after, at_bound=number + 2)  # the move acts within the next subinterval
     return error, after
@@ -156,6 +159,11 @@ def _piles_up(load: InstanceLoad, tolerance: float) -> bool:
     """Outstanding I/Os have grown as no move of the load explains: to several times as many."""
     most = allowed(load.due, tolerance, load.in_flight, 0, 1)
     return load.surged or load.growth > max(float(most), SURGE * (load.outstanding - load.growth))
+
+
+def _excess(load: InstanceLoad) -> float:
+    """By how much the load was above what the storage did, in ln(IOPS), as far as expired I/Os show it."""
+    return log(load.due / (load.due - load.expired)) if load.expired < load.due else _LONGEST_STEP
 
 
 def _gain_stepped(loop: Loop, error: float, number: int, rules: PidRules) -> tuple[Loop, float]:

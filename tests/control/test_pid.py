@@ -376,6 +376,48 @@ def test_it_follows_a_plant_that_changes() -> None:
     assert plant.iops == pytest.approx(load_for(curve, 2000 / 1.4, capacity), rel=0.03)
 
 
+@pytest.mark.parametrize("drop_after_s", [float("inf"), 0.1, 0.012, 0.005, 0.001])
+@pytest.mark.parametrize("left", [3000.0, 1600.0, 400.0])
+def test_it_recovers_from_saturation_whatever_is_discarded(drop_after_s: float, left: float) -> None:
+    """The device does `left` IOPS for eighty subintervals instead of 4,000; the target is a response time of 16 ms.
+
+    Twelve subintervals later the load is at most 10 % above what the device does, although what was not discarded is
+    below the target where `drop_after` is. It falls to no less than half of the load sought, and after the device is
+    back, it is there within twenty-five, without passing it by more than 2 %.
+    """
+    full, change, back = 4000.0, 40, 120
+
+    def capacity(number: int) -> float:
+        return left if change <= number < back else full
+
+    def curve(iops: float) -> float:
+        return mmc(4, 4e6 / plant.capacity)(iops)
+
+    plant = Plant(curve, full, noise(3, 0.01, 0.0), capacity_at=capacity, drop_after_s=drop_after_s)
+    state: Steer = pid(LATENCY, 16_000, {"all": Range(80, 0.98 * full, 1000, 50_000)}, RULES, warmup=1)
+    decision, loads = Decision(Phase.RUN, state.opening()), []
+    for number in range(200):
+        state, orders = state.after(plant.interval(number, decision))
+        decision = Decision(Phase.RUN, orders.edits)
+        loads.append(plant.iops or full)
+    sought = {iops: load_for(mmc(4, 4e6 / iops), 16_000, 0.999 * iops) for iops in (full, left)}
+    assert max(loads[change + 12 : back]) < 1.1 * left
+    assert min(loads[change:back]) > 0.5 * sought[left]
+    assert min(loads[back + 25 :]) > 0.95 * sought[full]
+    assert max(loads[back:]) < 1.02 * sought[full]
+
+
+@pytest.mark.parametrize(("expired", "iops"), [(0, 2000.0), (1, 999.0), (300, 700.0)])
+def test_low_response_times_of_what_was_not_discarded_raise_no_load(expired: int, iops: float) -> None:
+    """Half of the target: the load would double. Expired I/Os lower it, by their share."""
+    closed = interval(0, {"a": 1000})
+    load = replace(closed.loads["all"]["a"], completed=1000 - expired, expired=expired)
+    _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0).after(
+        replace(closed, loads={"all": {"a": load}})
+    )
+    assert [edit.total_iops for edit in orders.edits] == [pytest.approx(iops)]
+
+
 def test_a_load_that_does_not_settle_times_out() -> None:
     trace = simulate(
         Plant(linear(200, 0.2), 8000, noise(1, 0.02, 0), factor=lambda number: 1.5 ** ((number % 12) - 6)),

@@ -100,6 +100,7 @@ class Plant:
     backlog: float = 0.0  # outstanding beyond what a steady load has in flight
     tags: float = 0.0  # so much of it waits in flight
     capacity_at: Callable[[int], float] | None = None  # IOPS at max in subinterval k, where that changes
+    drop_after_s: float = inf  # what would wait for longer is discarded
     disturbance: Callable[[int], Disturbance | None] = lambda number: None  # of the generator, in subinterval k
     _last: float | None = None
     _outstanding: int = 0
@@ -118,8 +119,11 @@ class Plant:
         offered = self.capacity if self.iops is None else self.iops
         served = min(offered + self.backlog / LENGTH_S, self.capacity)
         self.backlog = max(self.backlog + (offered - served) * LENGTH_S, 0.0)
+        expired = max(self.backlog - self.tags - self.drop_after_s * self.capacity, 0.0)
+        self.backlog -= expired
         level = self.curve(min(served, 0.999 * self.capacity)) * self.factor(number)
         latency = level + self.backlog / self.capacity * 1e6  # what waits, waits
+        latency = min(latency, self.curve(0.0) + self.drop_after_s * 1e6)  # of what was not discarded
         if self._last is not None and self.memory:
             latency += self.memory * (self._last - latency)
         self._last = latency
@@ -129,20 +133,20 @@ class Plant:
             LATENCY: {"all": MetricSample(shown * ios, ios)},
             IOPS: {"all": MetricSample(served * LENGTH_S, LENGTH_S)},
         }
-        load = self._load(offered, served * level * 1e-6 if isfinite(level) else 0.0, int(discarded))
+        load = self._load(offered, served * level * 1e-6 if isfinite(level) else 0.0, int(discarded), int(expired))
         return Observation(
             number, number * LENGTH_S, LENGTH_S, decision.next_phase, True, False, samples, {"all": {"all": load}},
             outstanding(load), self.disturbance(number),
         )  # fmt: skip
 
-    def _load(self, offered: float, steady: float, discarded: int) -> InstanceLoad:
+    def _load(self, offered: float, steady: float, discarded: int, expired: int) -> InstanceLoad:
         """With what a steady load has in flight, by Little's law and as a Poisson number."""
         waiting = min(self.backlog, self.tags)
         backlog, in_flight = int(self.backlog - waiting), int(waiting) + int(self._chance.poisson(steady))
         due, before = int(offered * LENGTH_S), self._outstanding
         self._outstanding = backlog + in_flight
-        completed = due + before - self._outstanding - discarded
-        return replace(load_of(due, completed, backlog, in_flight, LENGTH_S), failed=discarded)
+        completed = due + before - self._outstanding - discarded - expired
+        return replace(load_of(due, completed, backlog, in_flight, LENGTH_S), failed=discarded, expired=expired)
 
 
 @dataclass(slots=True)
