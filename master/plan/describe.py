@@ -24,6 +24,7 @@ from ..rollup.instances import ALL, RollupSpec
 from ..text.metric_amounts import format_amount
 from ..text.plan_parameters import OfStep, PlanParameters
 from ..text.units import format_bytes, format_duration, format_fraction, format_iops
+from .attempts import OnInvalid
 from .model import Edit, Live, LunSelection, Plan, Step, Workload
 from .read.field_types import written
 
@@ -114,6 +115,7 @@ def _step(step: Step) -> list[str]:
     lines = [f"{step.number:04d} {step.name}: {shown}, subintervals of {format_duration(step.subinterval_s)}"]
     lines += [f"    {_edit(edit)}" for edit in step.edits]
     lines += [f"    {line}" for line in _control(step.control)]
+    lines += [f"    on_invalid: {step.on_invalid}"] if step.on_invalid != OnInvalid() else []
     lines += [f"    note: {note}" for note in step.notes]
     return lines
 

@@ -7,7 +7,7 @@ faults at a place of the plan through `Plan.fault`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,7 @@ from ..control.control_spec import ControlSpec
 from ..hosts.host_spec import HostSpec
 from ..rollup.instances import RollupSpec
 from ..text.plan_parameters import PlanParameters, Span, Value
+from .attempts import OnInvalid
 from .read.yaml_positions import Place, PlanFault, PlanFaults
 from .select.selection import Select
 
@@ -80,6 +81,7 @@ class Step:
     control: ControlSpec
     notes: tuple[str, ...] = ()  # for people: where it differs from the plan's text
     longest_s: float | None = None  # of all measuring together, where that is not measure_s
+    on_invalid: OnInvalid = field(default_factory=OnInvalid)
 
     @property
     def measuring_s(self) -> float:

@@ -17,6 +17,7 @@ from ..control.control_spec import ControlSpec, FindSpec, FixedSpec, PidSpec, St
 from ..rollup.instances import ALL
 from ..text.plan_parameters import OfStep, Value
 from ..text.units import format_duration, format_fraction
+from .attempts import ATTEMPT, OnInvalid
 from .control_keys import check_measures, control_spec
 from .model import TOTAL_IOPS, Edit, Step
 from .read.field_types import written
@@ -146,6 +147,9 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
     if isinstance(spec.load, StaircaseSpec) and _levels(spec.load) is None:
         notes = (*notes, "the number of levels, and so the length, is not known beforehand")
     place = faults.document.key_place(path)
+    on_invalid = go.on_invalid or doc.defaults.on_invalid or OnInvalid()
+    if ATTEMPT in go.name:
+        faults.add((*path, "name"), f"{go.name!r}: names with {ATTEMPT} are those of repeated steps; choose another")
     for values in _combinations(go, path, faults):
         name = "+".join([go.name, *(f"{key}={written(key, value)}" for key, value in values.items())])
         for suffix, more in _curve(go, name):
@@ -154,7 +158,7 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
             control, more_notes = _without_response(spec) if more.get(TOTAL_IOPS) == MAX else (spec, ())
             yield Step(
                 0, name + suffix, edits, **times, loop=changes, place=place, notes=(*notes, *more_notes),
-                longest_s=longest_s, control=control,
+                longest_s=longest_s, control=control, on_invalid=on_invalid,
             )  # fmt: skip
 
 

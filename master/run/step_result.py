@@ -33,6 +33,7 @@ class StepResult:
     iops: Sequence[float]
     ends: StepEnds
     referred: SummaryRecord  # to which later steps refer
+    was_run: bool = True
 
     def reference(self, instance: RollupInstance) -> Reference:
         """The rate of a rollup instance, to which later steps may refer. Raises NotMeasured where it is invalid."""
@@ -78,7 +79,7 @@ def result_of(
 def without_measurement(step: Step, begun_utc_ns: int, discovered: PlacedPlan, why: Finding) -> StepResult:
     """A step that was not run."""
     settings = Settings.of(discovered.rollups, {})
-    return _blank(step, begun_utc_ns, discovered, settings, [why])
+    return replace(_blank(step, begun_utc_ns, discovered, settings, [why]), was_run=False)
 
 
 def _validity(

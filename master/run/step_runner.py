@@ -6,6 +6,7 @@ connected again take part from the next step on.
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from ...protocol.parameters import Parameters
@@ -13,11 +14,12 @@ from ..control.decide import ControlState
 from ..errors import HostsError, NoHostLeft
 from ..exit_codes import ExitCode
 from ..hosts.driver import Lost, barrier
+from ..plan.attempts import attempt_name, step_of_attempt
 from ..plan.model import OnIoError, Plan, Step
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.validity import ScopedFinding
 from ..text.suggestions import suggestion
-from ..verdicts import Finding, Reason
+from ..verdicts import Finding, Reason, Verdict
 from .baseline_step import Key, Measured, Reference, References
 from .control_api import ControlApi, RunningStep
 from .differences import backend_difference
@@ -54,7 +56,7 @@ class StepRunner:
         api: ControlApi,
         results: dict[str, StepResult],
     ) -> None:
-        """`results` gets each step's, by name."""
+        """`results` gets each step's, by its name in the plan."""
         self._plan = plan
         self._recorder = recorder
         self._fleet = fleet
@@ -64,7 +66,9 @@ class StepRunner:
         self._results = results
         self._host_settings = HostSettings(fleet)
         self._orphans: dict[tuple[str, str], str] = {}  # host and LUN, with the step whose I/Os have not come back
+        self._repeats = 0  # attempts beyond each step's first: later steps have higher numbers than in the plan
         self._cut_short = False  # steps of the plan were left out
+        self._stopped = False  # by `on_invalid: stop`
 
     @property
     def rollups(self) -> Rollups:
@@ -123,6 +127,8 @@ class StepRunner:
 
     def goes_on(self) -> bool:
         """Whether another step may begin; reports why not."""
+        if self._stopped:
+            return False
         if self._fleet.interrupted.is_set():
             self._cut_short = True
             return False
@@ -145,7 +151,29 @@ class StepRunner:
         return parameters
 
     async def step(self, step: Step) -> StepResult:
-        """Run one step, if what it refers to was measured. Raises HostsError, NoHostLeft, PlanFaults."""
+        """Run one step, and again as its `on_invalid` says: the result of the last attempt.
+
+        Raises HostsError, NoHostLeft, PlanFaults.
+        """
+        result = await self._attempt(step)
+        for attempt in range(2, step.on_invalid.repeats + 2):
+            if result.ends.verdict is not Verdict.INVALID or not result.was_run:
+                return result
+            await self.rejoin()
+            if not self.goes_on():
+                return result
+            again = replace(step, name=attempt_name(step.name, attempt))
+            self._recorder.event("repeated", f"step {result.ends.name} is invalid: it is run again, as {again.name}")
+            self._repeats += 1
+            result = await self._attempt(again)
+        if step.on_invalid.stop and result.ends.verdict is Verdict.INVALID:
+            self._recorder.event("stopped", f"step {step.name} is invalid, and its on_invalid is stop")
+            self._stopped = True
+        return result
+
+    async def _attempt(self, step: Step) -> StepResult:
+        """Run a step once, if what it refers to was measured."""
+        step = replace(step, number=step.number + self._repeats)
         discovered, references = self._discovered, References(self._measured)
         try:
             parameters = self.parameters_of(step, references)
@@ -167,7 +195,8 @@ class StepRunner:
         """Run a step whose workload instances are created; `beforehand`: what is known of it already."""
         discovered, parameters = self._discovered, self._host_settings.parameters
         recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups)
-        recorder.shown(len(self._plan.steps), self._planned_s(step.number + 1), self._planned_s(0))
+        steps, place = len(self._plan.steps) + self._repeats, step.number - self._repeats
+        recorder.shown(steps, self._planned_s(place + 1), self._planned_s(0))
         live = LiveStep(self._host_settings, control, round(step.subinterval_s * 1e9))
         live.note(beforehand)
         alerts = SloAlerts(step, recorder.event)
@@ -200,13 +229,15 @@ class StepRunner:
 
     def _end(self, recorder: StepRecorder, result: StepResult) -> StepResult:
         recorder.end(result)
-        self._results[result.ends.name] = result
+        self._results[step_of_attempt(result.ends.name)] = result
         return result
 
     def exit_code(self) -> ExitCode:
         """The exit code that follows from the steps that were run."""
         if HaltCause.USER in self._fleet.causes:
             return ExitCode.INTERRUPTED
+        if self._stopped:
+            return ExitCode.INVALID
         code = exit_code_of(self._results.values())
         if self._cut_short and code is ExitCode.OK:
             return ExitCode.PARTIAL if self._results else ExitCode.HOSTS

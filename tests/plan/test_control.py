@@ -9,6 +9,7 @@ from ivypy.master.control.control_spec import Calibration, ControlSpec, FixedSpe
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.pid import Pid
 from ivypy.master.control.steer import Steered
+from ivypy.master.plan.attempts import OnInvalid
 from ivypy.master.plan.checks.metric_checks import kind_of
 from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
@@ -536,3 +537,32 @@ def test_a_metrics_old_name_is_answered_with_its_present_one(keys: str, old: str
         plan(keys.format(old))
     said = [fault.text for fault in caught.value.faults if fault.place.column == line.index(old) + 1]
     assert any(text.startswith(f"metric {old} is called {OLD_NAMES[old]} since 0.2") for text in said)
+
+
+@pytest.mark.parametrize(
+    ("defaults", "go", "found"),
+    [
+        ("", "measure: 60s", OnInvalid()),
+        ("", "on_invalid: continue", OnInvalid()),
+        ("", "on_invalid: stop", OnInvalid(stop=True)),
+        ("", "on_invalid: repeat 2", OnInvalid(repeats=2)),
+        ("on_invalid: stop", "measure: 60s", OnInvalid(stop=True)),
+        ("on_invalid: stop", "on_invalid: repeat 1", OnInvalid(repeats=1)),
+        ("on_invalid: repeat 3", "on_invalid: continue", OnInvalid()),
+    ],
+)
+def test_a_step_has_its_own_on_invalid_or_that_of_the_defaults(defaults: str, go: str, found: OnInvalid) -> None:
+    made = plan(go, rest=f"defaults: {{ {defaults} }}\n")
+    assert made.steps[0].on_invalid == found
+    assert (f"    on_invalid: {found}\n" in describe(made)) is (found != OnInvalid())
+
+
+@pytest.mark.parametrize("text", ["repeat", "repeat 0", "repeat 101", "repeat -1", "again", "repeat  2"])
+def test_what_on_invalid_cannot_be_is_refused_with_what_it_can(text: str) -> None:
+    fault = checked(completed(f"steps: [ go: {{ name: s, on_invalid: {text} }} ]"))
+    assert fault is not None and "on_invalid" in fault.text and "repeat" in fault.text
+
+
+def test_no_step_has_the_name_of_an_attempt() -> None:
+    fault = checked(completed("steps:\n  - go: s\n  - go: s+attempt=2\n"))
+    assert fault is not None and "repeated steps" in fault.text

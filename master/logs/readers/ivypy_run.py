@@ -23,6 +23,7 @@ import numpy as np
 from ....protocol.counters import KINDS, RESPONSE, SERIES_OF_0_1, SERVICE, Kind, Moment
 from ....protocol.histogram import BUCKETS
 from ...errors import OutputError
+from ...plan.attempts import attempts_that_count
 from ..faults import Fault
 from .records import Records
 from .source import DIRECTIONS, Direction, Format, Source
@@ -48,7 +49,8 @@ _MOMENTS: Final = (
 def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[Source] | Fault:
     """The sources in a run's histograms.sqlite at `path`, one per host, step and latency.
 
-    They have only the subintervals of phase `run`, unless `all_phases`. A Fault if the file cannot be read, is of
+    They have only the subintervals of phase `run`, unless `all_phases`; of a step that was repeated, those of its last
+    attempt. A Fault if the file cannot be read, is of
     another version, or has no such subinterval with I/Os.
     """
     from ...control.observation import Phase  # with the next, a fifth of a second, which logs need not wait for
@@ -59,9 +61,12 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
     try:
         with HistogramReader(path) as stored:
             steps = stored.steps()
+        counting = attempts_that_count(steps.values())
         with closing(_connect(path)) as base:
             blank = {rollup: _blank_rows(path.parent / f"summary.{rollup}.csv") for rollup in ("all", "host")}
             for number, name in steps.items():
+                if name not in counting:
+                    continue
                 rows = list(base.execute(_PLACES, (number,)))
                 hosts = dict.fromkeys(row[0] for row in rows if row[3] not in other_phases)
                 recorded = {host: _recorded(base, number, host, other_phases) for host in hosts}

@@ -34,6 +34,7 @@ from ...text.units import (  # fmt: skip
     parse_iops,
     parse_position,
 )
+from ..attempts import PATTERN, parse_on_invalid
 from ..model import TOTAL_IOPS
 from .substitute import Unreadable
 from .yaml_positions import AlreadyReported, Predicate
@@ -183,6 +184,11 @@ def _spin(text: str) -> Spin:
 
 
 SPIN: Final = scalar(_spin, "off, auto or on", {"anyOf": [{"enum": list(Spin)}, *FLAG_SCHEMA["anyOf"]]})
+
+
+ON_INVALID: Final = scalar(
+    parse_on_invalid, "continue, stop, or repeat with a number, like repeat 2", {"anyOf": [_text(PATTERN)]}
+)
 
 
 def _some_text(text: str) -> str:

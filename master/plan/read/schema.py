@@ -17,12 +17,14 @@ from ...control.choices import OnDisturbance
 from ...hosts.heartbeat import SHORTEST_LEASE_NS, USUAL_LEASE_NS, USUAL_PREPARE_S, USUAL_START_S
 from ...hosts.host_spec import HostSpec, Launcher
 from ...text.units import format_duration
+from ..attempts import OnInvalid
 from ..model import OnIoError
 from .field_types import (
     ABSOLUTE,
     CHANGES,
     CORES,
     FLAG,
+    ON_INVALID,
     PARAMETER_FIELDS,
     SPIN,
     TEXT,
@@ -216,6 +218,11 @@ class TimesDoc(Section):
     disturbed: Annotated[OnDisturbance | None, choice_field(OnDisturbance)] = about(
         "Subintervals in which the host disturbed the generator: set_aside (the default: they do not count, and a "
         "measurement by time goes on for longer) or keep."
+    )
+    on_invalid: Annotated[OnInvalid | None, ON_INVALID] = about(
+        "What follows if the step's verdict is invalid: continue (the default), stop (the run ends, with exit code 8), "
+        "or repeat 2: the step runs again, up to twice, until it is not. Further attempts are named `NAME+attempt=2`; "
+        "the last one counts for `50% of step NAME`, `ivypy percentiles` and the exit code."
     )
     cooldown: Annotated[float | None, duration_field()] = about("Time without I/O before the next step.")
 
