@@ -245,14 +245,18 @@ def _idle_beside_busy(of_host: Mapping[str, thread_stats.ThreadSummary], uneven:
 
 
 def _contention(case: _Case) -> Rows:
-    """The host whose threads waited longest stands for all; the others are counted."""
+    """The host whose threads waited longest stands for all; the others are counted. A row without I/O, as of a paused
+    instance, has no figures that they could have changed; one at `iops: max` may have none for that very reason."""
     measurement = case.measurement
+    outstanding = case.count(Count.BACKLOG) + case.count(Count.IN_FLIGHT)
+    had_io = case.count(Count.DUE) + case.count(Count.COMPLETED) + outstanding > 0
+    concerned = had_io | np.array(case.settings.some_max, bool)
     layout = measurement.layout
     lengths = {host: int(measurement.length_ns[layout.position[host]]) for host in measurement.taken}
     said = {host: contentions(taken, lengths[host]) for host, taken in measurement.taken.items()}
     of_row: dict[int, list[str]] = {}
     for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
-        if said.get(layout.hosts[host]):
+        if concerned[row] and said.get(layout.hosts[host]):
             of_row.setdefault(row, []).append(layout.hosts[host])
     for row, hosts in of_row.items():
         worst = max(hosts, key=lambda host: measurement.taken[host].wait + measurement.taken[host].steal_beside)

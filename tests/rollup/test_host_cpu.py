@@ -83,13 +83,19 @@ def test_a_window_lies_between_its_subintervals_and_adds_their_times(parts: list
     )
 
 
+BUSY = HostData(1, 1, {(0, SERVICE): [MS] * 100}, {(0, Count.DUE): 100, (0, Count.COMPLETED): 100})
+
+
 def measured(
-    rollups: Rollups, taken: dict[str, CpuTaken], iops: Iops = "max", cpu: tuple[float, float] = (50.0, 50.0)
+    rollups: Rollups,
+    taken: dict[str, CpuTaken],
+    iops: Iops = "max",
+    cpu: tuple[float, float] = (50.0, 50.0),
+    data: HostData = BUSY,
 ) -> tuple[dict[str, str], Figures]:
     """(by row, what is said of it; the figures of the whole window)"""
     merger = merger_of(rollups)
     window = Window(merger.layout)
-    data = HostData(1, 1, {(0, SERVICE): [MS] * 100}, {(0, Count.DUE): 100, (0, Count.COMPLETED): 100})
     for k in range(20):
         merger.open(k)
         for host, one in taken.items():
@@ -114,6 +120,23 @@ def test_it_stands_on_the_rows_of_its_host_and_names_the_worst_of_many() -> None
 def test_it_is_said_whatever_the_load(iops: Iops) -> None:
     said, _ = measured(rollups_by([instance(0, "h1")], "host"), {"h1": CpuTaken(throttled_ns=50 * MS)}, iops)
     assert "cpu_contention[note] (h1: the cgroup throttled the slave for 1,000 ms)" in said["all=all"]
+
+
+@pytest.mark.parametrize(
+    ("iops", "counts", "stands"),
+    [
+        (0.0, {}, False),  # paused
+        (0.1, {}, False),
+        (0.1, {Count.DUE: 1, Count.BACKLOG: 1}, True),
+        (0.0, {Count.IN_FLIGHT: 1}, True),
+        ("max", {}, True),  # its thread may have had no core at all
+    ],
+)
+def test_it_stands_on_no_row_without_io(iops: Iops, counts: dict[Count, int], stands: bool) -> None:
+    rollups = rollups_by([instance(0, "h1")], "host")
+    data = HostData(1, 1, {}, {(0, count): value for count, value in counts.items()})
+    said, _ = measured(rollups, {"h1": HOGS}, iops, data=data)
+    assert ("cpu_contention" in said["host=h1"]) is stands
 
 
 def test_columns_are_means_over_hosts_or_the_worst() -> None:
