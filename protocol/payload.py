@@ -111,6 +111,7 @@ class NoticeKind(StrEnum):
     SPREAD_CHOSEN = "spread_chosen"  # how many threads `spread: auto` is
     CPU_DMA_LATENCY = "cpu_dma_latency"  # cores are not kept out of deep idle states
     KERNEL_THREADS = "kernel_threads"  # io_uring hands the I/Os on some LUNs to kernel threads
+    BLOCKING_SUBMITS = "blocking_submits"  # submit calls on some LUNs may delay others on their workload thread
     BUFFER_PAGES = "buffer_pages"  # in which pages the large I/O buffers lie
     FILE_REUSED = "file_reused"  # a file that ivypy created in an earlier run is used as it is
     CREATING_FILES = "creating_files"  # how much of the files is written

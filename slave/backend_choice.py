@@ -8,7 +8,6 @@ step then finds its first addresses in a cache, nor does the second backend thos
 """
 
 import errno
-import mmap
 import os
 import select
 from array import array
@@ -22,6 +21,7 @@ from ..protocol.parameters import MAX, Iosequencer, Parameters
 from ..protocol.payload import WorkloadToCreate
 from .engine._engine import Engine, now_ns, probe
 from .kernel_files import number_in
+from .nowait import lacks_nowait, without_nowait
 from .workloads import engine_fields
 
 if TYPE_CHECKING:
@@ -82,26 +82,9 @@ def why_not(backend: str, polled: bool = False, sqpoll: bool = False) -> str:
     return _WHY.get((backend, number)) or os.strerror(number)
 
 
-def handed_on(lun: str) -> bool:
-    """Whether io_uring has a thread of the kernel do each I/O on this LUN, as its driver or file system cannot report
-    that an I/O would wait: it does not take RWF_NOWAIT."""
-    try:
-        fd = os.open(lun, os.O_RDONLY | os.O_DIRECT)
-    except OSError:
-        return False  # the one who drives it reports why
-    try:
-        with mmap.mmap(-1, mmap.PAGESIZE) as page:
-            os.preadv(fd, [page], mmap.PAGESIZE, os.RWF_NOWAIT)
-    except OSError as error:
-        return error.errno == errno.EOPNOTSUPP
-    finally:
-        os.close(fd)
-    return False
-
-
 def kernel_threads_on(luns: Sequence[str]) -> str:
     """The notice for these LUNs under io_uring; "" if there is none."""
-    handed = [lun for lun in dict.fromkeys(luns) if handed_on(lun)]
+    handed = without_nowait(luns)
     if not handed:
         return ""
     more = f" and {len(handed) - 1:,} more LUNs" if len(handed) > 1 else ""
@@ -155,7 +138,7 @@ def _tried(by_lun: Mapping[str, Parameters], luns: Sequence[str]) -> Choice:
     said = ""
     for lun in luns:
         try:
-            if handed_on(lun):
+            if lacks_nowait(lun):
                 return Choice(LIBAIO, f"io_uring would use kernel threads for each I/O on {lun} (no RWF_NOWAIT)")
             trial = try_both(lun, by_lun[lun])
         except OSError as error:

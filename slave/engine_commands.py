@@ -176,6 +176,8 @@ class EngineCommands:
         if not refusals and command.workloads:
             if text := self._workloads.describe_spread(command.workloads):
                 self._link.send(Notice(NoticeKind.SPREAD_CHOSEN, text))
+            if text := self._workloads.describe_blocking(command.workloads):
+                self._link.send(Notice(NoticeKind.BLOCKING_SUBMITS, text))
             self._notify_buffer_pages()
         if not refusals and self._workloads.backend == IO_URING:
             luns = [workload.lun for workload in command.workloads]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,6 +26,7 @@ from .huge_pages import HUGE
 from .kernel_files import aio_left
 from .lun_target import LunTarget
 from .memory_limits import BESIDE_INSTANCE, TAG, why_too_much
+from .nowait import without_nowait
 from .open_luns import Key, OpenLuns, key_of
 from .spread import FIRST_FURTHER, ONE_THREAD_IOPS, EngineOrder, InstancePart, split_parameters, threads_wanted
 from .storage_exports import LunKey
@@ -46,6 +47,7 @@ class HostInstance:
     target: LunTarget
     parts: tuple[InstancePart, ...]  # at least one
     parameters: Parameters  # in force
+    may_block: bool  # its submit calls
 
     @property
     def lun(self) -> Key:
@@ -91,14 +93,15 @@ class Workloads:
         """Create all of these, or none, and return why not. Reads from the LUNs, so it may block as long as they do."""
         targets, refusals = self._check(workloads)
         nodes = [lun.node for lun in targets] if not refusals else [None] * len(workloads)
-        parts, without_room = self._dealt(workloads, nodes, may_spread=True)
+        blocking = self._luns_that_block(workloads) if not refusals else frozenset()
+        parts, without_room = self._dealt(workloads, nodes, blocking, may_spread=True)
         if without_room and any(w.parameters.spread == AUTO for w in workloads):
-            parts, without_room = self._dealt(workloads, nodes, may_spread=False)
+            parts, without_room = self._dealt(workloads, nodes, blocking, may_spread=False)
         refusals += without_room
         if not refusals:
             refusals += self._luns.open({key_of(w, t): (t, w) for w, t in zip_strict(workloads, targets)})
         if not refusals:
-            refusals += self._place(workloads, targets, parts)
+            refusals += self._place(workloads, targets, blocking, parts)
         if refusals:
             self._luns.close_unused()
         return refusals
@@ -110,10 +113,35 @@ class Workloads:
         if most == 1:
             return ""
         names = [name for name, parts in spread if parts > 1]
-        who = names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
         return (
-            f"spread auto is up to {most} of {len(self._nodes)} threads for {who}: while its iops is max or above "
-            f"{ONE_THREAD_IOPS:,}, with {LEAST_TAGS} tags or more for each thread"
+            f"spread auto is up to {most} of {len(self._nodes)} threads for {_first_of(names)}: while its iops is max "
+            f"or above {ONE_THREAD_IOPS:,}, with {LEAST_TAGS} tags or more for each thread"
+        )
+
+    def describe_blocking(self, workloads: Sequence[WorkloadToCreate]) -> str:
+        """Whose submit calls may delay which others on a thread of these instances; "" if none."""
+        by_thread: list[list[HostInstance]] = [[] for _ in self._nodes]
+        for instance in self._instances.values():
+            for part in instance.parts:
+                by_thread[part.thread].append(instance)
+        new = {workload.number for workload in workloads}
+        luns, delayed = dict[str, None](), dict[str, None]()
+        for on_it in by_thread:
+            blocking = [one.target.path for one in on_it if one.may_block]
+            others = [one.workload.instance for one in on_it if not one.may_block]
+            if blocking and others and any(one.workload.number in new for one in on_it):
+                luns.update(dict.fromkeys(blocking))
+                delayed.update(dict.fromkeys(others))
+        if not luns or self.backend != "libaio":  # `auto` may have become another since they were created
+            return ""
+        remedy = (
+            "use two threads or more"
+            if len(self._nodes) == 1
+            else "no thread was left for them alone, as instances keep their threads: create both in the same step"
+        )
+        return (
+            f"submit calls on {_first_of(luns)} may block (no RWF_NOWAIT), and delay the I/Os of "
+            f"{_first_of(delayed)} on the same workload thread: {remedy}, or use backend: io_uring"
         )
 
     def prepare(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:
@@ -242,14 +270,26 @@ class Workloads:
             refusals += [Refusal(name, reason) for reason in reasons]
         return targets, refusals
 
+    def _luns_that_block(self, workloads: Sequence[WorkloadToCreate]) -> frozenset[str]:
+        """The LUNs whose submit calls may block: those of libaio do where the kernel cannot report that they would."""
+        return frozenset(without_nowait([one.lun for one in workloads])) if self.backend == "libaio" else frozenset()
+
     def _dealt(
-        self, workloads: Sequence[WorkloadToCreate], nodes: Sequence[int | None], may_spread: bool
+        self,
+        workloads: Sequence[WorkloadToCreate],
+        nodes: Sequence[int | None],
+        blocking: frozenset[str],
+        may_spread: bool,
     ) -> tuple[list[PartsToPlace], list[Refusal]]:
         """(the (thread, tags) of each instance's parts, why there is no room for them). `may_spread`: `auto` may."""
         fair = -(-len(self._nodes) // max(1, len(self._instances) + len(workloads))) if may_spread else 1
         wanted = [
             InstanceToAssign(
-                w.ceiling, node, threads_wanted(w.parameters, w.ceiling, fair), w.parameters.spread == AUTO
+                w.ceiling,
+                node,
+                threads_wanted(w.parameters, w.ceiling, fair),
+                w.parameters.spread == AUTO,
+                w.lun in blocking,
             )
             for w, node in zip_strict(workloads, nodes)
         ]
@@ -291,11 +331,15 @@ class Workloads:
         ]
 
     def _place(
-        self, workloads: Sequence[WorkloadToCreate], targets: Sequence[LunTarget], parts: Sequence[PartsToPlace]
+        self,
+        workloads: Sequence[WorkloadToCreate],
+        targets: Sequence[LunTarget],
+        blocking: frozenset[str],
+        parts: Sequence[PartsToPlace],
     ) -> list[Refusal]:
         """Create the instances on their threads; on a refusal none of them is left."""
         for place, (workload, lun, of_it) in enumerate(zip_strict(workloads, targets, parts)):
-            instance = HostInstance(workload, lun, (), workload.parameters)
+            instance = HostInstance(workload, lun, (), workload.parameters, workload.lun in blocking)
             self._luns.add_user(instance.lun)
             self._instances[workload.number] = instance
             try:
@@ -329,7 +373,7 @@ class Workloads:
         loads = [ThreadLoad(node=node) for node in self._nodes]
         for instance in self._instances.values():
             for part in instance.parts:
-                loads[part.thread] = loads[part.thread].plus(part.ceiling)
+                loads[part.thread] = loads[part.thread].plus(part.ceiling, instance.may_block)
         return loads
 
     def _forget(self, number: int) -> None:
@@ -366,6 +410,12 @@ def engine_fields(parameters: Parameters) -> Fields:
 
 def _all_of(workloads: Sequence[WorkloadToCreate]) -> str:
     return workloads[0].instance if len(workloads) == 1 else f"{len(workloads):,} workload instances"
+
+
+def _first_of(names: Iterable[str]) -> str:
+    """The first of some names, and how many more there are."""
+    first, *others = names
+    return first + (f" and {len(others):,} more" if others else "")
 
 
 def buffer_bytes(workload: WorkloadToCreate, tags: int) -> int:

@@ -1,7 +1,8 @@
 """The engine beside fio, on one pinned core: `python -m tests.bench.engine [--seconds S] [--repeat N] [--core C]`.
 
-What is measured and how stands in parts/: closed_loop.py, paced.py, written_data.py, instructions.py. `--only TEXT`:
-the rows whose name holds it. On a machine with other load, `--fifo` keeps it from taking the core that is measured.
+What is measured and how stands in parts/: closed_loop.py, paced.py, blocking.py, written_data.py, instructions.py.
+`--only TEXT`: the rows whose name holds it. On a machine with other load, `--fifo` keeps it from taking the core that
+is measured.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pathlib import Path
 from ivypy.slave.engine._engine import backends
 from tests.support import devices
 
-from .parts import closed_loop, instructions, paced, written_data
+from .parts import blocking, closed_loop, instructions, paced, written_data
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -35,20 +36,21 @@ def main(words: Sequence[str] | None = None) -> int:
         if shutil.which(program) is None:
             print(f"this machine lacks {program}", file=sys.stderr)
             return 1
-    others = os.sched_getaffinity(0) - {chosen.core}
+    cores = sorted(os.sched_getaffinity(0))
+    others = {*cores} - {chosen.core}
     if others:
         os.sched_setaffinity(0, others)  # the collector's; the engine's thread is pinned by itself
     version = subprocess.run(["fio", "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{version}; core {chosen.core} of {os.cpu_count()}; load {os.getloadavg()[0]:.1f}; {chosen.repeat} turns")
     print(closed_loop.HEADER)
-    for name, measure in measurements(chosen.core, chosen.seconds, chosen.repeat, chosen.before):
+    for name, measure in measurements(cores, chosen.core, chosen.seconds, chosen.repeat, chosen.before):
         if chosen.only in name:
             print(measure(), flush=True)
     return 0
 
 
 def measurements(
-    core: int, seconds: float, repeat: int, before: Path | None
+    cores: Sequence[int], core: int, seconds: float, repeat: int, before: Path | None
 ) -> Iterator[tuple[str, Callable[[], str]]]:
     """(its name, what makes its lines), in order; what the machine cannot have is left out."""
     with closed_loop.paths() as found, devices.memory_folder() as folder:
@@ -67,6 +69,10 @@ def measurements(
         if path := found.get("loop"):
             yield "on time", lambda: paced.on_time(path, core, seconds, repeat, before)
             yield "low depth", lambda: paced.low_depth(path, core, seconds, repeat)
+            if len(cores) >= blocking.THREADS:
+                yield "neighbours of blocking submits", lambda: blocking.neighbours(cores, path, seconds, repeat)
+                if zram := found.get("zram, random"):
+                    yield "cost of blocking submits", lambda: blocking.cost(cores, zram, path, seconds, repeat)
         yield "written data", lambda: written_data.rows(found["null"], core, seconds, repeat)
         yield "instructions", lambda: "\n".join(instructions.rows(folder, found["null"]))
 

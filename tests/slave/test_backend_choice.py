@@ -17,9 +17,10 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
 from ivypy.protocol.payload import Notice, NoticeKind, WorkloadToCreate
 from ivypy.slave import backend_choice
-from ivypy.slave.backend_choice import Choice, Trial, choose, handed_on, why_not
+from ivypy.slave.backend_choice import Choice, Trial, choose, why_not
 from ivypy.slave.engine._engine import Engine
 from ivypy.slave.engine._engine import backends as working
+from ivypy.slave.nowait import without_nowait
 from tests.support.slave_client import Client
 from tests.support.workloads import workloads_on
 
@@ -149,7 +150,7 @@ def test_a_trial_has_the_tags_of_the_fast_step(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_driver_without_nowait_support_is_detected(zram_lun: str, loop_lun: str) -> None:
     """zram does not take RWF_NOWAIT: io_uring has threads of the kernel do each I/O, whose CPU time nobody counts."""
-    assert [handed_on(lun) for lun in (zram_lun, loop_lun, "/nonexistent")] == [True, False, False]
+    assert without_nowait([loop_lun, zram_lun, "/nonexistent", zram_lun]) == [zram_lun]
 
 
 @needs_io_uring

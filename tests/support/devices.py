@@ -224,8 +224,11 @@ class FaultFs:
 
 
 @contextlib.contextmanager
-def faultfs(size: int = 256 << 20, threads: int = 64) -> Iterator[FaultFs]:
-    """A loop device over faultfs, which does so many I/Os at once, over a file in memory."""
+def faultfs(size: int = 256 << 20, threads: int = 64, synchronous: bool = False) -> Iterator[FaultFs]:
+    """A loop device over faultfs, which does so many I/Os at once, over a file in memory.
+
+    `synchronous`: a submit call on its image does the I/O, and returns once it is done.
+    """
     program = _faultfs_program()
     if not os.path.exists("/dev/fuse"):
         raise Missing("FUSE")
@@ -234,7 +237,8 @@ def faultfs(size: int = 256 << 20, threads: int = 64) -> Iterator[FaultFs]:
         mount.mkdir()
         options = ["-f", "-o", f"max_threads={threads},clone_fd"]
         words = [program, image(folder, size), *options, mount]
-        process = subprocess.Popen([*map(str, words)], stderr=subprocess.DEVNULL)
+        variables = os.environ | ({"FAULTFS_SYNCHRONOUS": "1"} if synchronous else {})
+        process = subprocess.Popen([*map(str, words)], stderr=subprocess.DEVNULL, env=variables)
         undo.callback(process.wait, PATIENCE_S)
         undo.callback(process.send_signal, signal.SIGTERM)
         undo.callback(process.send_signal, signal.SIGCONT)

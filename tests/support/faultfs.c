@@ -4,6 +4,7 @@
  *   echo "READ_US WRITE_US READ_ERRORS_PPM WRITE_ERRORS_PPM [BAD_FROM BAD_TO]" > MOUNTPOINT/ctl
  *
  * Delays are added to every I/O; I/Os that touch the bad range fail with EIO. To hang it, stop the process (SIGSTOP).
+ * With FAULTFS_SYNCHRONOUS in its environment, O_DIRECT on dev.img is done within the submit call.
  */
 #define FUSE_USE_VERSION 35
 #define _GNU_SOURCE
@@ -123,7 +124,9 @@ static int fault_fsync(const char *path, int data_only, struct fuse_file_info *i
 
 static void *fault_init(struct fuse_conn_info *connection, struct fuse_config *config)
 {
-    if (connection->capable & FUSE_CAP_ASYNC_DIO)
+    if (getenv("FAULTFS_SYNCHRONOUS"))
+        connection->want &= ~FUSE_CAP_ASYNC_DIO;
+    else if (connection->capable & FUSE_CAP_ASYNC_DIO)
         connection->want |= FUSE_CAP_ASYNC_DIO;
     connection->max_background = MOST_IN_FLIGHT;
     connection->congestion_threshold = MOST_IN_FLIGHT;

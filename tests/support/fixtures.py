@@ -46,6 +46,12 @@ def faulty_lun() -> Iterator[devices.FaultFs]:
 
 
 @pytest.fixture
+def synchronous_lun() -> Iterator[devices.FaultFs]:
+    """One whose image blocks in the submit call."""
+    yield from _or_skip(partial(devices.faultfs, synchronous=True))
+
+
+@pytest.fixture
 def queue_lun() -> Iterator[devices.FaultFs]:
     """A faulty one that does four I/Os at once, and the others after them."""
     yield from _or_skip(partial(devices.faultfs, threads=4))

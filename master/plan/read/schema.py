@@ -341,7 +341,11 @@ class PlanDoc(Section):
         "to measure ivypy itself.",
         "auto",
     )
-    threads: Annotated[int, count_field(0, 256)] = about("Number of workload threads per host; 0: one per core.", 0)
+    threads: Annotated[int, count_field(0, 256)] = about(
+        "Number of workload threads per host; 0: one per core. With backend libaio and two or more, LUNs whose submit "
+        "calls may block (their driver or file system lacks RWF_NOWAIT) have threads of their own.",
+        0,
+    )
     cpus: Annotated[tuple[int, ...], CORES] = about(
         "Cores of each host for workload threads, like `0-3,8`: a thread on each, or `threads` threads spread evenly. "
         "Default: all but core 0 and its sibling (all, where there are fewer than four).",

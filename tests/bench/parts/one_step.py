@@ -25,11 +25,11 @@ def waited_ns() -> int:
     return 0
 
 
-def percentile_us(results: list, series: int, share: float) -> float:  # type: ignore[type-arg]
+def percentile_us(results: list, series: int, share: float, merge_class: int = 0) -> float:  # type: ignore[type-arg]
     """The upper edge of the bucket that holds it."""
     total: dict[int, int] = {}
     for result in results:
-        for bucket, count in result.histograms[0][series].items():
+        for bucket, count in result.histograms[merge_class][series].items():
             total[bucket] = total.get(bucket, 0) + count
     wanted, seen = share * sum(total.values()), 0
     for bucket in sorted(total):
