@@ -7,13 +7,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ..text.scaled import duration, time_of_day
-from ..verdicts import Reason, Verdict, by_weight
-from .instances_table import instances_lines, shortened
+from .instances_table import instances_lines
 from .reports import (
     EventLine,
     Instances,
-    Latency,
-    MeasurementRow,
     Report,
     RunBegins,
     RunEnds,
@@ -23,6 +20,7 @@ from .reports import (
     Subinterval,
 )
 from .socket_messages import Changed, HostAnswer
+from .steps_table import steps_table, verdict_lines
 from .subinterval_lines import MIDDLE, header_lines, subinterval_lines
 
 HEADER_EVERY: Final = 20  # subintervals
@@ -36,29 +34,6 @@ def local_now() -> datetime:
 def width_of_output() -> int:
     """Columns of the terminal, or what COLUMNS says; of a log, MIDDLE."""
     return shutil.get_terminal_size((MIDDLE, 24)).columns
-
-
-def microseconds(value: float | None) -> str:
-    """Latency with three significant digits, whole from 100 us on."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def count(value: float | None, digits: int = 0) -> str:
-    return "-" if value is None else f"{value:,.{digits}f}"
-
-
-def _latency(latency: Latency, verdict: Verdict) -> str:
-    p50, p99, longest = (
-        in_brackets(microseconds(us), verdict) for us in (latency.p50_us, latency.p99_us, latency.max_us)
-    )
-    return f"{p50:>9} {p99:>9} {longest:>11}"
-
-
-def in_brackets(figure: str, verdict: Verdict) -> str:
-    """A figure that is discredited, `[1,234]`; others as they are."""
-    return f"[{figure}]" if verdict is Verdict.INVALID and figure != "-" else figure
 
 
 def run_lines(report: RunBegins) -> list[str]:
@@ -84,67 +59,6 @@ def event_line(report: EventLine) -> str:
 def done_at(remaining_s: float, now: datetime) -> str:
     """The time of day when what takes that long will be done, and how long it takes: `done 14:32, 3h58m`."""
     return f"done {time_of_day(now + timedelta(seconds=remaining_s), now)}, {duration(remaining_s)}"
-
-
-def verdict_lines(report: StepEnds) -> list[str]:
-    """The step's verdict with its cause and reasons; those of several measurements each below it."""
-    known: set[Reason] = set()
-    if len(report.measured) == 1:
-        return _measurement_lines(report.number, report.measured[0], known)
-    each = [line for one in report.measured for line in _measurement_lines(report.number, one, known)]
-    head = f"step {report.number} {report.name}: {report.verdict}, {len(report.measured)} measurements"
-    return [head, *(f"  {line}" for line in each)]
-
-
-MOST_REASONS: Final = 3  # of a measurement; the CSV has all
-
-
-def _measurement_lines(number: int, measured: MeasurementRow, known: set[Reason]) -> list[str]:
-    """Verdict and cause, then the reasons that weigh most; the remedy of those that are not `known`, which they are
-    then."""
-    lines = [f"step {number} {measured.name}: {measured.verdict}{': ' + measured.cause if measured.cause else ''}"]
-    reasons = by_weight(measured.findings)
-    for finding in reasons[:MOST_REASONS]:
-        lines.append(f"  {finding}")
-        if finding.reason not in known:
-            lines.append(f"    {finding.reason.remedy}")
-        known.add(finding.reason)
-    if len(reasons) > MOST_REASONS:
-        lines.append(f"  and {len(reasons) - MOST_REASONS} more: see summary.all.csv")
-    return lines
-
-
-WIDEST_NAME: Final = 48  # half of it holds the load of a level
-STEPS_HEADER: Final = (
-    f" {'verdict':8} {'IOPS':>12} {'+-':>8} {'MiB/s':>10} | {'service mean':>12} {'p50':>9} {'p99':>9}"
-    f" {'max us':>11} | {'response mean':>13} {'p50':>9} {'p99':>9} {'max us':>11}"
-)
-
-
-def steps_table(report: RunEnds) -> list[str]:
-    """The table at the end of a run, a line for each measurement, with the reasons below it; figures that are
-    discredited stand in brackets."""
-    measured = [(step.number, one) for step in report.steps for one in step.measured]
-    names = [f"{number} {one.name}" for number, one in measured]
-    wide = min(max([24, *map(len, names)]), WIDEST_NAME)
-    lines = [f"{'step':{wide}}{STEPS_HEADER}"]
-    for name, (_, one) in zip(names, measured, strict=True):
-        half = "-" if one.half_width_percent is None else f"{one.half_width_percent:.1f}%"
-        iops, half, mib_per_s = (
-            in_brackets(figure, one.rate_verdict) for figure in (count(one.iops), half, count(one.mib_per_s, 1))
-        )
-        service = in_brackets(microseconds(one.service_mean_us), one.service_verdict)
-        response = in_brackets(microseconds(one.response_mean_us), one.response_verdict)
-        lines.append(
-            f"{shortened(name, wide):{wide}} {one.verdict:8} {iops:>12} {half:>8} {mib_per_s:>10}"
-            f" | {service:>12} {_latency(one.service, one.service_verdict)}"
-            f" | {response:>13} {_latency(one.response, one.response_verdict)}"
-        )
-    known: set[Reason] = set()
-    lines += [
-        f"  {line}" for number, one in measured if one.findings for line in _measurement_lines(number, one, known)
-    ]
-    return lines
 
 
 def standing_lines(standing: RunStatus, width: int, now: datetime) -> list[str]:
@@ -226,7 +140,7 @@ class TextLines:
             case StepEnds():
                 return verdict_lines(report)
             case RunEnds():
-                table = ["", *steps_table(report)] if report.steps else []
+                table = ["", *steps_table(report, self._width())] if report.steps else []
                 return [*table, *([""] if table else []), report.words, report.folder]
             case RunStatus():
                 return standing_lines(report, self._width(), local_now())

@@ -2,6 +2,7 @@
 for the plan, and control's latest messages.
 """
 
+import textwrap
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final, TextIO
@@ -18,6 +19,17 @@ from .reports import EventLine, Report, RunEnds, StepBegins, StepEnds, Subinterv
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.FAILED: "red", Verdict.INVALID: "red"}
 _BAR: Final = 20  # columns, on the narrowest terminal beside the longest end ("done Tue 02:15, 28m00s")
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line in pieces that fit, cut between words; all but the first are indented further."""
+    if len(line) <= width:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.wrap(
+        line.strip(), width, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
 
 
 class _Bars(Progress):
@@ -60,7 +72,8 @@ class Terminal:
                 self.close()
         style = self._style(report)
         for line in self._lines.lines(report):
-            self._console.print(escape(line), style=style)
+            for piece in wrapped(line, self._console.width):
+                self._console.print(escape(piece), style=style)
 
     def close(self) -> None:
         self._progress.stop()

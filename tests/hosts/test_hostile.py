@@ -8,8 +8,9 @@ import pytest
 
 from ivypy.master.errors import HostsError, IvypyError
 from ivypy.master.exit_codes import ExitCode
-from ivypy.master.live.line_view import event_line, verdict_lines
+from ivypy.master.live.line_view import event_line
 from ivypy.master.live.reports import EventLine, StepEnds
+from ivypy.master.live.steps_table import verdict_lines
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts

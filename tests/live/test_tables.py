@@ -1,4 +1,4 @@
-"""The console's columns at each width, and the table of rollup instances."""
+"""The console's columns at each width, the table of rollup instances, and the table at the end."""
 
 import pytest
 from hypothesis import given
@@ -6,8 +6,11 @@ from hypothesis import strategies as st
 
 from ivypy.master.control.observation import Phase
 from ivypy.master.live.instances_table import SPARKS, Order, instances_lines, shortened, sparkline, worst_first
-from ivypy.master.live.reports import Instances, Latency, Slice, Subinterval
+from ivypy.master.live.reports import Instances, Latency, MeasurementRow, RunEnds, Slice, StepEnds, Subinterval
+from ivypy.master.live.steps_table import steps_table
 from ivypy.master.live.subinterval_lines import LAYOUTS, header_lines, subinterval_lines
+from ivypy.master.live.terminal_view import wrapped
+from ivypy.master.verdicts import Verdict
 
 FIGURES = st.one_of(st.none(), st.floats(0.1, 9e9))
 LATENCIES = st.builds(Latency, FIGURES, FIGURES, FIGURES, FIGURES)
@@ -69,3 +72,25 @@ def test_a_sparkline_is_from_zero_to_the_highest(values: list[float | None]) -> 
 def test_a_long_name_keeps_its_end(name: str, width: int) -> None:
     short = shortened(name, width)
     assert len(short) == min(len(name), width) and short[-3:] == name[-3:]
+
+
+VERDICTS = st.sampled_from(Verdict)
+MEASURED = st.builds(
+    MeasurementRow, st.text("ab=", min_size=1, max_size=60), VERDICTS, VERDICTS, VERDICTS, VERDICTS, st.just(()),
+    st.just(""), FIGURES, st.one_of(st.none(), st.floats(0, 999)), FIGURES, FIGURES, LATENCIES, FIGURES, LATENCIES,
+)  # fmt: skip
+
+
+@given(st.lists(MEASURED, min_size=1, max_size=4), st.sampled_from([80, 100, 120, 160, 200]))
+def test_the_final_table_fits(measured: list[MeasurementRow], width: int) -> None:
+    ends = StepEnds(3, "s", Verdict.VALID, (), tuple(measured))
+    lines = steps_table(RunEnds("/f", (ends,), 0, "words"), width)
+    assert len(lines) == 2 + len(measured) and max(map(len, lines)) <= width
+
+
+@given(st.integers(0, 8), st.lists(st.text("abc", min_size=1, max_size=12), min_size=1, max_size=30))
+def test_a_long_line_is_cut_between_words(indent: int, words: list[str]) -> None:
+    line = " " * indent + " ".join(words)
+    pieces = wrapped(line, 40)
+    assert " ".join(" ".join(pieces).split()) == " ".join(words) and max(map(len, pieces)) <= 40
+    assert all(piece.startswith(" " * indent) for piece in pieces)
