@@ -20,7 +20,8 @@ from ..live.choose_view import Ui
 from .percentiles import percentiles
 from .steady import steady
 
-PLAN = click.argument("plan", type=click.Path(path_type=Path, dir_okay=False), metavar="PLAN.yaml")
+PLAN_PATH = click.Path(path_type=Path, dir_okay=False)
+PLAN = click.argument("plan", type=PLAN_PATH, metavar="PLAN.yaml")
 DEFINE = click.option(
     "-D",
     "defines",
@@ -32,11 +33,8 @@ UI = click.option(
     "--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
     help="What to show during the run; auto is a progress bar on a terminal, lines elsewhere.",
 )  # fmt: skip
-HOSTS = click.option(
-    "--hosts",
-    metavar="NAMES",
-    help="Hosts instead of the plan's: lab[01-16],db1; slurm is every node of this Slurm allocation.",
-)
+HOSTS_HELP = "Hosts instead of the plan's: lab[01-16],db1; slurm is every node of this Slurm allocation."
+HOSTS = click.option("--hosts", metavar="NAMES", help=HOSTS_HELP)
 BY = click.option("--by", default="", metavar="TYPE", help="A rollup type of the plan: host, port, serial ...")
 RUN = click.argument("run", required=False, metavar="[RUN]")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -52,20 +50,29 @@ def cli() -> None:
 
 
 @cli.command()
-@PLAN
+@click.argument("plan", required=False, type=PLAN_PATH, metavar="PLAN.yaml")
 @DEFINE
-@click.option("--hosts", "with_hosts", is_flag=True, help="Connect to the hosts, and show what each is and lacks.")
-def check(plan: Path, defines: tuple[str, ...], with_hosts: bool) -> ExitCode:
+@click.option("--connect", is_flag=True, help="Connect to the hosts, and show what each is and lacks.")
+@click.option("--hosts", is_flag=False, flag_value="", metavar="NAMES", help=HOSTS_HELP)
+def check(plan: Path | None, defines: tuple[str, ...], connect: bool, hosts: str | None) -> ExitCode:
     """Print what PLAN.yaml would run, without touching a host.
 
     Parses, validates and expands the plan. Prints every fault with its line, or the hosts, LUNs, workloads and steps
-    with their settings. With --hosts, also connects to all hosts at once; exits with 3 where some cannot be used.
+    with their settings. With --connect, also connects to all hosts at once; exits with 3 where some cannot be used.
     """
+    if hosts is not None and not (hosts and plan):
+        plan = plan or Path(hosts or "PLAN.yaml")
+        raise PlanError(
+            f"--hosts needs the names of hosts, to be used instead of the plan's; to connect to those of the plan:"
+            f" ivypy check --connect {plan}"
+        )
+    if plan is None:
+        raise click.UsageError("Missing argument 'PLAN.yaml'.")
     from ..plan.describe import describe
 
-    loaded = _load(plan, defines)
+    loaded = _load(plan, defines, hosts)
     click.echo(describe(loaded))
-    if not with_hosts:
+    if not connect:
         return ExitCode.OK
     from ..run.signals import run_until_pressed
     from .host_list import hosts_page

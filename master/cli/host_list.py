@@ -1,4 +1,4 @@
-"""What each host is and what it lacks: the first part of `ivypy devices`, and `ivypy check --hosts`.
+"""What each host is and what it lacks: the first part of `ivypy devices`, and `ivypy check --connect`.
 
 Rule: hosts that are alike are described once, by their names; whoever cannot be used has its own line, last, where a
 terminal shows it.

@@ -1,4 +1,4 @@
-"""What `ivypy devices` and `ivypy check --hosts` say of hosts: all of them, whatever is wrong with some."""
+"""What `ivypy devices` and `ivypy check --connect` say of hosts: all of them, whatever is wrong with some."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -78,7 +78,7 @@ steps: [ go: it ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [("check", "--hosts"), ("devices",)])
+@pytest.mark.parametrize("command", [("check", "--connect"), ("devices",)])
 def test_a_bad_host_hides_no_other(tmp_path: Path, command: tuple[str, ...]) -> None:
     (tmp_path / "f").write_bytes(bytes(1 << 20))
     done = ivypy(*command, str(written(tmp_path, PLAN.format(file=tmp_path / "f"))))
@@ -96,3 +96,32 @@ def test_without_any_usable_host_it_says_why(tmp_path: Path) -> None:
     text = PLAN.format(file=tmp_path / "f").replace('  - { name: "h[1-2]", launcher: local }\n', "")
     done = ivypy("devices", str(written(tmp_path, text)))
     assert done.returncode == 3 and done.stdout.startswith("3 hosts cannot be used:"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("words", [("--hosts", "{plan}"), ("{plan}", "--hosts")], ids=" ".join)
+def test_the_flag_by_its_old_name_says_the_new_one(tmp_path: Path, words: tuple[str, ...]) -> None:
+    plan = written(tmp_path, PLAN.format(file=tmp_path / "f"))
+    done = ivypy("check", *(word.format(plan=plan) for word in words))
+    assert done.returncode == 2
+    assert "--hosts needs the names of hosts" in done.stderr
+    assert done.stderr.endswith(f"to connect to those of the plan: ivypy check --connect {plan}\n")
+
+
+def test_check_without_a_plan_says_what_is_missing() -> None:
+    done = ivypy("check", "--connect")
+    assert done.returncode == 2 and "Missing argument 'PLAN.yaml'" in done.stderr
+
+
+def test_check_takes_other_hosts_as_run_does(tmp_path: Path) -> None:
+    plan = str(written(tmp_path, PLAN.format(file=tmp_path / "f")))
+    done = ivypy("check", "--hosts", "lab[1-2]", plan)
+    assert done.returncode == 0, done.stderr
+    assert "lab1" in done.stdout and "misspelt" not in done.stdout
+
+
+@pytest.mark.slow
+def test_check_connects_to_other_hosts(tmp_path: Path) -> None:
+    text = PLAN.format(file=tmp_path / "f").replace("h[1-2]", "h[1-3]")
+    done = ivypy("check", "--connect", "--hosts", "nowhere[1-2].invalid", str(written(tmp_path, text)))
+    assert done.returncode == 3
+    assert "2 hosts cannot be used:" in done.stdout and "misspelt.invalid" not in done.stdout
