@@ -54,7 +54,7 @@ def measurements(
 ) -> Iterator[tuple[str, Callable[[], str]]]:
     """(its name, what makes its lines), in order; what the machine cannot have is left out."""
     with closed_loop.paths() as found, devices.memory_folder() as folder:
-        bare = closed_loop.build_bare(folder)
+        bare = closed_loop.build("bare", folder)
         for case in closed_loop.CASES:
             path = found.get(case.device)
             if path and case.backend in backends():
@@ -67,7 +67,8 @@ def measurements(
                     lambda path=path: paced.lateness_beside(path, core, seconds, repeat),  # type: ignore[misc]
                 )
         if path := found.get("loop"):
-            yield "on time", lambda: paced.on_time(path, core, seconds, repeat, before)
+            floor = closed_loop.build("floor", folder)
+            yield "on time", lambda: paced.on_time(floor, path, core, seconds, repeat, before)
             yield "low depth", lambda: paced.low_depth(path, core, seconds, repeat)
             if len(cores) >= blocking.THREADS:
                 yield "neighbours of blocking submits", lambda: blocking.neighbours(cores, path, seconds, repeat)

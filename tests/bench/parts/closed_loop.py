@@ -134,10 +134,10 @@ def theirs(case: Case, path: str, core: int, seconds: float) -> Figure:
     return Figure(told["iops"] / told["busy"], told["mean_us"])
 
 
-def build_bare(folder: Path) -> Path:
-    program = folder / "bare"
-    source = Path(__file__).parents[1] / "bare.c"
-    subprocess.run(["gcc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source], check=True)
+def build(name: str, folder: Path) -> Path:
+    """A program of one C file beside these parts."""
+    program, source = folder / name, Path(__file__).parents[1] / f"{name}.c"
+    subprocess.run(["gcc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source, "-lm"], check=True)
     return program
 
 

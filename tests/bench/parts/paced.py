@@ -56,31 +56,55 @@ def ways(before: Path | None) -> list[tuple[str, Path, str]]:
     return [*([("before", before, "-")] if before else []), ("off", ROOT, "off"), ("auto", ROOT, "auto")]
 
 
-def on_time(path: str, core: int, seconds: float, repeat: int, before: Path | None) -> str:
+def floor_figures(program: Path, core: int, seconds: float, iops: float) -> Figures:
+    """What this machine allows just now: lateness of a program that only sleeps and busy-waits (floor.c)."""
+    words = [program, core, seconds, iops]
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=True)
+    figures: Figures = json.loads(done.stdout)
+    return figures
+
+
+def on_time(floor: Path, path: str, core: int, seconds: float, repeat: int, before: Path | None) -> str:
     lines = [f"lateness in us, {path}, libaio, random_independent: quietest turn of {repeat} (middle of all)"]
     for iops in RATES:
         turns: dict[str, list[Figures]] = {name: [] for name, _, _ in ways(before)}
+        floors: list[Figures] = []
         for _ in range(repeat):
+            floors.append(floor_figures(floor, core, seconds, iops))
             for name, checkout, spin in ways(before):
                 turns[name].append(one_step(checkout, path, core, seconds, iops, 32, spin))
+        lines.append(floor_line(iops, floors))
         lines += [late_line(iops, name, turns[name]) for name in turns]
     return "\n".join(lines)
+
+
+def lateness_of(turns: list[Figures]) -> str:
+    quiet = quietest(turns)
+    return ", ".join(
+        f"{word} {quiet[key]:.1f} ({middle([turn[key] for turn in turns]):.1f})"
+        for word, key in (("p50", "late_p50_us"), ("mean", "late_mean_us"), ("p99", "late_p99_us"))
+    )
+
+
+def time_of(turns: list[Figures]) -> str:
+    quiet = quietest(turns)
+    return f"busy-waiting {quiet['busy_wait']:.0%} of the time, waited for its core {quiet['waited']:.0%}"
+
+
+def floor_line(iops: int, turns: list[Figures]) -> str:
+    return f"  {iops:6,} IOPS, floor : {lateness_of(turns)}; no I/O and no budget; {time_of(turns)}"
 
 
 def late_line(iops: int, name: str, turns: list[Figures]) -> str:
     quiet = quietest(turns)
     share = quiet["late_mean_us"] / quiet["service_mean_us"]
-    figures = ", ".join(
-        f"{word} {quiet[key]:.1f} ({middle([turn[key] for turn in turns]):.1f})"
-        for word, key in (("p50", "late_p50_us"), ("mean", "late_mean_us"), ("p99", "late_p99_us"))
-    )
     goal = ""
     if name == "auto":
         met = quiet["late_p50_us"] <= MOST_P50_US and share <= MOST_MEAN
         goal = f"; goal p50 {MOST_P50_US:.0f} us, mean {MOST_MEAN:.0%}: {'met' if met else 'NOT MET'}"
     return (
-        f"  {iops:6,} IOPS, {name:6}: {figures}; mean {share:.1%} of a service of {quiet['service_mean_us']:.0f} us;"
-        f" busy-waiting {quiet['busy_wait']:.0%} of the time, waited for its core {quiet['waited']:.0%}{goal}"
+        f"  {iops:6,} IOPS, {name:6}: {lateness_of(turns)}; mean {share:.1%} of a service of"
+        f" {quiet['service_mean_us']:.0f} us; {time_of(turns)}{goal}"
     )
 
 
