@@ -334,6 +334,13 @@ class Reason(Enum):
         "Fewer than 20 subintervals: too few to estimate how they depend on each other, so half-widths are blank.",
         "Measure for at least 20 subintervals.",
     )
+    UNSTEADY = (
+        NOTE,
+        (Scope.RATE,),
+        "The IOPS of a load at max have a half-width above 10 % of them, or drift so much that none can be estimated: "
+        "another measurement may give another maximum.",
+        "Measure for longer, or until a steady state (`steady`).",
+    )
     NO_RESPONSE = (
         INVALID,
         ALL,

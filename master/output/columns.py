@@ -52,6 +52,11 @@ METRIC_COLUMNS: Final = metric_columns(METRICS.values())
 
 SUBINTERVAL: Final = (
     Column("subinterval", "", "its number in the step, from 0"),
+    Column(
+        "in_measurement",
+        "",
+        "1 if a measurement of the step includes it, else 0; changed from 0 when the measurement is complete",
+    ),
     Column("start_utc", "UTC", "its start, by the controller's clock"),
     Column("length_s", "s", "its real length, mean over the hosts"),
     Column("phase", "", "warmup, run, transient, disturbed, tail or cooldown, as known when the row was written"),

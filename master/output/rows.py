@@ -3,7 +3,7 @@
 Rule: numbers are made for all rows in one go, and texts that stay the same between two edits are made once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,9 +78,9 @@ def metric_cells(figures: Figures) -> list[str]:
 
 
 def subinterval_rows(record: SubintervalRecord, instances: InstanceCells, settings: Sequence[str]) -> list[str]:
-    """One subinterval as a line for each row. `settings`: setting_cells of its settings."""
+    """One subinterval as a line for each row, not in a measurement yet. `settings`: setting_cells of its settings."""
     merged = record.interval.merged
-    start = f"{record.interval.subinterval},{utc(record.start_utc_ns)}"
+    start = f"{record.interval.subinterval},0,{utc(record.start_utc_ns)}"
     lengths = number_cells([("%.9g", merged.presence.length_s)])
     metrics = metric_cells(record.figures)
     parts = zip(lengths, instances.cells, presence_cells(merged.presence), settings, metrics, strict=True)
@@ -88,6 +88,18 @@ def subinterval_rows(record: SubintervalRecord, instances: InstanceCells, settin
         f"{start},{length},{record.phase},{instance},{present},{setting},{metric}\n"
         for length, instance, present, setting, metric in parts
     ]
+
+
+def measured_flags(rows: Iterable[bytes], subintervals: Collection[int]) -> list[int]:
+    """Where `in_measurement`, one byte, stands in the rows of these subintervals: offsets in a file that has just
+    these lines, the header first."""
+    places, offset = [], 0
+    for line in rows:
+        number, _, _ = line.partition(b",")
+        if offset and int(number) in subintervals:
+            places.append(offset + len(number) + 1)
+        offset += len(line)
+    return places
 
 
 def summary_rows(number: int, name: str, record: SummaryRecord, instances: InstanceCells) -> list[str]:

@@ -1,12 +1,12 @@
 """One step's folder.
 
 Rule: rows of subinterval k are appended when k closes, each file opened, written once and closed; histograms.sqlite
-takes k's results in one transaction. What is measured is decided later: windows.csv and the histograms are written
-then. A rollup type with `csv: false` gets no files here, only rows in its summary.
+takes k's results in one transaction. What is measured is decided later: windows.csv, `in_measurement` of the rows and
+the histograms are written then. A rollup type with `csv: false` gets no files here, only rows in its summary.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,12 +24,12 @@ from ..rollup.merge_layout import MergeLayout
 from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Measurement
 from .columns import CLOCK, CPU, HISTOGRAM, INDEX, INTERLOCK, THREADS, WINDOWS, names
-from .csv_text import append, lines, make_folder, replace_file, utc
+from .csv_text import append, lines, make_folder, not_written, replace_file, utc
 from .file_names import stem, step_folder
 from .histogram_db import HistogramWriter
 from .host_rows import Row, clock_rows, core_numbers, cpu_rows, interlock_rows, thread_rows
 from .record_types import SubintervalRecord, WindowRecord
-from .rows import InstanceCells, setting_cells, subinterval_header, subinterval_rows
+from .rows import InstanceCells, measured_flags, setting_cells, subinterval_header, subinterval_rows
 
 LATE: Final = "late"  # folder of results that were not merged, a file per host
 _EDGES: Final = lower_edges()
@@ -93,6 +93,12 @@ class StepFolder:
         )  # fmt: skip
         self._append("windows.csv", names(WINDOWS), [row])
 
+    def measured(self, subintervals: Collection[int]) -> None:
+        """Note in the rows of these subintervals that a measurement includes them."""
+        if self._rows_begun:
+            for file in self._files:
+                _set_flags(file.rows, subintervals)
+
     def histograms(self, measurement: Measurement, response: NDArray[np.bool_]) -> None:
         """<instance>.histogram.csv of the measurement. `response` (R,): rows whose response times have a meaning."""
         figures = Figures(measurement.merged, response)
@@ -139,6 +145,17 @@ class StepFolder:
     def _append_text(self, file: str, header: Sequence[str], text: str) -> None:
         append(self.path / file, text if file in self._begun else lines([header]) + text)
         self._begun.add(file)
+
+
+def _set_flags(path: Path, subintervals: Collection[int]) -> None:
+    """In place: no row changes its length, so whatever ends the run leaves a whole file."""
+    try:
+        with open(path, "r+b") as file:
+            for place in measured_flags(file, subintervals):
+                file.seek(place)
+                file.write(b"1")
+    except OSError as error:
+        raise not_written(path, error) from error
 
 
 def _histogram_csv(figures: Figures, row: int) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import NVME_STATUS, Count
+from ...protocol.parameters import MAX
 from ..stats.confidence import FEWEST_STATED
 from ..text.metric_amounts import rounded
 from ..text.units import format_fraction
@@ -41,6 +42,7 @@ ZERO_READS_NOTE: Final = 0.01  # of the reads that were sampled
 ZERO_READS_INVALID: Final = 0.10
 FEWEST_ZERO_READS: Final = 3  # one of two reads says little about all of them
 FOREIGN_NOTE: Final = 0.01  # of our own bytes
+MOST_HALF_WIDTH: Final = 0.10  # of a maximum's IOPS
 WANTED_CORE_PERCENT: Final = 1.0  # of the time: a thread ran, or waited to run
 # By type and code (NVMe Base Specification, Status Code).
 NVME_STATUS_NAMES: Final[Mapping[int, str]] = {
@@ -427,9 +429,23 @@ def _few(case: _Case) -> Rows:
         yield from ((row, finding) for row in range(len(case.measurement.merged.counts)))
 
 
+def _unsteady(case: _Case) -> Rows:
+    """Where enough subintervals give no half-width, they are too few independent samples: the IOPS drift."""
+    if case.measurement.subintervals < FEWEST_STATED:
+        return
+    iops, half_width = column(case.figures, "overall_iops"), case.measurement.iops_half_width
+    share = np.divide(half_width, iops, out=np.zeros(len(iops)), where=iops > 0)
+    at_max = np.array([setting == MAX for setting in case.settings.iops], bool)
+
+    def detail(row: int) -> str:
+        return "IOPS drift throughout" if np.isnan(share[row]) else f"IOPS +/- {share[row]:.0%}"
+
+    yield from _each(at_max & ~(share <= MOST_HALF_WIDTH), Reason.UNSTEADY, detail)
+
+
 _CHECKS: Final[Sequence[Callable[[_Case], Rows]]] = (
     _samples, _target, _before, _stall, _errors, _uncovered, _counters, _discarded, _unwritten, _lateness, _reap_delay,
-    _types, _busy, _contention, _foreign, _few,
+    _types, _busy, _contention, _foreign, _few, _unsteady,
 )  # fmt: skip
 
 

@@ -70,7 +70,7 @@ class StepRecorder:
         self._run.hub.closed(report, lambda by: instances_of(closed, figures, self._step, self._rollups.type(by)))
 
     def measured(self, measurement: SummedMeasurement) -> None:
-        """Record a measurement: a row of windows.csv."""
+        """Record a measurement: a row of windows.csv, and which rows of subintervals it includes."""
         measured, hosts = measurement.measured, len(measurement.measurement.hosts)
         start_utc_ns, end_utc_ns = map(self._run.clock.utc_ns, (measurement.start_ns, measurement.end_ns))
         row = WindowRecord(
@@ -84,6 +84,8 @@ class StepRecorder:
             measurement.why,
         )
         self._run.writer.post(partial(self._folder.window, row))
+        counted = frozenset(range(measured.first, measured.last + 1)).difference(measured.set_aside)
+        self._run.writer.post(partial(self._folder.measured, counted))
 
     def late(self, host: str, result: Result) -> None:
         """Record a result that is not merged, in late/<host>.jsonl."""

@@ -101,6 +101,7 @@ def test_rows_of_subintervals(run: Path, file: str, hosts: tuple[str, ...], clas
     rows = table(run / "step0000.max" / file)
     assert [row["subinterval"] for row in rows] == [str(k) for k in range(8)]
     assert [row["phase"] for row in rows] == ["warmup", *["run"] * 6, "tail"]
+    assert [row["in_measurement"] for row in rows] == ["0", *["1"] * 6, "0"]
     for k, row in enumerate(rows[:7]):
         ns = by_hand(k, hosts, classes)
         assert int(row["overall_service_count"]) == len(ns)

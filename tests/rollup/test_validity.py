@@ -251,6 +251,33 @@ def test_findings_of_a_host_are_on_its_row_alone(h1: Plant, says: str | None) ->
     assert check(h1)["host=h2"] == []
 
 
+@pytest.mark.parametrize(
+    ("iops", "done", "says"),
+    [
+        ("max", [100] * 20, []),
+        ("max", [100, 101] * 10, []),
+        ("max", [100, 140, 60, 120, 80] * 4, ["unsteady[note] (IOPS +/- 14%)"]),
+        ("max", [150] * 10 + [50] * 10, ["unsteady[note] (IOPS drift throughout)"]),
+        ("max", [150] * 5 + [50] * 5, ["too_few_subintervals[note] (10)"]),
+        (1e9, [150] * 10 + [50] * 10, ["load_not_sustained[invalid] ("]),
+    ],
+)
+def test_a_maximum_that_is_not_known_to_a_tenth_is_unsteady(iops: Iops, done: list[int], says: list[str]) -> None:
+    rollups = Rollups.build([instance(0, "h1")], ())
+    merger = merger_of(rollups)
+    window = Window(merger.layout)
+    for k, ios in enumerate(done):
+        merger.open(k)
+        due = ios if iops == "max" else 1000
+        counts = {(0, Count.DUE): due, (0, Count.SUBMITTED): ios, (0, Count.COMPLETED): ios}
+        counts[0, Count.BACKLOG] = sum(1000 - one for one in done[: k + 1]) if iops != "max" else 0
+        merger.add("h1", result(HostData(1, 1, {(0, SERVICE): [MS] * ios}, counts), k))
+        window.add(merger.close())
+    settings = Settings.of(rollups, {("h1", 0): Parameters(iops=iops)})
+    found = [str(one) for one in check_validity(window.measurement(), settings, 0.0025, 5.0).findings[0]]
+    assert len(found) == len(says) and all(map(str.startswith, found, says)), found
+
+
 @pytest.mark.parametrize(("subintervals", "severity"), [(2, "note"), (3, "note"), (4, "invalid")])
 def test_one_or_two_zero_reads_are_too_few_to_judge_a_lun_by(subintervals: int, severity: str) -> None:
     plant = Plant(counts={Count.READS_SAMPLED: 1, Count.ZERO_READS: 1})

@@ -33,7 +33,8 @@ def test_the_folder_has_the_disturbed_rows_and_a_measurement_without_them(tmp_pa
     assert "set_aside[note] (2 of 14 subintervals: run-queue delay)" in summary["reasons"].split("; ")
     assert (window["first_subinterval"], window["last_subinterval"], window["set_aside"]) == ("1", "14", "2")
     assert float(summary["length_s"]) == pytest.approx(60, rel=1e-3)
-    measured = [row for row in rows if row["phase"] == "run"]
+    measured = [row for row in rows if row["in_measurement"] == "1"]
+    assert measured == [row for row in rows if row["phase"] == "run"]
     for column in ("due", "overall_service_count"):
         assert sums(measured, column) == int(summary[column])
     histogram = staged.rows("step0000.one/all/all.histogram.csv")

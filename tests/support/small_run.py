@@ -134,6 +134,7 @@ def write_step(run: RunFolder, number: int, name: str, sliced: Rollups, settings
     validity = check_validity(measurement, settings, 0.0025, LENGTH * 1e-9)
     begin, end = START + LENGTH, START + 7 * LENGTH
     step.window(WindowRecord("measurement", 1, 6, 0, begin, end, 2, "fixed time"))
+    step.measured(range(1, 7))
     step.histograms(measurement, settings.response_rows(validity.reached))
     run.summary(number, name, SummaryRecord(START, begin, end, measurement, validity, settings), sliced)
 
