@@ -22,7 +22,7 @@ luns: {{ create: {{ path: "{path}-{{}}", size: 8MiB, count: 2 }} }}
 workloads:
   w: {{ iosequencer: random_steady, iops: 200, maxtags: 4, fraction_read: 75% }}
 rollups: [ host ]
-defaults: {{ subinterval: 1s, warmup: 1s, measure: {measure} }}
+defaults: {{ subinterval: 1s, warmup: 1s, measure: {measure}, disturbed: keep }}
 steps: [ go: one ]
 """
 

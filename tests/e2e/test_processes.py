@@ -28,7 +28,7 @@ hosts:
 luns: { create: { path: "PATH/{host}", size: 1MiB } }
 workloads: { w: { iops: 200, maxtags: 8, fraction_read: 50% } }
 rollups: [ host ]
-defaults: { subinterval: 0.5s, warmup: 0.5s, measure: MEASURE }
+defaults: { subinterval: 0.5s, warmup: 0.5s, measure: MEASURE, disturbed: keep }
 steps: [ go: one ]
 """
 PROGRAM = """

@@ -35,7 +35,7 @@ workloads:
   w: {{ iosequencer: random_steady, iops: 200, maxtags: 4, fraction_read: 75% }}
   r: {{ iosequencer: random_steady, iops: 50, maxtags: 4 }}
 rollups: [ host, workload ]
-defaults: {{ subinterval: 1s, warmup: 1s, measure: {measure} }}
+defaults: {{ subinterval: 1s, warmup: 1s, measure: {measure}, disturbed: keep }}
 steps: [ go: one ]
 live: {{ blocksize: 16KiB }}
 """
