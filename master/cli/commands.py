@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ..errors import IvypyError, PlanError
+from ..errors import HostsError, IvypyError, PlanError
 from ..exit_codes import ExitCode
 from ..live import stdio
 from ..live.choose_view import Ui
@@ -371,6 +371,11 @@ def _code() -> int:
         with suppress(OSError):
             error.show()
         return ExitCode.PLAN
+    except HostsError as error:
+        from .host_faults import fault_lines
+
+        stdio.complain("\n".join(fault_lines(error.faults)))
+        return error.exit_code
     except IvypyError as error:
         stdio.complain(str(error))
         return error.exit_code

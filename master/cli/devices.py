@@ -11,6 +11,7 @@ from ..plan.model import Plan
 from ..run.consent import counted, overwritten, token
 from ..run.discover_luns import PlacedPlan, discover, prepare
 from ..run.placement import PlacedLun
+from .host_faults import fault_lines
 from .host_list import host_lines, reachable
 
 LEAST_SHOWN = ("kind", "size", "vendor", "model", "serial", "wwn", "transport")  # in this order, then the others
@@ -32,7 +33,7 @@ async def devices_page(plan: Plan, show: Callable[[str], None]) -> bool:
         try:
             found = await discover(plan, fleet)
         finally:
-            show("\n".join(str(fault) for host, fault in fleet.missed.items() if host not in shown))
+            show("\n".join(fault_lines(fault for host, fault in fleet.missed.items() if host not in shown)))
         too_many = len(fleet.missed) > plan.may_miss
         show("\n".join([*_luns(fleet.hellos(), found), "", *_overwritten(plan, found, too_many)]))
         return too_many

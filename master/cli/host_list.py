@@ -1,7 +1,7 @@
 """What each host is and what it lacks: the first part of `ivypy devices`, and `ivypy check --connect`.
 
-Rule: hosts that are alike are described once, by their names; whoever cannot be used has its own line, last, where a
-terminal shows it.
+Rule: hosts that are alike are described once, by their names; those that cannot be used come last, where a terminal
+shows them, each fault once.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from ..run.connect import connected, opener
 from ..run.consent import counted
 from ..run.differences import host_differences
 from ..run.fleet import Fleet
+from .host_faults import fault_lines
 
 WIDTH: Final = 80
 INDENT: Final = "    "
@@ -54,7 +55,7 @@ def host_lines(hellos: Mapping[str, Hello], faults: Iterable[HostFault]) -> list
         lines += [line for one in description for line in _indented(one)]
     parts = [
         ("The hosts differ in what makes latency:", host_differences(hellos)),
-        (f"{counted(len(faults), 'host')} cannot be used:", list(map(str, faults))),
+        (f"{counted(len(faults), 'host')} cannot be used:", fault_lines(faults)),
     ]
     for title, said in parts:
         if said:

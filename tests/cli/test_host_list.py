@@ -59,7 +59,7 @@ def test_what_differs_and_who_cannot_be_used_come_last_and_every_line_fits() -> 
     assert max(map(len, lines)) <= WIDTH
     text = "\n".join(lines)
     assert "The hosts differ in what makes latency:\n    governor: performance on 99 hosts, powersave on h007\n" in text
-    assert text.index("3 hosts cannot be used:") > text.index("The hosts differ")
+    assert text.index("3 hosts cannot be used:\n    b[0-2]: 127.0.0.1 port 9") > text.index("The hosts differ")
     assert text.count("Rocky Linux") == 1  # the governor is no part of what a host is
 
 
@@ -69,7 +69,7 @@ backend: "null"
 hosts:
   - {{ name: "h[1-2]", launcher: local }}
   - {{ name: misspelt.invalid, connect_timeout: 5s }}
-  - {{ name: refuses, address: 127.0.0.1, port: 9, ssh_config: false }}
+  - {{ name: "refuses[1-2]", address: "127.0.0.[1-2]", port: 9, ssh_config: false }}
   - {{ name: odd, command: echo hello }}
 luns: {{ files: {file} }}
 workloads: {{ w: {{ fraction_read: 100% }} }}
@@ -84,8 +84,9 @@ def test_a_bad_host_hides_no_other(tmp_path: Path, command: tuple[str, ...]) -> 
     done = ivypy(*command, str(written(tmp_path, PLAN.format(file=tmp_path / "f"))))
     assert done.returncode == 3, done.stdout + done.stderr
     assert "h1 (" in done.stdout and "h2 (" in done.stdout and "backends: " in done.stdout
-    last = done.stdout.partition("3 hosts cannot be used:")[2]
-    assert all(f"    {host}: " in last for host in ("misspelt.invalid", "refuses", "odd"))
+    last = done.stdout.partition("4 hosts cannot be used:")[2]
+    assert all(f"    {host}: " in last for host in ("misspelt.invalid", "refuses[1-2]", "odd"))
+    assert " ".join(last.split()).count("127.0.0.[1-2] port 9 refuses the connection") == 1
     if command == ("devices",):
         assert "h1: 1 LUN selected" in last and "h2: 1 LUN selected" in last
         assert "Nothing is overwritten." in last
@@ -95,7 +96,7 @@ def test_a_bad_host_hides_no_other(tmp_path: Path, command: tuple[str, ...]) -> 
 def test_without_any_usable_host_it_says_why(tmp_path: Path) -> None:
     text = PLAN.format(file=tmp_path / "f").replace('  - { name: "h[1-2]", launcher: local }\n', "")
     done = ivypy("devices", str(written(tmp_path, text)))
-    assert done.returncode == 3 and done.stdout.startswith("3 hosts cannot be used:"), done.stdout + done.stderr
+    assert done.returncode == 3 and done.stdout.startswith("4 hosts cannot be used:"), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("words", [("--hosts", "{plan}"), ("{plan}", "--hosts")], ids=" ".join)
