@@ -21,6 +21,7 @@ from ..hosts.login_throttle import LoginThrottle
 from ..plan.hosts import LOCAL
 from ..run.connect import connected, opener
 from ..text.units import parse_duration
+from .last_words import LastWords
 
 PATIENCE_S: Final = 60.0  # beyond the time asked for
 LEAST_S: Final = 1.0
@@ -33,9 +34,9 @@ async def clock_page(host: str, duration: str, as_json: bool) -> tuple[str, Exit
     """Ask the slave of a host; the page and the exit code. Raises PlanError, HostsError."""
     seconds = seconds_of(duration)
     loop = asyncio.get_running_loop()
-    opening = opener(slave_bundles(), LoginThrottle())
+    opening, words = opener(slave_bundles(), LoginThrottle()), LastWords()
     async with connected(
-        [host_of(host)], opening, lambda name: lambda text: None, __version__, lambda: int(loop.time() * 1e9)
+        [host_of(host)], opening, words.log, __version__, lambda: int(loop.time() * 1e9), pointer=words.quoted
     ) as (fleet, _):
 
         async def ask(driver: Driver) -> ClockReport:

@@ -21,6 +21,7 @@ from ..run.consent import counted
 from ..run.differences import host_differences
 from ..run.fleet import Fleet
 from .host_faults import fault_lines
+from .last_words import LastWords
 
 WIDTH: Final = 80
 INDENT: Final = "    "
@@ -31,8 +32,8 @@ async def reachable(plan: Plan) -> AsyncIterator[Fleet]:
     """All hosts that can be used, connected at once; the others are in `missed`, however many."""
     loop = asyncio.get_running_loop()
     opening = opener(slave_bundles(), LoginThrottle())
-    now_ns, most = (lambda: int(loop.time() * 1e9)), len(plan.hosts)
-    async with connected(plan.hosts, opening, lambda name: lambda text: None, __version__, now_ns, most) as (fleet, _):
+    now_ns, most, words = (lambda: int(loop.time() * 1e9)), len(plan.hosts), LastWords()
+    async with connected(plan.hosts, opening, words.log, __version__, now_ns, most, pointer=words.quoted) as (fleet, _):
         yield fleet
 
 

@@ -6,6 +6,7 @@ Rule: all launchers take the same way: a command line that gives a pipe, then th
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from ..errors import HostFault, IvypyError
@@ -37,9 +38,9 @@ async def open_pipe(
         for text in "".join(traceback.format_exception(error)).splitlines():
             log(f"   {text}")
         what = f"the connection failed: {type(error).__name__}: {error}"
-        raise HostUnusable(
-            HostFault(host.name, what, f"log/{host.name}.log has the traceback; this is a bug")
-        ) from None
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        what += f" ({Path(place.filename).name}, line {place.lineno})"
+        raise HostUnusable(HostFault(host.name, what, "report this as a bug of ivypy")) from None
 
 
 async def _open(host: HostSpec, bundles: Sequence[Bundle], throttle: LoginThrottle, log: Callable[[str], None]) -> Pipe:

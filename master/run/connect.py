@@ -32,7 +32,13 @@ GOODBYE_S: Final = 6.5  # for `die`: more than a slave gives itself to clean up;
 
 Opener = Callable[[HostSpec, Callable[[str], None]], Awaitable[Pipe]]  # a host and its log -> a pipe to its slave
 Log = Callable[[str], Callable[[str], None]]  # a host's name -> its log
+Pointer = Callable[[str], str]  # a host's name -> where it says why it ended, as a remedy
 Parted = Callable[[str, DyingWords | None], None]  # receives a host's name and its dying words; None: it sent none
+
+
+def see_log(host: str) -> str:
+    """The remedy in a run, whose folder has the log of each host."""
+    return f"see log/{host}.log"
 
 
 def opener(bundles: Sequence[Bundle], throttle: LoginThrottle) -> Opener:
@@ -55,13 +61,14 @@ async def connected(
     processes: Mapping[str, DriverProcess] = MappingProxyType({}),
     log_path: Callable[[str], Path] = Path,
     parted: Parted = lambda host, words: None,
+    pointer: Pointer = see_log,
 ) -> AsyncIterator[tuple[Fleet, Reconnection]]:
     """Connect all hosts, and close them all at the end. Yields the connected hosts, and what reconnects lost ones.
 
     Up to `may_miss` hosts may fail to connect. Raises PlanError, or HostsError with the faults of all hosts.
     `now_ns`: the controller's clock. `processes`: the driver process of a host, by the host's name; it writes its
     log to `log_path`. Hosts without one, or whose process has ended, are driven in this process. `parted` receives each
-    host's dying words when it is closed.
+    host's dying words when it is closed. `pointer`: the remedy for a host that ends before it has sent hello.
     """
     open_files.allow(specs)
     inbox: Inbox = asyncio.Queue()
@@ -88,9 +95,9 @@ async def connected(
                 for driver in opened:
                     begin(driver)
                 fleet.miss(faults)
-                fleet.miss(await _greeted(opened, version, lag))
+                fleet.miss(await _greeted(opened, version, lag, pointer))
                 rejoining = Reconnection(
-                    specs, fleet.drivers, open_one, begin, lambda some: _greeted(some, version, lag)
+                    specs, fleet.drivers, open_one, begin, lambda some: _greeted(some, version, lag, pointer)
                 )
                 tasks.append(group.create_task(rejoining.watch()))
                 yield fleet, rejoining
@@ -126,7 +133,7 @@ async def _open_all(
     return drivers, [one for one in opened if isinstance(one, HostFault)]
 
 
-async def _greeted(drivers: Iterable[Driver], version: str, lag: ControllerLag) -> list[HostFault]:
+async def _greeted(drivers: Iterable[Driver], version: str, lag: ControllerLag, pointer: Pointer) -> list[HostFault]:
     """Wait for every hello, and check that each is from a slave of this version. Returns the faults."""
     drivers = list(drivers)
 
@@ -136,7 +143,7 @@ async def _greeted(drivers: Iterable[Driver], version: str, lag: ControllerLag) 
             raise HostLost(driver.lost)
 
     _, failed = await barrier(drivers, wait_hello, lag.deadline(HELLO_S))
-    faults = [HostFault(driver.name, reason, f"see log/{driver.name}.log") for driver, reason in failed.items()]
+    faults = [HostFault(driver.name, reason, pointer(driver.name)) for driver, reason in failed.items()]
     for name, hello in [(driver.name, driver.hello) for driver in drivers]:
         if hello is None:
             continue  # it is among those that failed

@@ -7,6 +7,7 @@ import pytest
 
 from ivypy.master.cli.host_list import WIDTH, host_lines
 from ivypy.master.errors import HostFault
+from ivypy.master.hosts.bootstrap_client import MARK
 from ivypy.protocol.messages import Hello
 from tests.support.real_runs import ivypy, written
 from tests.support.small_run import HELLO
@@ -126,3 +127,23 @@ def test_check_connects_to_other_hosts(tmp_path: Path) -> None:
     done = ivypy("check", "--connect", "--hosts", "nowhere[1-2].invalid", str(written(tmp_path, text)))
     assert done.returncode == 3
     assert "2 hosts cannot be used:" in done.stdout and "misspelt.invalid" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("echo first >&2; echo no room for me >&2; exit 3",
+         "it exited with status 3 (no room for me); its last words: first | no room for me"),
+        ("echo a notice >&2; exit 0", "it closed the connection; its last words: a notice"),
+        ("exit 0", "it closed the connection; it wrote nothing to stderr"),
+    ],
+)  # fmt: skip
+def test_a_slave_that_ends_at_once_is_quoted_since_no_folder_has_its_log(tmp_path: Path, end: str, said: str) -> None:
+    program = tmp_path / "slave"
+    program.write_text(f"#!/bin/sh\necho '{MARK}run'\nread -r _\n{end}\n")
+    program.chmod(0o755)
+    text = PLAN.format(file=tmp_path / "f").split("hosts:")[0]
+    plan = f"{text}hosts: [ {{ name: h, command: {program} }} ]\n" + PLAN[PLAN.index("luns:") :].format(file="/x")
+    done = ivypy("check", "--connect", str(written(tmp_path, plan)))
+    assert done.returncode == 3
+    assert " ".join(done.stdout.partition("1 host cannot be used:")[2].split()) == f"h: {said}"
