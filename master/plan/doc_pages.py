@@ -58,7 +58,8 @@ _UNITS = """\
 
 | quantity | written | note |
 |---|---|---|
-| size | `4096`, `8KiB`, `1.5GiB`, `100GB` | KiB is 1024, kB is 1000; a bare `k` or `G` is ambiguous, and is rejected |
+| size | `4096`, `8KiB`, `8k`, `1.5GiB`, `1.5G`, `100GB` | KiB and a bare `k`, `M`, `G` are powers of 1024, as in fio \
+and vdbench; kB, MB are powers of 1000. In conditions on LUNs (`size: ">= 10TB"`) a bare letter is rejected |
 | time | `5s`, `250ms`, `1m30s`, `2h`, `0` | d, h, m (or min), s, ms, us, ns; a number without a unit is rejected |
 | fraction | `70%`, `0.7` | a number above 1 without a percent sign is rejected |
 | IOPS | `max`, `5000`, `5k`, `1.5M`, `50% of step NAME` | k and M are 1,000 and 1,000,000 |

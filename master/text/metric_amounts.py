@@ -8,7 +8,7 @@ own side of it: a text does not contradict the verdict that it explains.
 from enum import StrEnum
 from typing import Final, Literal
 
-from .units import format_duration, format_number, parse_bytes, parse_duration, parse_fraction, parse_rate
+from .units import format_duration, format_number, parse_capacity, parse_duration, parse_fraction, parse_rate
 
 
 class MetricUnit(StrEnum):
@@ -92,4 +92,4 @@ def _mib_per_s(text: str) -> float:
     size, slash, per = text.strip().partition("/")
     if not slash or per.strip() != "s" or not size.strip()[-1:].isalpha():
         raise ValueError(f"{text!r} is not a transfer rate; write for example 200MiB/s")
-    return parse_bytes(size.strip()) / 2**20
+    return parse_capacity(size.strip()) / 2**20

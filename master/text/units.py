@@ -38,18 +38,40 @@ _BYTES: Final = {"": 1, "B": 1} | {
     for n, letter in enumerate("KMGTP", 1)
     for unit, factor in ((f"{letter}iB", 1024**n), (f"{'k' if letter == 'K' else letter}B", 1000**n))
 }
+_LETTERS: Final = frozenset("KMGTP")
 _SECONDS: Final = {
     "d": Decimal(86400), "h": Decimal(3600), "m": Decimal(60), "min": Decimal(60), "s": Decimal(1),
     "ms": Decimal("1e-3"), "us": Decimal("1e-6"), "ns": Decimal("1e-9"),
 }  # fmt: skip
 _DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|min|ms|us|ns|m|s)\s*")
+_WORDED_PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)\.?\s*(?:and\b)?\s*")
+_UNIT_OF_WORD: Final = {
+    word: unit
+    for unit, words in {
+        "d": "day days", "h": "hr hrs hour hours", "m": "mins minute minutes", "s": "sec secs second seconds",
+        "ms": "msec msecs millisecond milliseconds", "us": "usec usecs microsecond microseconds",
+        "ns": "nsec nsecs nanosecond nanoseconds",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
 _MULTIPLES: Final = {"": 1, "k": 1000, "K": 1000, "M": 1_000_000}
 _OF_STEP: Final = re.compile(rf"({_NUMBER}\s*%)\s+of\s+step\s+(\S.*)")
 
 
 def parse_bytes(text: str) -> int:
-    """ "8KiB", "1.5GiB", "4096": bytes. KiB is 1024, kB is 1000; a bare k, M, G is refused as ambiguous."""
+    """ "8KiB", "8k", "1.5GiB", "4096": bytes of an I/O or a file. KiB and a bare letter (k, K, m, M ...) are powers of 1024,
+    as in fio and vdbench; kB, MB are powers of 1000."""
     number, unit = _quantity(text, _SIZE)
+    letter = unit.upper()
+    return _whole_bytes(text, number, f"{letter}iB" if letter in _LETTERS else unit)
+
+
+def parse_capacity(text: str) -> int:
+    """Bytes of a disk: "1.5TiB", "1.92TB". A bare k, M, G is refused: of disks, it often is a power of 1000."""
+    return _whole_bytes(text, *_quantity(text, _SIZE))
+
+
+def _whole_bytes(text: str, number: Decimal, unit: str) -> int:
     if unit not in _BYTES:
         raise ValueError(_unit_of_size(text, number, unit))
     size = number * _BYTES[unit]
@@ -97,11 +119,26 @@ def parse_duration(text: str) -> float:
     factors = [_SECONDS[unit] for _, unit in parts_found]
     whole = _DURATION_PART.sub("", stripped) == "" and bool(parts_found)
     if not whole or factors != sorted(set(factors), reverse=True):
-        raise ValueError(f"{text!r} is not a duration; write for example 5s, 250ms, 1m30s or 2h")
+        meant = _meant_duration(stripped) or "for example 5s, 250ms, 1m30s or 2h"
+        raise ValueError(f"{text!r} is not a duration; write {meant}")
     seconds = sum(Decimal(number) * factor for (number, _), factor in zip(parts_found, factors, strict=True))
     if seconds > _MOST_SECONDS:
         raise ValueError(f"{text!r} is longer than 10 years; write a shorter duration")
     return float(seconds)
+
+
+def _meant_duration(text: str) -> str:
+    """What "30 sec" and "1h30" mean, as a duration is written; "" where that is not clear."""
+    parts = _WORDED_PART.findall(text.lower())
+    if not parts or _WORDED_PART.sub("", text.lower()).strip(" ,"):
+        return ""
+    words = [_UNIT_OF_WORD.get(word, word) for _, word in parts]
+    if words[-1] == "" and len(words) > 1:  # after 1h, minutes; after 1m, seconds
+        words[-1] = {"d": "h", "h": "m", "m": "s", "min": "s"}.get(words[-2], "")
+    factors = [_SECONDS[word] for word in words if word in _SECONDS]
+    if len(factors) < len(words) or factors != sorted(set(factors), reverse=True):
+        return ""
+    return "".join(f"{number}{word}" for (number, _), word in zip(parts, words, strict=True))
 
 
 def format_duration(seconds: float) -> str:

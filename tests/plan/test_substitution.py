@@ -100,5 +100,5 @@ def test_invalid_parameters_are_refused(section: str, fault: str) -> None:
 
 def test_a_value_given_on_the_command_line_is_checked_where_it_is_used() -> None:
     with pytest.raises(PlanFaults) as caught:
-        plan("parameters: { bs: 4KiB }\nworkloads:\n  a: { blocksize: '${bs}' }", bs="8k")
-    assert str(caught.value).startswith("p.yaml:3:19: blocksize: '8k' can mean two sizes; write 8KiB")
+        plan("parameters: { bs: 4KiB }\nworkloads:\n  a: { blocksize: '${bs}' }", bs="8KB")
+    assert str(caught.value).startswith("p.yaml:3:19: blocksize: '8KB' can mean two sizes; write 8KiB")

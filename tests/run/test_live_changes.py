@@ -118,7 +118,10 @@ BAD = [
      ["'iodepth' is neither a setting that can change now nor a rollup type of the plan; did you mean 'maxtags'?"]),
     (["all=all", "maxtags=9000"], ["maxtags: '9000' is too much; the most is 8192"]),
     (["all=all", "maxtags=1.5"], ["maxtags: '1.5' is not a whole number"]),
-    (["all=all", "blocksize=8k"], ["blocksize: '8k' can mean two sizes; write 8KiB (8192 bytes) or 8kB (8000 bytes)"]),
+    (
+        ["all=all", "blocksize=8KB"],
+        ["blocksize: '8KB' can mean two sizes; write 8KiB (8192 bytes) or 8kB (8000 bytes)"],
+    ),
     (["all=all", "range=*2"], ["range: '*2' is no place in a LUN; write both, for example 0%..50%"]),
     (["all=all", "range=50%"],
      ["range: is '50%'; it needs two places in the LUN, like 0%..50% or 1GiB..2GiB"]),

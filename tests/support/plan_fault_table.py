@@ -253,8 +253,8 @@ FAULTS: list[tuple[str, str]] = [
         "1:22: unknown key 'bs' in workload 'oltp'; here it is called 'blocksize'",
     ),
     (
-        "workloads: { oltp: { blocksize: 8k } }",
-        "1:33: blocksize: '8k' can mean two sizes; write 8KiB (8192 bytes) or 8kB (8000 bytes)",
+        "workloads: { oltp: { blocksize: 8KB } }",
+        "1:33: blocksize: '8KB' can mean two sizes; write 8KiB (8192 bytes) or 8kB (8000 bytes)",
     ),
     (
         "workloads: { oltp: { blocksize: 100 } }",

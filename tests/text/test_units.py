@@ -15,6 +15,7 @@ from ivypy.master.text.units import (
     format_span,
     parse_bool,
     parse_bytes,
+    parse_capacity,
     parse_count,
     parse_duration,
     parse_fraction,
@@ -23,6 +24,12 @@ from ivypy.master.text.units import (
 )
 
 VALUES: list[tuple[Callable[[str], object], str, object]] = [
+    (parse_bytes, "4k", 4096),
+    (parse_bytes, "64K", 65536),
+    (parse_bytes, "1M", 1 << 20),
+    (parse_bytes, "1.5g", 3 << 29),
+    (parse_capacity, "1.92TB", 1_920_000_000_000),
+    (parse_capacity, "10GiB", 10 << 30),
     (parse_bytes, "4096", 4096),
     (parse_bytes, "0", 0),
     (parse_bytes, "512B", 512),
@@ -78,9 +85,8 @@ def test_units_are_read_as_documented(parse: Callable[[str], object], text: str,
 
 
 REFUSED: list[tuple[Callable[[str], object], str, str]] = [
-    (parse_bytes, "8k", "'8k' can mean two sizes; write 8KiB (8192 bytes) or 8kB (8000 bytes)"),
-    (parse_bytes, "8K", "'8K' can mean two sizes; write 8KiB (8192 bytes) or 8kB (8000 bytes)"),
-    (parse_bytes, "1.5G", "'1.5G' can mean two sizes; write 1.5GiB (1610612736 bytes) or 1.5GB (1500000000 bytes)"),
+    (parse_capacity, "8k", "'8k' can mean two sizes; write 8KiB (8192 bytes) or 8kB (8000 bytes)"),
+    (parse_capacity, "1.5G", "'1.5G' can mean two sizes; write 1.5GiB (1610612736 bytes) or 1.5GB (1500000000 bytes)"),
     (parse_bytes, "8KB", "'8KB' can mean two sizes; write 8KiB (8192 bytes) or 8kB (8000 bytes)"),
     (parse_bytes, "1gb", "'1gb' can mean two sizes; write 1GiB (1073741824 bytes) or 1GB (1000000000 bytes)"),
     (parse_bytes, "8kib", "'8kib' is not a size; write 8KiB"),
@@ -96,6 +102,12 @@ REFUSED: list[tuple[Callable[[str], object], str, str]] = [
     (parse_duration, "30s1m", "'30s1m' is not a duration; write for example 5s, 250ms, 1m30s or 2h"),
     (parse_duration, "1m1min", "'1m1min' is not a duration; write for example 5s, 250ms, 1m30s or 2h"),
     (parse_duration, "-5s", "'-5s' is not a duration; write for example 5s, 250ms, 1m30s or 2h"),
+    (parse_duration, "30 sec", "'30 sec' is not a duration; write 30s"),
+    (parse_duration, "1h30", "'1h30' is not a duration; write 1h30m"),
+    (parse_duration, "1m30", "'1m30' is not a duration; write 1m30s"),
+    (parse_duration, "2 Minutes", "'2 Minutes' is not a duration; write 2m"),
+    (parse_duration, "1 hour and 5 mins", "'1 hour and 5 mins' is not a duration; write 1h5m"),
+    (parse_duration, "5 sec 1 hour", "'5 sec 1 hour' is not a duration; write for example 5s, 250ms, 1m30s or 2h"),
     (parse_duration, "soon", "'soon' is not a duration; write for example 5s, 250ms, 1m30s or 2h"),
     (parse_fraction, "70", "'70' is more than 1; write 70% if percent is meant"),
     (parse_fraction, "7 of 10", "'7 of 10' is not a fraction; write for example 70% or 0.7"),

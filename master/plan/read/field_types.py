@@ -96,7 +96,7 @@ def _text(*patterns: str) -> dict[str, Any]:
 
 _NUMBER: Final = r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?"
 _NUMERIC: Final = [{"type": "number"}]
-SIZE_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(rf"{_NUMBER}\s*([KMGTP]i?B|kB|B)?")]}
+SIZE_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(rf"{_NUMBER}\s*([KMGTP]i?B|kB|B|[KMGTPkmgtp])?")]}
 DURATION_SCHEMA: Final = {"anyOf": [{"const": 0}, _text(r"([0-9.]+\s*(d|h|min|m|s|ms|us|ns)\s*)+", "0")]}
 TIMEOUT_SCHEMA: Final = {"anyOf": [_text("never", r"([0-9.]+\s*(d|h|min|m|s|ms|us|ns)\s*)+")]}
 FRACTION_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(rf"{_NUMBER}\s*%?")]}

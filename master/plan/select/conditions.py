@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from ....protocol.payload import Attribute
 from ...text.suggestions import suggestion
-from ...text.units import parse_bytes
+from ...text.units import parse_capacity
 from ..read.field_types import kind_of
 from ..read.yaml_positions import Faults, Path, Predicate, sentence
 from .attributes import ATTRIBUTES, Holds
@@ -98,7 +98,7 @@ def _number(text: str, holds: Holds | None) -> float:
         return float(text)
     if holds is Holds.NUMBER:
         raise ValueError(f"{text!r} is not a number")
-    return parse_bytes(text)
+    return parse_capacity(text)
 
 
 def _as_number(value: Attribute | None) -> float | None:
