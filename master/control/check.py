@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from ..rollup.metrics import METRICS
+from ..rollup.metrics import HOW_SHORT, METRICS
 from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..text.plan_parameters import OfStep
@@ -59,7 +59,7 @@ def metric_fault(metric: str, steered: bool = False) -> str:
     if metric in METRICS and metric not in FOCUS_METRICS:
         return f"metric {metric} {_NO_FOCUS}"
     if metric not in FOCUS_METRICS:
-        return f"there is no metric {metric}{did_you_mean(metric, FOCUS_METRICS)}"
+        return f"there is no metric {metric}{did_you_mean(metric, FOCUS_METRICS) or f'; {HOW_SHORT}'}"
     if steered and METRICS[metric].is_rate:
         return f"metric {metric} is what control sets; use a latency or CPU"
     return ""

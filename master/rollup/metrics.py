@@ -5,7 +5,7 @@ Names are lower_snake: category, what, unit, statistic (`overall_response_us_p99
 taken apart: whoever has a name looks up its record. nan is printed blank.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
@@ -98,6 +98,10 @@ class Metric:
         return PERCENTILES.get(self.statistic)
 
 
+def _joined(*parts: str | None) -> str:
+    return "_".join(filter(None, parts))
+
+
 def _of(
     category: str,
     quantity: Quantity,
@@ -107,7 +111,7 @@ def _of(
     precision: Precision,
     compute: Compute,
 ) -> Metric:
-    name = "_".join(filter(None, (category, quantity, _UNIT_WORDS.get(unit), statistic)))
+    name = _joined(category, quantity, _UNIT_WORDS.get(unit), statistic)
     return Metric(name, quantity, unit, meaning, precision, compute, category, statistic)
 
 
@@ -311,6 +315,31 @@ BLOCKS: Final[tuple[tuple[str, tuple[Metric, ...]], ...]] = (
 )
 METRICS: Final[dict[str, Metric]] = {metric.name: metric for _, block in BLOCKS for metric in block}
 _OF_PARTS: Final = {(one.category, one.quantity, one.statistic): one for one in METRICS.values() if one.category}
+
+
+def _short_names() -> Mapping[str, str]:
+    """What a rate or a latency may be called for short: without `overall`, `service` and the unit of latencies."""
+    found: dict[str, str] = {}
+    for (category, quantity, statistic), metric in _OF_PARTS.items():
+        of = "" if category == OVERALL else category
+        unit = _UNIT_WORDS.get(metric.unit) if metric.is_rate else None
+        if metric.is_rate or quantity in (Quantity.SERVICE, Quantity.RESPONSE):
+            found[_joined(of, quantity, unit, statistic)] = metric.name
+        if quantity is Quantity.SERVICE:
+            found[_joined(of, statistic)] = metric.name
+    return found
+
+
+SHORT_NAMES: Final = _short_names()  # p99, iops, response_p99, read_p99_9: the names in the CSV
+HOW_SHORT: Final = (
+    "short names: iops, mib_per_s; mean, min, max, p50, p90, p95, p99, p99_9, p99_99 of service times, of response "
+    "times with response_ before them; read_, write_ before any of them"
+)
+
+
+def full_name(name: str) -> str:
+    """A metric's name as the CSV has it, for a short one; any other name stays as it is."""
+    return name if name in METRICS else SHORT_NAMES.get("_".join(name.split(".")), name)
 
 
 def metric_of(category: str, quantity: Quantity, statistic: str = "") -> Metric:

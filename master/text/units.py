@@ -59,7 +59,7 @@ _OF_STEP: Final = re.compile(rf"({_NUMBER}\s*%)\s+of\s+step\s+(\S.*)")
 
 
 def parse_bytes(text: str) -> int:
-    """ "8KiB", "8k", "1.5GiB", "4096": bytes of an I/O or a file. KiB and a bare letter (k, K, m, M ...) are powers of 1024,
+    """ "8KiB", "8k", "1.5GiB", "4096": bytes of an I/O or a file. KiB and a bare letter (k, M, g) are powers of 1024,
     as in fio and vdbench; kB, MB are powers of 1000."""
     number, unit = _quantity(text, _SIZE)
     letter = unit.upper()

@@ -9,7 +9,7 @@ from ivypy.master.control.choices import FIO, LATENCIES, USUAL_METRIC
 from ivypy.master.control.observe import FOCUS_METRICS
 from ivypy.master.output.columns import METRIC_COLUMNS
 from ivypy.master.rollup.figures import CATEGORIES, OVERALL, PERCENTILES
-from ivypy.master.rollup.metrics import BLOCKS, MEAN, METRICS, Quantity, metric_of, unit_of
+from ivypy.master.rollup.metrics import BLOCKS, MEAN, METRICS, SHORT_NAMES, Quantity, full_name, metric_of, unit_of
 from ivypy.master.text.metric_amounts import MetricUnit
 
 MASTER = Path(__file__).parents[2] / "master"
@@ -26,6 +26,25 @@ def test_every_metric_that_a_plan_may_name_has_a_record() -> None:
     assert named <= set(METRICS)
     assert LATENCIES == (MEAN, *PERCENTILES)
     assert {metric_of(OVERALL, Quantity.SERVICE, one).name for one in LATENCIES} <= set(FOCUS_METRICS)
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        ("p99", "overall_service_us_p99"), ("p99.9", "overall_service_us_p99_9"), ("iops", "overall_iops"),
+        ("mean", "overall_service_us_mean"), ("response_p99", "overall_response_us_p99"),
+        ("service_p50", "overall_service_us_p50"), ("read_p99_9", "read_service_us_p99_9"),
+        ("random_write_response_max", "random_write_response_us_max"), ("mib_per_s", "overall_mib_per_s"),
+        ("cpu_busy_percent", "cpu_busy_percent"), ("overall_iops", "overall_iops"), ("p98", "p98"), ("", ""),
+    ],
+)  # fmt: skip
+def test_a_short_name_is_the_name_of_one_metric(short: str, full: str) -> None:
+    assert full_name(short) == full
+
+
+def test_no_short_name_is_the_name_of_another_metric() -> None:
+    assert all(METRICS[full].name == full for full in SHORT_NAMES.values())
+    assert all(short not in METRICS or short == full for short, full in SHORT_NAMES.items())
 
 
 def test_a_metrics_name_says_what_it_is() -> None:

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from ...control.check import FEWEST_PROBES
 from ...control.choices import CRITERIA, LATENCIES, LIMIT_PERCENT, WINDOW_S, OnLeave, WindowChoice
 from ...rollup.instances import ALL
+from ...rollup.metrics import full_name
 from ...stats.confidence import CONFIDENCE
 from ...stats.estimate import Correction
 from ...text.units import Expected, format_iops, format_number, parse_fraction, parse_iops
@@ -62,7 +63,11 @@ def _words(value: Any) -> tuple[str, ...]:
 
 _COMMAND: Final = Reads(_words, {"anyOf": [TEXT_SCHEMA, {"type": "array", "items": TEXT_SCHEMA, "minItems": 1}]})
 _CONFIDENCE: Final = fraction_field(0.5, 0.9999)
-_METRIC_DOC: Final = "A column of docs/columns.md: a rate, mean, percentile or CPU, like overall_response_us_p99."
+_METRIC: Final = scalar(full_name, "the name of a metric", TEXT_SCHEMA)
+_METRIC_DOC: Final = (
+    "A column of docs/columns.md: a rate, mean, percentile or CPU, like overall_response_us_p99; or for short: iops, "
+    "p99 (of service times), response_p99, read_p99_9."
+)
 
 
 def _metric(default: Any = ...) -> Any:
@@ -77,7 +82,7 @@ class MeasureDoc(Section):
     """When the measurement is complete: after a `time` (`measure: 60s` for short), or when a metric is accurate."""
 
     time: Annotated[float | None, duration_field()] = about("Measure for this long.")
-    metric: Annotated[str | None, TEXT] = _metric(None)
+    metric: Annotated[str | None, _METRIC] = _metric(None)
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must reach the accuracy.")
     accuracy: Annotated[float, fraction_field()] = about(
         "Half-width of the confidence interval, as a share of the value.", 0.02
@@ -120,7 +125,7 @@ class SteadyDoc(Section):
     latency: Annotated[str | None, choice_field(LATENCIES)] = about(
         "Statistic of service time for the latency criteria (mean)."
     )
-    metric: Annotated[str | None, TEXT] = about("Metric for snia and t (overall_iops).")
+    metric: Annotated[str | None, _METRIC] = about("Metric for snia and t (overall_iops).")
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must be steady.")
     hold: Annotated[bool, FLAG] = about("Measure one more window, which must stay steady.", False)
     on_leave: Annotated[OnLeave, choice_field(OnLeave)] = about(
@@ -138,7 +143,7 @@ class SteadyDoc(Section):
 class PidDoc(Section):
     """Hold a metric at its target by moving the total IOPS of each rollup instance."""
 
-    metric: Annotated[str, TEXT] = _metric()
+    metric: Annotated[str, _METRIC] = _metric()
     target: Annotated[str, _AMOUNT] = Field(description="Target value of the metric: an amount with its unit.")
     rollup: Annotated[str, TEXT] = _rollup("Each instance of this rollup type has a controller of its own.")
     auto: Annotated[bool, FLAG] = about("Calibrate first: a short run at max, and one at 2% of it.", False)
@@ -169,7 +174,7 @@ class StaircaseDoc(Section):
 class FindDoc(Section):
     """The highest total IOPS whose metric is at most the target, as a bracket: highest pass, lowest fail."""
 
-    metric: Annotated[str, TEXT] = _metric()
+    metric: Annotated[str, _METRIC] = _metric()
     target: Annotated[str, _AMOUNT] = Field(
         description="Largest value that passes: an amount of the metric with its unit."
     )
@@ -198,7 +203,7 @@ class OnBreakDoc(Section):
 class SloDoc(Section):
     """A threshold: a step fails if its measurement is above it (exit code 5)."""
 
-    metric: Annotated[str, TEXT] = _metric()
+    metric: Annotated[str, _METRIC] = _metric()
     at_most: Annotated[str, _AMOUNT] = Field(description="Threshold: an amount of the metric with its unit.")
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must meet it.")
     abort_early: Annotated[bool, FLAG] = about("End the step as soon as it is certain to fail.", False)
