@@ -16,8 +16,9 @@ import click
 from ..errors import HostsError, IvypyError, PlanError
 from ..exit_codes import ExitCode
 from ..live import stdio
-from ..live.choose_view import Ui
+from ..live.choose_view import Ui, close_view
 from .percentiles import percentiles
+from .quick import PlanCommand, not_a_plan, quick
 from .steady import steady
 
 PLAN_PATH = click.Path(path_type=Path, dir_okay=False)
@@ -45,11 +46,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def cli() -> None:
     """Distributed storage load generation, with a verdict on every number.
 
-    Start with `ivypy check PLAN.yaml`, which touches no host.
+    Start with `ivypy quick`, which lists what can be measured, or with `ivypy check PLAN.yaml`.
     """
 
 
-@cli.command()
+@cli.command(cls=PlanCommand)
 @click.argument("plan", required=False, type=PLAN_PATH, metavar="PLAN.yaml")
 @DEFINE
 @click.option("--connect", is_flag=True, help="Connect to the hosts, and show what each is and lacks.")
@@ -83,24 +84,46 @@ def check(plan: Path | None, defines: tuple[str, ...], connect: bool, hosts: str
 
 
 @cli.command()
-@PLAN
+@click.argument("names", nargs=-1, metavar="[PLAN.yaml | HOST...]")
 @DEFINE
 @HOSTS
-def devices(plan: Path, defines: tuple[str, ...], hosts: str | None) -> ExitCode:
+@click.option("--user", metavar="NAME", help="The user to log in as, without a plan.")
+def devices(names: tuple[str, ...], defines: tuple[str, ...], hosts: str | None, user: str | None) -> ExitCode:
     """List the LUNs that PLAN.yaml selects, what it would read and overwrite, and the token for --destroy.
 
-    Connects to all hosts at once; shows what each is, what it lacks, and its LUNs. Starts no load and writes nothing.
-    Exits with 3 where hosts cannot be used; the others are shown all the same.
+    Without a plan: list the block devices of each HOST (lab[01-16]; default: this machine), who uses them, and how
+    to select them. Connects to all hosts at once; shows what each is and lacks. Starts no load and writes nothing.
+    Exits with 3 where hosts cannot be used; the others are shown all the same. Exits with 4 where a LUN that the plan
+    would write is refused.
     """
     from ..run.signals import run_until_pressed
     from .devices import devices_page
+    from .inventory import inventory
 
-    loaded = _load(plan, defines, hosts)
-    missing = run_until_pressed(lambda presses: devices_page(loaded, lambda text: click.echo(text) if text else None))
-    return ExitCode.HOSTS if missing else ExitCode.OK
+    def show(text: str) -> None:
+        if text:
+            click.echo(text)
+
+    if len(names) == 1 and names_a_plan(names[0]):
+        if user is not None:
+            raise PlanError("--user is for hosts without a plan; in a plan, write `ssh: { user: NAME }`")
+        loaded = _load(Path(names[0]), defines, hosts)
+        return run_until_pressed(lambda presses: devices_page(loaded, show))
+    if defines:
+        raise PlanError("-D sets a parameter of a plan, and no plan is named")
+    if plans := [name for name in names if names_a_plan(name)]:
+        raise PlanError(f"{plans[0]}: name one plan, or hosts; hosts for a plan are in --hosts")
+    wanted = ",".join([*names, *([hosts] if hosts is not None else [])]) or None
+    code, _ = run_until_pressed(lambda presses: inventory(wanted, user, show))
+    return code
 
 
-@cli.command()
+def names_a_plan(name: str) -> bool:
+    """Whether a word is a path rather than a host's name."""
+    return "/" in name or name.endswith((".yaml", ".yml")) or Path(name).is_file()
+
+
+@cli.command(cls=PlanCommand)
 @PLAN
 @DEFINE
 @click.option(
@@ -130,7 +153,7 @@ def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, h
     try:
         return run_until_pressed(lambda presses: run_plan(loaded, options, watching, presses))
     finally:
-        _close(watching)
+        close_view(watching)
 
 
 @cli.command()
@@ -258,18 +281,8 @@ def attach(run: str | None, by: str, ui: str) -> ExitCode:
                     raise click.Abort() from None
                 return ExitCode.OK
             finally:
-                _close(watching)
+                close_view(watching)
     return ExitCode(exit_code_of(folder) if code is None else code)
-
-
-def _close(watching: Any) -> None:
-    """A console that is gone, or not read, does not change how the command ends."""
-    try:
-        watching.close()
-    except stdio.NotRead as error:
-        stdio.complain(str(error))
-    except OSError:
-        pass
 
 
 def _request(run: str | None, request: Any, only: bool = True) -> Any:
@@ -334,6 +347,7 @@ def columns() -> ExitCode:
     return ExitCode.OK
 
 
+cli.add_command(quick)
 cli.add_command(percentiles)
 cli.add_command(steady)
 
@@ -347,6 +361,8 @@ def _load(path: Path, defines: tuple[str, ...], hosts: str | None = None) -> Any
         if not equals or not name:
             raise PlanError(f"-D {define}: write -D NAME=VALUE")
         pairs[name] = value
+    if instead := not_a_plan(path):
+        raise PlanError(instead)
     return load(path, pairs, hosts)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from ...protocol.consent_check import identified_by
 from ...protocol.messages import Hello
+from ..exit_codes import ExitCode
 from ..plan.model import Plan
 from ..run.consent import counted, overwritten, token
 from ..run.discover_luns import PlacedPlan, discover, prepare
@@ -17,10 +18,11 @@ from .host_list import host_lines, reachable
 LEAST_SHOWN = ("kind", "size", "vendor", "model", "serial", "wwn", "transport")  # in this order, then the others
 
 
-async def devices_page(plan: Plan, show: Callable[[str], None]) -> bool:
+async def devices_page(plan: Plan, show: Callable[[str], None]) -> ExitCode:
     """Connect and discover; `show` gets what was found, first about the hosts. One that cannot be used hides no other.
 
-    Returns whether more hosts are missing than the plan allows. Raises HostsError, PlanFaults.
+    Returns HOSTS where more hosts are missing than the plan allows, REFUSED where a LUN that it would write is refused.
+    Raises HostsError, PlanFaults.
     """
     async with reachable(plan) as fleet:
         connected_ones = fleet.hellos()
@@ -28,7 +30,7 @@ async def devices_page(plan: Plan, show: Callable[[str], None]) -> bool:
             await prepare(plan, fleet)
         show("\n".join(host_lines(connected_ones, fleet.missed.values())))
         if not fleet.alive:
-            return True
+            return ExitCode.HOSTS
         shown = set(fleet.missed)
         try:
             found = await discover(plan, fleet)
@@ -36,7 +38,8 @@ async def devices_page(plan: Plan, show: Callable[[str], None]) -> bool:
             show("\n".join(fault_lines(fault for host, fault in fleet.missed.items() if host not in shown)))
         too_many = len(fleet.missed) > plan.may_miss
         show("\n".join([*_luns(fleet.hellos(), found), "", *_overwritten(plan, found, too_many)]))
-        return too_many
+        refused = any(target.lun.refusals for target in found.targets)
+        return ExitCode.HOSTS if too_many else ExitCode.REFUSED if refused else ExitCode.OK
 
 
 def _luns(hellos: Mapping[str, Hello], found: PlacedPlan) -> list[str]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
-    from .reports import Watcher
+    from .reports import RunEnds, Watcher
 
 
 class Ui(StrEnum):
@@ -32,9 +32,22 @@ def followed(ui: Ui, by: str) -> "Iterator[tuple[Watcher, Callable[[], bool]]]":
         yield ThreadedView(screen), has_left
 
 
-def watcher(ui: Ui) -> "Watcher":
+def close_view(watching: "Watcher") -> None:
+    """A console that is gone, or not read, does not change how the command ends."""
+    from . import stdio
+
+    try:
+        watching.close()
+    except stdio.NotRead as error:
+        stdio.complain(str(error))
+    except OSError:
+        pass
+
+
+def watcher(ui: Ui, result: "Callable[[RunEnds], list[str]] | None" = None) -> "Watcher":
+    """`result`: lines for people in the place of the table of steps."""
     from .json_lines import JsonLines
-    from .line_view import OnlyTheEnd, TextLines
+    from .line_view import OnlyTheEnd, TextLines, WithResult
     from .stdio import Direct
     from .view_thread import ThreadedView
 
@@ -43,13 +56,14 @@ def watcher(ui: Ui) -> "Watcher":
     def write(line: str) -> None:
         out.write(f"{line}\n")
 
+    inner: Watcher = TextLines(write)
     match ui:
         case Ui.NONE:
-            return ThreadedView(OnlyTheEnd(TextLines(write)))
+            inner = OnlyTheEnd(TextLines(write))
         case Ui.JSON:
             return ThreadedView(JsonLines(write))
         case Ui.AUTO if sys.stdout.isatty():
             from .terminal_view import Terminal
 
-            return ThreadedView(Terminal(cast(TextIO, out)))
-    return ThreadedView(TextLines(write))
+            inner = Terminal(cast(TextIO, out))
+    return ThreadedView(inner if result is None else WithResult(inner, write, result))

@@ -18,6 +18,7 @@ from .reports import (
     StepBegins,
     StepEnds,
     Subinterval,
+    Watcher,
 )
 from .socket_messages import Changed, HostAnswer
 from .steps_table import steps_table, verdict_lines
@@ -161,3 +162,23 @@ class OnlyTheEnd:
 
     def close(self) -> None:
         pass
+
+
+class WithResult:
+    """Shows a run, and at its end a result instead of the table of its steps."""
+
+    def __init__(self, inner: Watcher, write: Callable[[str], None], result: Callable[[RunEnds], list[str]]) -> None:
+        self._inner = inner
+        self._write = write
+        self._result = result
+
+    def show(self, report: Report) -> None:
+        if not isinstance(report, RunEnds) or not report.steps:
+            self._inner.show(report)
+            return
+        self._inner.close()
+        for line in ["", *self._result(report)]:
+            self._write(line)
+
+    def close(self) -> None:
+        self._inner.close()

@@ -5,12 +5,14 @@ text -> positions (yaml_positions) -> parameters replaced (substitute) -> models
 """
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from ..errors import PlanError
+from ..text.scaled import scaled_size
 from .build_plan import resolved
 from .hosts import HOST_NAME
 from .model import Plan
@@ -19,6 +21,7 @@ from .read.substitute import substitute
 from .read.yaml_positions import Faults, PlanFaults, parse
 from .slurm import SLURM, Allocation, allocation_of, expand_list
 
+LARGEST: Final = 8 << 20  # bytes of a plan
 NO_DEFINES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -28,12 +31,22 @@ def load(path: Path, defines: Mapping[str, str] = NO_DEFINES, hosts: str | None 
     Raises PlanError if the file cannot be read, and PlanFaults, whose text is the complete report of all faults.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = _bytes_of(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PlanError(f"{path}: byte {error.start} is not UTF-8 text; save the plan as UTF-8") from None
     except OSError as error:
         raise PlanError(f"{path}: {error.strerror or error}; a plan is a YAML file") from None
     return _read(text, str(path), defines, path, hosts)
+
+
+def _bytes_of(path: Path) -> bytes:
+    """A device, or a file too large for a plan, is not read. Raises PlanError, OSError."""
+    there = path.stat()
+    if stat.S_ISBLK(there.st_mode):
+        raise PlanError(f"{path}: a block device; a plan is a YAML file")
+    if there.st_size > LARGEST:
+        raise PlanError(f"{path}: {scaled_size(there.st_size)} are too much for a plan, which is a YAML file")
+    return path.read_bytes()
 
 
 def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES) -> Plan:

@@ -51,10 +51,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def check(targets: Sequence[Target], destroy: bool, given: str | None, plan: str) -> None:
+def check(targets: Sequence[Target], destroy: bool, given: str | None, plan: str, repeat: str = "") -> None:
     """Raise RefusedError with every reason why these LUNs must not be written; return if they may.
 
-    `destroy` is the plan's word, `given` the token on the command line.
+    `destroy` is the plan's word, `given` the token on the command line; `repeat`: the command that takes the token,
+    where the plan has no file that `ivypy devices` could show.
     """
     held = [
         f"{target.host}: {target.lun.path} is not written: {refusal}"
@@ -68,7 +69,14 @@ def check(targets: Sequence[Target], destroy: bool, given: str | None, plan: str
         if given:
             raise PlanError(f"--destroy {given}: this plan overwrites nothing; leave the option out")
         return
-    listed = "\n".join(f"  {t.host}: {t.lun.path} ({t.lun.size / 2**30:.3g} GiB)" for t in doomed)
+    listed = "\n".join(f"  {t.host}: {t.lun.path} ({_described(t.lun)})" for t in doomed)
+    if repeat and given != token(targets):
+        wrong = "" if given is None else f"--destroy {given} is not the token of this list. "
+        raise RefusedError(
+            f"{wrong}{counted(len(doomed), 'LUN')} would be overwritten:\n{listed}\n"
+            f"if {'its' if len(doomed) == 1 else 'their'} contents may be lost, repeat the command with the token:\n"
+            f"  {repeat} --destroy {token(targets)}"
+        )
     if not destroy:
         raise RefusedError(
             f"the plan would overwrite {counted(len(doomed), 'LUN')} but has no `destroy: true`:\n{listed}\n"
@@ -93,6 +101,12 @@ def check_same(agreed: Sequence[Target], now: Sequence[Target]) -> None:
     said = consent_faults({where: one for where, one in before.items() if one is not None}, there)
     if said:
         raise RefusedError("\n".join(f"{host}: {path} is not written: {why}" for (host, path), why in said.items()))
+
+
+def _described(lun: Lun) -> str:
+    """Its size, and which one it is."""
+    known = [str(lun.attributes[name]) for name in ("vendor", "model", "serial") if lun.attributes.get(name)]
+    return ", ".join([f"{lun.size / 2**30:.3g} GiB", *known])
 
 
 def _unknown(target: Target) -> tuple[str, ...]:

@@ -102,6 +102,13 @@ async def discover(plan: Plan, fleet: Fleet) -> PlacedPlan:
     return _placed(plan, {driver.name: luns for driver, luns in answers.items()}, hostnames)
 
 
+async def block_devices(driver: Driver) -> list[Lun]:
+    """Every block device of a host, inspected. Raises HostLost, CommandRefused."""
+    listed = {lun.path: lun for lun in await _luns_of(driver, ListLuns, blocks=True, globs=(), paths=())}
+    inspected = await _luns_of(driver, InspectLuns, "paths", [*listed], create=()) if listed else []
+    return [_completed(lun, listed.get(lun.path)) for lun in inspected]
+
+
 async def create(plan: Plan, fleet: Fleet, seen: PlacedPlan) -> PlacedPlan:
     """Have the plan's files created; what was `seen`, with them in the place of those that were to be.
 

@@ -50,6 +50,7 @@ class Options:
     root: Path  # the run's folder is made in it
     destroy: str | None  # the token
     command_line: tuple[str, ...]
+    repeat: str = ""  # the command that takes the token, where the plan has no file
     processes: int | None = None  # that drive hosts; None: as many as hosts and cores ask for
 
 
@@ -192,7 +193,8 @@ class Run:
         plan = self._plan
         seen = await discover(plan, fleet)
         seen.check_answers()
-        consent.check(seen.targets, plan.destroy, self._options.destroy, str(plan.path or plan.name))
+        options = self._options
+        consent.check(seen.targets, plan.destroy, options.destroy, str(plan.path or plan.name), options.repeat)
         if not plan.luns.create:
             return seen
         files = sum(file.count for file in plan.luns.create)

@@ -1,0 +1,333 @@
+"""`ivypy quick`: a first number without a plan file, by the options that fio's users know.
+
+Rule: it only makes a plan (quick_plan.py) and runs it as `ivypy run` does.
+"""
+
+import glob
+import os
+import shlex
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ..errors import PlanError
+from ..exit_codes import ExitCode
+from ..live.choose_view import Ui, close_view, watcher
+from ..text.suggestions import did_you_mean
+from .quick_fio import nearest_to, without_fio_flags
+
+if TYPE_CHECKING:
+    from ..live.reports import RunEnds
+    from ..plan.model import Plan
+    from .quick_plan import Target
+
+_PLANS: Final = (".yaml", ".yml")
+_JOBS: Final = (".fio", ".job", ".parm")
+_BACKENDS: Final = {"libaio": "libaio", "io_uring": "io_uring", "io_uring_cmd": "nvme", "auto": "auto", "null": "null"}
+
+
+def _same_name(option: str) -> str:
+    """fio has `--ramp_time`, others `--ramp-time`."""
+    return option.replace("_", "-")
+
+
+class FioCommand(click.Command):
+    """Takes fio's flags that ask for what ivypy always does, and names what comes nearest to the others."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, without_fio_flags(args))
+        except click.NoSuchOption as error:
+            if instead := nearest_to(error.option_name):
+                raise PlanError(f"{error.option_name} of fio: {instead}") from None
+            raise
+
+
+class PlanCommand(click.Command):
+    """Takes a plan; options of fio lead to `ivypy quick`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        typed = shlex.join(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = _same_name(error.option_name)
+            known = any(name in option.opts for option in quick.params) or nearest_to(name)
+            if not known and without_fio_flags([error.option_name]):
+                raise
+            raise PlanError(
+                f"{error.option_name}: `ivypy {ctx.info_name}` takes a plan; options as fio has them are for\n"
+                f"  ivypy quick {typed}"
+            ) from None
+
+
+def _options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of the load, in the order in which --help shows them."""
+    from .quick_plan import OBJECTIVES
+
+    options = [
+        click.option("--rw", "--readwrite", default="randread", show_default=True, metavar="KIND",
+                     help="read, write, randread, randwrite, rw or randrw."),
+        click.option("--bs", "--blocksize", "blocksize", default="4k", show_default=True, metavar="SIZE",
+                     help="Size of each I/O; k and M are 1024 and 1024 x 1024."),
+        click.option("--iodepth", "--maxtags", "--qd", type=int, default=32, show_default=True, metavar="N",
+                     help="I/Os in flight on each target."),
+        click.option("--numjobs", type=int, default=1, metavar="N",
+                     help="Multiplies --iodepth: there is a thread per core, whatever the load."),
+        click.option("--rwmixread", metavar="PERCENT", help="Reads of rw and randrw.  [default: 50]"),
+        click.option("--time", "--runtime", "time", default="30s", show_default=True, metavar="TIME",
+                     help="Length of the measurement; a plain number is seconds."),
+        click.option("--ramp", "--ramp-time", "ramp", metavar="TIME",
+                     help="Time under load before it.  [default: 2s, or 1s for less than 10s]"),
+        click.option("--size", "--filesize", "size", metavar="SIZE",
+                     help="Size of a new file; of what exists, only the first so many bytes are driven."),
+        click.option("--rate", "--rate-iops", "rate", metavar="RATE",
+                     help="20000 or 20k I/Os per second in all, 200MiB/s, or 80% of the maximum, measured first."),
+    ]  # fmt: skip
+    for name in OBJECTIVES:
+        others = [f"--{name.replace('.', '')}"] if "." in name else []
+        options.append(
+            click.option(
+                f"--{name}", *others, "objective_" + name.replace(".", "_"), metavar="LATENCY", hidden=name != "p99",
+                help="Find the highest rate that meets it, like 5ms; also --mean, --p50 ... --p99.99.",
+            )
+        )  # fmt: skip
+    options += [
+        click.option("--select", multiple=True, metavar="ATTR=VALUE,...",
+                     help="Block devices by attribute, as in plans: vendor=HITACHI, 'size>=1T'."),
+        click.option("--filename", multiple=True, hidden=True),
+        click.option("--hosts", metavar="NAMES", help="Test hosts, by ssh: lab[01-16],db1.  [default: this machine]"),
+        click.option("--user", metavar="NAME", help="The user to log in as."),
+        click.option("--backend", "--ioengine", "backend", metavar="NAME", help="libaio or io_uring.  [default: auto]"),
+        click.option("--name", default="quick", show_default=True, metavar="NAME",
+                     help="Begins the run folder's name."),
+        click.option("--save", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+                     help="Save the plan in a new file."),
+        click.option("--dry-run", is_flag=True, help="Print the plan; run nothing."),
+        click.option("--destroy", metavar="TOKEN",
+                     help="Agree to overwrite the LUNs of which a refusal shows this token."),
+        click.option("-o", "--output", "root", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"),
+                     show_default=True, metavar="ROOT", help="Folder in which to create the run folder."),
+        click.option("--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
+                     help="What to show during the run."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.command(cls=FioCommand, context_settings={"token_normalize_func": _same_name})
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@_options
+def quick(paths: tuple[str, ...], root: Path, destroy: str | None, ui: str, **words: Any) -> ExitCode:
+    """Measure devices or files, without a plan file.
+
+    \b
+    ivypy quick /dev/nvme1n1 --rw randread --bs 4k --iodepth 32 --time 30s
+    ivypy quick /data/new.bin --size 10G --rw randrw --rwmixread 70 --rate 80%
+    ivypy quick '/dev/sd[b-e]' --rw randread --p99 5ms
+    ivypy quick --hosts lab[01-16] --select vendor=HITACHI --rw read --bs 1M
+
+    A file that does not exist is created and removed afterwards. Writing to anything else needs a token, which the
+    refusal shows. Without PATH: lists what could be measured. Options have fio's names, with = or a space.
+    """
+    from .quick_plan import QuickOptions, quick_plan
+
+    save, dry_run = words.pop("save"), words.pop("dry_run")
+    named = [*paths, *(part for text in words.pop("filename") for part in text.split(":") if part)]
+    objectives = {key: words.pop(key) for key in list(words) if key.startswith("objective_")}
+    if not named and not words["select"]:
+        return _inventory(words["hosts"], words["user"])
+    command = repeatable(sys.argv[1:])
+    options = QuickOptions(
+        targets=tuple(targets(named, words["hosts"] is None, words["size"] is not None)),
+        objectives=tuple(
+            (key.removeprefix("objective_").replace("99_9", "99.9"), text) for key, text in objectives.items() if text
+        ),
+        backend=_backend(words.pop("backend")),
+        **words,
+    )
+    made = quick_plan(options, command)
+    plan = _checked(made.text)
+    if save is not None:
+        _save(save, made.text)
+    if dry_run:
+        click.echo(made.text, nl=False)
+        return ExitCode.OK
+    return _run(plan, made.heading, root, destroy, Ui(ui), command)
+
+
+def _inventory(hosts: str | None, user: str | None) -> ExitCode:
+    from ..run.signals import run_until_pressed
+    from .inventory import example_lines, inventory
+
+    code, device = run_until_pressed(lambda presses: inventory(hosts, user, lambda text: click.echo(text)))
+    click.echo("\n".join(example_lines(device)))
+    return code
+
+
+def targets(paths: Sequence[str], here: bool, sized: bool) -> "list[Target]":
+    """What is at each path, patterns expanded. `here`: on this machine; on other hosts the path alone decides.
+
+    Raises PlanError.
+    """
+    found = {one.path: one for path in paths for one in (_local(path) if here else [_remote(path, sized)])}
+    return list(found.values())
+
+
+def _local(path: str) -> "list[Target]":
+    full = os.path.abspath(os.path.expanduser(path))
+    if os.path.lexists(full) or not glob.has_magic(full):
+        return [_found(path, full)]
+    matching = sorted(glob.glob(full))
+    if not matching:
+        raise PlanError(f"{path}: nothing matches; `ivypy quick` alone lists the devices")
+    return [_found(one, one) for one in matching]
+
+
+def _found(typed: str, full: str) -> "Target":
+    from .quick_plan import Target, TargetKind
+
+    _check_text(typed)
+    try:
+        there = os.stat(full)
+    except FileNotFoundError:
+        return _new(typed, full)
+    except OSError as error:
+        raise PlanError(f"{typed}: {error.strerror}") from None
+    _check_no_test(typed)
+    if stat.S_ISBLK(there.st_mode):
+        return Target(full, TargetKind.DEVICE)
+    if stat.S_ISREG(there.st_mode):
+        return Target(full, TargetKind.FILE, size=there.st_size)
+    if stat.S_ISDIR(there.st_mode):
+        raise PlanError(f"{typed}: a folder; name a new file in it: {os.path.join(typed, 'ivypy-quick.data')}")
+    raise PlanError(f"{typed}: neither a block device nor a file")
+
+
+def _new(typed: str, full: str) -> "Target":
+    """A file to create, where it is likely that one is meant."""
+    from .quick_plan import Rw, Target, TargetKind
+
+    _check_no_test(typed)
+    folder = os.path.dirname(full)
+    if typed.lower() in [*Rw, "trim", "randtrim"]:
+        raise PlanError(f"{typed}: not a path; write --rw {typed.lower()}")
+    if folder == "/dev" or "/" not in typed:
+        devices = os.listdir("/sys/block") if os.path.isdir("/sys/block") else []
+        near = did_you_mean(os.path.basename(full), devices)
+        create = "" if folder == "/dev" else f"\nto create a file here, write ./{typed}"
+        raise PlanError(f"{typed}: there is no such device{near}; `ivypy quick` alone lists them{create}")
+    if not os.path.isdir(folder):
+        raise PlanError(f"{typed}: there is no folder {folder}; create it, or name another file")
+    space = os.statvfs(folder)
+    return Target(full, TargetKind.NEW, free=space.f_bavail * space.f_frsize)
+
+
+def _remote(path: str, sized: bool) -> "Target":
+    from .quick_plan import Target, TargetKind
+
+    _check_text(path)
+    _check_no_test(path)
+    if not path.startswith("/"):
+        raise PlanError(f"{path}: on other hosts, write the whole path, like /dev/sdb")
+    if path.startswith("/dev/") and not path.startswith("/dev/shm/"):
+        if "[" in path:
+            raise PlanError(f"{path}: on other hosts, write one path after the other, or * and ?")
+        return Target(path, TargetKind.DEVICE)
+    return Target(path, TargetKind.NEW if sized else TargetKind.FILE)
+
+
+def _check_text(path: str) -> None:
+    if not path.isprintable():
+        raise PlanError(f"{path!r}: its name is not printable UTF-8 text; rename it")
+
+
+def _check_no_test(path: str) -> None:
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix in _PLANS:
+        raise PlanError(f"{path}: a plan, by its name; run it with `ivypy run {shlex.quote(path)}`")
+    if suffix in _JOBS:
+        raise PlanError(f"{path}: a job file, by its name; write its settings as options: --rw, --bs, --iodepth ...")
+
+
+def not_a_plan(path: Path) -> str:
+    """What to do with a path that was given as a plan, by what is there and its name; "" where it may be a plan."""
+    if path.is_block_device():
+        return f"{path}: a block device, not a plan; to measure it: ivypy quick {shlex.quote(str(path))}"
+    if path.suffix.lower() in _JOBS:
+        return f"{path}: a job file of another tool, by its name; `ivypy quick` takes its settings as options"
+    return ""
+
+
+def _backend(name: str | None) -> str | None:
+    if name is None:
+        return None
+    if name in ("sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "posixaio"):
+        raise PlanError(f"--ioengine {name}: I/O is asynchronous; --ioengine libaio --iodepth 1 has one in flight, too")
+    if name not in _BACKENDS:
+        raise PlanError(f"--ioengine {name}: not there{did_you_mean(name, _BACKENDS)}; use libaio or io_uring")
+    return _BACKENDS[name]
+
+
+def _checked(text: str) -> "Plan":
+    """The plan, by the ordinary loader. Raises PlanFaults."""
+    from ..plan.load import read
+
+    return read(text, "the plan of these options (--dry-run prints it)")
+
+
+def _save(path: Path, text: str) -> None:
+    """Raises PlanError; never overwrites."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise PlanError(f"--save {path}: the file exists; name another") from None
+    except OSError as error:
+        raise PlanError(f"--save {path}: {error.strerror}") from None
+    click.echo(f"plan saved: ivypy run {shlex.quote(str(path))}", err=True)
+
+
+def repeatable(words: Sequence[str]) -> str:
+    """The command line for a shell, without the token and --save."""
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+            continue
+        if word in ("--destroy", "--save"):
+            skip = True
+        elif not word.startswith(("--destroy=", "--save=")):
+            kept.append(word)
+    return shlex.join(["ivypy", *kept])
+
+
+def _run(plan: "Plan", heading: str, root: Path, destroy: str | None, ui: Ui, command: str) -> ExitCode:
+    """As `ivypy run`, with a result of a few lines instead of the table of steps."""
+    from ..run.run import Options, run_plan
+    from ..run.signals import run_until_pressed
+
+    watching = watcher(ui, lambda ends: _result(heading, ends))
+    options = Options(root, destroy, tuple(sys.argv), command)
+    try:
+        return run_until_pressed(lambda presses: run_plan(plan, options, watching, presses))
+    finally:
+        close_view(watching)
+
+
+def _result(heading: str, ends: "RunEnds") -> list[str]:
+    import csv
+
+    from .quick_result import result_lines
+
+    tables = []
+    for name in ("summary.all.csv", "luns.csv"):
+        with open(os.path.join(ends.folder, name), newline="", encoding="utf-8") as file:
+            tables.append(list(csv.DictReader(file)))
+    return result_lines(heading, ends, *tables)

@@ -1,0 +1,73 @@
+"""fio's options for `ivypy quick`: those that it always does, and where the others lead.
+
+Rule: pure. What fio calls otherwise but means the same is a second name of quick's own option (quick.py); here are only
+options that quick does not have.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..errors import PlanError
+
+# fio's flags that ask for what ivypy always does: dropped, with their values.
+ALWAYS: Final = frozenset(
+    {
+        "group_reporting", "time_based", "thread", "norandommap", "randrepeat", "invalidate", "refill_buffers",
+        "exitall", "clat_percentiles", "lat_percentiles", "fallocate", "create_on_open", "overwrite", "unlink",
+    }
+)  # fmt: skip
+
+# Options that have no counterpart -> what comes nearest.
+NEAREST: Final = {
+    "bsrange": "an I/O has one size: choose it with --bs",
+    "bssplit": "an I/O has one size: choose it with --bs",
+    "fsync": "ivypy writes with O_DIRECT and never flushes; leave it out",
+    "fdatasync": "ivypy writes with O_DIRECT and never flushes; leave it out",
+    "iodepth_batch": "ivypy submits each I/O when it falls due; leave it out",
+    "io_size": "the length of a test is a time: --time 30s",
+    "latency_target": "use --p99 5ms: the highest rate that meets it",
+    "loops": "the length of a test is a time: --time 5m",
+    "number_ios": "the length of a test is a time: --time 30s",
+    "offset": "save the plan with --save FILE, and edit its `range`",
+    "output_format": "use --ui json; the folder has CSV files, too",
+    "random_distribution": "random addresses are evenly distributed; leave it out",
+    "rate_process": "save the plan with --save FILE, and edit its `iosequencer`",
+    "stonewall": "quick runs one test; a plan has steps, one after the other (docs/plan.md)",
+    "steadystate": "save the plan with --save FILE, and add `steady` (docs/control.md)",
+    "thinktime": "use --rate 5000: I/Os per second",
+    "verify": "ivypy does not verify what it reads",
+    "zonemode": "zoned devices cannot be driven",
+    "client": "use --hosts lab[01-16]; no server is needed there",
+    "showcmd": "use --dry-run, which prints the plan",
+    "write_lat_log": "the run folder has the latencies of every second",
+    "write_bw_log": "the run folder has the rates of every second",
+    "write_iops_log": "the run folder has the rates of every second",
+}
+
+
+def without_fio_flags(words: Sequence[str]) -> list[str]:
+    """The command line without the flags of fio that ask for what ivypy always does.
+
+    Raises PlanError for one that asks for the opposite, as `--direct=0` does.
+    """
+    rest: list[str] = []
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
+        if word == "--":
+            return [*rest, word, *remaining]
+        name, equals, value = word.removeprefix("--").partition("=")
+        name = name.replace("-", "_").lower()
+        if not word.startswith("--") or name not in {*ALWAYS, "direct", "buffered"}:
+            rest.append(word)
+            continue
+        if not equals and remaining and remaining[0] in ("0", "1"):
+            value = remaining.pop(0)
+        if (name, value or "1") in (("direct", "0"), ("buffered", "1")):
+            raise PlanError(f"{word}: ivypy always uses O_DIRECT, past the page cache; leave the option out")
+    return rest
+
+
+def nearest_to(option: str) -> str:
+    """What to do instead of an option of fio; "" for one that fio does not have either."""
+    return NEAREST.get(option.removeprefix("--").replace("-", "_").lower(), "")

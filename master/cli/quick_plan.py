@@ -1,0 +1,385 @@
+"""The plan of `ivypy quick`: from its options to a commented YAML text that the ordinary loader reads.
+
+Rule: pure. What is at a path was found before (`Target`). The plan has no privilege: gate, consent and verdicts are the
+same as for a plan that a person wrote.
+"""
+
+import glob
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Final
+
+from ...protocol.parameters import PARAMETERS
+from ..errors import PlanError
+from ..text.suggestions import suggestion
+from ..text.units import format_bytes, format_duration, parse_bytes, parse_duration
+
+MIB: Final = 1 << 20
+LARGEST_NEW: Final = 1 << 30
+SMALLEST_NEW: Final = 16 * MIB
+SHARE_OF_FREE: Final = 10  # a new file takes at most a tenth of what is free
+MAX_STEP_S: Final = 10.0  # the run at max that `--rate 80%` refers to
+LONG_S: Final = 10.0  # a measurement from which on the warmup is LONG_WARMUP_S
+LONG_WARMUP_S: Final = 2.0
+SHORT_WARMUP_S: Final = 1.0
+HIGHEST_RATE: Final = 1e9
+SHORTEST_PROBE, LONGEST_PROBE = 10, 10_000  # subintervals, as `find` takes them
+OBJECTIVES: Final = {
+    "mean": "mean", "p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p99.9": "p99_9", "p99.99": "p99_99",
+}  # fmt: skip
+
+
+class TargetKind(Enum):
+    DEVICE = "paths"
+    FILE = "files"
+    NEW = "create"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A path to drive, and what is there."""
+
+    path: str  # absolute
+    kind: TargetKind
+    size: int | None = None  # bytes, of a file that exists
+    free: int | None = None  # bytes, on the filesystem of a new file; None: not known
+
+
+class Rw(StrEnum):
+    """What to do, in fio's words."""
+
+    READ = "read"
+    WRITE = "write"
+    RANDREAD = "randread"
+    RANDWRITE = "randwrite"
+    RW = "rw"
+    READWRITE = "readwrite"
+    RANDRW = "randrw"
+
+
+_MIXED: Final = (Rw.RW, Rw.READWRITE, Rw.RANDRW)
+_SEQUENTIAL: Final = (Rw.READ, Rw.WRITE, Rw.RW, Rw.READWRITE)
+_READS: Final = {Rw.READ: 1.0, Rw.RANDREAD: 1.0, Rw.WRITE: 0.0, Rw.RANDWRITE: 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class QuickOptions:
+    """The command line; texts as typed."""
+
+    targets: tuple[Target, ...] = ()
+    select: tuple[str, ...] = ()
+    hosts: str | None = None
+    user: str | None = None
+    rw: str = Rw.RANDREAD
+    blocksize: str = "4k"
+    iodepth: int = 32
+    numjobs: int = 1
+    rwmixread: str | None = None
+    time: str = "30s"
+    ramp: str | None = None
+    size: str | None = None
+    rate: str | None = None
+    objectives: tuple[tuple[str, str], ...] = ()  # ("p99", "5ms")
+    backend: str | None = None
+    name: str = "quick"
+
+
+@dataclass(frozen=True, slots=True)
+class _Workload:
+    name: str
+    sequential: bool
+    fraction_read: float
+    maxtags: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuickPlan:
+    """The plan, and what it does in one line."""
+
+    text: str
+    heading: str
+
+
+def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
+    """`command` becomes the plan's first comment. Raises PlanError, whose text names the option."""
+    rw = parsed_rw(options.rw)
+    size = None if options.size is None else _size("--size", options.size)
+    blocksize = _bounded("--bs", "blocksize", _size("--bs", options.blocksize))
+    measure_s = seconds("--time", options.time)
+    if measure_s < 1:
+        raise PlanError(f"--time {options.time}: a measurement takes 1s at least")
+    default_ramp_s = LONG_WARMUP_S if measure_s >= LONG_S else SHORT_WARMUP_S
+    ramp_s = default_ramp_s if options.ramp is None else seconds("--ramp", options.ramp)
+    workloads = _workloads(options, rw)
+    steps, what = _steps(options, rw, blocksize, measure_s, ramp_s, workloads)
+    writes = any(one.fraction_read < 1 for one in workloads)
+    existing = bool(options.select) or any(one.kind is not TargetKind.NEW for one in options.targets)
+    lines = [
+        f"# {_one_line(command)}",
+        f"name: {_quoted(options.name)}",
+        *_hosts(options),
+        *([f"backend: {_quoted(options.backend)}"] if options.backend else []),
+        "",
+        *_luns(options, size, blocksize),
+        *(["destroy: true                  # allows writing; the token agrees to it"] if writes and existing else []),
+        "",
+        "workloads:",
+        *(line for one in workloads for line in _workload(one, blocksize, size if existing else None)),
+        "",
+        f"defaults: {{ subinterval: 1s, warmup: {format_duration(ramp_s)}, measure: {format_duration(measure_s)} }}",
+        "",
+        *steps,
+    ]
+    depth = sum(one.maxtags for one in workloads)
+    return QuickPlan("\n".join(lines) + "\n", f"{rw} {format_bytes(blocksize)}, iodepth {depth}, {what}")
+
+
+def parsed_rw(text: str) -> Rw:
+    """Raises PlanError with the nearest word."""
+    if "trim" in text.lower():
+        raise PlanError(f"--rw {text}: ivypy does not trim; measure reads and writes, and trim with blkdiscard before")
+    word = text.lower().partition(":")[0]
+    if word not in list(Rw):
+        raise PlanError(f"--rw {text}: not a kind of I/O{suggestion(word, [str(one) for one in Rw])}")
+    return Rw(word)
+
+
+def seconds(option: str, text: str) -> float:
+    """ "30s", "5m", or a plain number of seconds, as fio has it. Raises PlanError."""
+    try:
+        plain = re.fullmatch(r"\d+(\.\d+)?", text.strip())
+        return parse_duration(f"{text.strip()}s" if plain else text)
+    except ValueError as error:
+        raise PlanError(f"{option}: {error}") from None
+
+
+def _size(option: str, text: str) -> int:
+    """ "4k", "10G": powers of two, as fio has them; "4kB" as in plans. Raises PlanError."""
+    stripped = text.strip()
+    bare = re.fullmatch(r"([\d.]+)\s*([kKmMgGtTpP])", stripped)
+    try:
+        return parse_bytes(f"{bare[1]}{bare[2].upper()}iB" if bare else stripped)
+    except ValueError as error:
+        raise PlanError(f"{option}: {error}") from None
+
+
+def _bounded(option: str, parameter: str, value: int) -> int:
+    about = PARAMETERS[parameter]
+    low, high = int(about.low or 0), int(about.high or value)
+    if not low <= value <= high:
+        least, most = (format_bytes(n) if parameter == "blocksize" else str(n) for n in (low, high))
+        raise PlanError(f"{option}: {value} is out of range; from {least} to {most}")
+    return value
+
+
+def _workloads(options: QuickOptions, rw: Rw) -> list[_Workload]:
+    sequential = rw in _SEQUENTIAL
+    if options.numjobs < 1:
+        raise PlanError(f"--numjobs {options.numjobs}: at least 1")
+    if sequential and options.numjobs > 1:
+        raise PlanError(
+            f"--numjobs {options.numjobs}: ivypy drives one sequential stream per target, with a thread per core;\n"
+            "for more I/Os in flight write --iodepth, for random addresses --rw randread"
+        )
+    iodepth = _bounded("--iodepth", "maxtags", options.iodepth)
+    depth = _bounded("--iodepth x --numjobs", "maxtags", iodepth * options.numjobs)
+    reads = _reads(options, rw)
+    if not sequential or reads in (0.0, 1.0):
+        return [_Workload(str(rw), sequential, reads, depth)]
+    of_reads = min(max(round(depth * reads), 1), max(depth - 1, 1))
+    return [_Workload("reads", True, 1.0, of_reads), _Workload("writes", True, 0.0, max(depth - of_reads, 1))]
+
+
+def _reads(options: QuickOptions, rw: Rw) -> float:
+    """The share of I/Os that are reads."""
+    if rw in _READS:
+        if options.rwmixread is not None:
+            raise PlanError(f"--rwmixread {options.rwmixread}: --rw {rw} is no mix; write --rw randrw")
+        return _READS[rw]
+    text = "50" if options.rwmixread is None else options.rwmixread
+    number = text.strip().removesuffix("%")
+    if not re.fullmatch(r"\d+(\.\d+)?", number) or not 0 <= float(number) <= 100:
+        raise PlanError(f"--rwmixread {text}: write the percentage of reads, from 0 to 100")
+    return float(number) / 100
+
+
+def _hosts(options: QuickOptions) -> list[str]:
+    if options.hosts is None:
+        if options.user is not None:
+            raise PlanError("--user is for --hosts: this machine is driven without a login")
+        return []
+    lines = [f"hosts: {_quoted(options.hosts)}"]
+    return lines + ([f"ssh: {{ user: {_quoted(options.user)} }}"] if options.user is not None else [])
+
+
+def _luns(options: QuickOptions, size: int | None, blocksize: int) -> list[str]:
+    lines = ["luns:"]
+    for kind in (TargetKind.DEVICE, TargetKind.FILE):
+        paths = [one.path for one in options.targets if one.kind is kind]
+        if kind is TargetKind.FILE:
+            paths = [glob.escape(path) for path in paths]
+        if paths:
+            lines.append(f"  {kind.value}: [ {', '.join(map(_quoted, paths))} ]")
+    new = [one for one in options.targets if one.kind is TargetKind.NEW]
+    if new:
+        lines.append("  create:                       # written in full, and removed at the end")
+        for one in new:
+            if "{" in one.path:
+                raise PlanError(f"{one.path}: a new file cannot have {{ in its name; choose another")
+            of_file = size if size is not None else _new_size(one, len(new))
+            lines.append(f"    - {{ path: {_quoted(one.path)}, size: {format_bytes(of_file)} }}")
+    if options.select:
+        lines.append(f"  select: {{ {', '.join(_selected(options.select))} }}")
+    for one in options.targets:
+        if size is not None and one.size is not None and one.size < size:
+            raise PlanError(
+                f"--size {options.size}: {one.path} has only {format_bytes(one.size)};\n"
+                "leave --size out to drive all of it, or name a file that does not exist"
+            )
+    if size is not None and size < blocksize:
+        raise PlanError(f"--size {options.size}: smaller than one I/O (--bs {options.blocksize})")
+    return lines
+
+
+def _new_size(target: Target, files: int) -> int:
+    """Of a file to create, without --size: one of several takes its part of the free space."""
+    if target.free is None:
+        raise PlanError(f"{target.path}: to create it, write its size: --size 1G")
+    size = min(LARGEST_NEW, target.free // SHARE_OF_FREE // files) // MIB * MIB
+    if size < SMALLEST_NEW:
+        raise PlanError(f"{target.path}: only {target.free // MIB} MiB are free there; write a size: --size 16M")
+    return size
+
+
+def _selected(texts: Sequence[str]) -> list[str]:
+    """`vendor=HITACHI,size>=1T` as the entries of a plan's `select`. Raises PlanError."""
+    found: dict[str, list[str]] = {}
+    values: list[str] = []
+    for part in (part for text in texts for part in text.split(",")):
+        named = re.fullmatch(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(!=|>=|<=|=|>|<)\s*(.+?)\s*", part)
+        if named is None:
+            if not part.strip() or not values:
+                raise PlanError(f"--select {part!r}: write ATTRIBUTE=VALUE, like vendor=HITACHI or 'size>=1T'")
+            values.append(part.strip())
+            continue
+        name, sign, value = named.groups()
+        if name in found:
+            raise PlanError(f"--select: {name} is named twice; write {name}=A,B for one of several")
+        if name == "size" and ".." not in value:
+            value = str(_size("--select size", value))
+        prefix = {"=": "", "!=": "not "}.get(sign, f"{sign} ")
+        values = found[name] = [prefix + value]
+    return [
+        f"{name}: {_quoted(some[0]) if len(some) == 1 else '[ ' + ', '.join(map(_quoted, some)) + ' ]'}"
+        for name, some in found.items()
+    ]
+
+
+def _workload(one: _Workload, blocksize: int, first_bytes: int | None) -> list[str]:
+    order = "sequential" if one.sequential else "random_steady"
+    about = "ascending addresses" if one.sequential else "random addresses, even gaps"
+    lines = [
+        f"  {one.name}:",
+        f"    iosequencer: {order:14} # {about}",
+        f"    blocksize: {format_bytes(blocksize)}",
+        f"    fraction_read: {one.fraction_read * 100:g}%",
+        f"    maxtags: {one.maxtags:<18} # I/Os in flight per target",
+    ]
+    return lines + ([f"    range: 0..{format_bytes(first_bytes)}"] if first_bytes is not None else [])
+
+
+def _steps(
+    options: QuickOptions, rw: Rw, blocksize: int, measure_s: float, ramp_s: float, workloads: Sequence[_Workload]
+) -> tuple[list[str], str]:
+    """The plan's steps, and what they are in a few words."""
+    if options.objectives:
+        return _find(options, measure_s, ramp_s, workloads)
+    took = format_duration(measure_s)
+    if options.rate is None:
+        return ["steps:", f"  - go: {rw}"], f"at max for {took}"
+    rate = options.rate.strip()
+    if rate.endswith("%"):
+        if not re.fullmatch(r"\d+(\.\d+)?\s*%", rate) or not 0 < float(rate[:-1]) <= 1000:
+            raise PlanError(f"--rate {rate}: write a share of the maximum, like 80%")
+        scope = "all=all" if len(workloads) == 1 else "workload"
+        first = format_duration(min(measure_s, MAX_STEP_S))
+        return [
+            *([] if len(workloads) == 1 else ["rollups: [ workload ]", ""]),
+            "steps:",
+            f"  - go: {{ name: max, measure: {first} }}",
+            f"  - edit: {{ rollup: {scope}, set: {{ total_iops: {rate} of step max }} }}",
+            "  - go: rate",
+        ], f"{rate} of max for {took}"
+    iops = _iops(rate, blocksize)
+    shares = _shares(options, rw, workloads)
+    return [
+        *([] if len(workloads) == 1 else ["rollups: [ workload ]", ""]),
+        "steps:",
+        *(
+            f"  - edit: {{ rollup: {scope}, set: {{ total_iops: {iops * share:.10g} }} }}   # of all targets together"
+            for scope, share in shares
+        ),
+        "  - go: rate",
+    ], f"{iops:,.10g} IOPS for {took}"
+
+
+def _shares(options: QuickOptions, rw: Rw, workloads: Sequence[_Workload]) -> list[tuple[str, float]]:
+    if len(workloads) == 1:
+        return [("all=all", 1.0)]
+    reads = _reads(options, rw)
+    return [("workload=reads", reads), ("workload=writes", 1 - reads)]
+
+
+def _iops(rate: str, blocksize: int) -> float:
+    """ "20000", "20k": I/Os per second; "200MiB/s": as many as make that. Raises PlanError."""
+    if rate.lower().endswith("/s"):
+        return _size("--rate", rate[:-2]) / blocksize
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM]?)", rate)
+    if number is None:
+        raise PlanError(f"--rate {rate}: write I/Os per second (20000, 20k), 200MiB/s, or 80% (of the maximum)")
+    iops = float(number[1]) * {"": 1.0, "k": 1e3, "m": 1e6}[number[2].lower()]
+    if not 0 < iops <= HIGHEST_RATE:
+        raise PlanError(f"--rate {rate}: this is in I/Os per second, up to 1000M; for a transfer rate write 200MiB/s")
+    return iops
+
+
+def _find(
+    options: QuickOptions, measure_s: float, ramp_s: float, workloads: Sequence[_Workload]
+) -> tuple[list[str], str]:
+    if len(options.objectives) > 1:
+        raise PlanError("only one of " + ", ".join(f"--{name}" for name, _ in options.objectives) + " can be searched")
+    ((name, text),) = options.objectives
+    if options.rate is not None:
+        raise PlanError(f"--rate and --{name}: --{name} searches for the rate; leave one of them out")
+    if len(workloads) > 1:
+        raise PlanError(f"--{name} with --rw rw: a search cannot hold a sequential mix; write --rw randrw")
+    try:
+        target_s = parse_duration(text)
+    except ValueError:
+        raise PlanError(f"--{name} {text}: write a time with its unit, like 5ms or 500us") from None
+    if not target_s:
+        raise PlanError(f"--{name} {text}: write a time above 0, like 5ms")
+    longest = min(max(round(measure_s), SHORTEST_PROBE), LONGEST_PROBE)
+    return [
+        "steps:",
+        "  - go:                         # the highest rate that meets it, as a bracket",
+        f"      name: {_quoted(name)}",
+        f"      warmup: {format_duration(ramp_s)}",
+        "      find:",
+        f"        metric: overall_response_us_{OBJECTIVES[name]}",
+        f"        target: {text.strip()}",
+        "        resolution: 5%",
+        f"        longest_probe: {longest:<4}     # subintervals",
+    ], f"search for {name} at most {text.strip()}"
+
+
+def _quoted(text: str) -> str:
+    """As YAML, taken literally."""
+    return json.dumps(text.replace("${", "$${"), ensure_ascii=False)
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)

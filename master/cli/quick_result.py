@@ -1,0 +1,96 @@
+"""The result of `ivypy quick`: a few lines, at most WIDTH wide, from the run's summary.
+
+Rule: pure. It shows the row that summary.all.csv has, and discredited figures in brackets as everywhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..live.reports import MeasurementRow, RunEnds
+from ..live.steps_table import in_brackets
+from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
+from ..verdicts import Verdict, by_weight
+
+WIDTH: Final = 80
+STATISTICS: Final = ("mean", "p50", "p99", "p99_9", "max")
+_HEADER: Final = f"{'':8}{'IOPS':>9}{'rate':>13}{'mean':>10}{'p50':>10}{'p99':>10}{'p99.9':>10}{'max':>10}"
+MOST_REASONS: Final = 2
+
+Row = Mapping[str, str]  # of a CSV file, by column
+
+
+def result_lines(heading: str, ends: RunEnds, summary: Sequence[Row], luns: Sequence[Row]) -> list[str]:
+    """What was driven, the figures of the last measurement, the verdict, the folder.
+
+    `ends`: the run's end; `summary`: rows of summary.all.csv; `luns`: of luns.csv.
+    """
+    lines = [f"{heading}, on {driven(luns)}"]
+    if len(lines[0]) > WIDTH:
+        lines = [_cut(heading), f"on {driven(luns)}"]  # a path is never cut
+    measured = [one for step in ends.steps for one in step.measured]
+    if measured and summary:
+        last = measured[-1]
+        lines += [_before(one) for one in measured[:-1][-1:]]
+        lines += ["", _HEADER, *_figures(summary[-1], last), ""]
+        lines += _verdict(last)
+    else:
+        lines += ["nothing was measured", _cut(ends.words)]
+    return [*lines, ends.folder]
+
+
+def driven(luns: Sequence[Row]) -> str:
+    """ "/dev/sdb (1.46 TiB)", "/dev/sdb and 3 more (5.84 TiB)"."""
+    if not luns:
+        return "no LUN"
+    total = scaled_size(sum(int(one["size"]) for one in luns))
+    first = luns[0]["path"] if luns[0]["host"] == "local" else f"{luns[0]['host']}:{luns[0]['path']}"
+    if len(luns) == 1:
+        return f"{first} ({total})"
+    return f"{first} and {len(luns) - 1} more ({total})"
+
+
+def _before(one: MeasurementRow) -> str:
+    """The step that the last one refers to."""
+    iops = in_brackets(scaled_count(one.iops), one.rate_verdict)
+    mean = in_brackets(scaled_time(one.service_mean_us), one.service_verdict)
+    return f"{one.name}: {iops} IOPS, mean {mean} ({one.verdict})"
+
+
+def _figures(row: Row, measured: MeasurementRow) -> list[str]:
+    """A line for reads and one for writes, as far as there were any; response times below them where there are some."""
+    lines = []
+    for kind in ("read", "write"):
+        if not _number(row, f"{kind}_iops"):
+            continue
+        iops = in_brackets(scaled_count(_number(row, f"{kind}_iops")), measured.rate_verdict)
+        rate = _number(row, f"{kind}_mib_per_s")
+        moved = BLANK if rate is None else f"{scaled_size(round(rate * 2**20))}/s"
+        lines.append(
+            f"{kind:8}{iops:>9}{in_brackets(moved, measured.rate_verdict):>13}"
+            + _times(row, f"{kind}_service_us", measured.service_verdict)
+        )
+        if _number(row, f"{kind}_response_us_mean") is not None:
+            times = _times(row, f"{kind}_response_us", measured.response_verdict)
+            lines.append(f"{'response':30}{times}")
+    return lines or ["no I/O was completed"]
+
+
+def _times(row: Row, prefix: str, verdict: Verdict) -> str:
+    return "".join(f"{in_brackets(scaled_time(_number(row, f'{prefix}_{one}')), verdict):>10}" for one in STATISTICS)
+
+
+def _verdict(measured: MeasurementRow) -> list[str]:
+    """The verdict with its cause, and the reasons that weigh most."""
+    lines = [_cut(f"{measured.verdict}{': ' + measured.cause if measured.cause else ''}")]
+    reasons = by_weight(measured.findings)
+    lines += [_cut(f"  {finding}") for finding in reasons[:MOST_REASONS]]
+    return lines
+
+
+def _number(row: Row, column: str) -> float | None:
+    text = row.get(column, "")
+    return float(text) if text else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 4]} ..."

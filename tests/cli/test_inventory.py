@@ -1,0 +1,97 @@
+"""The inventory: the block devices of a host, who uses them, and how to select them."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ivypy.master.cli.host_list import WIDTH
+from ivypy.master.cli.inventory import device_lines, example_lines, used_by
+from ivypy.master.plan.load import read
+from ivypy.protocol.payload import Lun
+from tests.support.real_runs import ivypy
+
+
+def lun(path: str, *refusals: str, **attributes: Any) -> Lun:
+    return Lun(path, "block", 1 << 40, 512, attributes, refusals, ())
+
+
+def test_devices_with_their_users_and_a_select() -> None:
+    found = [
+        lun("/dev/sda", "it has partitions (sda1): wipefs -a /dev/sda", vendor="ATA", model="DISK", serial="A1"),
+        lun("/dev/sda1", "it is mounted at /: umount /", serial="A1"),
+        lun("/dev/sdb", model="DISK", serial="B2"),
+        lun("/dev/vdb", vendor="0x1af4"),
+    ]
+    assert device_lines("lab01", found) == [
+        "",
+        "lab01: 4 block devices",
+        "  /dev/sda  1.00 TiB  ATA, DISK, serial A1",
+        "      in use: has partitions (sda1)",
+        "  /dev/sda1  1.00 TiB  serial A1",
+        "      in use: mounted at /",
+        "  /dev/sdb  1.00 TiB  DISK, serial B2",
+        "      not in use",
+        '      select: { serial: "B2" }',
+        "  /dev/vdb  1.00 TiB",
+        "      not in use",
+        '      select: { path: "/dev/vdb" }',
+    ]
+
+
+def test_a_serial_of_two_devices_selects_neither() -> None:
+    lines = device_lines("h", [lun("/dev/sdb", serial="A"), lun("/dev/sdc", serial="A")])
+    assert [line.strip() for line in lines if "select" in line] == [
+        'select: { path: "/dev/sdb" }',
+        'select: { path: "/dev/sdc" }',
+    ]
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=40))
+def test_every_select_can_be_pasted(serial: str) -> None:
+    lines = device_lines("h", [lun("/dev/sdb", serial=serial)])
+    (select,) = [line.strip() for line in lines if "select:" in line.split()[:1]]
+    plan = read(f"luns: {{ {select} }}\nworkloads: {{ w: {{ maxtags: 1 }} }}\nsteps: [ go: one ]\n", "pasted")
+    assert plan.luns.select is not None
+    assert plan.luns.select.matches({"serial": serial, "path": "/dev/sdb"})
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"),
+    [
+        ("it is mounted at /: umount /", "mounted at /"),
+        ("it has the signature of LVM: wipefs -a /dev/sdb", "has the signature of LVM"),
+        ("/dev/sdb1 on it is mounted at /: umount /", "/dev/sdb1 on it is mounted at /"),
+        ("dm-0 is built upon it: take it out", "dm-0 is built upon it"),
+    ],
+)
+def test_who_uses_it(refusal: str, said: str) -> None:
+    assert used_by(refusal) == said
+
+
+def test_the_page_fits_a_terminal() -> None:
+    many = "it is open for writing by a program with a long name and many words in it: end it"
+    lines = device_lines("h", [lun("/dev/sdb", *[many] * 5, model="MODEL " * 10, serial="S" * 40)])
+    assert all(len(line) <= WIDTH for line in [*lines, *example_lines("/dev/nvme0n1")])
+
+
+def test_without_a_plan_devices_lists_this_machine() -> None:
+    done = ivypy("devices")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("local") and "block device" in done.stdout
+    assert "ivypy quick" in ivypy("quick").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-D", "a=b"], "no plan is named"),
+        (["x.yaml", "lab01"], "name one plan"),
+        (["x.yaml", "--user", "perf"], "ssh: { user: NAME }"),
+        (["lab[01-"], "has no partner"),
+    ],
+)
+def test_devices_refuses_what_it_cannot_mean(words: list[str], said: str) -> None:
+    done = ivypy("devices", *words)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,208 @@
+"""`ivypy quick` as a user of fio types it: what it drives, what it refuses, and real runs on small files."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from ivypy.master.cli.commands import cli
+from ivypy.master.cli.quick import repeatable, targets
+from ivypy.master.cli.quick_fio import ALWAYS, NEAREST, without_fio_flags
+from ivypy.master.cli.quick_plan import TargetKind
+from ivypy.master.errors import PlanError
+from ivypy.master.exit_codes import ExitCode
+from ivypy.master.plan.load import read
+from tests.support.loop_devices import loop_device, need
+from tests.support.real_runs import digest, folder_of, ivypy, rows
+
+ENDED = (0, 8)  # a busy machine may be late, and then says so
+NEW = "./new.bin"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+
+
+def dry_run(*words: str) -> str:
+    """The plan. Raises what the command raises."""
+    done = CliRunner().invoke(cli, ["quick", "--dry-run", *words], standalone_mode=False)
+    if done.exception is not None:
+        raise done.exception
+    read(done.stdout, "quick")
+    return str(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("--rw=randread --bs=8k --iodepth=16 --runtime=20", "blocksize: 8KiB"),
+        ("--readwrite randrw --blocksize 1M", "blocksize: 1MiB"),
+        ("--rw=randread --ioengine=libaio", 'backend: "libaio"'),
+        ("--rw=randread --direct=1 --group_reporting --time_based --name=job1", 'name: "job1"'),
+        ("--group-reporting --thread=1 --norandommap --ramp_time=5", "warmup: 5s"),
+        ("--direct 1 --rate_iops=500", "total_iops: 500"),
+        ("--p999 5ms", "overall_response_us_p99_9"),
+        ("--p99.9=5ms", "overall_response_us_p99_9"),
+        ("--p99.99 5ms", "overall_response_us_p99_99"),
+        ("--p50 5ms", "overall_response_us_p50"),
+        ("--mean 5ms", "overall_response_us_mean"),
+        ("--p99 5ms", "overall_response_us_p99\n"),
+        ("--rate 80%", "total_iops: 80% of step max"),
+        ("--numjobs 4 --iodepth 8", "maxtags: 32"),
+        ("--size 64M", "size: 64MiB"),
+        ("--filesize=64M", "size: 64MiB"),
+    ],
+)
+def test_a_line_as_fio_takes_it(words: str, line: str) -> None:
+    assert line in dry_run(NEW, *words.split())
+
+
+def test_filename_is_a_target_and_a_colon_divides_several() -> None:
+    text = dry_run("--filename=./a:./b", "--size=64M")
+    assert f"{os.getcwd()}/a" in text and f"{os.getcwd()}/b" in text
+
+
+@pytest.mark.parametrize("flag", sorted(ALWAYS))
+def test_flags_for_what_ivypy_always_does_are_dropped(flag: str) -> None:
+    assert without_fio_flags([f"--{flag}", "p", f"--{flag}=1", "--x"]) == ["p", "--x"]
+
+
+@pytest.mark.parametrize("option", sorted(NEAREST))
+def test_each_other_option_of_fio_has_a_pointer(option: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(NEAREST[option])):
+        dry_run(NEW, f"--{option}=1")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("./new.bin --direct=0", "always uses O_DIRECT"),
+        ("./new.bin --buffered", "always uses O_DIRECT"),
+        ("./new.bin --ioengine=sync", "--iodepth 1"),
+        ("./new.bin --ioengine=libaoi", "did you mean 'libaio'"),
+        ("randread", "write --rw randread"),
+        ("sdzz", "to create a file here, write ./sdzz"),
+        ("/dev/sdzz", "no such device"),
+        ("/nowhere/at/all", "there is no folder /nowhere/at"),
+        (".", "a folder; name a new file"),
+        ("/dev/null", "neither a block device nor a file"),
+        ("plan.yaml", "ivypy run plan.yaml"),
+        ("job.fio", "a job file"),
+        ("./none-*.bin", "nothing matches"),
+        ("--hosts lab01 sdb", "write the whole path"),
+        ("--hosts lab01 /dev/sd[b-e]", "one path after the other"),
+        ("./new.bin --save /nowhere/plan.yaml", "No such file"),
+    ],
+)
+def test_what_cannot_be_driven_is_refused_with_a_remedy(words: str, said: str) -> None:
+    with pytest.raises(PlanError) as error:
+        dry_run(*words.split())
+    assert said in str(error.value)
+
+
+def test_a_misspelt_option_gets_a_suggestion() -> None:
+    with pytest.raises(click.NoSuchOption) as error:
+        dry_run(NEW, "--iodpeth=4")
+    assert "--iodepth" in (error.value.possibilities or [])
+
+
+def test_targets_are_what_is_there() -> None:
+    Path("a1").write_bytes(b"x" * 4096)
+    Path("a2").write_bytes(b"x" * 4096)
+    found = targets(["./a[12]", "./new", "./a1"], here=True, sized=False)
+    assert [(Path(one.path).name, one.kind) for one in found] == [
+        ("a1", TargetKind.FILE),
+        ("a2", TargetKind.FILE),
+        ("new", TargetKind.NEW),
+    ]
+    remote = targets(["/dev/sdb", "/data/f", "/dev/shm/f"], here=False, sized=False)
+    assert [one.kind for one in remote] == [TargetKind.DEVICE, TargetKind.FILE, TargetKind.FILE]
+    assert targets(["/data/f"], here=False, sized=True)[0].kind is TargetKind.NEW
+
+
+def test_the_command_to_repeat_lacks_what_is_given_anew() -> None:
+    words = ["quick", "/dev/x y", "--destroy", "abc", "--rw=write", "--save=p.yaml", "--destroy=abc"]
+    assert repeatable(words) == "ivypy quick '/dev/x y' --rw=write"
+
+
+def test_save_writes_the_plan_and_never_over_another() -> None:
+    text = dry_run(NEW, "--save", "saved.yaml")
+    assert Path("saved.yaml").read_text() == text
+    with pytest.raises(PlanError, match="the file exists"):
+        dry_run(NEW, "--save", "saved.yaml")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "--filename=/dev/sdb", "--rw=randread"], "ivypy quick --filename=/dev/sdb --rw=randread"),
+        (["run", "--direct=1"], "ivypy quick"),
+        (["check", "--bs=4k", "x"], "ivypy quick"),
+        (["run", "job.fio"], "ivypy quick"),
+    ],
+)
+def test_what_fio_takes_leads_from_run_to_quick(words: list[str], said: str) -> None:
+    done = ivypy(*words)
+    assert done.returncode == ExitCode.PLAN and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_huge_file_is_no_plan_and_is_not_read() -> None:
+    with open("huge.yaml", "wb") as file:
+        file.truncate(1 << 40)
+    done = ivypy("run", "huge.yaml")
+    assert done.returncode == ExitCode.PLAN and "too much for a plan" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_new_file_is_measured_and_removed() -> None:
+    done = ivypy("quick", NEW, "--size=16M", "--time=2", "--ui=none", "--save=again.yaml", "-o", "runs")
+    assert done.returncode in ENDED, done.stderr
+    lines = done.stdout.splitlines()
+    assert "randread 4KiB, iodepth 32, at max for 2s" in done.stdout and "new.bin" in done.stdout
+    assert any(line.startswith("read ") for line in lines) and len(lines) <= 13
+    assert all(len(line) <= 80 for line in lines if "/" not in line)
+    assert Path(lines[-1]) == folder_of(Path("runs")).relative_to(".") and not Path(NEW).exists()
+    assert (folder_of(Path("runs")) / "plan.yaml").read_text().startswith(Path("again.yaml").read_text())
+
+
+@pytest.mark.slow
+def test_a_share_of_the_maximum_is_measured_after_it() -> None:
+    done = ivypy("quick", NEW, "--size=16M", "--time=3", "--rate=50%", "--rw=randrw", "--ui=json", "-o", "runs")
+    assert done.returncode in (*ENDED, 5, 6, 7), done.stderr
+    ends = json.loads(done.stdout.splitlines()[-1])
+    assert ends["report"] == "run_ends" and [step["name"] for step in ends["steps"]] == ["max", "rate"]
+    peak, half = (float(row["overall_iops"]) for row in rows(folder_of(Path("runs")), "summary.all.csv"))
+    assert 0 < half < peak
+
+
+@pytest.mark.slow
+def test_an_existing_file_is_written_only_with_the_token_that_the_refusal_shows() -> None:
+    old = Path("old.bin")
+    old.write_bytes(os.urandom(16 << 20))
+    before = digest(old)
+    refused = ivypy("quick", "./old.bin", "--rw=randwrite", "--time=2", "--ui=none", "-o", "refused")
+    assert refused.returncode == ExitCode.REFUSED and digest(old) == before
+    (again,) = re.findall(r"^  ivypy (quick .* --destroy [0-9a-f]{12})$", refused.stderr, re.MULTILINE)
+    assert "old.bin (0.0156 GiB)" in refused.stderr
+    done = ivypy(*again.split())
+    assert done.returncode in ENDED, done.stderr
+    assert digest(old) != before
+
+
+@pytest.mark.slow
+def test_a_device_is_read_without_consent_and_leads_from_run_to_quick(shm: Path) -> None:
+    need("losetup")
+    with loop_device(shm) as device:
+        before = digest(device)
+        pointed = ivypy("run", device)
+        assert pointed.returncode == ExitCode.PLAN and f"ivypy quick {device}" in pointed.stderr
+        done = ivypy("quick", device, "--rw=read", "--bs=64k", "--time=2", "--ui=none")
+        assert done.returncode in ENDED, done.stderr
+        assert digest(device) == before

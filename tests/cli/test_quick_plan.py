@@ -1,0 +1,194 @@
+"""`ivypy quick`: from a command line to a plan that the ordinary loader reads."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ivypy.master.cli.quick_plan import (
+    LARGEST_NEW,
+    MIB,
+    OBJECTIVES,
+    SMALLEST_NEW,
+    QuickOptions,
+    Rw,
+    Target,
+    TargetKind,
+    quick_plan,
+)
+from ivypy.master.errors import PlanError
+from ivypy.master.plan.load import read
+from ivypy.master.plan.model import Plan
+
+DEVICE = Target("/dev/sdb", TargetKind.DEVICE)
+FILE = Target("/data/old.bin", TargetKind.FILE, size=4 << 30)
+NEW = Target("/data/new.bin", TargetKind.NEW, free=100 << 30)
+BASE = QuickOptions(targets=(DEVICE,))
+
+
+def plan_of(**options: Any) -> Plan:
+    return read(text_of(**options), "quick")
+
+
+def text_of(**options: Any) -> str:
+    return quick_plan(replace(BASE, **options), "ivypy quick ...").text
+
+
+@pytest.mark.parametrize(
+    ("rw", "workloads"),
+    [
+        ("read", [("sequential", 1.0)]),
+        ("write", [("sequential", 0.0)]),
+        ("randread", [("random_steady", 1.0)]),
+        ("randwrite", [("random_steady", 0.0)]),
+        ("randrw", [("random_steady", 0.7)]),
+        ("RANDREAD", [("random_steady", 1.0)]),
+        ("rw", [("sequential", 1.0), ("sequential", 0.0)]),
+        ("readwrite", [("sequential", 1.0), ("sequential", 0.0)]),
+    ],
+)
+def test_each_kind_of_io_becomes_its_workloads(rw: str, workloads: list[tuple[str, float]]) -> None:
+    mix = "70" if rw in ("rw", "readwrite", "randrw") else None
+    plan = plan_of(rw=rw, rwmixread=mix)
+    found = [(str(one.parameters.iosequencer), one.parameters.fraction_read) for one in plan.workloads]
+    assert found == workloads
+    assert plan.destroy == any(reads < 1 for _, reads in workloads)
+
+
+def test_a_sequential_mix_divides_the_depth_as_it_divides_the_ios() -> None:
+    plan = plan_of(rw="rw", rwmixread="75", iodepth=8)
+    assert [(one.name, one.parameters.maxtags) for one in plan.workloads] == [("reads", 6), ("writes", 2)]
+    assert [one.name for one in plan_of(rw="rw", rwmixread="100").workloads] == ["rw"]
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        ({"blocksize": "64k"}, ["blocksize: 64KiB"]),
+        ({"blocksize": "1M"}, ["blocksize: 1MiB"]),
+        ({"blocksize": "4096"}, ["blocksize: 4KiB"]),
+        ({"blocksize": "8KiB"}, ["blocksize: 8KiB"]),
+        ({"iodepth": 8, "numjobs": 4}, ["maxtags: 32"]),
+        ({"time": "60"}, ["warmup: 2s, measure: 1m"]),
+        ({"time": "5s"}, ["warmup: 1s, measure: 5s"]),
+        ({"ramp": "30"}, ["warmup: 30s"]),
+        ({"size": "10G"}, ["range: 0..10GiB"]),
+        ({"rate": "20000"}, ["total_iops: 20000 }", "go: rate"]),
+        ({"rate": "20k"}, ["total_iops: 20000 }"]),
+        ({"rate": "200MiB/s"}, ["total_iops: 51200 }"]),
+        ({"rate": "80%"}, ["name: max, measure: 10s", "total_iops: 80% of step max"]),
+        ({"rate": "100", "rw": "rw", "rwmixread": "70"}, ["workload=reads, set: { total_iops: 70 }"]),
+        ({"rate": "80%", "rw": "rw"}, ["rollups: [ workload ]", "rollup: workload, set: { total_iops: 80% of"]),
+        ({"objectives": (("p99", "5ms"),)}, ["metric: overall_response_us_p99\n", "target: 5ms", "longest_probe: 30"]),
+        ({"objectives": (("p99.9", "5ms"),)}, ["metric: overall_response_us_p99_9\n"]),
+        ({"objectives": (("mean", "800us"),), "time": "2"}, ["overall_response_us_mean", "longest_probe: 10"]),
+        ({"hosts": "lab[01-16]", "user": "perf"}, ['hosts: "lab[01-16]"', 'ssh: { user: "perf" }']),
+        ({"backend": "io_uring"}, ['backend: "io_uring"']),
+        ({"name": "nightly"}, ['name: "nightly"']),
+        ({"targets": (FILE,)}, ['files: [ "/data/old.bin" ]']),
+        ({"targets": (Target("/d/a[1].bin", TargetKind.FILE),)}, ['files: [ "/d/a[[]1].bin" ]']),
+        ({"targets": (NEW,)}, ['path: "/data/new.bin", size: 1GiB']),
+        ({"targets": (NEW,), "size": "10G"}, ['path: "/data/new.bin", size: 10GiB']),
+        ({"targets": (replace(NEW, free=1 << 30),)}, ["size: 102MiB"]),
+        ({"targets": (NEW, DEVICE), "size": "10G"}, ["size: 10GiB", '[ "/dev/sdb" ]', "range: 0..10GiB"]),
+        ({"targets": (), "select": ("vendor=HITACHI",)}, ['select: { vendor: "HITACHI" }']),
+        ({"targets": (), "select": ("vendor=HITACHI,IBM,size>=1T",)},
+         ['vendor: [ "HITACHI", "IBM" ]', f'size: ">= {1 << 40}"']),
+        ({"targets": (), "select": ("transport!=usb", "kind=block")}, ['transport: "not usb"', 'kind: "block"']),
+    ],
+)  # fmt: skip
+def test_each_option_appears_in_the_plan(options: dict[str, Any], lines: list[str]) -> None:
+    text = text_of(**options)
+    assert [line for line in lines if line not in text] == []
+    read(text, "quick")
+
+
+def test_a_new_file_alone_needs_no_consent_to_writing() -> None:
+    assert not plan_of(targets=(NEW,), rw="randwrite").destroy
+    assert plan_of(targets=(NEW, FILE), rw="randwrite").destroy
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rw": "randraed"}, "did you mean 'randread'"),
+        ({"rw": "trim"}, "does not trim"),
+        ({"rw": "randtrim"}, "does not trim"),
+        ({"rw": "xyz"}, "there are"),
+        ({"rwmixread": "70"}, "write --rw randrw"),
+        ({"rw": "randrw", "rwmixread": "170"}, "from 0 to 100"),
+        ({"rw": "randrw", "rwmixread": "half"}, "from 0 to 100"),
+        ({"rw": "read", "numjobs": 4}, "one sequential stream per target"),
+        ({"numjobs": 0}, "at least 1"),
+        ({"iodepth": 0}, "--iodepth: 0 is out of range; from 1 to 8192"),
+        ({"iodepth": 4096, "numjobs": 4}, "--iodepth x --numjobs"),
+        ({"blocksize": "100M"}, "--bs"),
+        ({"blocksize": "4x"}, "is not a size"),
+        ({"size": "1"}, "smaller than one I/O"),
+        ({"targets": (FILE,), "size": "8G"}, "has only 4GiB"),
+        ({"targets": (replace(NEW, free=None),)}, "--size 1G"),
+        ({"targets": (replace(NEW, free=10 * MIB),)}, "only 10 MiB are free"),
+        ({"targets": (replace(NEW, path="/data/{}.bin"),)}, "choose another"),
+        ({"time": "0.5"}, "1s at least"),
+        ({"time": "soon"}, "--time"),
+        ({"time": "1h30"}, "--time"),
+        ({"rate": "fast"}, "I/Os per second (20000, 20k), 200MiB/s, or 80%"),
+        ({"rate": "0"}, "for a transfer rate"),
+        ({"rate": "0%"}, "like 80%"),
+        ({"objectives": (("p99", "5"),)}, "with its unit, like 5ms"),
+        ({"objectives": (("p99", "0s"),)}, "above 0"),
+        ({"objectives": (("p99", "5ms"), ("mean", "1ms"))}, "only one of --p99, --mean"),
+        ({"objectives": (("p99", "5ms"),), "rate": "100"}, "leave one of them out"),
+        ({"objectives": (("p99", "5ms"),), "rw": "rw"}, "--rw randrw"),
+        ({"user": "perf"}, "--user is for --hosts"),
+        ({"targets": (), "select": ("HITACHI",)}, "ATTRIBUTE=VALUE"),
+        ({"targets": (), "select": ("size>1T,size<2T",)}, "named twice"),
+    ],
+)
+def test_a_wrong_option_is_named_with_a_remedy(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(PlanError) as error:
+        text_of(**options)
+    assert said in str(error.value)
+    assert all(len(line) <= 120 for line in str(error.value).splitlines())
+
+
+PATHS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=20).map(
+    lambda name: "/data/" + "".join(c for c in name if c not in "/{}[]*?")  # a plan's own patterns
+)
+TARGETS = st.builds(Target, PATHS, st.sampled_from(TargetKind), st.none(), st.integers(20 * SMALLEST_NEW * 10, 1 << 45))
+LOADS: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    st.just({}),
+    st.fixed_dictionaries({"rate": st.integers(1, 10**9).map(str)}),
+    st.fixed_dictionaries({"rate": st.integers(1, 1000).map("{}%".format)}),
+    st.fixed_dictionaries(
+        {"objectives": st.tuples(st.tuples(st.sampled_from(list(OBJECTIVES)), st.sampled_from(["5ms", "1s", "80us"])))}
+    ),
+)
+
+
+@given(
+    st.lists(TARGETS, min_size=1, max_size=4, unique_by=lambda one: one.path),
+    st.sampled_from([Rw.READ, Rw.WRITE, Rw.RANDREAD, Rw.RANDWRITE, Rw.RANDRW]),
+    st.sampled_from(["512", "4k", "16k", "1M", "16M"]), st.integers(1, 8192), st.integers(1, 86_400), LOADS,
+    st.sampled_from([None, "16M", "10G"]),
+)  # fmt: skip
+def test_every_plan_loads(
+    found: list[Target], rw: Rw, blocksize: str, iodepth: int, time_s: int, load: dict[str, Any], size: str | None
+) -> None:
+    plan = plan_of(
+        targets=tuple(found), rw=rw, blocksize=blocksize, iodepth=iodepth, time=str(time_s), size=size, **load
+    )
+    created = {file.path: file.size for file in plan.luns.create}
+    new = [one.path for one in found if one.kind is TargetKind.NEW]
+    assert set(created) == {*new}
+    assert all(size is not None or SMALLEST_NEW <= made <= LARGEST_NEW for made in created.values())
+    (workload,) = plan.workloads
+    assert workload.parameters.maxtags == iodepth
+
+
+def test_the_command_is_the_first_line_whatever_is_in_it() -> None:
+    text = quick_plan(BASE, "ivypy quick 'a\nb' ${x}").text
+    assert text.splitlines()[0] == "# ivypy quick 'a?b' ${x}"
+    read(text, "quick")

@@ -1,0 +1,95 @@
+"""The result of `ivypy quick`: at most twelve lines that fit a terminal of 80 columns."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ivypy.master.cli.quick_result import STATISTICS, WIDTH, driven, result_lines
+from ivypy.master.live.reports import Latency, MeasurementRow, RunEnds, StepEnds
+from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
+
+BLANK = Latency(None, None, None)
+LUN = {"host": "local", "path": "/dev/sdb", "size": str(1 << 40)}
+
+
+def measurement(
+    verdict: Verdict = Verdict.VALID, name: str = "rate", findings: tuple[Finding, ...] = ()
+) -> MeasurementRow:
+    return MeasurementRow(
+        name, verdict, verdict, verdict, verdict, findings, "", 42_100.0, 1.0, 164.0, 130.0, BLANK, None, BLANK
+    )  # fmt: skip
+
+
+def ends(*measured: MeasurementRow) -> RunEnds:
+    steps = tuple(StepEnds(n, one.name, one.verdict, one.findings, (one,)) for n, one in enumerate(measured))
+    return RunEnds("runs/quick-20260101T000000Z", steps, 0, "Every step is valid, every threshold met.")
+
+
+def row(kinds: tuple[str, ...], iops: float, us: float, response: bool) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for kind in kinds:
+        found |= {f"{kind}_iops": str(iops), f"{kind}_mib_per_s": str(iops / 256)}
+        for times in ("service", "response") if response else ("service",):
+            found |= {f"{kind}_{times}_us_{one}": str(us) for one in STATISTICS}
+    return found
+
+
+def test_reads_of_one_device() -> None:
+    lines = result_lines("randread 4KiB", ends(measurement()), [row(("read",), 61_234.0, 129.5, False)], [LUN])
+    assert lines == [
+        "randread 4KiB, on /dev/sdb (1.00 TiB)",
+        "",
+        "             IOPS         rate      mean       p50       p99     p99.9       max",
+        "read       61.2 k    239 MiB/s    130 us    130 us    130 us    130 us    130 us",
+        "",
+        "valid",
+        "runs/quick-20260101T000000Z",
+    ]
+
+
+def test_the_step_before_is_one_line_and_discredited_figures_are_in_brackets() -> None:
+    late = Finding(Reason.GENERATOR_LATE, "89% of the mean", Severity.INVALID)
+    lines = result_lines(
+        "h", ends(measurement(name="max"), measurement(Verdict.INVALID, findings=(late,))),
+        [{}, row(("read", "write"), 9000.0, 4470.0, True)], [LUN],
+    )  # fmt: skip
+    text = "\n".join(lines)
+    assert "max: 42.1 k IOPS, mean 130 us (valid)" in lines
+    assert "[9.00 k]" in text and text.count("[4.47 ms]") == 20
+    assert "  generator_late[invalid] (89% of the mean)" in lines
+
+
+def test_a_long_path_has_a_line_of_its_own() -> None:
+    path = "/a/long/path" * 8
+    lines = result_lines("randread 4KiB", ends(measurement()), [{}], [LUN | {"path": path}])
+    assert lines[:2] == ["randread 4KiB", f"on {path} (1.00 TiB)"]
+
+
+def test_nothing_measured_says_so() -> None:
+    assert "nothing was measured" in result_lines("h", ends(), [], [LUN])
+
+
+@pytest.mark.parametrize(
+    ("luns", "said"),
+    [
+        ([], "no LUN"),
+        ([LUN], "/dev/sdb (1.00 TiB)"),
+        ([LUN, LUN | {"path": "/dev/sdc"}], "/dev/sdb and 1 more (2.00 TiB)"),
+        ([LUN | {"host": "lab01"}], "lab01:/dev/sdb (1.00 TiB)"),
+    ],
+)
+def test_what_was_driven(luns: list[dict[str, str]], said: str) -> None:
+    assert driven(luns) == said
+
+
+@given(
+    st.sampled_from([("read",), ("write",), ("read", "write")]), st.floats(0.1, 1e9), st.floats(0.1, 1e9),
+    st.booleans(), st.sampled_from(Verdict), st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=300),
+)  # fmt: skip
+def test_every_result_fits(
+    kinds: tuple[str, ...], iops: float, us: float, response: bool, verdict: Verdict, words: str
+) -> None:
+    findings = tuple(Finding(reason, words) for reason in [r for r in Reason if len(r.severities) == 1][:5])
+    steps = ends(measurement(name="max"), measurement(verdict, findings=findings))
+    lines = result_lines(words, steps, [row(kinds, iops, us, response)], [LUN, LUN])
+    assert len(lines) <= 13 and all(len(line) <= WIDTH for line in lines)
