@@ -3,10 +3,10 @@
 Rule: it follows from the findings alone. A cause is shown only where it explains a reason that is more than a note.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from .verdicts import Finding, Reason, Severity
+from .verdicts import Finding, Reason, Scope, Severity, counting_for
 
 _UNSTEADY_LOAD: Final = (
     Reason.LOAD_NOT_SUSTAINED,
@@ -33,9 +33,20 @@ EXPLAINS: Final[Mapping[Reason, tuple[str, tuple[Reason, ...]]]] = {
 }
 
 
-def cause_of(findings: Sequence[Finding]) -> str:
-    """The sentence; "" where no finding explains another."""
-    worse = {finding.reason for finding in findings if finding.severity is not Severity.NOTE}
+def cause_of(findings: Sequence[Finding], purpose: Collection[Scope]) -> str:
+    """The sentence; "" where no finding explains another.
+
+    It is about what decides the verdict of a step that was for these figures; where nothing is known about that, about
+    what discredits other figures, and says so.
+    """
+    if deciding := _explanation(findings, counting_for(findings, purpose)):
+        return deciding
+    other = _explanation(findings, findings)
+    return f"figures in brackets: {other}" if other else ""
+
+
+def _explanation(findings: Sequence[Finding], unexplained: Sequence[Finding]) -> str:
+    worse = {finding.reason for finding in unexplained if finding.severity is not Severity.NOTE}
     for reason, (words, explained) in EXPLAINS.items():
         found = next((finding for finding in findings if finding.reason is reason), None)
         if found is not None and worse.intersection(explained):

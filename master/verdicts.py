@@ -443,10 +443,17 @@ class Finding:
         return f"{name} ({detail})" if detail else name
 
 
-def by_weight(findings: Iterable[Finding]) -> list[Finding]:
-    """The worst first."""
-    severities, reasons = [*Severity], [*Reason]
-    return sorted(findings, key=lambda one: (-severities.index(one.severity), reasons.index(one.reason)))
+def by_weight(findings: Iterable[Finding], purpose: Collection[Scope]) -> tuple[Finding, ...]:
+    """What decides the verdict of a step that was for these figures, then what discredits others, then notes; of each
+    the worst first."""
+    found = [*findings]
+    severities, reasons, deciding = [*Severity], [*Reason], {*counting_for(found, purpose)}
+
+    def weight(one: Finding) -> tuple[bool, bool, int, int]:
+        is_note = one.severity is Severity.NOTE
+        return is_note, not is_note and one not in deciding, -severities.index(one.severity), reasons.index(one.reason)
+
+    return tuple(sorted(found, key=weight))
 
 
 def speaking(findings: Iterable[Finding], scopes: Collection[Scope]) -> tuple[Finding, ...]:

@@ -3,7 +3,7 @@
 import pytest
 
 from ivypy.master.causes import EXPLAINS, cause_of
-from ivypy.master.verdicts import Finding, Reason, Severity
+from ivypy.master.verdicts import ALL, USUAL_PURPOSE, Finding, Reason, Severity
 
 BUSY = Finding(Reason.CPU_CONTENTION, "h1: long", cause="other processes used 61 % of this host's CPU")
 LIMIT = Finding(Reason.HOST_LIMIT, "busiest core 99 %")
@@ -12,6 +12,7 @@ LOST = Finding(Reason.HOST_LOST, "b: gone")
 LATE = Finding(Reason.GENERATOR_LATE, "34% of the mean", Severity.INVALID)
 A_LITTLE_LATE = Finding(Reason.GENERATOR_LATE, "12% of the mean", Severity.NOTE)
 UNSUSTAINED = Finding(Reason.LOAD_NOT_SUSTAINED)
+MISSED = Finding(Reason.SLO_MISSED, "", Severity.FAILED)
 ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5")
 
 
@@ -31,7 +32,21 @@ ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5")
     ],
 )
 def test_a_cause_explains_a_reason_that_is_more_than_a_note(findings: tuple[Finding, ...], cause: str) -> None:
-    assert cause_of(findings) == cause
+    assert cause_of(findings, ALL) == cause
+
+
+@pytest.mark.parametrize(
+    ("findings", "cause"),
+    [
+        ((LATE, BUSY), "figures in brackets: other processes used 61 % of this host's CPU"),
+        ((MISSED, LATE, BUSY), "figures in brackets: other processes used 61 % of this host's CPU"),
+        ((UNSUSTAINED, LATE, BUSY), "other processes used 61 % of this host's CPU"),
+        ((MISSED, BUSY), ""),
+    ],
+)
+def test_a_cause_of_what_does_not_decide_the_verdict_says_so(findings: tuple[Finding, ...], cause: str) -> None:
+    """A step that is for rates and service times: response times do not decide."""
+    assert cause_of(findings, USUAL_PURPOSE) == cause
 
 
 def test_no_reason_explains_itself_and_every_explained_one_can_be_more_than_a_note() -> None:

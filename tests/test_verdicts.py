@@ -6,6 +6,7 @@ import pytest
 
 from ivypy.master.exit_codes import ExitCode, code_of
 from ivypy.master.verdicts import (
+    ALL,
     STEP,
     USUAL_PURPOSE,
     Finding,
@@ -142,7 +143,8 @@ def test_a_reason_counts_for_the_figures_of_its_scope(
 
 def test_reasons_are_listed_by_weight() -> None:
     found = [NOTED, PARTIAL, MISSED, LATE, INVALID, UNSUSTAINED]
-    assert by_weight(found) == [UNSUSTAINED, LATE, INVALID, MISSED, PARTIAL, NOTED]
+    assert by_weight(found, ALL) == (UNSUSTAINED, LATE, INVALID, MISSED, PARTIAL, NOTED)
+    assert by_weight(found, USUAL_PURPOSE) == (UNSUSTAINED, INVALID, MISSED, PARTIAL, LATE, NOTED), "what decides first"
 
 
 def test_every_reason_has_a_remedy() -> None:

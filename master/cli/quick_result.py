@@ -9,7 +9,7 @@ from typing import Final
 from ..live.reports import MeasurementRow, RunEnds
 from ..live.steps_table import in_brackets
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
-from ..verdicts import Verdict, by_weight
+from ..verdicts import Verdict
 
 WIDTH: Final = 80
 STATISTICS: Final = ("mean", "p50", "p99", "p99_9", "max")
@@ -82,8 +82,7 @@ def _times(row: Row, prefix: str, verdict: Verdict) -> str:
 def _verdict(measured: MeasurementRow) -> list[str]:
     """The verdict with its cause, and the reasons that weigh most."""
     lines = [_cut(f"{measured.verdict}{': ' + measured.cause if measured.cause else ''}")]
-    reasons = by_weight(measured.findings)
-    lines += [_cut(f"  {finding}") for finding in reasons[:MOST_REASONS]]
+    lines += [_cut(f"  {finding}") for finding in measured.findings[:MOST_REASONS]]
     return lines
 
 

@@ -107,7 +107,7 @@ class MeasurementRow:
     rate_verdict: Verdict  # of the figures of `all=all`
     service_verdict: Verdict
     response_verdict: Verdict
-    findings: tuple[Finding, ...]  # of `all=all`, and what stands on other rollup instances only
+    findings: tuple[Finding, ...]  # of `all=all`, and what stands on other rollup instances only; by weight
     cause: str  # of these findings, in one sentence; "" where none explains others
     iops: float | None
     half_width_percent: float | None  # of IOPS, at 95 %

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..text.scaled import WIDEST, scaled_count, scaled_time
-from ..verdicts import Reason, Verdict, by_weight
+from ..verdicts import Reason, Verdict
 from .instances_table import shortened
 from .reports import Latency, MeasurementRow, RunEnds, StepEnds
 from .subinterval_lines import MIDDLE, NARROW, WIDE
@@ -117,7 +117,7 @@ def _measurement_lines(number: int, measured: MeasurementRow, known: set[Reason]
     """Verdict and cause, then the reasons that weigh most; the remedy of those that are not `known`, which they are
     then."""
     lines = [f"step {number} {measured.name}: {measured.verdict}{': ' + measured.cause if measured.cause else ''}"]
-    reasons = by_weight(measured.findings)
+    reasons = measured.findings
     for finding in reasons[:MOST_REASONS]:
         lines.append(f"  {finding}")
         if finding.reason not in known:

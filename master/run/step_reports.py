@@ -20,7 +20,7 @@ from ..plan.model import Step
 from ..rollup.figures import OVERALL, Figures
 from ..rollup.instances import RollupType
 from ..rollup.metrics import MEAN, METRICS, Metric, Quantity, metric_of, value
-from ..verdicts import Finding, Scope, counting_for, verdict_of
+from ..verdicts import Finding, Scope, by_weight, counting_for, verdict_of
 from .step_types import ClosedSubinterval
 
 ALL_ROW: Final = 0  # `all=all` is every run's first row
@@ -79,8 +79,8 @@ def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding
         rate_verdict=validity.scope_verdict(ALL_ROW, Scope.RATE),
         service_verdict=validity.scope_verdict(ALL_ROW, Scope.SERVICE),
         response_verdict=validity.scope_verdict(ALL_ROW, Scope.RESPONSE),
-        findings=findings,
-        cause=cause_of(findings),
+        findings=by_weight(findings, validity.purpose),
+        cause=cause_of(findings, validity.purpose),
     )
     figures = figures_of(record)
     if figures is None or record.measurement is None:

@@ -40,6 +40,28 @@ def test_the_first_plan_runs_to_a_result(tmp_path: Path) -> None:
     assert float(half["iops_setting"]) == pytest.approx(float(first["overall_iops"]) / 2)
 
 
+ABOVE = "measure: 2s, slo: { metric: overall_iops, at_most: 1 }"
+TOO_EXACT = "measure: { metric: overall_iops, accuracy: 0.01%, min: 1s, timeout: 6s }"
+
+
+@pytest.mark.parametrize(
+    ("iops", "control", "code", "words"),
+    [
+        ("max", ABOVE, 5, "A threshold of the plan"),
+        ("100M", ABOVE, 8, "At least one step is invalid"),
+        ("max", TOO_EXACT, 6, "A target was not reached"),
+    ],
+    ids=["missed", "not sustained", "not reached"],
+)
+def test_a_run_exits_as_its_step_ended(tmp_path: Path, iops: str, control: str, code: int, words: str) -> None:
+    """Whatever else the machine does: the backend is null, and rates at max are valid on a busy machine too."""
+    text = PACED.format(path=tmp_path / "data", measure="2s", iops=iops).replace("0.5s", "0.25s")
+    text = text.replace("go: one", f"go: {{ name: one, {control} }}").replace("threads: 1", 'backend: "null"')
+    done = run(written(tmp_path, text), tmp_path / "runs")
+    assert done.code == code, done.out + done.err
+    assert words in done.out and "every threshold met" not in done.out
+
+
 def test_rows_add_up(tmp_path: Path) -> None:
     done = run(a_plan(tmp_path), tmp_path / "runs")
     rows = done.rows("step0000.one/all/all.csv")

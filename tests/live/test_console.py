@@ -22,7 +22,7 @@ from ivypy.master.live.subinterval_lines import MIDDLE, subinterval_lines
 from ivypy.master.live.terminal_view import Terminal
 from ivypy.master.run import live_step
 from ivypy.master.run.run import Run
-from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
+from ivypy.master.verdicts import ALL, Finding, Reason, Severity, Verdict, by_weight
 from tests.support.simulated.loop import SimulatedLoop
 from tests.support.simulated.plants import queue
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
@@ -214,10 +214,10 @@ NOTES = (FEWER, BUSY, Finding(Reason.EDITED, "by me"), Finding(Reason.EAGAIN, "5
 
 
 def test_the_cause_comes_first_then_three_reasons_with_their_remedies() -> None:
-    latency = Latency(32.0, 140.0, 4043.0, 1000.0)
+    latency, found = Latency(32.0, 140.0, 4043.0, 1000.0), by_weight(NOTES, ALL)
     row = MeasurementRow(
-        "half", Verdict.INVALID, Verdict.VALID, Verdict.VALID, Verdict.INVALID, NOTES, cause_of(NOTES), 30_604.0, 0.5,
-        119.5, 36.6, latency, 50.5, latency,
+        "half", Verdict.INVALID, Verdict.VALID, Verdict.VALID, Verdict.INVALID, found, cause_of(NOTES, ALL), 30_604.0,
+        0.5, 119.5, 36.6, latency, 50.5, latency,
     )  # fmt: skip
     ends = StepEnds(1, "half", Verdict.INVALID, NOTES, (row,))
     assert verdict_lines(ends) == [

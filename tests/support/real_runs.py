@@ -54,7 +54,7 @@ def only_late(reasons: str) -> bool:
         found.discard("load_not_sustained")
     return found <= {
         "generator_late", "reap_delay", "host_limit", "cpu_contention", "too_few_subintervals", "clock_uncertain",
-        "slow_controller", "foreign_io", "set_aside",
+        "slow_controller", "foreign_io", "set_aside", "unsteady",
     }  # fmt: skip
 
 
