@@ -15,7 +15,7 @@ from pathlib import Path
 from ..protocol.messages import PROTOCOL_VERSION, Hello, Role
 from ..protocol.payload import Attribute
 from ..protocol.text import why_unsendable
-from .backend_choice import IO_URING, LIBAIO, why_not
+from .backend_choice import IO_URING, LIBAIO, NVME, why_not
 from .engine import _engine
 from .host_facts import host_facts
 from .kernel_files import aio_left, first_line
@@ -51,7 +51,8 @@ def rights_and_lacks() -> dict[str, Attribute]:
         user = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         user = str(os.geteuid())
-    missing = [f"{backend}: {why_not(backend)}" for backend in (LIBAIO, IO_URING) if backend not in _engine.backends()]
+    works = _engine.backends()
+    missing = [f"{backend}: {why_not(backend)}" for backend in (LIBAIO, IO_URING, NVME) if backend not in works]
     return {"user": user, **({"lacks": "; ".join(missing)} if missing else {})}
 
 

@@ -24,6 +24,7 @@ from .host_faults import fault_lines
 from .last_words import LastWords
 
 WIDTH: Final = 80
+RARE: Final = frozenset({"nvme"})  # backends that need hardware of their own
 INDENT: Final = "    "
 
 
@@ -40,16 +41,19 @@ async def reachable(plan: Plan) -> AsyncIterator[Fleet]:
 async def hosts_page(plan: Plan) -> tuple[str, bool]:
     """Connect all hosts at once; what was found, and whether more of them are missing than the plan allows."""
     async with reachable(plan) as fleet:
-        lines = host_lines(fleet.hellos(), fleet.missed.values())
+        lines = host_lines(fleet.hellos(), fleet.missed.values(), plan.backend)
         return "\n".join(lines), len(fleet.missed) > plan.may_miss
 
 
-def host_lines(hellos: Mapping[str, Hello], faults: Iterable[HostFault]) -> list[str]:
-    """The page, a line each; at most WIDTH wide, but for words that are longer."""
+def host_lines(hellos: Mapping[str, Hello], faults: Iterable[HostFault], backend: str = "") -> list[str]:
+    """The page, a line each; at most WIDTH wide, but for words that are longer.
+
+    `backend`: the plan's, if there is one; that a host lacks one of the RARE matters only to who wants it.
+    """
     faults = list(faults)
     alike: dict[tuple[str, ...], list[str]] = {}
     for name, hello in hellos.items():
-        alike.setdefault(_description(hello), []).append(_called(name, hello))
+        alike.setdefault(_description(hello, backend), []).append(_called(name, hello))
     lines = []
     for description, names in alike.items():
         lines += textwrap.wrap(", ".join(names), WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -69,7 +73,7 @@ def _called(name: str, hello: Hello) -> str:
     return name if hello.hostname.partition(".")[0] == name.partition(".")[0] else f"{name} ({hello.hostname})"
 
 
-def _description(hello: Hello) -> tuple[str, ...]:
+def _description(hello: Hello, backend: str) -> tuple[str, ...]:
     """A line about each aspect; those of hosts that are alike are equal."""
     facts = hello.facts
     system = [facts.get("distribution"), f"Linux {hello.kernel}", hello.machine, hello.libc, f"Python {hello.python}"]
@@ -85,7 +89,8 @@ def _description(hello: Hello) -> tuple[str, ...]:
     ]
     uring = f" ({', '.join(hello.io_uring)})" if hello.io_uring else ""
     works = ", ".join(one + (uring if one == "io_uring" else "") for one in hello.backends)
-    lacks = [f"lacks {one}" for one in str(facts.get("lacks", "")).split("; ") if one]
+    missing = [one for one in str(facts.get("lacks", "")).split("; ") if one]
+    lacks = [f"lacks {one}" for one in missing if one.partition(":")[0] not in RARE - {backend}]
     if facts.get("user", "root") != "root":
         lacks.append(f"runs as {facts['user']}: block devices and some facts may need root (`python: sudo -n python3`)")
     return tuple(filter(None, (_joined(system), _joined(hardware), f"backends: {works}", *lacks)))

@@ -116,7 +116,7 @@ HOSTS: Final = (
 )
 HOST_FACTS: Final = (
     Column("user", "", "the user that the slave runs as"),
-    Column("lacks", "", "backends that do not work there, and why"),
+    Column("lacks", "", "backends that do not work there, and why; nvme needs a namespace with a generic device"),
     Column("distribution", "", "the Linux distribution"),
     Column("hardware", "", "the machine's vendor and model"),
     Column("cpu_model", "", "the CPU's own name"),

@@ -9,6 +9,8 @@ from ivypy.master.cli.host_list import WIDTH, host_lines
 from ivypy.master.errors import HostFault
 from ivypy.master.hosts.bootstrap_client import MARK
 from ivypy.protocol.messages import Hello
+from ivypy.slave.backend_choice import why_not
+from ivypy.slave.engine._engine import backends
 from tests.support.real_runs import ivypy, written
 from tests.support.small_run import HELLO
 
@@ -36,19 +38,35 @@ def named(name: str, hello: Hello = SERVER) -> Hello:
 
 
 def test_hosts_that_are_alike_are_described_once_and_by_all_their_names() -> None:
-    text = "\n".join(host_lines({"h1": named("h1"), "h2": named("h2.lab.example"), "10.0.0.3": named("h3")}, []))
+    text = "\n".join(
+        host_lines({"h1": named("h1"), "h2": named("h2.lab.example"), "10.0.0.3": named("h3")}, [], "libaio")
+    )
     assert text == "h1, h2, 10.0.0.3 (h3)\n" + DESCRIBED.rstrip()
 
 
 def test_a_host_says_what_it_lacks() -> None:
     facts = {**SERVER.facts, "user": "lab", "lacks": "io_uring: kernel.io_uring_disabled is 2; libaio: no room"}
-    text = " ".join("\n".join(host_lines({"h1": replace(SERVER, facts=facts)}, [])).split())
+    text = " ".join("\n".join(host_lines({"h1": replace(SERVER, facts=facts)}, [], "libaio")).split())
     assert "lacks io_uring: kernel.io_uring_disabled is 2" in text and "lacks libaio: no room" in text
     assert "runs as lab: block devices and some facts may need root" in text
 
 
+@pytest.mark.parametrize(("backend", "named"), [("nvme", True), ("auto", False), ("io_uring", False)])
+def test_that_nvme_is_missing_matters_where_the_plan_wants_it(backend: str, named: bool) -> None:
+    facts = {**SERVER.facts, "lacks": f"nvme: {why_not('nvme')}"}
+    text = " ".join("\n".join(host_lines({"h1": replace(SERVER, facts=facts)}, [], backend)).split())
+    assert ("lacks nvme: " in text) is named
+
+
+@pytest.mark.skipif("nvme" in backends(), reason="this machine has an NVMe namespace")
+def test_check_names_the_plans_nvme_backend_among_what_a_host_lacks(tmp_path: Path) -> None:
+    text = "name: n\nbackend: nvme\nhosts: [ {{ name: h, launcher: local }} ]\n" + PLAN[PLAN.index("luns:") :]
+    done = ivypy("check", "--connect", str(written(tmp_path, text.format(file="/x"))))
+    assert f"lacks nvme: {why_not('nvme')}" in " ".join(done.stdout.split()), done.stdout
+
+
 def test_a_host_that_tells_little_is_shown_with_what_it_tells() -> None:
-    lines = host_lines({"h1": replace(HELLO, hostname="h1", facts={})}, [])
+    lines = host_lines({"h1": replace(HELLO, hostname="h1", facts={})}, [], "libaio")
     assert lines[:3] == ["h1", "    Linux 6.1, x86_64, glibc 2.36, Python 3.11.7", "    2 CPUs"]
 
 
@@ -56,7 +74,7 @@ def test_what_differs_and_who_cannot_be_used_come_last_and_every_line_fits() -> 
     slow = replace(SERVER, facts={**SERVER.facts, "governor": "powersave"})
     hosts = {f"h{i:03}": named(f"h{i:03}", slow if i == 7 else SERVER) for i in range(100)}
     faults = [HostFault(f"b{i}", "127.0.0.1 port 9 refuses the connection", "start sshd there " * 5) for i in range(3)]
-    lines = host_lines(hosts, faults)
+    lines = host_lines(hosts, faults, "auto")
     assert max(map(len, lines)) <= WIDTH
     text = "\n".join(lines)
     assert "The hosts differ in what makes latency:\n    governor: performance on 99 hosts, powersave on h007\n" in text
