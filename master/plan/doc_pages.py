@@ -50,7 +50,7 @@ Each key decides how its value is read, so YAML's guesses do not matter: `1:30` 
 
 `${name}` in any text, quoted or not, is replaced by the value of a parameter. Declare parameters with their defaults
 under `parameters:`, and set them with `-D name=value`. Inside `{ }` and `[ ]`, `${name}` needs quotes. `$${` is a plain
-`${`.
+`${`. `${user}`, your user name, needs no declaration and may stand in defaults.
 """
 
 _UNITS = """\

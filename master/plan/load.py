@@ -4,8 +4,13 @@ text -> positions (yaml_positions) -> parameters replaced (substitute) -> models
      -> sections built and compared (build_plan) -> Plan
 """
 
+import getpass
 import os
+<<<<<<< HEAD
 import stat
+=======
+import re
+>>>>>>> 8cd1dd1 (plan: give the first example a path of each user's own)
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -59,7 +64,7 @@ def _read(text: str, name: str, defines: Mapping[str, str], path: Path | None, h
     document = parse(text.replace("\r\n", "\n"), name)
     faults = Faults(document)
     faults.found += document.faults
-    substituted = substitute(document, defines)
+    substituted = substitute(document, defines, _user())
     faults.found += substituted.faults
     if hosts is not None:
         substituted.data["hosts"] = _host_names(hosts)
@@ -68,6 +73,15 @@ def _read(text: str, name: str, defines: Mapping[str, str], path: Path | None, h
     if plan is None:
         raise PlanFaults(faults.found, document.text)
     return plan
+
+
+def _user() -> str:
+    """The user's name, as it can be part of a path."""
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):  # of an id that has no name
+        name = str(os.getuid())
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name)
 
 
 def _allocation() -> Allocation | None:

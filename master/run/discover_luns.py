@@ -5,14 +5,15 @@ inspected once. From then on a LUN is known by its identity. Only files that hos
 `ivypy devices` lists those as they would be.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...protocol.messages import MOST_IN_A_LIST, Command, CreateFiles, InspectLuns, ListLuns, Luns, Prepare
-from ...protocol.payload import Identity, Lun, NoticeKind
+from ...protocol.payload import Identity, Lun, NoticeKind, Refusal
 from ..errors import HostFault, HostsError
-from ..hosts.driver import Driver
+from ..hosts.driver import CommandRefused, Driver
 from ..plan.model import Plan
 from ..rollup.instances import Rollups
 from .consent import Target, check_same
@@ -93,7 +94,8 @@ async def discover(plan: Plan, fleet: Fleet) -> PlacedPlan:
         )
         chosen = {lun.path: lun for lun in found if selected(plan, name, hostnames.get(name, ""), lun)}
         files = to_create(plan, name)
-        looked = await _luns_of(driver, InspectLuns, "paths", [*chosen], create=files) if chosen or files else []
+        with _naming_the_option(plan):
+            looked = await _luns_of(driver, InspectLuns, "paths", [*chosen], create=files) if chosen or files else []
         asked = chosen.keys() | created_sizes(plan, name).keys()
         luns = {lun.path: _completed(lun, chosen.get(lun.path)) for lun in looked if lun.path in asked}
         return [*luns.values(), *_to_be_created(plan, name, luns)]
@@ -142,7 +144,25 @@ async def _create(
     used = tuple((path, known[path]) for path in sorted(created_sizes(plan, name).keys() & known.keys()))
     files, tags = to_create(plan, name), seen.limits.tags_on.get(name, 0)
     mine = tuple(path for path, _ in used if path in made)
-    return await _luns_of(driver, CreateFiles, files=files, used=used, tags=tags, made=mine)
+    with _naming_the_option(plan):
+        return await _luns_of(driver, CreateFiles, files=files, used=used, tags=tags, made=mine)
+
+
+@contextmanager
+def _naming_the_option(plan: Plan) -> Iterator[None]:
+    """With the option that gives a file another path, where its path is a parameter of the plan."""
+    try:
+        yield
+    except CommandRefused as refused:
+        raise CommandRefused(tuple(_with_option(plan, one) for one in refused.refusals)) from None
+
+
+def _with_option(plan: Plan, refusal: Refusal) -> Refusal:
+    for name, value in plan.parameters.items():
+        is_path = any(file.path == value for file in plan.luns.create)
+        if is_path and refusal.what.startswith(value.split("{}")[0]):
+            return replace(refusal, reason=f"{refusal.reason} (-D {name}=PATH gives another path)")
+    return refusal
 
 
 async def _luns_of(

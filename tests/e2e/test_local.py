@@ -92,6 +92,16 @@ def test_ctrl_c_stops_cleanly_within_seconds(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
+def test_a_file_in_the_way_is_kept_and_the_option_for_another_path_named(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("mine")
+    done = ivypy(
+        "run", str(ROOT / "configs" / "first.yaml"), "-D", f"path={tmp_path / 'data'}", "-o", str(tmp_path / "runs")
+    )
+    assert done.returncode == 3
+    assert "ivypy did not make it" in done.stderr and "(-D path=PATH gives another path)" in done.stderr
+    assert (tmp_path / "data").read_text() == "mine"
+
+
 def test_ctrl_c_while_files_are_created_ends_at_once(tmp_path: Path) -> None:
     plan = written(tmp_path, PLAN.format(path=tmp_path / "data", measure="3s").replace("16MiB", "2GiB"))
     process = start(plan, tmp_path / "runs")

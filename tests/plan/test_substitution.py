@@ -40,6 +40,16 @@ def test_a_reference_may_stand_anywhere_in_a_text(written: str, text: str) -> No
     assert plan(f"parameters: {{ a: x y, b: 7 }}\nname: {written}").name == text
 
 
+def test_the_user_is_known_in_texts_and_in_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it can be part of a path; a parameter of the same name is the plan's own."""
+    monkeypatch.setenv("LOGNAME", "CORP/anna b")
+    text = "parameters: { path: '/var/tmp/${user}' }\nluns: { create: { path: '${path}', size: 1MiB } }"
+    assert plan(text).luns.create[0].path == "/var/tmp/CORP_anna_b"
+    assert plan("name: by-${user}").name == "by-CORP_anna_b"
+    assert plan("parameters: { user: bob }\nname: ${user}").name == "bob"
+    assert plan("name: by-${user}").parameters == {}
+
+
 def test_a_value_is_put_in_as_text_and_never_as_yaml() -> None:
     assert plan("parameters: { a: x }\nname: ${a}", a="{ b: c } # d").name == "{ b: c } # d"
     assert plan("parameters: { a: x }\nname: ${a}", a="${a}").name == "${a}"

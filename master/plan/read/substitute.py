@@ -2,7 +2,8 @@
 
 Rule: parameters are declared with their defaults under `parameters:`; one without a default must be given
 (`-D name=value`). A value replaces its reference as text, in any value, quoted or not, but never in a key. `$${` is
-a plain `${`.
+a plain `${`. `${user}`, the name of who reads the plan, is there undeclared, for defaults too: paths that no two users
+share.
 """
 
 import re
@@ -14,6 +15,7 @@ from ...text.suggestions import suggestion
 from .yaml_positions import Document, Node, Place, PlanFault
 
 SECTION: Final = "parameters"
+USER: Final = "user"
 NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 _REFERENCE: Final = re.compile(r"\$(\$\{|\{([^}]*)\}?)")
 
@@ -31,24 +33,25 @@ class Substituted:
     faults: list[PlanFault] = field(default_factory=list)
 
 
-def substitute(document: Document, defines: Mapping[str, str]) -> Substituted:
-    """Everything but the section `parameters`, which is read here. `defines` are the values of -D."""
+def substitute(document: Document, defines: Mapping[str, str], user: str) -> Substituted:
+    """Everything but the section `parameters`, which is read here. `defines` are the values of -D; `user` is who reads
+    the plan."""
     assert isinstance(document.root.value, dict)
     section = document.root.value.get(SECTION)
     result = Substituted({}, dict(defines))
-    unset = _declare(document, section, result) if section else set[str]()
+    unset = _declare(document, section, result, user) if section else set[str]()
     for name in defines:
         declared = document.keys((SECTION,))
         if name not in declared:
             place = document.key_place((SECTION,)) if section else Place(document.name, 1, 1)
             known = suggestion(name, declared) if declared else "; this plan declares none"
             result.faults.append(PlanFault(place, f"-D {name}: the plan has no parameter {name!r}{known}"))
-    plain = _Plain(document.name, result, unset, document.keys((SECTION,)))
+    plain = _Plain(document.name, result, unset, document.keys((SECTION,)), user)
     result.data = {key: plain(node) for key, node in document.root.value.items() if key != SECTION}
     return result
 
 
-def _declare(document: Document, section: Node, result: Substituted) -> set[str]:
+def _declare(document: Document, section: Node, result: Substituted, user: str) -> set[str]:
     """Note each parameter's value; returns the names of those that have none."""
 
     def fault(node: Node, text: str) -> None:
@@ -67,21 +70,26 @@ def _declare(document: Document, section: Node, result: Substituted) -> set[str]
         elif node.value is None and name not in result.values:
             unset.add(name)
             result.faults.append(PlanFault(place, f"parameter {name!r} has no default; give -D {name}=VALUE"))
-        elif node.value is not None and _REFERENCE.search(node.value):
+        elif node.value is not None and _REFERENCE.search(default := _with_user(node.value, user)):
             fault(node, f"parameter {name!r}: a default cannot refer to another parameter")
         elif node.value is not None:
-            result.values.setdefault(name, node.value)
+            result.values.setdefault(name, default)
     return unset
+
+
+def _with_user(text: str, user: str) -> str:
+    return text.replace(f"${{{USER}}}", user)
 
 
 class _Plain:
     """Turns nodes into plain data, replacing references."""
 
-    def __init__(self, name: str, result: Substituted, unset: set[str], declared: Iterable[str]) -> None:
+    def __init__(self, name: str, result: Substituted, unset: set[str], declared: Iterable[str], user: str) -> None:
         self.name = name
         self.result = result
         self.unset = unset
         self.declared = declared
+        self.values = {USER: user, **result.values}
 
     def __call__(self, node: Node) -> Any:
         value = node.value
@@ -99,7 +107,7 @@ class _Plain:
             name = match[2]
             if name is None:
                 return "${"
-            values = self.result.values
+            values = self.values
             if match[0].endswith("}") and name in values:
                 return values[name]
             lost = True
