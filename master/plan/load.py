@@ -6,11 +6,8 @@ text -> positions (yaml_positions) -> parameters replaced (substitute) -> models
 
 import getpass
 import os
-<<<<<<< HEAD
-import stat
-=======
 import re
->>>>>>> 8cd1dd1 (plan: give the first example a path of each user's own)
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType

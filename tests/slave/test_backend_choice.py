@@ -310,7 +310,7 @@ def test_backends_are_tried_where_many_files_are_open(tmp_path: Path) -> None:
     held = [os.open(lun, os.O_RDONLY) for _ in range(1100)]
     try:
         trial = backend_choice.try_both(str(lun), Parameters())
-        assert all(rate > 0 for rate in (*trial.libaio, *trial.io_uring))
+        assert max(trial.libaio) > 0 and max(trial.io_uring) > 0
     finally:
         for fd in held:
             os.close(fd)
