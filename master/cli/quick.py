@@ -39,6 +39,10 @@ class FioCommand(click.Command):
     """Takes fio's flags that ask for what ivypy always does, and names what comes nearest to the others."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = {name for option in self.params for name in option.opts}
+        for word in args:
+            if word[:1] == "-" != word[1:2] and f"-{_same_name(word).partition('=')[0]}" in options:
+                raise PlanError(f"{word}: write two dashes, -{word}")
         try:
             return super().parse_args(ctx, without_fio_flags(args))
         except click.NoSuchOption as error:
@@ -141,6 +145,12 @@ def quick(paths: tuple[str, ...], root: Path, destroy: str | None, ui: str, **wo
     named = [*paths, *(part for text in words.pop("filename") for part in text.split(":") if part)]
     objectives = {key: words.pop(key) for key in list(words) if key.startswith("objective_")}
     if not named and not words["select"]:
+        context = click.get_current_context()
+        if set(_typed(context)) - {"hosts", "user"}:
+            raise PlanError(
+                "name what to measure: a device, a file, or --select ATTRIBUTE=VALUE;"
+                " `ivypy quick` alone lists what there is"
+            )
         return _inventory(words["hosts"], words["user"])
     command = repeatable(sys.argv[1:])
     options = QuickOptions(
@@ -159,6 +169,13 @@ def quick(paths: tuple[str, ...], root: Path, destroy: str | None, ui: str, **wo
         click.echo(made.text, nl=False)
         return ExitCode.OK
     return _run(plan, made.heading, root, destroy, Ui(ui), command)
+
+
+def _typed(context: click.Context) -> list[str]:
+    """The options that are on the command line."""
+    return [
+        name for name in context.params if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    ]
 
 
 def _inventory(hosts: str | None, user: str | None) -> ExitCode:
@@ -278,7 +295,7 @@ def _checked(text: str) -> "Plan":
     """The plan, by the ordinary loader. Raises PlanFaults."""
     from ..plan.load import read
 
-    return read(text, "the plan of these options (--dry-run prints it)")
+    return read(text, "plan of --dry-run")
 
 
 def _save(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ Rule: pure. It shows the row that summary.all.csv has, and discredited figures i
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ..exit_codes import ExitCode
 from ..live.reports import MeasurementRow, RunEnds
 from ..live.steps_table import in_brackets
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
@@ -35,6 +36,8 @@ def result_lines(heading: str, ends: RunEnds, summary: Sequence[Row], luns: Sequ
         lines += _verdict(last)
     else:
         lines += ["nothing was measured", _cut(ends.words)]
+    if measured and ends.exit_code == ExitCode.INTERRUPTED:
+        lines.append(_cut(ends.words))
     return [*lines, ends.folder]
 
 

@@ -88,6 +88,8 @@ def test_each_other_option_of_fio_has_a_pointer(option: str) -> None:
         ("./new.bin --ioengine=sync", "--iodepth 1"),
         ("./new.bin --ioengine=libaoi", "did you mean 'libaio'"),
         ("randread", "write --rw randread"),
+        ("./new.bin -rw=read", "write two dashes, --rw=read"),
+        ("--rw=read", "name what to measure"),
         ("sdzz", "to create a file here, write ./sdzz"),
         ("/dev/sdzz", "no such device"),
         ("/nowhere/at/all", "there is no folder /nowhere/at"),

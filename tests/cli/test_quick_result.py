@@ -1,5 +1,7 @@
 """The result of `ivypy quick`: at most twelve lines that fit a terminal of 80 columns."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,6 +67,11 @@ def test_a_long_path_has_a_line_of_its_own() -> None:
     assert lines[:2] == ["randread 4KiB", f"on {path} (1.00 TiB)"]
 
 
+def test_an_interrupted_run_says_so() -> None:
+    stopped = replace(ends(measurement()), exit_code=130, words="Interrupted by Ctrl-C")
+    assert "Interrupted by Ctrl-C" in result_lines("h", stopped, [row(("read",), 1.0, 1.0, False)], [LUN])
+
+
 def test_nothing_measured_says_so() -> None:
     assert "nothing was measured" in result_lines("h", ends(), [], [LUN])
 
@@ -92,4 +99,4 @@ def test_every_result_fits(
     findings = tuple(Finding(reason, words) for reason in [r for r in Reason if len(r.severities) == 1][:5])
     steps = ends(measurement(name="max"), measurement(verdict, findings=findings))
     lines = result_lines(words, steps, [row(kinds, iops, us, response)], [LUN, LUN])
-    assert len(lines) <= 13 and all(len(line) <= WIDTH for line in lines)
+    assert len(lines) <= 14 and all(len(line) <= WIDTH for line in lines)

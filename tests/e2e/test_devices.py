@@ -132,8 +132,8 @@ def test_a_mounted_or_signed_device_is_refused_whatever_the_plan_says(tmp_path: 
         sh("mkfs.ext4", "-q", device)
         before = digest(device)
         plan = a_plan(tmp_path, device)
-        page = ivypy("devices", str(plan)).stdout
-        assert "refused, whatever the plan says" in page and "ext4" in page
+        page = ivypy("devices", str(plan))
+        assert "refused, whatever the plan says" in page.stdout and "ext4" in page.stdout and page.returncode == 4
         done = run(plan, tmp_path / "runs", "--destroy", "0123456789ab")
         assert done.code == 4 and "ext4" in done.err and digest(device) == before
 
