@@ -55,8 +55,3 @@ def call_all(calls: Sequence[Callable[[], Found]], patience_s: float) -> list[Fo
             raise error
         found[i] = value if error is None else error
     return found
-
-
-def no_answer_text(patience_s: float) -> str:
-    """The message about a LUN that did not answer."""
-    return f"it did not answer a read within {patience_s:g} s: repair it, or leave it out of the selection"

@@ -21,12 +21,13 @@ from ..protocol.payload import Attribute, Lun, Notice, NoticeKind, Refusal
 from ..protocol.text import why_unsendable
 from . import extents
 from .block_devices import ROOT, BlockDevice, all_devices
-from .bounded_calls import ANSWER_S, call_all, no_answer_text
+from .bounded_calls import ANSWER_S, call_all
 from .existing_files import Existing, PlannedFile, existing_at
 from .holds import through
 from .lun_identity import identity_of
 from .lun_target import LunTarget, NotDrivable, find_target
 from .mounts import parse_mountinfo
+from .no_answer import no_answer_text
 from .write_gate import Surroundings, notices, reasons_against
 
 Found = TypeVar("Found")
@@ -58,7 +59,7 @@ def inspect_luns(
         path: partial(inspect, path, around, root) for path in paths
     }
     inspections |= {file.path: partial(inspect_planned, file, around, root) for file in files}
-    return _collect(inspections)
+    return _collect(inspections, around)
 
 
 def inspect_created(
@@ -66,17 +67,19 @@ def inspect_created(
 ) -> tuple[list[Lun], list[Refusal]]:
     """Inspect the files (path, our open file of it) that this process has created or uses."""
     around = Surroundings.read(root)
-    luns, refusals = _collect({path: partial(inspect, path, around, root, held) for path, held in files})
+    luns, refusals = _collect({path: partial(inspect, path, around, root, held) for path, held in files}, around)
     return [replace(lun, ours=True, made=lun.path in made) for lun in luns], refusals
 
 
-def _collect(inspections: Mapping[str, Callable[[], list[Lun | Refusal]]]) -> tuple[list[Lun], list[Refusal]]:
+def _collect(
+    inspections: Mapping[str, Callable[[], list[Lun | Refusal]]], around: Surroundings
+) -> tuple[list[Lun], list[Refusal]]:
     """The results of inspections, by path."""
     luns: list[Lun] = []
     refusals: list[Refusal] = []
     for path, found in zip_strict(inspections, call_all(list(inspections.values()), ANSWER_S)):
         if found is None:
-            luns.append(unresponsive_lun(path))
+            luns.append(unresponsive_lun(path, around))
         elif isinstance(found, OSError):
             refusals.append(Refusal(path, f"it cannot be inspected: {found.strerror}"))
         else:
@@ -211,7 +214,7 @@ def file_lun(file: LunTarget) -> Lun:
     return Lun(file.path, "file", file.size, file.block, present, (), ())
 
 
-def unresponsive_lun(path: str) -> Lun:
+def unresponsive_lun(path: str, around: Surroundings) -> Lun:
     """A LUN that did not answer in time: nothing is known of it but what was listed."""
-    said = no_answer_text(ANSWER_S)
+    said = no_answer_text(ANSWER_S, path, around.mounts, around.root)
     return Lun(path, "", 0, 1, {}, (said,), (Notice(NoticeKind.NO_ANSWER, said),), silent=True)

@@ -65,7 +65,12 @@ class Processes:
 
 def may_hang(mount: Mount) -> bool:
     """Whether a server, or a process, answers for this filesystem."""
-    return mount.filesystem in NETWORK or mount.filesystem.startswith("fuse")
+    return mount.filesystem in NETWORK or is_served_by_a_program(mount)
+
+
+def is_served_by_a_program(mount: Mount) -> bool:
+    """Whether a process of this machine answers for this filesystem (FUSE)."""
+    return mount.filesystem.startswith("fuse")
 
 
 def filesystem_that_may_hang(path: str, mounts: Sequence[Mount]) -> int:

@@ -25,11 +25,12 @@ from ..protocol.older_python import zip_strict
 from ..protocol.payload import Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
 from ..protocol.quantities import exact_size
 from .block_devices import ROOT
-from .bounded_calls import ANSWER_S, call_all, no_answer_text
+from .bounded_calls import ANSWER_S, call_all
 from .engine._engine import Engine
 from .holds import hold, through
 from .lun_identity import identity_of
 from .lun_target import LunTarget, NotDrivable, find_target
+from .no_answer import no_answer_text
 from .storage_exports import LunKey, lun_key
 from .write_counters import WriteCounters
 from .write_gate import Evidence, Surroundings, in_use, reasons_against
@@ -157,7 +158,7 @@ class OpenLuns:
         notices = [
             Notice(
                 NoticeKind.NOT_INSPECTED,
-                f"{path} was not inspected before this step: {(look and look.strerror) or no_answer_text(ANSWER_S)}",
+                f"{path} was not inspected before this step: {(look and look.strerror) or _silence(path, around)}",
             )
             for path, look in found.items()
             if not isinstance(look, tuple)
@@ -231,7 +232,7 @@ class OpenLuns:
         looks = [partial(self._inspect_one, lun, one, barred.get(lun.path)) for lun, one in zip_strict(luns, arounds)]
         found = call_all(looks, ANSWER_S)
         return {
-            lun.path: look if isinstance(look, tuple) else (None, _against_writing(lun, (no_answer_text(ANSWER_S),)))
+            lun.path: look if isinstance(look, tuple) else (None, _against_writing(lun, (_silence(lun.path, around),)))
             for lun, look in zip_strict(luns, found)
         }
 
@@ -305,7 +306,7 @@ class OpenLuns:
         return [
             Refusal(lun.path, reason)
             for lun, look in zip_strict(luns, found)
-            for reason in (look if isinstance(look, tuple) else _against_writing(lun, (no_answer_text(ANSWER_S),)))
+            for reason in (look if isinstance(look, tuple) else _against_writing(lun, (_silence(lun.path, around),)))
         ]
 
     def _since(self, lun: LunTarget, workload: WorkloadToCreate, around: Surroundings) -> tuple[str, ...]:
@@ -331,6 +332,10 @@ def key_of(workload: WorkloadToCreate, lun: LunTarget) -> Key:
 def _lasting(identity: Identity) -> Identity:
     """What stays while we write to it."""
     return replace(identity, facts=tuple(fact for fact in identity.facts if fact[0] != FINGERPRINT))
+
+
+def _silence(path: str, around: Surroundings) -> str:
+    return no_answer_text(ANSWER_S, path, around.mounts, around.root)
 
 
 def too_many_open_files(luns: int) -> Refusal:

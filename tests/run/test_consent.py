@@ -18,11 +18,11 @@ from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
 from ivypy.protocol.messages import CreateFiles, CreateWorkloads, InspectLuns, ListLuns, wire_name
 from ivypy.protocol.payload import Identity, Lun, Notice, NoticeKind
-from ivypy.slave.bounded_calls import no_answer_text as silence
+from ivypy.slave.no_answer import no_answer_text
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import MemoryPipe, SimulatedSlave, known, lun_of, steady
 
-SILENT = silence(10)
+SILENT = no_answer_text(10, "/dev/sda", ())
 
 
 def target(

@@ -1,0 +1,27 @@
+"""The message about a LUN that did not answer, with what to look at: whoever serves the filesystem that it is on.
+
+Rule: nothing here touches the LUN, nor its filesystem, which may hang: mounts and sysfs are read as text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from .block_devices import ROOT
+from .kernel_files import first_line
+from .mounts import Mount, mount_of
+from .open_for_writing import is_served_by_a_program, may_hang
+
+
+def no_answer_text(patience_s: float, path: str, mounts: Sequence[Mount], root: Path = ROOT) -> str:
+    """Of the LUN at `path`, or the loop device over a file, after so many seconds."""
+    backing = first_line(root / "sys/block" / os.path.basename(path) / "loop/backing_file")
+    mount = mount_of(backing or path, mounts)
+    remedy = "repair it"
+    if mount is not None and may_hang(mount):
+        who = "program" if is_served_by_a_program(mount) else "server"
+        its = f"the file {backing} below it" if backing else "it"
+        remedy = f"{its} is on {mount.point} ({mount.filesystem}); see whether the {who} of that filesystem hangs"
+    return f"it did not answer a read within {patience_s:g} s: {remedy}, or leave it out of the selection"
