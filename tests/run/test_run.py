@@ -643,3 +643,23 @@ def test_writes_to_a_volatile_cache_are_noted(tmp_path: Path, cache: str, fracti
     (row,) = outcome.rows("summary.all.csv")
     assert ("volatile_cache[note] (a: /dev/sda)" in row["reasons"]) is noted
     assert row["verdict"] == "valid"
+
+
+@pytest.mark.parametrize(
+    ("queue", "cause"),
+    [
+        ({"nr_requests": 32, "hw_queues": 1}, "the device accepts 32 at once"),
+        ({"nr_requests": 64, "hw_queues": 4}, "a hardware queue of the device accepts 64 at once"),
+        ({}, "a hardware queue of the device was full"),
+    ],
+)
+def test_a_full_queue_is_the_cause_of_a_load_that_is_not_sustained(
+    tmp_path: Path, queue: dict[str, int], cause: str
+) -> None:
+    disk = known(Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", **queue}, (), ()))
+    slave = SimulatedSlave("a", luns=(disk,), plant=steady(100.0), faults=Faults(queue_limited=5))
+    text = DISKS.replace("[a, b, c]", "[a]").replace('/dev/sdb, "/dev/sdc"', "/dev/sda")
+    text = text.replace("fraction_read: 100%", "fraction_read: 100%, iops: 500")
+    outcome = run(tmp_path, text, SimulatedHosts(a=slave))
+    (ends,) = outcome.eyes.steps().values()
+    assert ends.measured[0].cause == cause

@@ -55,6 +55,7 @@ class Faults:
     ends_at: tuple[int, m.StopReason] | None = None  # cuts this subinterval and the step, in its middle, unasked
     fails_at_end: int = 0  # so many I/Os that are in flight at the end fail
     hangs: tuple[int, int] | None = None  # from this subinterval on, 4 I/Os of this instance do not come back
+    queue_limited: int = 0  # so often in each subinterval, a workload instance waits for a hardware queue
     lateness_ns: int = 1000  # of every paced I/O
     length: float = 1.0  # what it says of its subintervals' length, as a share of the truth
     says_last_at: int | None = None  # calls this result its last, and goes on
@@ -398,6 +399,7 @@ class SimulatedSlave:
                 counts[base + Count.OLDEST_IN_FLIGHT_NS] = end - self._hung_since_ns
             counts[base + Count.BACKLOG] = self._backlog[number]
             counts[base + Count.DROPPED] = self._discarded.pop(number, 0)
+            counts[base + Count.QUEUE_LIMITED] = self.faults.queue_limited
             counts[base + Count.ERRORS] = 3 if k == self.faults.errors_at else 0
             reads = round(done * parameters.fraction_read)
             random = parameters.iosequencer is not Iosequencer.SEQUENTIAL
