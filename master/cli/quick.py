@@ -5,6 +5,7 @@ Rule: it only makes a plan (quick_plan.py) and runs it as `ivypy run` does.
 
 import glob
 import os
+import re
 import shlex
 import stat
 import sys
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _PLANS: Final = (".yaml", ".yml")
 _JOBS: Final = (".fio", ".job", ".parm")
+_BEGINNING: Final = 16 << 10  # bytes of a file that show what it is
 _BACKENDS: Final = {"libaio": "libaio", "io_uring": "io_uring", "io_uring_cmd": "nvme", "auto": "auto", "null": "null"}
 
 
@@ -276,9 +278,22 @@ def not_a_plan(path: Path) -> str:
     """What to do with a path that was given as a plan, by what is there and its name; "" where it may be a plan."""
     if path.is_block_device():
         return f"{path}: a block device, not a plan; to measure it: ivypy quick {shlex.quote(str(path))}"
-    if path.suffix.lower() in _JOBS:
-        return f"{path}: a job file of another tool, by its name; `ivypy quick` takes its settings as options"
+    if path.suffix.lower() in _JOBS or _begins_as_job(path):
+        return f"{path}: a job file of another tool, not a plan; `ivypy quick` takes its settings as options"
     return ""
+
+
+def _begins_as_job(path: Path) -> bool:
+    """Whether the first line that is no comment is a section, `[global]`, as in fio's job files."""
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            lines = file.read(_BEGINNING).splitlines()
+    except OSError:
+        return False  # the loader says why
+    first = next((line.strip() for line in lines if line.strip() and line.lstrip()[:1] not in (b"#", b";")), b"")
+    return re.fullmatch(rb"\[[^\[\]{},:]+\]", first) is not None
 
 
 def _backend(name: str | None) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from ivypy.master.cli.commands import cli
-from ivypy.master.cli.quick import repeatable, targets
+from ivypy.master.cli.quick import not_a_plan, repeatable, targets
 from ivypy.master.cli.quick_fio import ALWAYS, NEAREST, without_fio_flags
 from ivypy.master.cli.quick_plan import TargetKind
 from ivypy.master.errors import PlanError
@@ -153,6 +153,21 @@ def test_save_writes_the_plan_and_never_over_another() -> None:
 def test_what_fio_takes_leads_from_run_to_quick(words: list[str], said: str) -> None:
     done = ivypy(*words)
     assert done.returncode == ExitCode.PLAN and said in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "is_job"),
+    [
+        ("[global]\nrw=read\n", True),
+        ("; a job\n\n# of fio\n[random-read 1]\nsize=1g\n", True),
+        ("name: x\nsteps:\n  - go: one\n", False),
+        ("[a, b]\n", False),
+        ("", False),
+    ],
+)
+def test_a_job_file_is_known_by_its_first_section(text: str, is_job: bool) -> None:
+    Path("job").write_text(text)
+    assert ("job file" in not_a_plan(Path("job"))) is is_job
 
 
 def test_a_huge_file_is_no_plan_and_is_not_read() -> None:
