@@ -1,0 +1,68 @@
+"""The pages for tasks: their commands are run, in order, on a file instead of a device, and for a shorter time."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.real_runs import COMMAND, ROOT
+
+pytestmark = pytest.mark.slow
+
+FINE = {0, 6, 8}  # a busy machine may be late, and a short search may not end: both are said
+PAGES = ["ten-minutes", "nightly", "compare-firmwares"]
+PLAN = re.compile(r"`(\w+\.yaml)`[^`]*```yaml\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(), re.DOTALL)
+
+
+def quicker(text: str, folder: Path) -> str:
+    text = text.replace("/dev/nvme1n1", f"{folder}/disk --size 16M").replace("--time 30s", "--time 2s")
+    return re.sub(r"/var/tmp/ivypy-\w+-\$\{user\}", f"{folder}/file", text)
+
+
+def made_smaller(text: str) -> str:
+    return (
+        text.replace("1GiB", "16MiB").replace("2m }", "1s }").replace("60s,", "1s,").replace("warmup: 5s", "warmup: 1s")
+    )
+
+
+def with_plans(page: str, folder: Path) -> None:
+    for name, plan in PLAN.findall((ROOT / "docs" / f"{page}.md").read_text()):
+        (folder / name).write_text(made_smaller(quicker(plan, folder)))
+
+
+def run(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    path = f"{Path(COMMAND).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_plans_of_a_page_are_without_fault(page: str, tmp_path: Path) -> None:
+    with_plans(page, tmp_path)
+    for plan in tmp_path.glob("*.yaml"):
+        done = run(f"ivypy check {plan.name}", tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert list(tmp_path.glob("*.yaml")) or page == "ten-minutes"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)  # a search takes its time
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path) -> None:
+    with_plans(page, tmp_path)
+    for block in blocks(page, "sh"):
+        for command in quicker(block, tmp_path).splitlines():
+            done = run(command, tmp_path)
+            assert done.returncode in FINE, f"{command}\n{done.stdout}{done.stderr}"
+    for program in blocks(page, "python"):
+        done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert "p99 changed by" in done.stdout or "too few valid runs" in done.stdout
