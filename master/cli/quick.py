@@ -358,8 +358,8 @@ def _result(heading: str, ends: "RunEnds") -> list[str]:
 
     from .quick_result import result_lines
 
-    tables = []
-    for name in ("summary.all.csv", "luns.csv"):
-        with open(os.path.join(ends.folder, name), newline="", encoding="utf-8") as file:
+    tables, folder = [], Path(ends.folder)
+    for path in (folder / "summary.all.csv", folder / "luns.csv", *sorted(folder.glob("step*/find.csv"))[-1:]):
+        with path.open(newline="", encoding="utf-8") as file:
             tables.append(list(csv.DictReader(file)))
     return result_lines(heading, ends, *tables)

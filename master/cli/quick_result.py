@@ -7,23 +7,27 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..exit_codes import ExitCode
+from ..live.line_view import wrapped
 from ..live.reports import MeasurementRow, RunEnds
 from ..live.steps_table import in_brackets
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
-from ..verdicts import Verdict
+from ..verdicts import Reason, Verdict
 
 WIDTH: Final = 80
 STATISTICS: Final = ("mean", "p50", "p99", "p99_9", "max")
 _HEADER: Final = f"{'':8}{'IOPS':>9}{'rate':>13}{'mean':>10}{'p50':>10}{'p99':>10}{'p99.9':>10}{'max':>10}"
 MOST_REASONS: Final = 2
+MOST_LINES: Final = 3  # of a reason
 
 Row = Mapping[str, str]  # of a CSV file, by column
 
 
-def result_lines(heading: str, ends: RunEnds, summary: Sequence[Row], luns: Sequence[Row]) -> list[str]:
+def result_lines(
+    heading: str, ends: RunEnds, summary: Sequence[Row], luns: Sequence[Row], probes: Sequence[Row] = ()
+) -> list[str]:
     """What was driven, the figures of the last measurement, the verdict, the folder.
 
-    `ends`: the run's end; `summary`: rows of summary.all.csv; `luns`: of luns.csv.
+    `ends`: the run's end; `summary`: rows of summary.all.csv; `luns`: of luns.csv; `probes`: of find.csv.
     """
     lines = [f"{heading}, on {driven(luns)}"]
     if len(lines[0]) > WIDTH:
@@ -32,7 +36,9 @@ def result_lines(heading: str, ends: RunEnds, summary: Sequence[Row], luns: Sequ
     if measured and summary:
         last = measured[-1]
         lines += [_before(one) for one in measured[:-1][-1:]]
-        lines += ["", _HEADER, *_figures(summary[-1], last), ""]
+        lines += [_bracket(probes[-1])] if probes else []
+        figures = _figures(summary[-1], last)
+        lines += ["", _HEADER, *figures, ""] if figures else ["", _no_figures(last), ""]
         lines += _verdict(last)
     else:
         lines += ["nothing was measured", _cut(ends.words)]
@@ -75,7 +81,21 @@ def _figures(row: Row, measured: MeasurementRow) -> list[str]:
         if _number(row, f"{kind}_response_us_mean") is not None:
             times = _times(row, f"{kind}_response_us", measured.response_verdict)
             lines.append(f"{'response':30}{times}")
-    return lines or ["no I/O was completed"]
+    return lines
+
+
+def _no_figures(measured: MeasurementRow) -> str:
+    idle = any(one.reason is Reason.NO_SAMPLES for one in measured.findings)
+    return "no I/O was completed" if idle else "there is no measurement to show"
+
+
+def _bracket(probe: Row) -> str:
+    """What the search knows after its last probe."""
+    passes, fails = _number(probe, "highest_pass_iops"), _number(probe, "lowest_fail_iops")
+    if passes is None:
+        return f"no rate that meets it was found; {scaled_count(_number(probe, 'total_iops'))} IOPS were probed last"
+    above = "none that does not" if fails is None else f"the lowest that does not is {scaled_count(fails)}"
+    return f"the highest rate that meets it is {scaled_count(passes)} IOPS; {above}"
 
 
 def _times(row: Row, prefix: str, verdict: Verdict) -> str:
@@ -84,9 +104,14 @@ def _times(row: Row, prefix: str, verdict: Verdict) -> str:
 
 def _verdict(measured: MeasurementRow) -> list[str]:
     """The verdict with its cause, and the reasons that weigh most."""
-    lines = [_cut(f"{measured.verdict}{': ' + measured.cause if measured.cause else ''}")]
-    lines += [_cut(f"  {finding}") for finding in measured.findings[:MOST_REASONS]]
-    return lines
+    lines = [f"{measured.verdict}{': ' + measured.cause if measured.cause else ''}"]
+    lines += [f"  {finding}" for finding in measured.findings[:MOST_REASONS]]
+    return [piece for line in lines for piece in wrapped(_shown(line), WIDTH)[:MOST_LINES]]
+
+
+def _shown(text: str) -> str:
+    """Without words that are longer than a line: paths, mostly, which the CSV has."""
+    return " ".join(word if len(word) < WIDTH - 8 else f"{word[:40]}~" for word in text.split(" "))
 
 
 def _number(row: Row, column: str) -> float | None:

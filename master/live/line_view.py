@@ -1,6 +1,7 @@
 """A run as lines of text: the same in a log as on a screen, for the width that it has."""
 
 import shutil
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -104,6 +105,17 @@ def _took(took: HostAnswer) -> str:
     if took.failed:
         return f"{took.host}: did not apply it: {took.failed}"
     return f"{took.host}: in force since {took.utc}, in subinterval {took.subinterval}"
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line in pieces that fit, cut between words; all but the first are indented further."""
+    if len(line) <= width:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.wrap(
+        line.strip(), width, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
 
 
 class TextLines:

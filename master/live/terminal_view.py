@@ -2,7 +2,6 @@
 for the plan, and control's latest messages.
 """
 
-import textwrap
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final, TextIO
@@ -14,22 +13,11 @@ from rich.table import Column
 from rich.text import Text
 
 from ..verdicts import Verdict
-from .line_view import TextLines, done_at, local_now, place
+from .line_view import TextLines, done_at, local_now, place, wrapped
 from .reports import EventLine, Report, RunEnds, StepBegins, StepEnds, Subinterval
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.FAILED: "red", Verdict.INVALID: "red"}
 _BAR: Final = 20  # columns, on the narrowest terminal beside the longest end ("done Tue 02:15, 28m00s")
-
-
-def wrapped(line: str, width: int) -> list[str]:
-    """A line in pieces that fit, cut between words; all but the first are indented further."""
-    if len(line) <= width:
-        return [line]
-    indent = " " * (len(line) - len(line.lstrip()))
-    return textwrap.wrap(
-        line.strip(), width, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
 
 
 class _Bars(Progress):

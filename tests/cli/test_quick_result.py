@@ -1,4 +1,4 @@
-"""The result of `ivypy quick`: at most twelve lines that fit a terminal of 80 columns."""
+"""The result of `ivypy quick`: a few lines that fit a terminal of 80 columns."""
 
 from dataclasses import replace
 
@@ -72,6 +72,27 @@ def test_an_interrupted_run_says_so() -> None:
     assert "Interrupted by Ctrl-C" in result_lines("h", stopped, [row(("read",), 1.0, 1.0, False)], [LUN])
 
 
+@pytest.mark.parametrize(
+    ("passes", "fails", "said"),
+    [
+        ("41200", "42100", "the highest rate that meets it is 41.2 k IOPS; the lowest that does not is 42.1 k"),
+        ("41200", "", "the highest rate that meets it is 41.2 k IOPS; none that does not"),
+        ("", "4705.8", "no rate that meets it was found; 4.71 k IOPS were probed last"),
+    ],
+)
+def test_a_search_says_its_bracket(passes: str, fails: str, said: str) -> None:
+    probe = {"total_iops": "4705.8", "highest_pass_iops": passes, "lowest_fail_iops": fails}
+    assert said in result_lines("h", ends(measurement()), [{}], [LUN], [probe])
+
+
+def test_without_figures_the_result_says_why_there_are_none() -> None:
+    unbounded, idle = Finding(Reason.SEARCH_UNBOUNDED, "too high"), Finding(Reason.NO_SAMPLES)
+    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(unbounded,))), [{}], [LUN])
+    assert "there is no measurement to show" in lines and "  search_unbounded[invalid] (too high)" in lines
+    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(idle,))), [{}], [LUN])
+    assert "no I/O was completed" in lines
+
+
 def test_nothing_measured_says_so() -> None:
     assert "nothing was measured" in result_lines("h", ends(), [], [LUN])
 
@@ -99,4 +120,4 @@ def test_every_result_fits(
     findings = tuple(Finding(reason, words) for reason in [r for r in Reason if len(r.severities) == 1][:5])
     steps = ends(measurement(name="max"), measurement(verdict, findings=findings))
     lines = result_lines(words, steps, [row(kinds, iops, us, response)], [LUN, LUN])
-    assert len(lines) <= 14 and all(len(line) <= WIDTH for line in lines)
+    assert len(lines) <= 20 and all(len(line) <= WIDTH for line in lines)

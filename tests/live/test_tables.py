@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from ivypy.master.control.observation import Phase
 from ivypy.master.live.instances_table import SPARKS, Order, instances_lines, shortened, sparkline, worst_first
+from ivypy.master.live.line_view import wrapped
 from ivypy.master.live.reports import Instances, Latency, MeasurementRow, RunEnds, Slice, StepEnds, Subinterval
 from ivypy.master.live.steps_table import steps_table
 from ivypy.master.live.subinterval_lines import LAYOUTS, header_lines, subinterval_lines
-from ivypy.master.live.terminal_view import wrapped
 from ivypy.master.verdicts import Verdict
 
 FIGURES = st.one_of(st.none(), st.floats(0.1, 9e9))
