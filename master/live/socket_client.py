@@ -4,6 +4,7 @@ Rule: blocking, one thing per command. Every error names the run that was meant.
 """
 
 import json
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from ..exit_codes import ExitCode
 from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
 from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, FollowRequest, Rejection, Request, StatusRequest
 from .socket_paths import answers, running
+from .socket_server import user_name
 
 CONNECT_S: Final = 5.0
 ANSWER_S: Final = 60.0  # for an edit that waits for another, and a host that is being lost
@@ -28,7 +30,9 @@ class NoSuchRun(PlanError):
 
 
 def socket_of(run: str | None, only: bool = False) -> Path:
-    """The socket of a run: its folder, or its id; None is the newest that runs. Raises PlanError.
+    """The socket of a run: its folder, its id, or how the id of one alone begins; None is the newest that runs.
+
+    Raises PlanError.
 
     `only`: None must not be a guess, since the run is going to be changed: there has to be one alone.
     """
@@ -43,16 +47,20 @@ def socket_of(run: str | None, only: bool = False) -> Path:
     folder = Path(run)
     if (folder / "run.json").is_file():
         return _of_folder(folder)
-    for path in running():
-        if path.stem == run:
-            return path
-    under_way = ", ".join(path.stem for path in running()) or "none"
+    found = running()
+    named = [path for path in found if path.stem == run] or [path for path in found if path.stem.startswith(run)]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise NoSuchRun(f"{run}: several active runs begin so: {', '.join(path.stem for path in named)}")
+    under_way = ", ".join(path.stem for path in found) or "none"
     raise NoSuchRun(f"{run}: is neither a run's folder nor an active run; active: {under_way}")
 
 
 def _of_folder(folder: Path) -> Path:
     try:
         said = json.loads((folder / "run.json").read_text())
+        owner = (folder / "run.json").stat().st_uid
         ended, path = said.get("end_utc"), Path(str(said.get("socket", "")))
     except (OSError, ValueError, AttributeError) as error:
         raise PlanError(f"{folder}/run.json: cannot be read: {error}") from None
@@ -60,6 +68,8 @@ def _of_folder(folder: Path) -> Path:
         raise PlanError(f"{folder}: the run has ended, at {ended}; its results are in the folder")
     if not said.get("socket"):
         raise PlanError(f"{folder}: the run has no control socket; its events.csv says why")
+    if os.geteuid() not in (0, owner):
+        raise PlanError(f"{folder}: the run is not yours: only {user_name(owner)}, or root, may follow or change it")
     if not answers(path):
         raise PlanError(
             f"{folder}: the run did not end properly (killed, or the machine restarted): no process listens at {path}"

@@ -152,11 +152,15 @@ def peer(connection: socket.socket) -> str | None:
 
 def process(pid: int, uid: int) -> str:
     """A process and its user, for people."""
-    try:
-        user = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        user = str(uid)
     terminal = None
     with suppress(psutil.Error):
         terminal = psutil.Process(pid).terminal()
-    return f"{user}@{terminal.removeprefix('/dev/') if terminal else 'no terminal'} (pid {pid})"
+    return f"{user_name(uid)}@{terminal.removeprefix('/dev/') if terminal else 'no terminal'} (pid {pid})"
+
+
+def user_name(uid: int) -> str:
+    """Of a user; the number where there is no name."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -11,6 +11,7 @@ from ..control.choices import OnDisturbance, Rule
 from ..control.control_spec import (
     ControlSpec,
     FindSpec,
+    FixedSpec,
     Level,
     MeasureSpec,
     PidSpec,
@@ -21,6 +22,7 @@ from ..control.control_spec import (
 from ..control.criteria import Criterion
 from ..hosts.host_spec import HostSpec, Launcher
 from ..rollup.instances import ALL, RollupSpec
+from ..stats.confidence import FEWEST_STATED
 from ..text.metric_amounts import format_amount
 from ..text.plan_parameters import OfStep, PlanParameters
 from ..text.units import format_bytes, format_duration, format_fraction, format_iops
@@ -116,8 +118,18 @@ def _step(step: Step) -> list[str]:
     lines += [f"    {_edit(edit)}" for edit in step.edits]
     lines += [f"    {line}" for line in _control(step.control)]
     lines += [f"    on_invalid: {step.on_invalid}"] if step.on_invalid != OnInvalid() else []
-    lines += [f"    note: {note}" for note in step.notes]
+    lines += [f"    note: {note}" for note in (*step.notes, *_poor(step))]
     return lines
+
+
+def _poor(step: Step) -> Iterator[str]:
+    """What makes a poor test of it."""
+    measured = step.control.measurement
+    if isinstance(measured, FixedSpec) and measured.subintervals < FEWEST_STATED:
+        yield (
+            f"{measured.subintervals} subintervals are too few for half-widths, which need {FEWEST_STATED}:"
+            " a longer `measure`, or shorter subintervals"
+        )
 
 
 def _control(spec: ControlSpec) -> Iterator[str]:

@@ -442,6 +442,30 @@ def test_the_newest_run_comes_first(listening: list[socket.socket]) -> None:
     assert socket_of("b", only=True) == found[1]
 
 
+def test_an_id_may_be_shortened_where_it_is_clear(listening: list[socket.socket]) -> None:
+    paths = {}
+    for name in ("oltp-2026", "oltp-2027", "scan-2026", "scan-2026-2"):
+        one, paths[name] = socket_paths.bound(name)
+        listening.append(one)
+        one.listen()
+    assert socket_of("oltp-2027") == socket_of("oltp-2027", only=True) == paths["oltp-2027"]
+    assert socket_of("scan-2026") == paths["scan-2026"], "a whole id is no beginning"
+    with pytest.raises(PlanError, match=r"oltp: several active runs begin so: oltp-202\d, oltp-202\d"):
+        socket_of("oltp")
+    listening.pop(1).close()
+    assert socket_of("olt") == paths["oltp-2026"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_anothers_run_is_not_yours_and_not_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"end_utc": None, "socket": "/run/user/1/ivypy/r.sock"}
+    (tmp_path / "run.json").write_text(json.dumps(said))
+    os.chown(tmp_path / "run.json", 1, 1)
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    with pytest.raises(PlanError, match="the run is not yours: only daemon, or root, may follow or change it"):
+        socket_of(str(tmp_path))
+
+
 def test_without_a_runtime_folder_there_is_one_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -170,6 +170,7 @@ rollups
 steps
   0000 max: warmup 15s, measure 1m, subintervals of 5s
       note: warmup 12s becomes 15s: whole subintervals of 5s
+      note: 12 subintervals are too few for half-widths, which need 20: a longer `measure`, or shorter subintervals
   0001 half: warmup 10s, measure 15m, cooldown 5s, subintervals of 5s
       every host: total_iops 50% of step max
       host={lab01,lab02}: maxtags 4
