@@ -1263,10 +1263,10 @@ static void idle_neighbour(void)
     open_lun(&lun)->queue = (struct queue){.nr_requests = 128};
     create(0, lun, 0, -1.0, 120);
     create(1, lun, 1, 1.0, 2000);
-    atomic_store(&told.delay_ns, 20 * NS_PER_MS); /* enough to submit all of them, on a busy machine, too */
+    atomic_store(&told.delay_ns, 60 * NS_PER_MS); /* enough to submit many of them, on a busy machine, too */
     start(2, &s);
     stop_after(3, &s, 2000);
-    CHECK(atomic_load(&told.most_in_flight) > 64); /* half of the device; by limits of tags it would be 7 */
+    CHECK(atomic_load(&told.most_in_flight) > 32); /* by limits of tags it would be 7 */
     CHECK(atomic_load(&told.most_in_one_room) <= 128);
 }
 

@@ -172,7 +172,7 @@ BEYOND = [  # of the right shape, and no number or text that anyone means
     (f'"type":"die","id":{HUGE}', r"die.id: 99999999999999999999\.\.\. is not within"),
     (f'"type":"die","id":{"9" * 5000}', "not JSON"),
     (f'"type":"clock_reading","re":1,"received_ns":{1 << 62},"sent_ns":{(1 << 62) + 1},"done":0', "sent_ns"),
-    ('"type":"ok","re":1,"effective_ns":-9223372036854775808,"discarded":0', "ok.effective_ns"),
+    ('"type":"ok","re":1,"effective_ns":-9223372036854775808,"discarded":0,"backend":""', "ok.effective_ns"),
     ('"type":"luns","re":1,"luns":[],"luns":[]', "duplicate key"),
     ('"type":"notice","kind":"no_answer","text":"\\ud800"', r"notice.text: it holds the character U\+D800"),
     ('"type":"notice","kind":"no_answer","text":"\\u001b[31m"', r"notice.text: it holds the character U\+001B"),
