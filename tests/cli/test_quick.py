@@ -189,7 +189,7 @@ def test_a_new_file_is_measured_and_removed() -> None:
     assert (folder_of(Path("runs")) / "plan.yaml").read_text().startswith(Path("again.yaml").read_text())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_share_of_the_maximum_is_measured_after_it() -> None:
     done = ivypy("quick", NEW, "--size=16M", "--time=3", "--rate=50%", "--rw=randrw", "--ui=json", "-o", "runs")
     assert done.returncode in (*ENDED, 5, 6, 7), done.stderr

@@ -312,7 +312,9 @@ def test_a_plant_that_is_slow_at_low_loads_has_the_bracket_above_them(seed: int)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sd", "rho"), [(0.1, 0.8), (0.3, 0.0), (0.3, 0.8)])
+@pytest.mark.parametrize(
+    ("sd", "rho"), [(0.3, 0.8), *(pytest.param(*one, marks=pytest.mark.long) for one in [(0.1, 0.8), (0.3, 0.0)])]
+)
 def test_noisy_plant_has_a_bracket_with_the_true_load_or_none(sd: float, rho: float) -> None:
     """However noisy, it ends in its probes, and what it states holds."""
     truth, holds = load_for(M, 4000, CAPACITY), 0

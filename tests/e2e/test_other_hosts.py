@@ -55,6 +55,7 @@ def test_a_run_on_arm64(tmp_path: Path) -> None:
     assert re.fullmatch(r"3\.9\.\d+", host["python"])
 
 
+@pytest.mark.long
 def test_backends_that_an_emulated_kernel_lacks_are_named(tmp_path: Path) -> None:
     done = run_on(debian_hosts.emulated(), tmp_path, "auto")
     assert done.code == ExitCode.HOSTS, done.out + done.err

@@ -138,7 +138,7 @@ def test_a_plain_trend_is_found(n: int) -> None:
     assert np.mean(found) > 0.85
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_bootstrap_of_independent_subintervals_agrees_with_scipys() -> None:
     """scipy draws the same I/Os one by one; subintervals of independent I/Os are no worse or better than that."""
     random = np.random.default_rng(5)
