@@ -73,6 +73,7 @@ OF_COMMANDS: Final = (
     ("ivypy clock", ExitCode.INVALID, "ivypy would not use the cycle counter there; the output says why."),
     ("ivypy edit", ExitCode.PARTIAL, "A host did not apply the edit."),
     ("ivypy attach", ExitCode.OK, "Exits with the code of the run that it follows."),
+    ("ivypy import", ExitCode.NOT_REACHED, "Something that changes the load has no counterpart in the plan."),
     ("ivypy steady", ExitCode.NOT_REACHED, "The criterion was never attained in the data."),
     ("ivypy percentiles", ExitCode.SLO_MISSED, "A threshold of the command line was missed."),
     ("ivypy percentiles", ExitCode.PARTIAL, "With --keep-going: faulty parts of logs were left out."),

@@ -13,7 +13,9 @@ FOLDERS = {"master": {"master", "protocol"}, "slave": {"slave", "protocol"}, "pr
 # Inside master, from the ground up; a room may import what stands before it, and the ground floor's single files, which
 # import no room. `text` and `stats` import not even these, nor each other.
 GROUND = ["verdicts", "causes", "exit_codes", "errors"]
-MASTER = ["text", "stats", "hosts", "rollup", "drivers", "control", "plan", "output", "live", "run", "logs", "cli"]
+MASTER = [
+    "text", "stats", "hosts", "rollup", "drivers", "control", "plan", "imports", "output", "live", "run", "logs", "cli",
+]  # fmt: skip
 
 # Inside logs: what each room may import of the others; the files beside the rooms are `faults`, for all, and `execute`.
 LOGS = {

@@ -17,6 +17,7 @@ from ..errors import HostsError, IvypyError, PlanError
 from ..exit_codes import ExitCode
 from ..live import stdio
 from ..live.choose_view import Ui, close_view
+from .import_plan import import_plan
 from .percentiles import percentiles
 from .quick import PlanCommand, not_a_plan, quick
 from .steady import steady
@@ -348,6 +349,7 @@ def columns() -> ExitCode:
 
 
 cli.add_command(quick)
+cli.add_command(import_plan)
 cli.add_command(percentiles)
 cli.add_command(steady)
 

@@ -279,7 +279,8 @@ def not_a_plan(path: Path) -> str:
     if path.is_block_device():
         return f"{path}: a block device, not a plan; to measure it: ivypy quick {shlex.quote(str(path))}"
     if path.suffix.lower() in _JOBS or _begins_as_job(path):
-        return f"{path}: a job file of another tool, not a plan; `ivypy quick` takes its settings as options"
+        make = f"ivypy import {shlex.quote(str(path))}"
+        return f"{path}: a job file of another tool, not a plan; to make a plan of one of fio's: {make}"
     return ""
 
 

@@ -1,0 +1,52 @@
+"""`ivypy import`: a job file of fio as a plan, and what of it has no counterpart."""
+
+import os
+import shlex
+from pathlib import Path
+
+import click
+
+from ..errors import OutputError, PlanError
+from ..exit_codes import ExitCode
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the plan.")
+@click.option("--strict", is_flag=True, help="Refuse a file that has something without a counterpart that matters.")
+def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
+    """Make a plan of FILE, a job file of fio.
+
+    Prints the plan, and to standard error what of the file is not in it: where, what, why, and what comes nearest.
+    Exits with 6 where the plan's load differs from the file's. Starts no load and writes nothing but the plan.
+    """
+    from ..imports.description import Surroundings
+    from ..imports.fio import read_fio
+    from ..imports.to_plan import to_plan
+
+    def included(name: str) -> str:
+        beside = file.parent / name
+        return (beside if beside.exists() else Path(name)).read_text("utf-8-sig")
+
+    try:
+        text = file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+    around = Surroundings(os.getcwd(), os.environ, included, os.path.isfile)
+    description = read_fio(text, str(file), around)
+    for dropped in description.dropped:
+        click.echo(f"{'' if dropped.matters else 'note: '}{dropped}", err=True)
+    matters = sum(dropped.matters for dropped in description.dropped)
+    if strict and matters:
+        raise PlanError(
+            f"{file}: {matters} options have no counterpart (above), and --strict is given; no plan is written"
+        )
+    plan = to_plan(description, f"ivypy import {shlex.quote(str(file))}")
+    if output is None:
+        click.echo(plan, nl=False)
+    else:
+        try:
+            output.write_text(plan, "utf-8")
+        except OSError as error:
+            raise OutputError(f"{output}: {error.strerror}") from None
+    return ExitCode.NOT_REACHED if matters else ExitCode.OK

@@ -1,0 +1,131 @@
+"""fio's options: those that become part of a plan, those that ivypy needs not, and those without a counterpart.
+
+The table in docs/coming-from-fio.md is printed from here.
+"""
+
+from typing import Final
+
+# Other names of the same option.
+SYNONYMS: Final = {
+    "readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "blockalign": "ba", "timeout": "runtime",
+    "wait_for_previous": "stonewall", "start_delay": "startdelay", "io_limit": "io_size", "iodepth_batch_submit":
+    "iodepth_batch", "nr_files": "nrfiles", "ratemin": "rate_min", "file_size": "filesize", "steadystate": "ss",
+    "steadystate_duration": "ss_dur", "steadystate_ramp_time": "ss_ramp", "iomem": "mem",
+    "bs_unaligned": "blocksize_unaligned", "fill_fs": "fill_device",
+    "cpumask": "cpus_allowed", "random_seed": "randseed",
+}  # fmt: skip
+
+# Option -> what of the plan it becomes.
+MAPPED: Final = {
+    "filename": "`luns`, and `select` of the workload", "directory": "`luns`: part of the path",
+    "nrfiles": "`luns: create`, a file each", "filesize": "`luns: create: size`",
+    "size": "`range`, and the size of files",
+    "offset": "`range`", "offset_increment": "`range` of each clone", "rw": "`iosequencer`, `fraction_read`",
+    "rwmixread": "`fraction_read`", "rwmixwrite": "`fraction_read`", "bs": "`blocksize`", "iodepth": "`maxtags`",
+    "numjobs": "`maxtags` (random), or a workload each (sequential)", "ioengine": "`backend`", "rate": "`iops`",
+    "rate_iops": "`iops`", "rate_process": "`iosequencer`", "runtime": "`measure`", "ramp_time": "`warmup`",
+    "stonewall": "the next step", "randseed": "`seed`", "ss": "`steady`", "ss_dur": "`steady: window`",
+    "ss_ramp": "`warmup`", "kb_base": "sizes", "direct": "always", "buffered": "never",
+}  # fmt: skip
+
+# What ivypy always does, or what has no part in the load: left out without a word.
+ALWAYS: Final = frozenset(
+    """
+    name description group_reporting new_group time_based thread randrepeat allrandrepeat norandommap random_generator
+    softrandommap invalidate refill_buffers scramble_buffers fallocate create_on_open create_serialize create_fsync
+    create_only overwrite unlink unlink_each_loop allow_file_create allow_mounted_write openfiles file_service_type
+    lat_percentiles clat_percentiles slat_percentiles percentile_list significant_figures disable_lat disable_clat
+    disable_slat disable_bw_measurement disable_bw gtod_reduce gtod_cpu clocksource stats disk_util unit_base
+    unified_rw_reporting write_bw_log write_lat_log write_iops_log write_hist_log log_avg_msec log_hist_msec
+    log_hist_coarseness log_max_value log_offset log_prio log_compression log_compression_cpus log_store_compressed
+    log_unix_epoch log_alternate_epoch log_alternate_epoch_clock_id log_entries per_job_logs bwavgtime iopsavgtime
+    block_error_percentiles exitall exit_what exitall_on_error continue_on_error ignore_error error_dump verify_fatal
+    verify_dump verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_pattern verify_interval
+    verify_offset verify_state_load verify_state_save do_verify experimental_verify verify_only mem iomem_align
+    hugepage-size lockmem fadvise_hint end_fsync fsync_on_close file_append pre_read filename_format
+    unique_filename lockfile opendir registerfiles fixedbufs nonvectored cpus_allowed_policy numa_cpu_nodes
+    numa_mem_policy userspace_reap iodepth_batch_complete iodepth_batch_complete_min iodepth_batch_complete_max
+    trim_verify_zero trim_backlog trim_backlog_batch rate_min rate_iops_min rate_cycle
+    dedupe_mode dedupe_working_set_percentage dedupe_global buffer_compress_chunk latency_window latency_percentile
+    latency_run zonesize zonerange zonecapacity zoneskip read_beyond_wp max_open_zones job_max_open_zones
+    ignore_zone_limits flow_id flow_sleep cgroup_nodelete cgroup_weight sqthread_poll_cpu uncached busy_poll
+    """.split()
+)
+
+_NO_SIZES: Final = "an I/O of a workload has one size"
+_NO_VERIFY: Final = "ivypy does not verify what it reads"
+_NO_CONTENT: Final = "ivypy writes data that neither compresses nor repeats"
+_NO_END: Final = "the length of a step is a time"
+_NO_FLUSH: Final = "ivypy writes with O_DIRECT and does not flush"
+_NO_ORDER: Final = "streams of a step begin together"
+
+# Option -> why it has no counterpart, what comes nearest, and whether the load differs without it.
+UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
+    "bsrange": (_NO_SIZES, "the plan has the mean size", True),
+    "bssplit": (_NO_SIZES, "the plan has the mean size", True),
+    "blocksize_unaligned": (_NO_SIZES, "", True),
+    "ba": ("addresses are multiples of the block size", "", True),
+    "random_distribution": ("random addresses are evenly distributed", "two workloads with a `range` each", True),
+    "percentage_random": ("a workload is random or sequential", "two workloads, one of each", True),
+    "rw_sequencer": ("a workload is random or sequential", "", True),
+    "thinktime": ("a rate is a number of I/Os per second", "use `iops`", True),
+    "thinktime_blocks": ("a rate is a number of I/Os per second", "use `iops`", True),
+    "thinktime_spin": ("a rate is a number of I/Os per second", "use `iops`", True),
+    "io_size": (_NO_END, "use `measure`", True),
+    "number_ios": (_NO_END, "use `measure`", True),
+    "loops": (_NO_END, "use `measure`", True),
+    "fill_device": (_NO_END, "use `measure`", True),
+    "verify": (_NO_VERIFY, "", True),
+    "zero_buffers": (_NO_CONTENT, "", True),
+    "buffer_pattern": (_NO_CONTENT, "", True),
+    "buffer_compress_percentage": (_NO_CONTENT, "", True),
+    "dedupe_percentage": (_NO_CONTENT, "", True),
+    "fsync": (_NO_FLUSH, "", True),
+    "fdatasync": (_NO_FLUSH, "", True),
+    "sync": (_NO_FLUSH, "", True),
+    "sync_file_range": (_NO_FLUSH, "", True),
+    "write_barrier": (_NO_FLUSH, "", True),
+    "atomic": (_NO_FLUSH, "", True),
+    "startdelay": (_NO_ORDER, "write a step of its own", True),
+    "wait_for": (_NO_ORDER, "write a step of its own", True),
+    "flow": (_NO_ORDER, "give each workload its share as `iops`", True),
+    "latency_target": ("a search is part of a step", "use `find` (docs/control.md)", True),
+    "max_latency": ("a threshold is part of a step", "use `slo`", False),
+    "trim_percentage": ("ivypy does not trim", "", True),
+    "prio": ("I/Os have no priority", "", True),
+    "prioclass": ("I/Os have no priority", "", True),
+    "cmdprio": ("I/Os have no priority", "", True),
+    "cmdprio_class": ("I/Os have no priority", "", True),
+    "cmdprio_percentage": ("I/Os have no priority", "", True),
+    "cmdprio_bssplit": ("I/Os have no priority", "", True),
+    "write_hint": ("I/Os have no hint", "", True),
+    "nice": ("workload threads have the usual priority", "", False),
+    "cpus_allowed": ("cores are chosen for a whole plan", "use `cpus`", False),
+    "iodepth_batch": ("each I/O is submitted when it falls due", "", False),
+    "iodepth_low": ("each I/O is submitted when a tag is free", "", True),
+    "serialize_overlap": ("I/Os may overlap", "", True),
+    "io_submit_mode": ("response time counts from the due time in any case", "", False),
+    "sqthread_poll": ("polling is chosen for a whole plan", "use `sqpoll: true`", False),
+    "hipri": ("polling is chosen for a whole plan", "use `polled: true`", False),
+    "exec_prerun": ("a plan starts no commands", "run it before", True),
+    "exec_postrun": ("a plan starts no commands", "run it after", False),
+    "ioscheduler": ("ivypy does not change the device's settings", "write it to /sys before", True),
+    "cgroup": ("ivypy does not change its control group", "start it with systemd-run", True),
+    "uid": ("ivypy does not change its user", "", False),
+    "gid": ("ivypy does not change its group", "", False),
+    "profile": ("ivypy has no profiles", "", True),
+    "read_iolog": ("ivypy does not replay", "", True),
+    "write_iolog": ("ivypy does not record I/Os", "", False),
+}
+
+SYNC_ENGINES: Final = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2"})  # depth 1, whatever iodepth says
+BACKENDS: Final = {"libaio": "libaio", "io_uring": "io_uring", "null": "null", "posixaio": "auto"}
+DEFAULT_ENGINE: Final = "psync"
+
+
+def option_table() -> str:
+    """A table of every option that the import knows, in Markdown."""
+    rows = [(name, f"becomes {becomes}") for name, becomes in MAPPED.items()]
+    rows += [(name, f"{why}" + (f"; {near}" if near else "")) for name, (why, near, _) in UNMAPPED.items()]
+    lines = [f"| `{name}` | {text} |" for name, text in sorted(rows)]
+    return "\n".join(["| option | in a plan |", "|---|---|", *lines, ""])

@@ -1,0 +1,105 @@
+"""A job file of fio as text: sections, includes, comments, environment variables; how fio writes sizes and times."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from .description import Surroundings
+from .fio_options import SYNONYMS
+
+DEEPEST: Final = 16  # includes within includes
+_POWERS: Final = "kmgtp"
+_SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One line of a section."""
+
+    name: str  # in lower case, one name of those that mean the same
+    value: str
+    where: str  # file:line
+    typed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A job with all its options, those of [global] included."""
+
+    name: str
+    where: str
+    options: Mapping[str, Option]
+
+
+def sections(text: str, name: str, around: Surroundings, faults: list[str]) -> list[Section]:
+    """The jobs of a file in their order; what cannot be read is added to `faults`."""
+    shared: dict[str, Option] = {}
+    found: list[tuple[str, str, dict[str, Option]]] = []
+    current: dict[str, Option] | None = None
+    for where, line in _lines(text, name, around, faults, 0):
+        if title := re.fullmatch(r"\[(.*)\]", line):
+            if title[1] == "global":
+                current = shared
+            else:
+                current = dict(shared)
+                found.append((title[1].strip() or "job", where, current))
+            continue
+        option = _option(line, where, around.environment, faults)
+        if current is None:
+            faults.append(f"{where}: {line}: an option before the first [section]")
+        elif option is not None:
+            current[option.name] = option
+    return [Section(title, where, options) for title, where, options in found]
+
+
+def _lines(text: str, name: str, around: Surroundings, faults: list[str], depth: int) -> list[tuple[str, str]]:
+    """Lines without comments, with their places; includes replaced by what they include."""
+    found: list[tuple[str, str]] = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = re.split(r"[;#]", raw, maxsplit=1)[0].strip()
+        where = f"{name}:{number}"
+        if not (include := re.fullmatch(r"include\s+(\S.*)", line)):
+            found += [(where, line)] if line else []
+        elif depth == DEEPEST:
+            faults.append(f"{where}: {line}: more than {DEEPEST} includes within each other")
+        else:
+            try:
+                found += _lines(around.included(include[1]), include[1], around, faults, depth + 1)
+            except (OSError, UnicodeDecodeError) as error:
+                faults.append(f"{where}: {line}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
+    return found
+
+
+def _option(line: str, where: str, environment: Mapping[str, str], faults: list[str]) -> Option | None:
+    missing = [name for name in re.findall(r"\$\{(\w+)\}", line) if name not in environment]
+    if missing:
+        faults.append(f"{where}: {line}: the environment has no {missing[0]}; run {missing[0]}=VALUE ivypy import ...")
+        return None
+    full = re.sub(r"\$\{(\w+)\}", lambda match: environment[match[1]], line)
+    typed, _, value = (part.strip() for part in full.partition("="))
+    name = typed.lower()
+    return Option(SYNONYMS.get(name, name), value, where, typed)
+
+
+def size_of(text: str, kb_base: int = 1024) -> int:
+    """Bytes. As in fio, where kb_base is 1024: k and kb are 1024, KiB is 1000; where it is 1000: the opposite.
+
+    Raises ValueError.
+    """
+    match = re.fullmatch(r"(\d+|0x[0-9a-f]+)\s*([kmgtp]?)(i?b?)", text.strip().lower())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size")
+    other = 1000 if kb_base == 1024 else 1024
+    power = _POWERS.index(match[2]) + 1 if match[2] else 0
+    number = int(match[1], 16 if match[1].startswith("0x") else 10)
+    factor: int = (other if match[3] == "ib" else kb_base) ** power
+    return number * factor
+
+
+def seconds_of(text: str, unit: str = "s") -> float:
+    """ "30", "10s", "5m"; a plain number is in `unit`. Raises ValueError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|msec|us|usec|[dhms]|sec)?", text.strip().lower())
+    if match is None:
+        raise ValueError(f"{text!r} is not a time")
+    return float(match[1]) * _SECONDS[(match[2] or unit).removesuffix("ec")]

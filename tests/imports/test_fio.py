@@ -1,0 +1,277 @@
+"""A job file of fio becomes a plan that does the same, or says what differs."""
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ivypy.master.cli.commands import cli
+from ivypy.master.errors import PlanError
+from ivypy.master.imports.description import Description, Surroundings
+from ivypy.master.imports.fio import read_fio
+from ivypy.master.imports.fio_options import ALWAYS, MAPPED, UNMAPPED
+from ivypy.master.imports.fio_text import seconds_of, size_of
+from ivypy.master.imports.to_plan import to_plan
+from ivypy.master.plan.load import read
+from ivypy.master.plan.model import Plan
+from ivypy.protocol.parameters import MAX, Iosequencer
+from tests.support.real_runs import ROOT, folder_of, ivypy, rows
+
+EXAMPLES = Path("/usr/share/doc/fio/examples")  # of Debian's package fio-examples
+DEVICE = "filename=/dev/sdb\ndirect=1\nioengine=libaio\nruntime=9\n"
+
+
+def description(
+    text: str,
+    environment: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | None = None,
+    exists: bool = False,
+) -> Description:
+    def included(name: str) -> str:
+        if name not in (files or {}):
+            raise FileNotFoundError(2, "No such file or directory")
+        return (files or {})[name]
+
+    return read_fio(text, "job.fio", Surroundings("/data", environment or {}, included, lambda path: exists))
+
+
+def plan_of(one: Description) -> Plan:
+    """Read as the user would have it run, who agrees to overwrite."""
+    return read(to_plan(one, "ivypy import job.fio").replace("# destroy: true", "destroy: true"), "job.yaml")
+
+
+def job(options: str) -> Plan:
+    return plan_of(description(f"[job]\n{DEVICE}{options}"))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("bs=8k", {"blocksize": 8192}),
+        ("bs=4kb", {"blocksize": 4096}),
+        ("kb_base=1000\nbs=4KiB", {"blocksize": 4096}),
+        ("rw=write\nbs=4k,64k", {"blocksize": 65536, "fraction_read": 0.0}),
+        ("rw=randread", {"iosequencer": Iosequencer.RANDOM_STEADY, "fraction_read": 1.0}),
+        ("rw=read", {"iosequencer": Iosequencer.SEQUENTIAL, "fraction_read": 1.0}),
+        ("rw=randrw\nrwmixread=70", {"fraction_read": 0.7}),
+        ("rw=randrw\nrwmixwrite=20", {"fraction_read": 0.8}),
+        ("rw=randread\niodepth=32", {"maxtags": 32, "iops": MAX}),
+        ("rw=randread\niodepth=8\nnumjobs=4\nrate_iops=100", {"maxtags": 32, "iops": 400.0}),
+        ("ioengine=psync\niodepth=32", {"maxtags": 1}),
+        ("rw=randread\nbs=4k\nrate=4m", {"iops": 1024.0}),
+        ("rw=randrw\nrate_iops=300,100", {"iops": 400.0, "fraction_read": 0.75}),
+        ("rw=randread\nrate_iops=9\nrate_process=poisson", {"iosequencer": Iosequencer.RANDOM_INDEPENDENT}),
+        ("randseed=7", {"seed": 7}),
+    ],
+)
+def test_an_option_becomes_a_parameter(options: str, expected: dict[str, object]) -> None:
+    (workload,) = job(options).workloads
+    assert {name: getattr(workload.parameters, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ("size=1g", "range: 0..1GiB"),
+        ("offset=1g\nsize=2g", "range: 1GiB..3GiB"),
+        ("offset=1m", "range: 1MiB..100%"),
+        ("size=20%", "range: 0%..20%"),
+        ("offset=10%\nsize=20%", "range: 10%..30%"),
+        ("ramp_time=5", "warmup: 5s, measure: 9s"),
+        ("runtime=2m", "measure: 2m"),
+        (
+            "ss=iops_slope:0.3%\nss_dur=20",
+            "steady: { criterion: iops_slope, limit: 0.3%, window: 20s, timeout: 1m20s }",
+        ),
+        ("ioengine=io_uring", 'backend: "io_uring"'),
+    ],
+)
+def test_an_option_becomes_a_line(options: str, line: str) -> None:
+    one = description(f"[job]\n{DEVICE}{options}")
+    assert line in to_plan(one, "ivypy import") and plan_of(one)
+
+
+def test_jobs_up_to_a_stonewall_are_a_step() -> None:
+    text = f"[global]\n{DEVICE}rw=randread\n[a]\n[b]\nrate_iops=5\n[c]\nstonewall\nfilename=/dev/sdc"
+    plan = plan_of(description(text))
+    assert [step.name for step in plan.steps] == ["a", "c"]
+    assert [one.name for one in plan.workloads] == ["a", "b", "c"]
+    assert [one.parameters.iops for one in plan.workloads] == [MAX, 5.0, 0.0]
+
+
+def test_sequential_clones_are_streams_of_their_own() -> None:
+    one = description(f"[job]\n{DEVICE}rw=write\nnumjobs=2\nsize=1g\noffset_increment=1g")
+    assert [stream.span for stream in one.groups[0].streams] == [("0", "1GiB"), ("1GiB", "2GiB")]
+    assert [workload.name for workload in plan_of(one).workloads] == ["job-0", "job-1"]
+
+
+def test_a_part_of_a_file_that_another_job_makes_larger_stays_that_part() -> None:
+    text = "[global]\nfilename=x\nsize=32m\n[late]\noffset=16m\n[early]\n"
+    text = to_plan(description(text), "ivypy import")
+    assert "size: 48MiB" in text and "range: 16MiB..48MiB" in text and "range: 0..32MiB" in text
+
+
+def test_global_sections_includes_and_the_environment_apply() -> None:
+    text = "[global]\ninclude common.fio\n[a] # a comment\nrw=${RW}\n[global]\nbs=8k\n[b]\n"
+    one = description(text, {"RW": "randread"}, {"common.fio": f"; shared\n{DEVICE}bs=16k"})
+    assert [(s.blocksize, s.sequential) for s in one.groups[0].streams] == [(16384, False), (8192, True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[job]\nfoo=1\n", "job.fio:2: foo=1: not an option of fio that ivypy knows"),
+        ("[job]\niodepht=1\n", "did you mean 'iodepth'"),
+        ("[job]\nioengine=http\n", "job.fio:2: ioengine=http: no engine for blocks or files"),
+        ("[job]\nzonemode=zbd\n", "job.fio:2: zonemode=zbd: zones cannot be driven"),
+        ("[job]\nfilename=/dev/sdb\nrw=randtrim\n", "job.fio:3: rw=randtrim: ivypy does not trim"),
+        ("[job]\nrw=${NONE}\n", "job.fio:2: rw=${NONE}: the environment has no NONE"),
+        ("[job]\ninclude gone.fio\n", "job.fio:2: include gone.fio: No such file"),
+        ("[job]\nfilename=/dev/sdb\nbs=100\n", "job.fio:3: bs=100: 100 bytes: an I/O is a multiple of 512"),
+        ("[job]\nfilename=/dev/sdb\niodepth=many\n", "job.fio:3: iodepth=many"),
+        ("[job]\nfilename=x\n", "/data/x: no such file; give its `size`"),
+        ("[job]\nfilename=/dev/zero\n", "job.fio:2: filename=/dev/zero: /dev/zero: not a block device"),
+        ("[job]\nsize=64k\nbs=1m\n", "job.fio:2: size=64k: 65536 bytes of a file hold no I/O"),
+        ("bs=4k\n", "job.fio:1: bs=4k: an option before the first [section]"),
+        ("", "job.fio: no job"),
+    ],
+)
+def test_a_file_is_refused_with_the_line(text: str, fault: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        description(text)
+    assert fault in str(raised.value)
+
+
+@pytest.mark.parametrize("option", [name for name, (_, _, matters) in UNMAPPED.items() if matters])
+def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str) -> None:
+    value = {"bsrange": "4k-8k", "bssplit": "4k/50:8k/50"}.get(option, "1")
+    one = description(f"[job]\n{DEVICE}rw=randread\n{option}={value}")
+    assert [(d.where, d.what, d.matters) for d in one.dropped] == [("job.fio:7", f"{option}={value}", True)]
+    assert plan_of(one)
+
+
+def test_each_option_has_one_fate() -> None:
+    assert not set(MAPPED) & set(UNMAPPED) and not (set(MAPPED) | set(UNMAPPED)) & ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4k", 4096), ("4kb", 4096), ("4KiB", 4000), ("1m", 1 << 20), ("0x10", 16), ("5", 5)]
+)
+def test_sizes_are_read_as_fio_reads_them(text: str, size: int) -> None:
+    assert size_of(text) == size
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("10", 10), ("10s", 10), ("5m", 300), ("1h", 3600), ("500ms", 0.5)])
+def test_times_are_read_as_fio_reads_them(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize(("rw", "exists"), [("write", True), ("randrw", True), ("write", False), ("read", True)])
+def test_no_imported_plan_has_consent(rw: str, exists: bool) -> None:
+    text = to_plan(description(f"[job]\nfilename=x\nsize=1m\nrw={rw}", exists=exists), "ivypy import")
+    assert "\ndestroy:" not in text
+    assert ("# destroy: true" in text) == (exists and rw != "read")
+
+
+names = st.text(st.characters(codec="utf-8", exclude_characters="[]\r\n;#=", exclude_categories=["C", "Z"]), max_size=9)
+OPTIONS = {
+    "rw": ["read", "write", "randread", "randwrite", "rw", "randrw", "read:8k"],
+    "bs": ["4k", "8k,64k", "1m", ",512"],
+    "iodepth": ["1", "7", "64"],
+    "numjobs": ["1", "3"],
+    "rate_iops": ["1", "100", "100,50", ",9"],
+    "rate": ["1m", "512"],
+    "size": ["1m", "3g", "50%"],
+    "offset": ["1m", "30%", "4k"],
+    "offset_increment": ["1m"],
+    "runtime": ["1", "90s", "0"],
+    "ramp_time": ["3", "500ms"],
+    "filename": ["/dev/sdb", "/dev/sdb:/dev/sdc", "data", "a b:c"],
+    "nrfiles": ["1", "4"],
+    "stonewall": ["1"],
+    "ioengine": ["libaio", "io_uring", "psync", "null"],
+    "rwmixread": ["0", "35", "100"],
+    "ss": ["iops:1%", "bw_slope:0.1%", "lat:5"],
+    "bssplit": ["4k/20:64k/80", "4k:8k:16k/"],
+    "rate_process": ["poisson"],
+}
+jobs = st.tuples(names, st.fixed_dictionaries({}, optional={k: st.sampled_from(v) for k, v in OPTIONS.items()}))
+
+
+@given(st.lists(jobs, min_size=1, max_size=4))
+def test_every_plan_that_is_printed_loads(drawn: list[tuple[str, dict[str, str]]]) -> None:
+    sections = [f"[{name}]\n" + "".join(f"{k}={v}\n" for k, v in options.items()) for name, options in drawn]
+    try:
+        one = description("[global]\nsize=8m\n" + "".join(sections))
+    except PlanError:
+        return
+    assert len(plan_of(one).steps) == len(one.groups)
+
+
+def test_the_command_prints_the_plan_and_exits_by_what_it_drops(tmp_path: Path) -> None:
+    source, output = tmp_path / "job.fio", tmp_path / "plan.yaml"
+    source.write_text(f"[job]\n{DEVICE}verify=crc32c\n")
+    done = CliRunner().invoke(cli, ["import", str(source), "-o", str(output)], standalone_mode=False)
+    assert done.return_value == 6 and ":6: verify=crc32c: ivypy does not verify" in done.stderr
+    assert read(output.read_text(), "plan.yaml").workloads[0].name == "job"
+    output.unlink()
+    done = CliRunner().invoke(cli, ["import", "--strict", str(source), "-o", str(output)], standalone_mode=False)
+    assert isinstance(done.exception, PlanError) and not output.exists()
+
+
+def test_the_page_shows_what_the_import_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "coming-from-fio.md").read_text()
+    (source,), (plan,), (dropped,) = (
+        re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("ini", "yaml", "text")
+    )
+    monkeypatch.chdir(tmp_path)
+    Path("job.fio").write_text(source)
+    done = CliRunner().invoke(cli, ["import", "job.fio"], standalone_mode=False)
+    assert (done.stdout, done.stderr) == (plan, dropped)
+    assert [step.name for step in read(plan, "plan.yaml").steps] == ["mix", "scan"]
+
+
+def examples() -> list[Path]:
+    return sorted(path for path in EXAMPLES.glob("*.fio*") if not path.name.endswith(".png"))
+
+
+@pytest.mark.skipif(not examples(), reason=f"{EXAMPLES} is missing (Debian's package fio-examples)")
+@pytest.mark.parametrize("path", examples(), ids=lambda path: path.name)
+def test_each_of_fios_examples_is_imported_or_refused_with_a_line(path: Path) -> None:
+    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+    try:
+        one = description(text, {"FIO_RW": "randread", "FIO_BS": "4k", "FIO_IODEPTH": "4", "FIO_DIR": "/data"})
+    except PlanError as refused:
+        assert all(line.startswith("job.fio:") for line in str(refused).splitlines())
+    else:
+        assert plan_of(one).steps
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "options", ["rw=randrw\nrate_iops=150,50\nbs=8k", "rw=randread\nrate_iops=200", "rw=write\nrate=1m\nbs=16k"]
+)
+def test_an_imported_plan_does_what_fio_does(options: str, tmp_path: Path) -> None:
+    if shutil.which("fio") is None:
+        pytest.skip("this machine lacks fio")
+    source, plan = tmp_path / "job.fio", tmp_path / "plan.yaml"
+    common = "direct=1\nioengine=libaio\niodepth=8\nsize=16m\ntime_based\nruntime=4\n"
+    source.write_text(f"[job]\ndirectory={tmp_path}\nfilename=data\n{common}{options}\n")
+    assert ivypy("import", str(source), "-o", str(plan)).returncode == 0
+    done = ivypy("run", "-o", str(tmp_path / "runs"), "--ui", "none", str(plan))
+    (row,) = rows(folder_of(tmp_path / "runs"), "summary.all.csv")
+    assert done.returncode in (0, 8), done.stderr
+    report = subprocess.run(["fio", "--output-format=json", source], capture_output=True, text=True, check=True).stdout
+    of_fio = json.loads(report)["jobs"][0]
+    for kind in ("read", "write"):
+        assert float(row[f"{kind}_iops"] or 0) == pytest.approx(of_fio[kind]["iops"], rel=0.05, abs=2)
+        of_ivypy = float(row[f"{kind}_mib_per_s"] or 0) * 1024
+        assert of_ivypy == pytest.approx(of_fio[kind]["bw"], rel=0.05, abs=16)
