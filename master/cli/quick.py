@@ -280,7 +280,10 @@ def not_a_plan(path: Path) -> str:
         return f"{path}: a block device, not a plan; to measure it: ivypy quick {shlex.quote(str(path))}"
     if path.suffix.lower() in _JOBS or _begins_as_job(path):
         make = f"ivypy import {shlex.quote(str(path))}"
-        return f"{path}: a job file of another tool, not a plan; to make a plan of one of fio's: {make}"
+        return (
+            f"{path}: a job file of another tool, not a plan; `{make}` makes a plan of one of fio's,\n"
+            "and `ivypy quick` takes its settings as options"
+        )
     return ""
 
 
