@@ -142,6 +142,7 @@ def test_a_frozen_driver_process_loses_only_its_hosts(tmp_path: Path) -> None:
 
 
 @pytest.mark.realtime
+@pytest.mark.long
 def test_hosts_of_a_driver_process_that_is_gone_come_back_driven_by_the_controller(tmp_path: Path) -> None:
     with going(tmp_path, "5s", "go: one, go: two") as run:
         run.drivers[0].kill()

@@ -251,7 +251,8 @@ def test_beside_fio_on_a_device_of_known_iops(throttled_lun: Throttle, aio: Driv
 
 
 @pytest.mark.realtime
-@pytest.mark.parametrize("depth", [pytest.param(1, marks=pytest.mark.long), 16])
+@pytest.mark.long
+@pytest.mark.parametrize("depth", [1, 16])
 @ONE_AND_LONG
 def test_beside_fio_on_a_device_of_known_latency(faulty_lun: FaultFs, aio: Drive, depth: int) -> None:
     """5 ms in a FUSE below a loop device: mean and p99."""
