@@ -33,6 +33,17 @@ WINDOW_S: Final = 30.0
 USUAL_METRIC: Final = "overall_iops"  # what snia and t look at
 
 
+class Side(StrEnum):
+    """On which side of its threshold a metric has to be."""
+
+    AT_MOST = "at_most"
+    AT_LEAST = "at_least"
+
+    @property
+    def in_words(self) -> str:
+        return self.value.replace("_", " ")
+
+
 class WindowChoice(StrEnum):
     """Which window `measure` checks."""
 

@@ -13,7 +13,7 @@ from ..stats.estimate import Correction
 from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words
 from ..text.plan_parameters import OfStep
 from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity
-from .choices import OnDisturbance, OnLeave, WindowChoice
+from .choices import OnDisturbance, OnLeave, Side, WindowChoice
 from .criteria import Criterion
 from .focus import Focus
 
@@ -103,20 +103,26 @@ class FindSpec:
 
 @dataclass(frozen=True, slots=True)
 class SloSpec:
-    """One of `slo`: what no instance may exceed."""
+    """One of `slo`: a threshold that every instance must meet."""
 
     focus: Focus
-    at_most: float
+    side: Side
+    limit: float
     abort_early: bool
-    command: tuple[str, ...]  # run when it is exceeded; empty: none
+    command: tuple[str, ...]  # run when it is breached; empty: none
     every_s: float  # between two alerts
 
     def __str__(self) -> str:
-        return f"{self.focus.in_words} at most {amount_in_words(self.focus.unit, self.at_most, LIMIT_DIGITS)}"
+        limit = amount_in_words(self.focus.unit, self.limit, LIMIT_DIGITS)
+        return f"{self.focus.in_words} {self.side.in_words} {limit}"
+
+    def excess(self, value: float) -> float:
+        """By how much a value misses the threshold; it meets it at 0 and below."""
+        return value - self.limit if self.side is Side.AT_MOST else self.limit - value
 
     def in_words(self, value: float, digits: int = 6) -> str:
-        """A value of its metric, with the unit; above the threshold also in the digits that are shown."""
-        return amount_in_words(self.focus.unit, value, digits, self.at_most)
+        """A value of its metric, with the unit; on its side of the threshold also in the digits that are shown."""
+        return amount_in_words(self.focus.unit, value, digits, self.limit)
 
     def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
         """One for each instance of a measurement that missed, or has no value."""
@@ -125,7 +131,7 @@ class SloSpec:
             if value is None
             else Finding(Reason.SLO_MISSED, f"{self}: {self.in_words(value)} of {instance}", Severity.FAILED)
             for instance, value in values.items()
-            if value is None or value > self.at_most
+            if value is None or self.excess(value) > 0
         )
 
 

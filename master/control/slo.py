@@ -1,8 +1,8 @@
 """Thresholds on a step: what makes it fail, what aborts it early, and what alerts while it runs.
 
 Rule: a step fails by the value of its measurement, which is the window's own: it is checked when the window has been
-summed. A single subinterval above a threshold only alerts, at most once in `every_s`. A step is aborted early only when
-the window so far is above the threshold by more than its half-width at 99.9 %. A blank metric does not meet its
+summed. A single subinterval that breaches a threshold only alerts, at most once in `every_s`. A step is aborted early
+only when the window so far misses the threshold by more than its half-width at 99.9 %. A blank metric does not meet its
 threshold, since nothing shows that it does. Memory and time do not grow with the step's length.
 """
 
@@ -15,6 +15,7 @@ from ..stats.estimate import estimate
 from ..stats.metric_sample import value_of
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason, Severity
+from .choices import Side
 from .control_spec import SloSpec
 from .decide import ControlState
 from .decision import Alert, ControlRow, Decision, Measured
@@ -60,7 +61,7 @@ class EarlyAbort:
         for threshold, batches in zip(thresholds, self.batches, strict=True):
             if batches.in_part:
                 continue
-            if why := _surely_above(threshold, batches):
+            if why := _surely_missed(threshold, batches):
                 within = [one for one in self.aside if one[0] < self.last]
                 noted = set_aside_finding([one for _, one in within], self.subintervals)
                 numbers = tuple(number for number, _ in within)
@@ -70,14 +71,15 @@ class EarlyAbort:
         return None
 
 
-def _surely_above(threshold: SloSpec, batches: BatchMeans) -> str:
-    """Which of the worst instances is certainly above the threshold; "" for none."""
+def _surely_missed(threshold: SloSpec, batches: BatchMeans) -> str:
+    """Which of the worst instances certainly misses the threshold; "" for none."""
     fraction = threshold.focus.fraction
     values = {name: value_of([sample], fraction) for name, sample in batches.total.items()}
-    above = {name: value for name, value in values.items() if value is not None and value > threshold.at_most}
-    for name in sorted(above, key=lambda one: above[one], reverse=True)[:_WORST]:
+    excess = {name: threshold.excess(value) for name, value in values.items() if value is not None}
+    missed = [name for name, by in excess.items() if by > 0]
+    for name in sorted(missed, key=lambda one: excess[one], reverse=True)[:_WORST]:
         got = estimate(batches.of(name), fraction, _CERTAIN)
-        if got is not None and got.value - got.half_width > threshold.at_most:
+        if got is not None and threshold.excess(got.value) > got.half_width:
             half_width = amount_in_words(threshold.focus.unit, got.half_width, 2)
             found = f"{threshold.in_words(got.value)} +/- {half_width}"
             return f"{threshold}: {found} of {name}, aborted early"
@@ -86,7 +88,7 @@ def _surely_above(threshold: SloSpec, batches: BatchMeans) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdValue:
-    """A threshold in one subinterval: the instance with the largest value."""
+    """A threshold in one subinterval: the instance that is worst against it."""
 
     threshold: SloSpec
     instance: str
@@ -94,7 +96,7 @@ class ThresholdValue:
 
     @property
     def breached(self) -> bool | None:
-        return None if self.value is None else self.value > self.threshold.at_most
+        return None if self.value is None else self.threshold.excess(self.value) > 0
 
     @property
     def progress(self) -> str:
@@ -167,7 +169,7 @@ def _row(observation: Observation, present: ThresholdValue) -> ControlRow:
             "subinterval": observation.number,
             "metric": present.threshold.focus.metric,
             "rollup": present.threshold.focus.rollup,
-            "at_most": present.threshold.at_most,
+            **{side: present.threshold.limit if side is present.threshold.side else None for side in Side},
             "worst_instance": present.instance,
             "value": present.value,
             "breached": present.breached,
@@ -180,5 +182,5 @@ def _present(observation: Observation, threshold: SloSpec) -> ThresholdValue:
     shown = {name: value for name, value in values.items() if value is not None}
     if not shown:
         return ThresholdValue(threshold, "", None)
-    name = max(shown, key=lambda one: shown[one])
+    name = max(shown, key=lambda one: threshold.excess(shown[one]))
     return ThresholdValue(threshold, name, shown[name])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...protocol.parameters import MAX
-from ..control.choices import FIO, LATENCIES, OnDisturbance, Rule
+from ..control.choices import FIO, LATENCIES, OnDisturbance, Rule, Side
 from ..control.control_spec import (
     Calibration,
     ControlSpec,
@@ -216,8 +216,12 @@ def _slo(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> tuple[Slo
 
 
 def _threshold(doc: SloDoc, path: Path, faults: Faults) -> SloSpec:
-    at_most = _amount(doc.metric, "at_most", doc.at_most, path, faults)
+    given = {side: text for side in Side if (text := getattr(doc, side)) is not None}
+    if len(given) != 1 and not any(faults.unreadable((*path, side)) for side in Side):
+        faults.add(path, f"a threshold has exactly one of {' and '.join(Side)}; write two thresholds for a range")
+    side, limit = Side.AT_MOST, math.nan
+    for side, text in given.items():
+        limit = _amount(doc.metric, side, text, path, faults)
     focus, alert = focus_on(doc.metric, doc.rollup), doc.on_break
-    if alert is None:
-        return SloSpec(focus, at_most, doc.abort_early, (), EVERY_S)
-    return SloSpec(focus, at_most, doc.abort_early, alert.command, alert.every)
+    command, every_s = (alert.command, alert.every) if alert else ((), EVERY_S)
+    return SloSpec(focus, side, limit, doc.abort_early, command, every_s)

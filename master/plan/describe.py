@@ -194,7 +194,7 @@ def _limit(made: Criterion) -> str:
 def _slo(one: SloSpec) -> str:
     ends = ", aborted early" if one.abort_early else ""
     runs = f", runs {one.command[0]}" if one.command else ""
-    return f"slo: {one.focus.in_words} at most {format_amount(one.focus.unit, one.at_most)}{ends}{runs}"
+    return f"slo: {one.focus.in_words} {one.side.in_words} {format_amount(one.focus.unit, one.limit)}{ends}{runs}"
 
 
 def _level(level: Level) -> str:

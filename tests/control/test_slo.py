@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ivypy.master.control.choices import Side
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
@@ -42,14 +43,48 @@ def drive(state: ControlState, values: Callable[[int], dict[str, float | None]],
     return decisions
 
 
-def watched(at_most: float = 100, measurement: int = 20, **more: bool | float) -> Watched:
-    return Watched(Fixed(2, measurement), (slo_spec(FOCUS, at_most, **more),))
+def watched(limit: float = 100, measurement: int = 20, **more: bool | float | Side) -> Watched:
+    return Watched(Fixed(2, measurement), (slo_spec(FOCUS, limit, **more),))
 
 
-@pytest.mark.parametrize(("value", "missed"), [(99.0, False), (100.0, False), (101.0, True)])
-def test_the_value_of_the_whole_measurement_decides(value: float, missed: bool) -> None:
-    (measured,) = drive(watched(), lambda number: {"all": value})[-1].measured
+@pytest.mark.parametrize(
+    ("side", "value", "missed"),
+    [
+        (Side.AT_MOST, 99.0, False),
+        (Side.AT_MOST, 100.0, False),
+        (Side.AT_MOST, 101.0, True),
+        (Side.AT_LEAST, 99.0, True),
+        (Side.AT_LEAST, 100.0, False),
+        (Side.AT_LEAST, 101.0, False),
+    ],
+)
+def test_the_value_of_the_whole_measurement_decides(side: Side, value: float, missed: bool) -> None:
+    (measured,) = drive(watched(side=side), lambda number: {"all": value})[-1].measured
     assert [finding.reason for finding in measured.findings] == ([Reason.SLO_MISSED] if missed else [])
+
+
+@given(st.floats(1, 1e9), st.floats(1, 1e9))
+def test_a_value_meets_a_floor_where_it_misses_the_same_ceiling(limit: float, value: float) -> None:
+    ceiling, floor = (slo_spec(FOCUS, limit, side=side) for side in (Side.AT_MOST, Side.AT_LEAST))
+    assert ceiling.excess(value) == -floor.excess(value)
+
+
+def test_the_instance_furthest_below_a_floor_is_the_worst() -> None:
+    decision = drive(watched(side=Side.AT_LEAST), lambda number: {"a": 150.0, "b": 90.0, "c": 70.0})[-1]
+    assert [finding.detail[-4:] for finding in decision.measured[0].findings] == ["of b", "of c"]
+    assert decision.thresholds == ("overall_response_us_mean at least 100 us: now 70 us of c",)
+    (row,) = [row.cells for row in decision.rows if row.file == "slo.csv"]
+    assert (row["at_most"], row["at_least"], row["worst_instance"], row["breached"]) == (None, 100, "c", True)
+
+
+def test_a_step_certainly_below_its_floor_is_aborted_early() -> None:
+    noise = np.random.default_rng(1).standard_normal(100)
+    decisions = drive(
+        watched(side=Side.AT_LEAST, abort_early=True), lambda number: {"all": 50.0 + float(noise[number])}
+    )
+    assert len(decisions) < 12 and "aborted early" in decisions[-1].measured[0].findings[0].detail
+    above = drive(watched(side=Side.AT_LEAST, abort_early=True), lambda number: {"all": 150.0 + float(noise[number])})
+    assert len(above) == 22 and not above[-1].measured[0].findings
 
 
 def test_the_warmup_does_not_count() -> None:
@@ -117,7 +152,7 @@ def test_a_step_a_little_above_its_threshold_is_aborted_once_that_is_certain() -
 
 
 def test_memory_of_a_threshold_does_not_grow_with_the_step() -> None:
-    state: ControlState = watched(at_most=100, abort_early=True, measurement=10_000)
+    state: ControlState = watched(limit=100, abort_early=True, measurement=10_000)
     phase = opening(state).next_phase
     for number in range(3000):
         samples = {FOCUS: {"a": MetricSample(90.0 * 1000, 1000), "b": MetricSample(50.0 * 1000, 1000)}}
@@ -147,7 +182,7 @@ def test_batches_hold_what_was_added(histograms: list[list[int]], data: st.DataO
 
 
 def test_what_is_said_of_a_threshold_does_not_contradict_its_verdict() -> None:
-    decision = drive(watched(at_most=5000), lambda number: {"all": 5000.004})[-1]
+    decision = drive(watched(limit=5000), lambda number: {"all": 5000.004})[-1]
     (finding,) = decision.measured[0].findings
     assert finding.detail == "overall_response_us_mean at most 5 ms: 5.000004 ms of all"
     assert decision.thresholds == ("overall_response_us_mean at most 5 ms: now 5.000004 ms of all",)

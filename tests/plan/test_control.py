@@ -211,13 +211,15 @@ def test_timeouts_of_pid_and_measurement_add_up() -> None:
 def test_a_description_lists_measure_slo_and_find() -> None:
     text = describe(
         plan(
-            f"measure: {{ metric: {P99}, rollup: host }}, slo: {{ metric: {P99}, at_most: 2ms, abort_early: true }}",
+            f"measure: {{ metric: {P99}, rollup: host }}, slo: [ {{ metric: {P99}, at_most: 2ms, abort_early: true }}, "
+            "{ metric: iops, at_least: 5k } ]",
             f"find: {{ metric: {P99}, target: 1ms }}",
             rest="workloads: { w: { iops: 100 } }\n",
         )
     )
     assert f"    measure: until {P99} per host is known to 2% at 95% confidence, at least 1m\n" in text
     assert f"    slo: {P99} at most 2ms, aborted early\n" in text
+    assert "    slo: overall_iops at least 5000\n" in text
     assert f"    find: most total_iops with {P99} at most 1ms, within 2%, 12 probes\n" in text
     assert text.endswith("at most 1h4m20s in all\n")
 
@@ -356,6 +358,9 @@ FAULTS = [
         "command: ",
         "it needs a command, like",
     ),
+    ("slo: { metric: overall_iops }", "slo: ", "exactly one of at_most and at_least"),
+    ("slo: { metric: overall_iops, at_most: 9, at_least: 1 }", "slo: ", "write two thresholds for a range"),
+    ("slo: { metric: overall_mib_per_s, at_least: 9 }", "at_least: ", "is not a transfer rate"),
 ]
 
 
@@ -424,6 +429,7 @@ def go(keys: str) -> str:
          "no random write I/O; use overall_service_us_mean, or set fraction_read below 100%"),
         (READER, [go("slo: { metric: write_service_us_p99, at_most: 1ms }")], "no write I/O"),
         (READER, [go("slo: { metric: write_iops, at_most: 5 }")], ""),  # a rate of 0 meets it
+        (READER, [go("slo: { metric: write_iops, at_least: 5 }")], "no write I/O"),
         (READER, [go("steady: { criterion: snia, metric: write_iops, window: 25s }")], "no write I/O"),
         (WRITER, [go("measure: { metric: read_mib_per_s }")],
          "use overall_mib_per_s, or set fraction_read above 0%"),

@@ -62,5 +62,5 @@ def find_spec(focus: Focus, target: float, **changes: Any) -> FindSpec:
     return replace(FIND, focus=focus, target=target, **changes)
 
 
-def slo_spec(focus: Focus, at_most: float, **changes: Any) -> SloSpec:
-    return replace(SLO, focus=focus, at_most=at_most, **changes)
+def slo_spec(focus: Focus, limit: float, **changes: Any) -> SloSpec:
+    return replace(SLO, focus=focus, limit=limit, **changes)

@@ -8,6 +8,7 @@ from typing import Final
 
 from ....protocol.counters import Kind
 from ....protocol.parameters import MAX, Iosequencer
+from ...control.control_spec import ControlSpec, Keys
 from ...rollup.figures import CATEGORIES, OVERALL
 from ...rollup.instances import ALL
 from ...rollup.metrics import METRICS, metric_of
@@ -49,7 +50,7 @@ def check_kinds(
         for entry, step in schedule.steps()
         for keys, focus in (*step.control.checked(), *step.control.steered())
         if any(kind_of(focus.metric))
-        and not (keys[0] == "slo" and METRICS[focus.metric].is_rate)  # it is 0, not blank, and so meets it
+        and not (METRICS[focus.metric].is_rate and _met_by_zero(step.control, keys))  # it is 0, not blank
     ]
     if not used or not workloads:
         return
@@ -63,6 +64,11 @@ def check_kinds(
                 who = f"workload {names[0]!r}, an instance of rollup {rollup!r}, does" if alone else "the workloads do"
                 what = f"{metric}: in step {step.name!r} {who} no {_in_words(metric)} I/O"
                 faults.add(place, f"{what}; use {_of_all(metric)}, or set {_remedy(metric, there)}")
+
+
+def _met_by_zero(control: ControlSpec, keys: Keys) -> bool:
+    """The keys lead to a threshold that a rate of 0 meets."""
+    return keys[0] == "slo" and control.slo[int(keys[1])].excess(0.0) <= 0
 
 
 def kind_of(metric: str) -> tuple[str, str]:

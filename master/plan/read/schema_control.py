@@ -201,13 +201,16 @@ class OnBreakDoc(Section):
 
 
 class SloDoc(Section):
-    """A threshold: a step fails if its measurement is above it (exit code 5)."""
+    """A threshold: a step fails if its measurement does not meet it (exit code 5)."""
 
     metric: Annotated[str, _METRIC] = _metric()
-    at_most: Annotated[str, _AMOUNT] = Field(description="Threshold: an amount of the metric with its unit.")
+    at_most: Annotated[str | None, _AMOUNT] = about(
+        "Largest value that meets it: an amount of the metric with its unit."
+    )
+    at_least: Annotated[str | None, _AMOUNT] = about("Smallest value that meets it; instead of at_most.")
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must meet it.")
     abort_early: Annotated[bool, FLAG] = about("End the step as soon as it is certain to fail.", False)
-    on_break: OnBreakDoc | None = about("What to run when a subinterval is above the threshold.")
+    on_break: OnBreakDoc | None = about("What to run when a subinterval breaches the threshold.")
 
 
 Slo = Annotated[list[SloDoc], BeforeValidator(one_or_many, json_schema_input_type=SloDoc | list[SloDoc])]
