@@ -23,7 +23,7 @@ from .checks.cross_section import (
     check_presence,
     check_references,
 )
-from .checks.metric_checks import check_kinds, check_paced
+from .checks.metric_checks import check_kinds, check_paced, check_samples
 from .hosts import hosts_of
 from .model import AttributeRule, Live, LunSelection, Plan, Workload
 from .read.schema import TIMES, CreateDoc, LiveDoc, PlanDoc
@@ -110,6 +110,7 @@ def _check(
     # A removed entry of these sections might have such I/O.
     if not {gone[0] for gone in removed} & {"workloads", "steps", "live"}:
         check_kinds(doc, plan.workloads, schedule, names, faults)
+        check_samples(doc, plan.workloads, schedule, names, faults)
     check_edits(schedule, known, faults)
     check_references(doc, schedule, "steps" not in lost, faults)
     check_mixes(plan.workloads, schedule, plan.luns, plan.destroy, names, faults)

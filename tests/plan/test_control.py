@@ -500,6 +500,32 @@ def test_a_curves_run_at_max_has_no_threshold_on_response_time() -> None:
     assert "not checked at max" in made.steps[0].notes[-1]
 
 
+TOTAL = "edit: { rollup: all=all, set: { total_iops: 100 } }"
+ONE_HOST = "edit: { rollup: host=local, set: { total_iops: 100 } }"
+
+
+@pytest.mark.parametrize(
+    ("steps", "says"),
+    [
+        ([TOTAL, go("measure: 60s, slo: { metric: p99_9, at_most: 5ms }")],
+         "in step 'a' 6000 I/Os are measured, and it needs 10000; measure for 1m40s, or use a lower percentile"),
+        ([TOTAL, go("measure: 60s, slo: { metric: write_p99, at_most: 5ms }")], "600 I/Os are measured"),
+        ([TOTAL, go("measure: 60s, slo: { metric: read_p99, at_most: 5ms }")], ""),
+        ([TOTAL, go("measure: 100s, slo: { metric: p99_9, at_most: 5ms }")], ""),
+        ([go("loop: { total_iops: [1, 2] }, measure: 600s, slo: { metric: p99, at_most: 5ms }")], "600 I/Os are"),
+        ([TOTAL, go("loop: { iops: [1, 2] }, measure: 60s, slo: { metric: p99_9, at_most: 5ms }")], ""),  # LUNs decide
+        ([ONE_HOST, go("measure: 60s, slo: { metric: p99_9, at_most: 5ms }")], ""),
+        ([TOTAL, go("measure: { metric: iops }, slo: { metric: p99_9, at_most: 5ms }")], ""),  # until it is accurate
+    ],
+)  # fmt: skip
+def test_a_threshold_on_a_percentile_of_too_few_ios_is_refused(steps: list[str], says: str) -> None:
+    """Its figure would be blank, after the whole step."""
+    workload = "workloads: { w: { fraction_read: 90%, iops: 100 } }\nrollups: [ host ]\nsteps:\n"
+    fault = checked(completed(workload + "".join(f"  - {step}\n" for step in steps)))
+    assert (fault is None) == (not says)
+    assert fault is None or says in fault.text
+
+
 @pytest.mark.parametrize("end", ["auto: true", "low_iops: 1000, high_iops: 10k"])
 def test_the_plans_tolerance_reaches_feedback_control(end: str) -> None:
     pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, {end} }} }}"

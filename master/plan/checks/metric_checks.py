@@ -1,10 +1,12 @@
-"""The metrics that a step uses can exist: no response time of a load at max, no writes of read-only workloads.
+"""The metrics that a step uses can exist: no response time of a load at max, no writes of read-only workloads, no
+percentile of fewer I/Os than it needs.
 
 Rule: only what is certain without the test hosts, and where nobody may change it while the step runs.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from math import ceil
+from typing import Any, Final
 
 from ....protocol.counters import Kind
 from ....protocol.parameters import MAX, Iosequencer
@@ -12,6 +14,8 @@ from ...control.control_spec import ControlSpec, Keys
 from ...rollup.figures import CATEGORIES, OVERALL
 from ...rollup.instances import ALL
 from ...rollup.metrics import METRICS, metric_of
+from ...stats.percentiles import fewest_ios
+from ...text.units import format_duration
 from ..model import TOTAL_IOPS, Edit, Workload
 from ..read.schema import PlanDoc
 from ..read.yaml_positions import Faults, Path
@@ -64,6 +68,41 @@ def check_kinds(
                 who = f"workload {names[0]!r}, an instance of rollup {rollup!r}, does" if alone else "the workloads do"
                 what = f"{metric}: in step {step.name!r} {who} no {_in_words(metric)} I/O"
                 faults.add(place, f"{what}; use {_of_all(metric)}, or set {_remedy(metric, there)}")
+
+
+def check_samples(
+    doc: PlanDoc, workloads: Sequence[Workload], schedule: Schedule, hosts: Collection[str], faults: Faults
+) -> None:
+    """No threshold is on a percentile of fewer I/Os than it needs: its figure would be blank, and the step invalid.
+
+    Only where the IOPS of all LUNs together are certain, and the time of the measurement is given.
+    """
+    mixes = [(step.number, mix) for one in workloads for _, step, mix in possible(one, schedule, hosts)]
+    for entry, step in schedule.steps():
+        iops = _total_iops(step.edits)
+        if iops is None or not step.control.fixed:
+            continue
+        reads = [mix.fraction_read for number, mix in mixes if number == step.number] or [1.0]
+        shares = {"read": max(reads), "write": 1 - min(reads), "": 1.0}
+        for i, threshold in enumerate(step.control.slo):
+            focus = threshold.focus
+            if focus.fraction is None:
+                continue
+            per_s = iops * shares[kind_of(focus.metric)[1]]
+            needed, place = fewest_ios(focus.fraction), _place(doc, entry, ("slo", i))
+            if 0 < per_s * step.measure_s < needed and not faults.has_fault(place):
+                what = f"{focus.metric}: in step {step.name!r} {per_s * step.measure_s:.0f} I/Os are measured"
+                longer = format_duration(ceil(needed / per_s))
+                faults.add(place, f"{what}, and it needs {needed}; measure for {longer}, or use a lower percentile")
+
+
+def _total_iops(edits: Iterable[Edit]) -> float | None:
+    """The planned IOPS of all LUNs together; None where they are not certain."""
+    found: Any = None
+    for edit in edits:
+        if {TOTAL_IOPS, "iops"} & edit.changes.keys():
+            found = edit.changes.get(TOTAL_IOPS) if edit.rollup == ALL else None
+    return found if isinstance(found, (int, float)) else None
 
 
 def _met_by_zero(control: ControlSpec, keys: Keys) -> bool:
