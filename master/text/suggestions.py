@@ -10,11 +10,10 @@ from typing import Final
 # Keys of other tools' job files -> the key that does the same.
 SAME: Final[Mapping[str, str]] = {
     "bs": "blocksize", "blocksize_range": "blocksize", "bsrange": "blocksize", "xfersize": "blocksize",
-    "block_size": "blocksize", "iosize": "blocksize",
+    "iosize": "blocksize",
     "iodepth": "maxtags", "qd": "maxtags", "queue_depth": "maxtags", "threads": "maxtags", "tags": "maxtags",
     "rwmixread": "fraction_read", "rdpct": "fraction_read", "read_percent": "fraction_read",
-    "fractionread": "fraction_read",
-    "rate_iops": "iops", "iorate": "iops", "rate": "iops", "totaliops": "total_iops", "fwdrate": "iops",
+    "rate_iops": "iops", "iorate": "iops", "rate": "iops", "fwdrate": "iops",
     "ramp_time": "warmup", "ramp": "warmup", "warmup_seconds": "warmup", "warmup_time": "warmup",
     "runtime": "measure", "elapsed": "measure", "duration": "measure", "measure_seconds": "measure",
     "run_time": "measure",
@@ -33,7 +32,7 @@ SAME: Final[Mapping[str, str]] = {
     "filename": "files", "path": "files", "filesize": "size", "nrfiles": "count", "numfiles": "count",
     "hostname": "address", "ip": "address", "username": "user", "login": "user", "key": "identity",
     "identity_file": "identity", "timeout": "connect_timeout",
-    "maxdroop": "max_droop", "nocsv": "csv", "attributes": "by",
+    "attributes": "by",
 }  # fmt: skip
 
 # Keys that nothing here is called after -> what to do instead.
@@ -56,6 +55,8 @@ INSTEAD: Final[Mapping[str, str]] = {
     "distribution": "use 'iosequencer': random_independent has exponential gaps",
     "rate_process": "use 'iosequencer': random_independent has exponential gaps",
     "thinktime": "use 'iops': I/Os that fall due per second",
+    "nocsv": "use 'csv: false'",
+    "lun": "use 'paths' for block devices, 'files' for files",
 }
 
 # Values of other tools' settings -> the value that does the same.
@@ -134,7 +135,9 @@ def unknown_key(word: str, known: Iterable[str], elsewhere: Mapping[str, str]) -
     `known` are the keys that are allowed there; `elsewhere` names, for keys of other sections, where they belong.
     """
     choices = sorted(known)
-    plain = word.lower().replace("-", "_")
+    if (written := _written(word, choices)) is not None:
+        return f"; it is written {written!r}"
+    plain = (_written(word, elsewhere) or word).lower().replace("-", "_")
     same = SAME.get(plain, plain)
     if same != plain and same in choices:
         return f"; here it is called {same!r}"
@@ -147,4 +150,14 @@ def unknown_key(word: str, known: Iterable[str], elsewhere: Mapping[str, str]) -
         return f"; it belongs in {elsewhere[plain]}"
     if same in elsewhere:
         return f"; here it is called {same!r} and belongs in {elsewhere[same]}"
-    return f"; there {'is' if len(choices) == 1 else 'are'} {listed(choices)}"
+    return f"; there {'is' if len(choices) == 1 else 'are'} {listed(choices, len(choices))}"
+
+
+def _written(word: str, known: Iterable[str]) -> str | None:
+    """The known word that differs from `word` only in case, hyphens and underscores: maxTags, IOPS, block-size."""
+    bare = _bare(word)
+    return next((one for one in known if _bare(one) == bare), None)
+
+
+def _bare(word: str) -> str:
+    return word.lower().replace("-", "").replace("_", "").replace(" ", "")

@@ -134,12 +134,48 @@ FAULTS: list[tuple[str, str]] = [
         "1:29: unknown key 'ramp_time' in go; here it is called 'warmup'",
     ),
     (
+        "workloads: { w: { maxTags: 4 } }",
+        "1:19: unknown key 'maxTags' in workload 'w'; it is written 'maxtags'",
+    ),
+    (
+        "workloads: { w: { IOPS: 4 } }",
+        "1:19: unknown key 'IOPS' in workload 'w'; it is written 'iops'",
+    ),
+    (
+        "workloads: { w: { block_size: 4k } }",
+        "1:19: unknown key 'block_size' in workload 'w'; it is written 'blocksize'",
+    ),
+    (
+        "steps: [ { go: { name: one, IOPS_curve: [10%] } } ]",
+        "1:29: unknown key 'IOPS_curve' in go; it is written 'iops_curve'",
+    ),
+    (
+        "steps: [ { go: { name: one, blockSize: 4k } } ]",
+        "1:29: unknown key 'blockSize' in go; it belongs in a workload or an edit's 'set'",
+    ),
+    (
+        "rollups: [ { by: host, nocsv: true } ]",
+        "1:24: unknown key 'nocsv' in a rollup; use 'csv: false'",
+    ),
+    (
+        "rollups: [ { by: host, maxDroop: 5% } ]",
+        "1:24: unknown key 'maxDroop' in a rollup; it is written 'max_droop'",
+    ),
+    (
+        "luns: { lun: /dev/sdb }",
+        "1:9: unknown key 'lun' in luns; use 'paths' for block devices, 'files' for files",
+    ),
+    (
         "steps: [ { go: { name: one, blocksize: 8KiB } } ]",
         "1:29: unknown key 'blocksize' in go; it belongs in a workload or an edit's 'set'",
     ),
     (
         "steps: [ { go: { name: one, warmup: 30 } } ]",
         "1:37: warmup: '30' has no unit; write 30s for seconds",
+    ),
+    (
+        "steps: [ { go: { name: one, measure: on } } ]",
+        "1:38: measure: 'on' is no time; write for example 60s, or { metric: iops, accuracy: 2% }",
     ),
     (
         "steps: [ { go: { name: one, measure: 1:30 } } ]",

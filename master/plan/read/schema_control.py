@@ -13,8 +13,17 @@ from ...rollup.instances import ALL
 from ...rollup.metrics import full_name
 from ...stats.confidence import CONFIDENCE
 from ...stats.estimate import Correction
-from ...text.units import Expected, format_iops, format_number, parse_fraction, parse_iops
+from ...text.units import (
+    Expected,
+    format_duration,
+    format_iops,
+    format_number,
+    parse_duration,
+    parse_fraction,
+    parse_iops,
+)
 from .field_types import (
+    DURATION_SCHEMA,
     FLAG,
     IOPS_SCHEMA,
     TEXT,
@@ -49,6 +58,15 @@ def _step(text: str) -> Any:
     return parse_iops(text, Expected("a rise", "write a number, or a percentage"))
 
 
+def _time_of_measurement(text: str) -> float:
+    if text.lower() in ("on", "true", "yes"):
+        raise ValueError(f"{text!r} is no time; write for example 60s, or {{ metric: iops, accuracy: 2% }}")
+    return parse_duration(text)
+
+
+_MEASURED_TIME: Final = scalar(
+    bounded(_time_of_measurement, format_duration, 0.0, None), "a time like 60s", DURATION_SCHEMA, format_duration
+)
 _STEP: Final = scalar(_step, "IOPS, or a percentage of the load before", IOPS_SCHEMA)
 
 
@@ -81,7 +99,7 @@ def _rollup(text: str) -> Any:
 class MeasureDoc(Section):
     """When the measurement is complete: after a `time` (`measure: 60s` for short), or when a metric is accurate."""
 
-    time: Annotated[float | None, duration_field()] = about("Measure for this long.")
+    time: Annotated[float | None, _MEASURED_TIME] = about("Measure for this long.")
     metric: Annotated[str | None, _METRIC] = _metric(None)
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must reach the accuracy.")
     accuracy: Annotated[float, fraction_field()] = about(
