@@ -94,8 +94,10 @@ async def discover(plan: Plan, fleet: Fleet) -> PlacedPlan:
         )
         chosen = {lun.path: lun for lun in found if selected(plan, name, hostnames.get(name, ""), lun)}
         files = to_create(plan, name)
+        if not chosen and not files:
+            return found  # none of which is selected: an error will say why
         with _naming_the_option(plan):
-            looked = await _luns_of(driver, InspectLuns, "paths", [*chosen], create=files) if chosen or files else []
+            looked = await _luns_of(driver, InspectLuns, "paths", [*chosen], create=files)
         asked = chosen.keys() | created_sizes(plan, name).keys()
         luns = {lun.path: _completed(lun, chosen.get(lun.path)) for lun in looked if lun.path in asked}
         return [*luns.values(), *_to_be_created(plan, name, luns)]

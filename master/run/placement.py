@@ -8,6 +8,7 @@ names, and what the plan's own rules add.
 import os
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from ...protocol.consent_check import FINGERPRINT
 from ...protocol.payload import Attribute, FileToCreate, Identity, Lun
@@ -16,8 +17,11 @@ from ..plan.model import Plan
 from ..plan.read.yaml_positions import Place
 from ..plan.select.attributes import SHARED
 from ..rollup.instances import WorkloadInstance
+from ..text.scaled import scaled_size
+from ..text.suggestions import listed
 
 Way = tuple[str, str]  # host, path
+_MOST_SHOWN: Final = 4  # LUNs that are not selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str
     without = [spec.name for spec in plan.hosts if spec.name in found and spec.name not in having]
     if without:
         remedy = f"correct `luns:` ({plan.luns.place}) or leave the host out"
-        raise HostsError([HostFault(host, "no LUN is selected", remedy) for host in without])
+        why = {host: _why_none(plan, host, hostnames.get(host, ""), found[host]) for host in without}
+        raise HostsError([HostFault(host, f"no LUN is selected: {why[host]}", remedy) for host in without])
     faults: list[tuple[Place | None, str]] = []
     instances: list[WorkloadInstance] = []
     lun_of: dict[tuple[str, int], PlacedLun] = {}
@@ -83,6 +88,19 @@ def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str
     if faults:
         raise plan.faults(faults)
     return Placement(luns, tuple(instances), lun_of, {(one.host, one.number): one.id for one in instances})
+
+
+def _why_none(plan: Plan, host: str, hostname: str, luns: Sequence[Lun]) -> str:
+    """What there is on a host, and what keeps it from being selected."""
+    if (select := plan.luns.select) is None:
+        return f"no file matches {listed(list(globs(plan, host)))}"
+    unselected = []
+    for lun in luns:
+        attributes = _attributes(plan, host, hostname, lun)
+        words = {**attributes, "size": scaled_size(lun.size)}
+        unmet = ", ".join(f"{name} {words.get(name, 'unknown')}" for name in select.unmet(attributes))
+        unselected.append(f"{lun.path} ({unmet})")
+    return f"there is {listed(unselected, _MOST_SHOWN)}" if unselected else "it has no block device"
 
 
 def _shared(luns: tuple[PlacedLun, ...]) -> tuple[PlacedLun, ...]:
@@ -121,15 +139,21 @@ def selected(plan: Plan, host: str, hostname: str, lun: Lun) -> bool:
 
 def _placed(plan: Plan, host: str, hostname: str, lun: Lun, created: Collection[str]) -> PlacedLun | None:
     """`created`: the paths of the plan's own files. One that stands there and is not ours any more is the user's."""
+    attributes = _attributes(plan, host, hostname, lun)
+    chosen = bool(lun.named) or (plan.luns.select is not None and plan.luns.select.matches(attributes))
+    if lun.kind == "block" and not chosen:
+        return None
+    return PlacedLun(host, lun, attributes, lun.ours and lun.path in created)
+
+
+def _attributes(plan: Plan, host: str, hostname: str, lun: Lun) -> dict[str, Attribute]:
+    """A LUN's own attributes, and those that the plan gives it."""
     attributes: dict[str, Attribute] = {**lun.attributes, "host": host, "hostname": hostname, "path": lun.path}
     attributes |= {"kind": lun.kind, "size": lun.size}
     for rule in plan.attributes:
         if rule.match.matches(attributes):
             attributes |= rule.attributes
-    chosen = bool(lun.named) or (plan.luns.select is not None and plan.luns.select.matches(attributes))
-    if lun.kind == "block" and not chosen:
-        return None
-    return PlacedLun(host, lun, attributes, lun.ours and lun.path in created)
+    return attributes
 
 
 def to_create(plan: Plan, host: str) -> tuple[FileToCreate, ...]:

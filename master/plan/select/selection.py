@@ -32,6 +32,14 @@ class Select:
             for clause in self.clauses
         )
 
+    def unmet(self, attributes: Attributes) -> tuple[str, ...]:
+        """The attributes that keep a LUN from matching, of the clause that it comes nearest to; () if it matches."""
+        unmet = (
+            tuple(name for name, conditions in clause.items() if not _holds(conditions, attributes.get(name)))
+            for clause in self.clauses
+        )
+        return min(unmet, key=len)
+
     def allows(self, known: Attributes) -> bool:
         """Whether a LUN of which only `known` is known could match."""
         return any(
