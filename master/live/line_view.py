@@ -154,7 +154,7 @@ class TextLines:
                 return verdict_lines(report)
             case RunEnds():
                 table = ["", *steps_table(report, self._width())] if report.steps else []
-                return [*table, *([""] if table else []), report.words, report.folder]
+                return [*table, *([""] if table else []), report.words, *filter(None, [report.folder])]
             case RunStatus():
                 return standing_lines(report, self._width(), local_now())
 

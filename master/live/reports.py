@@ -140,7 +140,7 @@ class EventLine:
 
 @dataclass(frozen=True, slots=True)
 class RunEnds:
-    folder: str
+    folder: str  # "" where a run that was refused left none
     steps: tuple[StepEnds, ...]
     exit_code: int
     words: str  # the exit code's sentence

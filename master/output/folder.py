@@ -5,6 +5,7 @@ whole lines, or replaced as a whole.
 """
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -128,6 +129,10 @@ class RunFolder:
 
     def close(self) -> None:
         self._base.close()
+
+    def remove(self) -> None:
+        """After `close`: the folder with all that was written."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def _append(self, file: str, header: str, text: str) -> None:
         append(self.path / file, text if file in self._begun else header + text)

@@ -74,6 +74,7 @@ class Run:
         self.api = ControlApi(str(plan.path or plan.name), self.recorder, presses)
         self._results: dict[str, StepResult] = {}
         self._creating = False  # files have been asked for
+        self._agreed_to = False  # the hosts' LUNs are placed, and nothing speaks against driving them
         self.code = ExitCode.INTERNAL
 
     @property
@@ -119,6 +120,7 @@ class Run:
             self._presses.shows(lambda: recorder.hub.show_first(self.api.standing()))
             await prepare(plan, fleet)
             discovered = await self._agreed(fleet)
+            self._agreed_to = True
             for host, fault in fleet.missed.items():
                 recorder.event("missed", f"the run continues without it: {fault.what}; {fault.remedy}", host)
             recorder.discovered(plan.hosts, fleet.hellos(), discovered.placement)
@@ -140,13 +142,18 @@ class Run:
         """Write what is left, and report how the run ended. Raises OutputError."""
         patience = asyncio.get_running_loop().call_later(SLOW_DISK_S, self._slow_disk)
         try:
-            await self.recorder.close(self.code)
+            await self.recorder.close(self.code, self._kept)
         except OutputError as error:
             self.code = error.exit_code
             raise
         finally:
             patience.cancel()
             self._last_word()
+
+    @property
+    def _kept(self) -> bool:
+        """A run that is refused before it did anything leaves no folder."""
+        return self._agreed_to or self._creating or self.code not in (ExitCode.REFUSED, ExitCode.PLAN)
 
     def _slow_disk(self) -> None:
         self._show(f"the disk of {self.folder} has not written everything yet; waiting for up to {PATIENCE_S:g} s")
@@ -177,7 +184,8 @@ class Run:
     def _last_word(self) -> None:
         """However the run ended: where its folder is, and what its steps came to."""
         ends = tuple(result.ends for result in self._results.values())
-        self.recorder.hub.show(RunEnds(str(self.folder), ends, int(self.code), self.code.sentence))
+        folder = str(self.folder) if self._kept else ""
+        self.recorder.hub.show(RunEnds(folder, ends, int(self.code), self.code.sentence))
 
     async def _serve(self, until: AsyncExitStack) -> None:
         """Open the control socket; a run without one is the same run."""

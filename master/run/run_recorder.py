@@ -154,12 +154,14 @@ class RunRecorder:
         self._run = replace(self._run, steps=(*before, mine))
         self._write_run()
 
-    async def close(self, code: ExitCode) -> None:
-        """The run ends. Raises OutputError if anything could not be written."""
+    async def close(self, code: ExitCode, keep: bool) -> None:
+        """The run ends; its folder is removed unless `keep`. Raises OutputError if anything could not be written."""
         self._run = replace(self._run, end_utc_ns=self.clock.utc_ns(), exit_code=int(code))
         try:
             self._write_run()
             await self.writer.do(self._finish)
+            if not keep:
+                await self.writer.do(self._folder.remove)
         except OutputError:
             with suppress(OutputError):
                 await self.writer.last(self._finish_in_need)

@@ -166,6 +166,12 @@ def test_what_appears_after_it_was_listed_is_not_written(when: str, more: str, t
     assert asked == [ListLuns, InspectLuns, *([CreateFiles] if more else [])], "nothing is discovered twice"
 
 
+def test_a_run_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="not the token"):
+        run_on(Growing("never", []), tmp_path, agreed=AGREED[:1])
+    assert not list(tmp_path.iterdir())
+
+
 class Keeping(SimulatedSlave):
     """A host where the plan's files are there already; of the last one ivypy does not know who wrote it."""
 
