@@ -236,7 +236,7 @@ def _new(typed: str, full: str) -> "Target":
     folder = os.path.dirname(full)
     if typed.lower() in [*Rw, "trim", "randtrim"]:
         raise PlanError(f"{typed}: not a path; write --rw {typed.lower()}")
-    if folder == "/dev" or "/" not in typed:
+    if folder == "/dev" or not {"/", "."} & {*typed}:  # a name alone is a device's, if it is not of a file like new.bin
         devices = os.listdir("/sys/block") if os.path.isdir("/sys/block") else []
         near = did_you_mean(os.path.basename(full), devices)
         create = "" if folder == "/dev" else f"\nto create a file here, write ./{typed}"

@@ -45,8 +45,8 @@ def run_lines(report: RunBegins) -> list[str]:
 
 
 def place(step: StepBegins) -> str:
-    """Which of the run's steps it is, numbered as its folder is."""
-    return f"step {step.number} of 0..{step.of_steps - 1}"
+    """Which of the run's steps it is: its number, as its folder has it, and how many there are."""
+    return f"step {step.number}" + (f" ({step.number + 1} of {step.of_steps})" if step.of_steps > 1 else "")
 
 
 def step_line(report: StepBegins) -> str:

@@ -18,7 +18,7 @@ from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.plan.load import read
 from tests.support.loop_devices import loop_device, need
-from tests.support.real_runs import digest, folder_of, ivypy, rows
+from tests.support.real_runs import ROOT, digest, folder_of, ivypy, rows
 
 ENDED = (0, 8)  # a busy machine may be late, and then says so
 NEW = "./new.bin"
@@ -62,6 +62,12 @@ def dry_run(*words: str) -> str:
 )
 def test_a_line_as_fio_takes_it(words: str, line: str) -> None:
     assert line in dry_run(NEW, *words.split())
+
+
+def test_the_readmes_command_makes_a_plan() -> None:
+    """As it is typed there: in a folder where the file is not."""
+    (command,) = re.findall(r"^ivypy quick (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert f"{os.getcwd()}/new.bin" in dry_run(*command.split())
 
 
 def test_filename_is_a_target_and_a_colon_divides_several() -> None:

@@ -127,7 +127,7 @@ def test_a_step_has_the_same_number_in_the_bar_and_in_the_lines(monkeypatch: pyt
         line.rsplit("step ", 1)[1] for line in screen.getvalue().replace("\r", "\n").splitlines() if "step " in line
     ]
     assert len(said) >= 2, "a line, and the bar"
-    assert all(line.startswith("1 of 0..2: half") for line in said if not line.startswith("  "))
+    assert all(line.startswith("1 (2 of 3): half") for line in said if not line.startswith("  "))
 
 
 def test_a_slow_decision_is_reported_once_in_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -539,7 +539,7 @@ def test_a_run_that_was_cut_off_says_so(tmp_path: Path) -> None:
 def test_status_as_text() -> None:
     standing = RunStatus("/f", "p.yaml", 7, BEGINS, True, True, CLOSED, (), {"a": "", "b": "it is gone"})
     lines = standing_lines(standing, 80, datetime(2026, 1, 1, 23, 59, 53, tzinfo=UTC))
-    assert lines[:2] == ["p.yaml (pid 7), /f", "step 0 of 0..1: one, paused"]
+    assert lines[:2] == ["p.yaml (pid 7), /f", "step 0 (1 of 2): one, paused"]
     assert lines[4].startswith("00:00:05 run")
     assert [line.strip() for line in lines[5:8]] == ["2 of 3 hosts", "so", "and so"]
     ends = "step done 23:59, 5s; run done Fri 00:00, 9s"
