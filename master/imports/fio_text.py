@@ -1,7 +1,8 @@
-"""A job file of fio as text: sections, includes, comments, environment variables; how fio writes sizes and times."""
+"""A job file of fio as text: sections, includes, comments, environment variables; how fio writes sizes, times
+and shares."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -103,3 +104,32 @@ def seconds_of(text: str, unit: str = "s") -> float:
     if match is None:
         raise ValueError(f"{text!r} is not a time")
     return float(match[1]) * _SECONDS[(match[2] or unit).removesuffix("ec")]
+
+
+def whole_number(text: str) -> int:
+    if not re.fullmatch(r"\d{1,18}", text):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def percentage(text: str) -> float:
+    if not re.fullmatch(r"\d+%?", text) or int(text.rstrip("%")) > 100:
+        raise ValueError(f"{text!r} is not a percentage from 0 to 100")
+    return int(text.rstrip("%")) / 100
+
+
+def mean_of_range(text: str, size: Callable[[str], int]) -> int:
+    low, _, high = text.partition("-")
+    return (size(low) + size(high or low)) // 2 // 512 * 512
+
+
+def mean_of_split(text: str, size: Callable[[str], int]) -> int:
+    """Of `4k/10:64k/50:32k`; sizes without a share divide what is left."""
+    parts = [(size(part.partition("/")[0]), part.partition("/")[2]) for part in text.split(":") if part]
+    if not parts or any(share and not share.isdigit() for _, share in parts):
+        raise ValueError(f"{text!r} is not a split of sizes")
+    open_parts = sum(not share for _, share in parts)
+    left = max(100 - sum(int(share) for _, share in parts if share), 0) / max(open_parts, 1)
+    weights = [(bytes_, float(share) if share else left) for bytes_, share in parts]
+    total = sum(weight for _, weight in weights) or 1
+    return max(int(sum(bytes_ * weight for bytes_, weight in weights) / total) // 512 * 512, 512)

@@ -1,0 +1,394 @@
+"""One job of a job file of fio, with the options of `global`: its targets, streams and times.
+
+Rule: as in fio.py. Faults and what is dropped are collected, so that a user sees all of them at once.
+"""
+
+import os.path
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from ...protocol.parameters import PARAMETERS
+from ..text.suggestions import did_you_mean, suggestion
+from ..text.units import format_bytes, parse_bytes
+from .description import Dropped, Steady, Stream, Surroundings, Target
+from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, SYNC_ENGINES, UNMAPPED
+from .fio_text import Option, Section, mean_of_range, mean_of_split, percentage, seconds_of, size_of, whole_number
+
+MEASURE_S: Final = 60.0  # where a job ends with its size
+STEADY_WINDOW_S: Final = 30.0
+STEADY_TIMEOUT_S: Final = 900.0  # where a job has no runtime
+MOST_CLONES: Final = 64  # sequential streams of a job, and its files
+_SEQUENTIAL: Final = {"read", "write", "rw"}
+_READS: Final = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}
+_RW: Final = {"read", "write", "rw", "randread", "randwrite", "randrw"}
+_OFF: Final = {"0", "none", "false", "random"}  # values that ask for nothing
+_CRITERIA: Final = {"iops": "iops", "iops_slope": "iops_slope", "bw": "bw", "bw_slope": "bw_slope"}
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadJob:
+    """A job, read."""
+
+    section: Section
+    begins_group: bool
+    backend: str
+    targets: list[Target]
+    streams: list[Stream]
+    warmup_s: float
+    measure_s: float
+    steady: Steady | None
+
+    @property
+    def times(self) -> tuple[float, float, Steady | None]:
+        return self.warmup_s, self.measure_s, self.steady
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A stream of a clone."""
+
+    label: str  # part of the stream's name
+    reads: float
+    rate: float | None  # I/Os per second
+    blocksize: int
+    of_depth: float = 1.0  # its share of the I/Os in flight
+
+
+@dataclass
+class Job:
+    """A section on its way to streams."""
+
+    section: Section
+    around: Surroundings
+    faults: list[str]
+    dropped: list[Dropped] = field(default_factory=list)
+
+    def read(self) -> ReadJob:
+        """Where this adds a fault, the result means nothing."""
+        backend = self._backend()
+        empty = ReadJob(self.section, False, "auto", [], [], 0.0, MEASURE_S, None)
+        if backend is None or not self._known():
+            return empty
+        rw = self._rw()
+        targets, span = self._targets()
+        if rw is None or not targets:
+            return empty
+        streams = self._streams(rw, targets, span)
+        ramp = self._value("ramp_time", seconds_of, 0.0)
+        runtime = self._value("runtime", seconds_of, 0.0)
+        if not runtime:
+            why = "the job ends when its size is done"
+            self._drop(None, why, f"a step takes a time; the plan measures {MEASURE_S:g}s", matters=False)
+        steady = self._steady(runtime)
+        return ReadJob(
+            section=self.section, begins_group=self._flag("stonewall"), backend=backend, targets=targets,
+            streams=streams,
+            warmup_s=max(ramp, self._value("ss_ramp", seconds_of, 0.0)) if steady else ramp,
+            measure_s=max(runtime, 1.0) if runtime else MEASURE_S, steady=steady,
+        )  # fmt: skip
+
+    # What the options say
+
+    def _fault(self, option: Option | None, why: str) -> None:
+        where = option.where if option else self.section.where
+        what = f"{option.typed}={option.value}" if option else f"[{self.section.name}]"
+        self.faults.append(f"{where}: {what}: {why}")
+
+    def _drop(self, option: Option | None, why: str, nearest: str, *, matters: bool) -> None:
+        where = option.where if option else self.section.where
+        what = f"{option.typed}={option.value}" if option and option.value else option.typed if option else ""
+        self.dropped.append(Dropped(where, what or f"[{self.section.name}]", why, nearest, matters))
+
+    def _text(self, name: str, default: str = "") -> str:
+        option = self.section.options.get(name)
+        return option.value if option else default
+
+    def _flag(self, name: str) -> bool:
+        option = self.section.options.get(name)
+        return option is not None and option.value not in ("0", "false")
+
+    def _value(self, name: str, reads: Callable[[str], Value], default: Value) -> Value:
+        option = self.section.options.get(name)
+        if option is None:
+            return default
+        try:
+            return reads(option.value)
+        except ValueError as error:
+            self._fault(option, str(error))
+            return default
+
+    def _size(self, text: str) -> int:
+        return size_of(text, 1000 if self._text("kb_base") == "1000" else 1024)
+
+    def _each(self, name: str, reads: Callable[[str], Value], default: Value) -> tuple[Value, Value]:
+        """Of reads and of writes: `4k`, `4k,8k` or `,8k`."""
+
+        def pair(text: str) -> tuple[Value, Value]:
+            parts = [part.strip() for part in text.split(",")]
+            first = reads(parts[0]) if parts[0] else default
+            if len(parts) == 1:
+                return first, first
+            return first, reads(parts[1]) if parts[1] else default
+
+        return self._value(name, pair, (default, default))
+
+    # The parts of a job
+
+    def _backend(self) -> str | None:
+        engine = self._text("ioengine", DEFAULT_ENGINE).partition(":")[0]
+        option = self.section.options.get("ioengine")
+        if engine in SYNC_ENGINES:
+            return "auto"
+        if engine == "mmap":
+            self._drop(option, "ivypy does not map files", "the plan reads and writes with O_DIRECT", matters=True)
+            return "auto"
+        if engine == "io_uring_cmd":
+            self._fault(option, "NVMe commands: name the block device, and use `backend: nvme` (docs/hosts.md)")
+            return None
+        if engine not in BACKENDS:
+            self._fault(option, "no engine for blocks or files; ivypy drives these alone")
+            return None
+        return BACKENDS[engine]
+
+    def _known(self) -> bool:
+        """Notes what is dropped; whether every option is one of fio's."""
+        before = len(self.faults)
+        for option in self.section.options.values():
+            if option.name in UNMAPPED:
+                if option.value.split(",")[0] not in _OFF and not self._idle(option):
+                    why, nearest, matters = UNMAPPED[option.name]
+                    self._drop(option, why, nearest, matters=matters)
+            elif option.name == "zonemode":
+                if option.value != "none":
+                    self._fault(option, "zones cannot be driven")
+            elif option.name not in MAPPED and option.name not in ALWAYS:
+                near = did_you_mean(option.name, [*MAPPED, *UNMAPPED, *ALWAYS])
+                self._fault(option, f"not an option of fio that ivypy knows{near}")
+        self._note_page_cache()
+        return len(self.faults) == before
+
+    def _idle(self, option: Option) -> bool:
+        """Whether the option changes nothing: a range like 4k-4k, or a distribution of addresses that ascend."""
+        if option.name == "bsrange":
+            low, _, high = option.value.partition("-")
+            return low == high
+        return option.name == "random_distribution" and not self._text("rw", "read").startswith("rand")
+
+    def _note_page_cache(self) -> None:
+        direct, buffered = self.section.options.get("direct"), self.section.options.get("buffered")
+        asked = buffered if self._flag("buffered") else direct if direct and not self._flag("direct") else None
+        if asked or not (direct or buffered):
+            what = asked or None
+            self._drop(what, "fio would use the page cache", "ivypy always uses O_DIRECT", matters=asked is not None)
+
+    def _rw(self) -> str | None:
+        option = self.section.options.get("rw")
+        word, _, modifier = self._text("rw", "read").lower().partition(":")
+        word = {"readwrite": "rw"}.get(word, word)
+        if "trim" in word:
+            self._fault(option, "ivypy does not trim")
+            return None
+        if word not in _RW:
+            self._fault(option, f"not a kind of I/O{suggestion(word, sorted(_RW))}")
+            return None
+        if modifier:
+            self._drop(option, "addresses have no such pattern", f"the plan has {word}", matters=True)
+        return word
+
+    def _targets(self) -> tuple[list[Target], tuple[str, str] | None]:
+        """The job's targets, and the part of each that is driven."""
+        before = len(self.faults)
+        paths = self._paths()
+        size_text, offset_text = self._text("size"), self._text("offset", "0")
+        filesize = self._value("filesize", lambda text: self._size(text.split("-")[0]), 0)
+        count = max(len(paths), 1)
+        if size_text.endswith("%") or offset_text.endswith("%"):
+            span = self._share(size_text, offset_text)
+            total = filesize or None
+        else:
+            offset = self._value("offset", self._size, 0)
+            size = self._value("size", self._size, 0) // count or (filesize - offset if filesize else 0)
+            clones = 0 if "filename" not in self.section.options else self._jobs() - 1
+            shift = self._value("offset_increment", self._size, 0) * clones
+            total = max(offset + size + shift if size else 0, filesize) or None
+            end = format_bytes(offset + size) if size else "100%"
+            span = (format_bytes(offset), end) if offset or size else None
+        targets = []
+        for path in paths:
+            device = _is_device(path)
+            exists = not device and self.around.is_file(path)
+            if not device and not exists and total is None:
+                self._fault(self.section.options.get("filename"), f"{path}: no such file; give its `size`")
+            targets.append(Target(path, device, exists, total))
+        return ([], None) if len(self.faults) > before else (targets, span)
+
+    def _share(self, size: str, offset: str) -> tuple[str, str] | None:
+        """A part of a device in percent."""
+        parts = [re.fullmatch(r"(\d+)%", text) for text in (size or "100%", "0%" if offset == "0" else offset)]
+        if parts[0] is None or parts[1] is None:
+            self._fault(self.section.options.get("size"), "size and offset: write both in percent, or both in bytes")
+            return None
+        start, end = int(parts[1][1]), min(int(parts[1][1]) + int(parts[0][1]), 100)
+        if start >= end:
+            self._fault(self.section.options.get("size"), "nothing of the device is left")
+            return None
+        return None if (start, end) == (0, 100) else (f"{start}%", f"{end}%")
+
+    def _paths(self) -> list[str]:
+        option = self.section.options.get("filename")
+        folder = os.path.join(self.around.folder, self._text("directory"))
+        if option:
+            names = [part.replace("\\:", ":") for part in re.split(r"(?<!\\):", option.value) if part]
+        else:
+            files = max(self._value("nrfiles", whole_number, 1), 1)
+            names = [f"{self.section.name}.{job}.{file}" for job in range(self._jobs()) for file in range(files)]
+        if len(names) > MOST_CLONES:
+            self._fault(option, f"{len(names)} files; more than {MOST_CLONES} are `luns: create: count` of a plan")
+            return []
+        paths = [os.path.normpath(os.path.join(folder, name)) for name in names]
+        for path in paths:
+            if re.search(r"[*?\[\]{}$\n\"\\]", path):
+                self._fault(option, f"{path}: names of targets cannot have any of * ? [ ] {{ }} $ here")
+            elif path in ("/dev/null", "/dev/zero") or path.startswith("/dev/ng"):
+                self._fault(option, f"{path}: not a block device")
+        return paths
+
+    def _jobs(self) -> int:
+        return max(self._value("numjobs", whole_number, 1), 1)
+
+    def _blocksize(self, reads: bool) -> int:
+        option = self.section.options.get("bs")
+        sizes = self._each("bs", self._size, 4096)
+        chosen = sizes[0] if reads else sizes[1]
+        for name, mean in (("bsrange", mean_of_range), ("bssplit", mean_of_split)):
+            if found := self.section.options.get(name):
+                option = found
+                parts = found.value.split(",")
+                text = parts[0] if reads or len(parts) == 1 else parts[1]
+                chosen = self._value(name, lambda _, mean=mean, text=text: mean(text, self._size), chosen)  # type: ignore[misc]
+        about = PARAMETERS["blocksize"]
+        if chosen % 512 or not (about.low or 0) <= chosen <= (about.high or chosen):
+            self._fault(option, f"{chosen} bytes: an I/O is a multiple of 512, up to {format_bytes(16 << 20)}")
+        return chosen
+
+    def _streams(self, rw: str, targets: list[Target], span: tuple[str, str] | None) -> list[Stream]:
+        sequential = rw in _SEQUENTIAL
+        engine = self._text("ioengine", DEFAULT_ENGINE)
+        asked = self._value("iodepth", whole_number, 1)
+        depth = 1 if engine in SYNC_ENGINES or engine == "mmap" else asked
+        clones = self._jobs()
+        own_files = "filename" not in self.section.options  # a clone has files of its own
+        increment = self._value("offset_increment", self._size, 0)
+        apart = not own_files and clones > 1 and (sequential or increment > 0)
+        if apart and clones > MOST_CLONES:
+            self._fault(self.section.options.get("numjobs"), f"more than {MOST_CLONES} streams of a job")
+            return []
+        of_all = 1 if apart or own_files else clones  # random clones add up
+        files = len(targets) // clones if own_files else len(targets)
+        parts = self._directions(rw, sequential)
+        found = []
+        for clone in range(clones if apart else 1):
+            for part in parts:
+                if (room := _bytes_in(span)) is not None and room < part.blocksize:
+                    self._fault(self.section.options.get("size"), f"{room} bytes of a file hold no I/O")
+                maxtags = max(round(depth * of_all * part.of_depth / max(files, 1)), 1)
+                if maxtags > int(PARAMETERS["maxtags"].high or maxtags):
+                    self._fault(self.section.options.get("iodepth"), f"{maxtags} I/Os in flight are too many")
+                found.append(
+                    Stream(
+                        name="-".join(filter(None, [self.section.name, part.label, str(clone) if apart else ""])),
+                        paths=tuple(target.path for target in targets), sequential=sequential, fraction_read=part.reads,
+                        blocksize=part.blocksize, depth=maxtags,
+                        iops=None if part.rate is None else part.rate * of_all / max(files, 1),
+                        poisson=self._poisson(sequential), span=_shifted(span, increment * clone),
+                        seed=self._value("randseed", whole_number, None),
+                    )
+                )  # fmt: skip
+        return found
+
+    def _mix(self) -> float:
+        """The share of reads of a mixed job."""
+        if "rwmixread" not in self.section.options and "rwmixwrite" in self.section.options:
+            return 1 - self._value("rwmixwrite", percentage, 0.5)
+        return self._value("rwmixread", percentage, 0.5)
+
+    def _directions(self, rw: str, sequential: bool) -> list[_Part]:
+        """The streams that a clone of the job is made of."""
+        read_rate, write_rate = self._rates()
+        if rw in _READS:
+            reads = _READS[rw]
+            return [_Part("", reads, read_rate if reads else write_rate, self._blocksize(bool(reads)))]
+        mix = self._mix()
+        if mix in (0.0, 1.0):
+            return [_Part("", mix, read_rate if mix else write_rate, self._blocksize(bool(mix)))]
+        if sequential:  # fio keeps a place for reads and one for writes
+            return [
+                _Part("reads", 1.0, read_rate, self._blocksize(True), mix),
+                _Part("writes", 0.0, write_rate, self._blocksize(False), 1 - mix),
+            ]
+        if self._blocksize(True) != self._blocksize(False):
+            sized = next(
+                self.section.options[key] for key in ("bssplit", "bsrange", "bs") if key in self.section.options
+            )
+            self._drop(
+                sized, "reads and writes of a workload have one size", "the plan has that of reads", matters=True
+            )
+        if read_rate is None or write_rate is None:
+            if (read_rate, write_rate) != (None, None):
+                option = self.section.options.get("rate_iops") or self.section.options.get("rate")
+                self._drop(option, "a workload has one rate for reads and writes", "two workloads", matters=True)
+            return [_Part("", mix, None, self._blocksize(True))]
+        # fio holds both rates, whatever the mix is
+        total = read_rate + write_rate
+        return [_Part("", read_rate / total if total else mix, total, self._blocksize(True))]
+
+    def _rates(self) -> tuple[float | None, float | None]:
+        """I/Os per second of reads and writes, of one clone; None: not limited."""
+        reads, writes = self._each("rate_iops", lambda text: float(self._size(text)), 0.0)
+        if "rate_iops" not in self.section.options:
+            of_reads, of_writes = self._each("rate", lambda text: float(self._size(text)), 0.0)
+            reads, writes = of_reads / self._blocksize(True), of_writes / self._blocksize(False)
+        return reads or None, writes or None
+
+    def _poisson(self, sequential: bool) -> bool:
+        option = self.section.options.get("rate_process")
+        if option is None or option.value != "poisson":
+            return False
+        if sequential:
+            self._drop(option, "a sequential workload has even gaps", "", matters=True)
+        return not sequential
+
+    def _steady(self, runtime: float) -> Steady | None:
+        option = self.section.options.get("ss")
+        if option is None:
+            return None
+        criterion, _, limit = option.value.partition(":")
+        if criterion not in _CRITERIA or not re.fullmatch(r"\d+(\.\d+)?%", limit):
+            self._drop(option, "a limit is a percentage of iops or bw", "use `steady` (docs/control.md)", matters=True)
+            return None
+        window = self._value("ss_dur", seconds_of, STEADY_WINDOW_S) or STEADY_WINDOW_S
+        return Steady(_CRITERIA[criterion], limit, window, max(runtime or STEADY_TIMEOUT_S, 4 * window))
+
+
+def _is_device(path: str) -> bool:
+    return path.startswith("/dev/") and not path.startswith(("/dev/shm/", "/dev/mqueue/"))
+
+
+def _bytes_in(span: tuple[str, str] | None) -> int | None:
+    """None where it depends on the device."""
+    if span is None or any(place.endswith("%") for place in span):
+        return None
+    return parse_bytes(span[1]) - parse_bytes(span[0])
+
+
+def _shifted(span: tuple[str, str] | None, by: int) -> tuple[str, str] | None:
+    """The part of the next clone: what is in percent stays."""
+    if not by:
+        return span
+    start, end = (
+        text if text.endswith("%") else format_bytes(parse_bytes(text) + by) for text in (span or ("0", "100%"))
+    )
+    return start, end
