@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..errors import OutputError, PlanError
+from ..errors import PlanError
 from ..exit_codes import ExitCode
 
 
@@ -23,13 +23,15 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
     from ..imports.description import Surroundings
     from ..imports.fio import read_fio
     from ..imports.to_plan import to_plan
+    from ..output.named_files import write_new
+    from ..plan.load import bytes_of
 
     def included(name: str) -> str:
         beside = file.parent / name
         return (beside if beside.exists() else Path(name)).read_text("utf-8-sig")
 
     try:
-        text = file.read_text("utf-8-sig")
+        text = bytes_of(file, "a job file").decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
     around = Surroundings(os.getcwd(), os.environ, included, os.path.isfile)
@@ -45,8 +47,5 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
     if output is None:
         click.echo(plan, nl=False)
     else:
-        try:
-            output.write_text(plan, "utf-8")
-        except OSError as error:
-            raise OutputError(f"{output}: {error.strerror}") from None
+        write_new(output, plan)
     return ExitCode.NOT_REACHED if matters else ExitCode.OK

@@ -271,13 +271,16 @@ def _check_no_test(path: str) -> None:
     if suffix in _PLANS:
         raise PlanError(f"{path}: a plan, by its name; run it with `ivypy run {shlex.quote(path)}`")
     if suffix in _JOBS:
-        raise PlanError(f"{path}: a job file, by its name; write its settings as options: --rw, --bs, --iodepth ...")
+        made = f"`ivypy import {shlex.quote(path)}` makes a plan of one of fio's"
+        raise PlanError(f"{path}: a job file, by its name; {made}")
 
 
 def not_a_plan(path: Path) -> str:
     """What to do with a path that was given as a plan, by what is there and its name; "" where it may be a plan."""
     if path.is_block_device():
         return f"{path}: a block device, not a plan; to measure it: ivypy quick {shlex.quote(str(path))}"
+    if path.parent == Path("/dev") and not path.exists():
+        return f"{path}: there is no such device; `ivypy quick` alone lists them"
     if path.suffix.lower() in _JOBS or _begins_as_job(path):
         make = f"ivypy import {shlex.quote(str(path))}"
         return (
@@ -318,14 +321,10 @@ def _checked(text: str) -> "Plan":
 
 
 def _save(path: Path, text: str) -> None:
-    """Raises PlanError; never overwrites."""
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise PlanError(f"--save {path}: the file exists; name another") from None
-    except OSError as error:
-        raise PlanError(f"--save {path}: {error.strerror}") from None
+    """Raises PlanError, OutputError; never overwrites."""
+    from ..output.named_files import write_new
+
+    write_new(path, text)
     click.echo(f"plan saved: ivypy run {shlex.quote(str(path))}", err=True)
 
 

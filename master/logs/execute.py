@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import OutputError, PlanError
+from ..errors import PlanError
 from ..exit_codes import ExitCode
+from ..output.named_files import save
 from ..text.units import format_duration
 from .compat import CompatOptions, Tool, printer_of
 from .faults import Fault, LogError
@@ -326,14 +327,7 @@ def _deliver(text: str, path: Path | None, out: Write) -> None:
     if path is None:
         out(text)
         return
-    _saved(path, lambda: path.write_text(text, encoding="utf-8"))
-
-
-def _saved(path: Path, save: Callable[[], object]) -> None:
-    try:
-        save()
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
+    save(path, lambda: path.write_text(text, encoding="utf-8"))
 
 
 def _draw(result: LogResult, options: PercentilesOptions) -> None:
@@ -346,7 +340,7 @@ def _draw(result: LogResult, options: PercentilesOptions) -> None:
             )
         if not drawn:
             raise PlanError(f"{path}: only `all` is drawn; add it to --by")
-        _saved(path, lambda path=path: _draw_one(result, drawn[0], path))  # type: ignore[misc]
+        save(path, lambda path=path: _draw_one(result, drawn[0], path))  # type: ignore[misc]
 
 
 def _draw_one(result: LogResult, series: Series, path: Path) -> None:

@@ -7,7 +7,6 @@ text -> positions (yaml_positions) -> parameters replaced (substitute) -> models
 import getpass
 import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -33,7 +32,7 @@ def load(path: Path, defines: Mapping[str, str] = NO_DEFINES, hosts: str | None 
     Raises PlanError if the file cannot be read, and PlanFaults, whose text is the complete report of all faults.
     """
     try:
-        text = _bytes_of(path).decode("utf-8-sig")
+        text = bytes_of(path, "a plan").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PlanError(f"{path}: byte {error.start} is not UTF-8 text; save the plan as UTF-8") from None
     except OSError as error:
@@ -41,14 +40,18 @@ def load(path: Path, defines: Mapping[str, str] = NO_DEFINES, hosts: str | None 
     return _read(text, str(path), defines, path, hosts)
 
 
-def _bytes_of(path: Path) -> bytes:
-    """A device, or a file too large for a plan, is not read. Raises PlanError, OSError."""
-    there = path.stat()
-    if stat.S_ISBLK(there.st_mode):
-        raise PlanError(f"{path}: a block device; a plan is a YAML file")
-    if there.st_size > LARGEST:
-        raise PlanError(f"{path}: {scaled_size(there.st_size)} are too much for a plan, which is a YAML file")
-    return path.read_bytes()
+def bytes_of(path: Path, what: str) -> bytes:
+    """The content of `what`, a text that a person wrote; a device, or what is too large, is not read to its end.
+
+    Raises PlanError, OSError.
+    """
+    if path.is_block_device():
+        raise PlanError(f"{path}: a block device, not {what}")
+    with path.open("rb") as file:
+        found = file.read(LARGEST + 1)
+    if len(found) > LARGEST:
+        raise PlanError(f"{path}: more than {scaled_size(LARGEST)} are too much for {what}")
+    return found
 
 
 def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES) -> Plan:

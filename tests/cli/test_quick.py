@@ -14,7 +14,7 @@ from ivypy.master.cli.commands import cli
 from ivypy.master.cli.quick import not_a_plan, repeatable, targets
 from ivypy.master.cli.quick_fio import ALWAYS, NEAREST, without_fio_flags
 from ivypy.master.cli.quick_plan import TargetKind
-from ivypy.master.errors import PlanError
+from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.plan.load import read
 from tests.support.loop_devices import loop_device, need
@@ -102,11 +102,17 @@ def test_each_other_option_of_fio_has_a_pointer(option: str) -> None:
         (".", "a folder; name a new file"),
         ("/dev/null", "neither a block device nor a file"),
         ("plan.yaml", "ivypy run plan.yaml"),
-        ("job.fio", "a job file"),
+        ("job.fio", "ivypy import job.fio"),
+        ("./new.bin --bs 4000", "--bs 4000: not a multiple of 512 bytes"),
+        ("./new.bin --bs 4k,8k", "reads and writes have one size"),
+        ("./new.bin --size 10%", "a part of a device is the `range` of a plan"),
+        ("./new.bin --rate 1M", "1MiB/s or 1000k"),
+        ("./new.bin --unlink=0", "set `keep: true`"),
+        ("./new.bin --time_based=0", "a test takes a time"),
+        ("./new.bin --readonly", "needs a token"),
         ("./none-*.bin", "nothing matches"),
         ("--hosts lab01 sdb", "write the whole path"),
         ("--hosts lab01 /dev/sd[b-e]", "one path after the other"),
-        ("./new.bin --save /nowhere/plan.yaml", "No such file"),
     ],
 )
 def test_what_cannot_be_driven_is_refused_with_a_remedy(words: str, said: str) -> None:
@@ -183,6 +189,11 @@ def test_a_huge_file_is_no_plan_and_is_not_read() -> None:
     assert done.returncode == ExitCode.PLAN and "too much for a plan" in done.stderr
 
 
+def test_a_plan_that_cannot_be_saved_is_named() -> None:
+    with pytest.raises(OutputError, match=r"/nowhere/plan\.yaml: cannot be written: No such file"):
+        dry_run(NEW, "--save", "/nowhere/plan.yaml")
+
+
 @pytest.mark.slow
 def test_a_new_file_is_measured_and_removed() -> None:
     done = ivypy("quick", NEW, "--size=16M", "--time=2", "--ui=none", "--save=again.yaml", "-o", "runs")
@@ -213,7 +224,7 @@ def test_an_existing_file_is_written_only_with_the_token_that_the_refusal_shows(
     refused = ivypy("quick", "./old.bin", "--rw=randwrite", "--time=2", "--ui=none", "-o", "refused")
     assert refused.returncode == ExitCode.REFUSED and digest(old) == before
     (again,) = re.findall(r"^  ivypy (quick .* --destroy [0-9a-f]{12})$", refused.stderr, re.MULTILINE)
-    assert "old.bin (0.0156 GiB)" in refused.stderr
+    assert "old.bin (16.0 MiB)" in refused.stderr
     done = ivypy(*again.split())
     assert done.returncode in ENDED, done.stderr
     assert digest(old) != before

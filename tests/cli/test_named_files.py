@@ -1,0 +1,47 @@
+"""Files that a user names for output: no command writes to a device by its name, and a plan replaces nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.exit_codes import ExitCode
+from tests.support.loop_devices import loop_device, need, needs_loops
+from tests.support.real_runs import ivypy
+
+JOB = "[a]\nfilename=/data/file\nsize=64m\nrw=randread\nruntime=5\n"
+LOG = "".join(f"{ms}, 100000, 0, 4096, 0\n" for ms in range(2000))
+IMPORT = ("import", "job.fio", "-o")
+SAVE = ("quick", "./new.bin", "--size=16M", "--dry-run", "--save")
+PERCENTILES = ("percentiles", "a_lat.1.log", "--format=csv", "-o")
+
+
+@pytest.fixture(autouse=True)
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("job.fio").write_text(JOB)
+    Path("a_lat.1.log").write_text(LOG)
+
+
+@needs_loops
+@pytest.mark.parametrize("command", [IMPORT, SAVE, PERCENTILES])
+def test_no_output_goes_to_a_block_device(command: tuple[str, ...], shm: Path) -> None:
+    need("losetup")
+    with loop_device(shm) as device:
+        done = ivypy(*command, device)
+        assert done.returncode == ExitCode.PLAN, done.stderr
+        assert device in done.stderr
+        assert not any(Path(device).read_bytes())
+
+
+@pytest.mark.parametrize("command", [IMPORT, SAVE])
+def test_a_plan_never_replaces_a_file(command: tuple[str, ...]) -> None:
+    Path("mine").write_text("precious")
+    done = ivypy(*command, "mine")
+    assert done.returncode == ExitCode.PLAN and "mine: the file exists; name another" in done.stderr
+    assert Path("mine").read_text() == "precious"
+
+
+@pytest.mark.parametrize("command", ["import", "check"])
+def test_what_has_no_end_is_not_read_to_its_end(command: str) -> None:
+    done = ivypy(command, "/dev/zero")
+    assert done.returncode == ExitCode.PLAN and "/dev/zero: more than 8.00 MiB are too much for a" in done.stderr
