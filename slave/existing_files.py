@@ -100,11 +100,13 @@ def existing_at(file: PlannedFile) -> Existing | str:
     made = mark.split(b" ")[0]
     if made == b"made" and status.st_size == file.size:
         return Existing.OURS if mark == mark_when_whole(status) else Existing.CHANGED
+    if made and _is_used(file.path):
+        return IN_USE
     if made == b"made":
         present, asked = exact_size(status.st_size), exact_size(file.size)
         return f"ivypy made it before, but with {present} and not {asked}: remove it"
     if made == b"making":
-        return "another ivypy is making it, or was killed while it did: remove it if none is running"
+        return "an ivypy was killed while it created it: remove it"
     return (
         "it is there, and ivypy did not make it, so it is not overwritten: choose another path, remove it, or name it"
         " under `files` if its contents may be lost"
@@ -144,6 +146,18 @@ def another_file(fd: int, path: str, agreed: Identity) -> str:
     except OSError as error:
         return f"the file cannot be identified: {error.strerror}"
     return consent_faults({path: agreed}, {path: found}).get(path, "")
+
+
+def _is_used(path: str) -> bool:
+    """Whether another process has the lock of a file that ivypy made."""
+    try:
+        fd = open_to_lock(path)
+    except OSError:
+        return False
+    try:
+        return not lock(fd)  # a lock that was taken here ends with the open file
+    finally:
+        os.close(fd)
 
 
 def open_to_lock(path: str) -> int:

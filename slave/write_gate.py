@@ -253,7 +253,7 @@ def _mounted(
 
 def _of_open(one: OpenFile) -> Use:
     who = f"process {one.pid} ({one.program})"
-    return Use(f"is open for writing by {who}", "end that program", pid=one.pid, size=one.size)
+    return Use(f"is open for writing by {who}", "wait for it, or end it", pid=one.pid, size=one.size)
 
 
 def _twins(uses: Iterable[LunKey], mounts: Sequence[Mount]) -> tuple[dict[int, tuple[LunKey, ...]], frozenset[int]]:

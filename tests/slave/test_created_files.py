@@ -13,7 +13,8 @@ import pytest
 from ivypy.protocol.payload import FileToCreate, Notice, NoticeKind, Refusal
 from ivypy.slave import created_files, existing_files, extents, write_gate
 from ivypy.slave.created_files import PIECE, Cancelled, CreatedFiles, random_pieces
-from ivypy.slave.existing_files import MADE, CannotCreate, PlannedFile, mark_of, planned_files
+from ivypy.slave.existing_files import IN_USE, MADE, CannotCreate, PlannedFile, mark_of, planned_files
+from ivypy.slave.holds import lock
 from ivypy.slave.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
@@ -207,7 +208,7 @@ NOT_OURS = (
         (somebodys, NOT_OURS),
         (somebodys_of_that_size, NOT_OURS),
         (link_to_somebodys, NOT_OURS),
-        (unfinished, "another ivypy is making it, or was killed while it did: remove it if none is running"),
+        (unfinished, "an ivypy was killed while it created it: remove it"),
         (of_another_size, "ivypy made it before, but with 4 bytes and not 1 MiB: remove it"),
     ],
 )
@@ -220,6 +221,16 @@ def test_what_is_there_is_never_overwritten(there: Callable[[Path], None], reaso
     made.remove()
     assert raised.value.refusals == (Refusal(f"{marked}/a", reason),)
     assert {p.name: p.read_bytes() for p in marked.iterdir()} == before, "nothing else was made either"
+
+
+@pytest.mark.parametrize("there", [unfinished, of_another_size])
+def test_a_file_that_another_run_uses_is_not_said_to_be_removed(there: Callable[[Path], None], marked: Path) -> None:
+    there(marked / "a")
+    with (marked / "a").open("r+b") as other:
+        assert lock(other.fileno())
+        with pytest.raises(CannotCreate) as raised:
+            CreatedFiles().create([PlannedFile(f"{marked}/a", MIB, False)], quiet)
+    assert raised.value.refusals == (Refusal(f"{marked}/a", IN_USE),)
 
 
 def test_everything_against_it_is_reported_at_once(tmp_path: Path) -> None:
