@@ -17,6 +17,13 @@ ALWAYS: Final = frozenset(
     }
 )  # fmt: skip
 
+# Of these, what to do instead where a user asks for the opposite; of the others, both come to the same.
+OPPOSITE: Final = {
+    "unlink": "a file that quick created is removed: save the plan with --save FILE, and set `keep: true`",
+    "time_based": "a test takes a time: --time 30s",
+    "norandommap": "random addresses are independent of each other; leave it out",
+}
+
 # Options that have no counterpart -> what comes nearest.
 NEAREST: Final = {
     "bsrange": "an I/O has one size: choose it with --bs",
@@ -37,6 +44,11 @@ NEAREST: Final = {
     "thinktime": "use --rate 5000: I/Os per second",
     "verify": "ivypy does not verify what it reads",
     "zonemode": "zoned devices cannot be driven",
+    "readonly": "nothing that exists is written, unless it needs a token and you give it; leave it out",
+    "rwmixwrite": "use --rwmixread: 100 minus this",
+    "end_fsync": "ivypy writes with O_DIRECT and never flushes; leave it out",
+    "percentile_list": "`ivypy percentiles` prints any percentile of the run folder",
+    "eta": "use --ui lines or --ui none",
     "client": "use --hosts lab[01-16]; no server is needed there",
     "showcmd": "use --dry-run, which prints the plan",
     "write_lat_log": "the run folder has the latencies of every second",
@@ -65,6 +77,8 @@ def without_fio_flags(words: Sequence[str]) -> list[str]:
             value = remaining.pop(0)
         if (name, value or "1") in (("direct", "0"), ("buffered", "1")):
             raise PlanError(f"{word}: ivypy always uses O_DIRECT, past the page cache; leave the option out")
+        if value == "0" and name in OPPOSITE:
+            raise PlanError(f"{word}: {OPPOSITE[name]}")
     return rest
 
 

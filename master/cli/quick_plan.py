@@ -26,6 +26,7 @@ LONG_S: Final = 10.0  # a measurement from which on the warmup is LONG_WARMUP_S
 LONG_WARMUP_S: Final = 2.0
 SHORT_WARMUP_S: Final = 1.0
 HIGHEST_RATE: Final = 5e7  # beyond it, bytes are meant, as fio's --rate has them
+LEAST_BLOCK: Final = int(PARAMETERS["blocksize"].low or 1)  # bytes; a block is a multiple of it
 SHORTEST_PROBE, LONGEST_PROBE = 10, 10_000  # subintervals, as `find` takes them
 OBJECTIVES: Final = {
     "mean": "mean", "p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p99.9": "p99_9", "p99.99": "p99_99",
@@ -108,6 +109,8 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
     rw = parsed_rw(options.rw)
     size = None if options.size is None else _size("--size", options.size)
     blocksize = _bounded("--bs", "blocksize", _size("--bs", options.blocksize))
+    if blocksize % LEAST_BLOCK:
+        raise PlanError(f"--bs {options.blocksize}: not a multiple of {LEAST_BLOCK} bytes")
     measure_s = seconds("--time", options.time)
     if measure_s < 1:
         raise PlanError(f"--time {options.time}: a measurement takes 1s at least")
@@ -134,7 +137,8 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
         *steps,
     ]
     depth = sum(one.maxtags for one in workloads)
-    return QuickPlan("\n".join(lines) + "\n", f"{rw} {format_bytes(blocksize)}, iodepth {depth}, {what}")
+    first = f", the first {format_bytes(size)}" if size is not None and existing else ""
+    return QuickPlan("\n".join(lines) + "\n", f"{rw} {format_bytes(blocksize)}, iodepth {depth}, {what}{first}")
 
 
 def parsed_rw(text: str) -> Rw:
@@ -156,9 +160,17 @@ def seconds(option: str, text: str) -> float:
         raise PlanError(f"{option}: {error}") from None
 
 
+_NO_SIZE: Final = {
+    ("--size", "%"): "write a size, like 1G; a part of a device is the `range` of a plan (--save)",
+    ("--bs", ","): "reads and writes have one size, like 4k",
+}
+
+
 def _size(option: str, text: str) -> int:
     """ "4k", "10G": powers of two, as fio has them; "4kB" as in plans. Raises PlanError."""
     stripped = text.strip()
+    if hint := _NO_SIZE.get((option, stripped[-1:] if option == "--size" else "," if "," in stripped else "")):
+        raise PlanError(f"{option} {text}: {hint}")
     bare = re.fullmatch(r"([\d.]+)\s*([kKmMgGtTpP])", stripped)
     try:
         return parse_bytes(f"{bare[1]}{bare[2].upper()}iB" if bare else stripped)
@@ -337,12 +349,15 @@ def _iops(rate: str, blocksize: int) -> float:
     """ "20000", "20k": I/Os per second; "200MiB/s": as many as make that. Raises PlanError."""
     if rate.lower().endswith("/s"):
         return _size("--rate", rate[:-2]) / blocksize
-    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM]?)", rate)
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG]?)", rate)
     if number is None:
         raise PlanError(f"--rate {rate}: write I/Os per second (20000, 20k), 200MiB/s, or 80% (of the maximum)")
-    iops = float(number[1]) * {"": 1.0, "k": 1e3, "m": 1e6}[number[2].lower()]
+    if number[2].lower() in ("m", "g"):  # bytes per second in fio
+        as_size, as_count = f"{number[1]}{number[2].upper()}iB/s", f"{float(number[1]) * 1000:.10g}k"
+        raise PlanError(f"--rate {rate}: write {as_size} or {as_count}: a transfer rate, or I/Os per second")
+    iops = float(number[1]) * (1e3 if number[2] else 1.0)
     if not 0 < iops <= HIGHEST_RATE:
-        raise PlanError(f"--rate {rate}: this is in I/Os per second, up to 50M; for a transfer rate write 200MiB/s")
+        raise PlanError(f"--rate {rate}: this is in I/Os per second, above 0 and up to {HIGHEST_RATE:,.0f}")
     return iops
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ...protocol.consent_check import consent_faults
 from ...protocol.payload import Lun
 from ..errors import PlanError, RefusedError
+from ..text.scaled import scaled_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def check_same(agreed: Sequence[Target], now: Sequence[Target]) -> None:
 def _described(lun: Lun) -> str:
     """Its size, and which one it is."""
     known = [str(lun.attributes[name]) for name in ("vendor", "model", "serial") if lun.attributes.get(name)]
-    return ", ".join([f"{lun.size / 2**30:.3g} GiB", *known])
+    return ", ".join([scaled_size(lun.size), *known])
 
 
 def _unknown(target: Target) -> tuple[str, ...]:
