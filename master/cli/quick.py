@@ -307,7 +307,9 @@ def _backend(name: str | None) -> str | None:
     if name is None:
         return None
     if name in ("sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "posixaio"):
-        raise PlanError(f"--ioengine {name}: I/O is asynchronous; --ioengine libaio --iodepth 1 has one in flight, too")
+        raise PlanError(
+            f"--ioengine {name}: not an asynchronous engine; write --ioengine libaio --iodepth 1 for one I/O in flight"
+        )
     if name not in _BACKENDS:
         raise PlanError(f"--ioengine {name}: not there{did_you_mean(name, _BACKENDS)}; use libaio or io_uring")
     return _BACKENDS[name]

@@ -137,6 +137,8 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
         *steps,
     ]
     depth = sum(one.maxtags for one in workloads)
+    if len(workloads) > 1 and (options.rate is None or options.rate.strip().endswith("%")):
+        what += ", reads and writes each as fast as they can"  # so the share of reads is not that of --rwmixread
     first = f", the first {format_bytes(size)}" if size is not None and existing else ""
     return QuickPlan("\n".join(lines) + "\n", f"{rw} {format_bytes(blocksize)}, iodepth {depth}, {what}{first}")
 
@@ -201,15 +203,17 @@ def _workloads(options: QuickOptions, rw: Rw) -> list[_Workload]:
     reads = _reads(options, rw)
     if not sequential or reads in (0.0, 1.0):
         return [_Workload(str(rw), sequential, reads, depth)]
-    of_reads = min(max(round(depth * reads), 1), max(depth - 1, 1))
-    return [_Workload("reads", True, 1.0, of_reads), _Workload("writes", True, 0.0, max(depth - of_reads, 1))]
+    if depth < 2:
+        raise PlanError(f"--iodepth {depth}: --rw {rw} is a stream of reads and one of writes; write 2 or more")
+    of_reads = min(max(round(depth * reads), 1), depth - 1)
+    return [_Workload("reads", True, 1.0, of_reads), _Workload("writes", True, 0.0, depth - of_reads)]
 
 
 def _reads(options: QuickOptions, rw: Rw) -> float:
     """The share of I/Os that are reads."""
     if rw in _READS:
         if options.rwmixread is not None:
-            raise PlanError(f"--rwmixread {options.rwmixread}: --rw {rw} is no mix; write --rw randrw")
+            raise PlanError(f"--rwmixread {options.rwmixread}: --rw {rw} is not mixed; write --rw randrw")
         return _READS[rw]
     text = "50" if options.rwmixread is None else options.rwmixread
     number = text.strip().removesuffix("%")

@@ -118,6 +118,7 @@ def test_a_new_file_alone_needs_no_consent_to_writing() -> None:
         ({"rw": "randtrim"}, "does not trim"),
         ({"rw": "xyz"}, "there are"),
         ({"rwmixread": "70"}, "write --rw randrw"),
+        ({"rw": "rw", "iodepth": 1}, "write 2 or more"),
         ({"rw": "randrw", "rwmixread": "170"}, "from 0 to 100"),
         ({"rw": "randrw", "rwmixread": "half"}, "from 0 to 100"),
         ({"rw": "read", "numjobs": 4}, "one sequential stream per target"),
@@ -155,9 +156,16 @@ def test_a_wrong_option_is_named_with_a_remedy(options: dict[str, Any], said: st
     assert all(len(line) <= 120 for line in str(error.value).splitlines())
 
 
-PATHS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=20).map(
-    lambda name: "/data/" + "".join(c for c in name if c not in "/{}[]*?")  # a plan's own patterns
+def test_a_sequential_mix_at_max_is_not_said_to_hold_its_share() -> None:
+    mixed = replace(BASE, rw="rw", rwmixread="90")
+    assert "as fast as they can" in quick_plan(mixed, "").heading
+    assert "as fast as they can" not in quick_plan(replace(mixed, rate="100"), "").heading
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=20).map(
+    lambda name: "".join(c for c in name if c not in "/{}[]*?")  # a plan's own patterns
 )
+PATHS = NAMES.filter(lambda name: name.strip(".")).map("/data/{}".format)
 TARGETS = st.builds(Target, PATHS, st.sampled_from(TargetKind), st.none(), st.integers(20 * SMALLEST_NEW * 10, 1 << 45))
 LOADS: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
