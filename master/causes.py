@@ -42,7 +42,7 @@ def cause_of(findings: Sequence[Finding], purpose: Collection[Scope]) -> str:
     if deciding := _explanation(findings, counting_for(findings, purpose)):
         return deciding
     other = _explanation(findings, findings)
-    return f"figures in brackets: {other}" if other else ""
+    return f"the figures in brackets are discredited: {other}" if other else ""
 
 
 def _explanation(findings: Sequence[Finding], unexplained: Sequence[Finding]) -> str:

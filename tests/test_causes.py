@@ -38,8 +38,8 @@ def test_a_cause_explains_a_reason_that_is_more_than_a_note(findings: tuple[Find
 @pytest.mark.parametrize(
     ("findings", "cause"),
     [
-        ((LATE, BUSY), "figures in brackets: other processes used 61 % of this host's CPU"),
-        ((MISSED, LATE, BUSY), "figures in brackets: other processes used 61 % of this host's CPU"),
+        ((LATE, BUSY), "the figures in brackets are discredited: other processes used 61 % of this host's CPU"),
+        ((MISSED, LATE, BUSY), "the figures in brackets are discredited: other processes used 61 % of this host's CPU"),
         ((UNSUSTAINED, LATE, BUSY), "other processes used 61 % of this host's CPU"),
         ((MISSED, BUSY), ""),
     ],
