@@ -93,7 +93,8 @@ _EXIT_SENTENCES = {
     ExitCode.SLO_MISSED: "A threshold of the plan, or of the command line, was missed, by figures that are valid.",
     ExitCode.NOT_REACHED: "A target was not reached: an accuracy, a steady state, a value to hold, or the "
     "resolution of a search.",
-    ExitCode.PARTIAL: "A host or device was lost; results before that and without it are kept.",
+    ExitCode.PARTIAL: "At least one step is partial: cut short, or a host or device was lost; its row in the summary "
+    "says why.",
     ExitCode.INVALID: "At least one step is invalid; its row in the summary says why.",
     ExitCode.INTERRUPTED: "Interrupted by Ctrl-C or `ivypy stop`; the results so far are written.",
 }

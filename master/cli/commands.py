@@ -278,9 +278,10 @@ def attach(run: str | None, by: str, ui: str) -> ExitCode:
                     watching.show(report)
                     code = report.exit_code if isinstance(report, RunEnds) else code
             except KeyboardInterrupt:
-                if not has_left():
-                    raise click.Abort() from None
-                return ExitCode.OK
+                if has_left():
+                    return ExitCode.OK
+                click.echo("no longer following; the run continues", err=True)
+                return ExitCode.INTERRUPTED
             finally:
                 close_view(watching)
     return ExitCode(exit_code_of(folder) if code is None else code)

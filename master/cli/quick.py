@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ..control.choices import LATENCIES
 from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..live.choose_view import Ui, close_view, watcher
@@ -73,8 +74,6 @@ class PlanCommand(click.Command):
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options of the load, in the order in which --help shows them."""
-    from .quick_plan import OBJECTIVES
-
     options = [
         click.option("--rw", "--readwrite", default="randread", show_default=True, metavar="KIND",
                      help="read, write, randread, randwrite, rw or randrw."),
@@ -94,11 +93,11 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--rate", "--rate-iops", "rate", metavar="RATE",
                      help="20000 or 20k I/Os per second in all, 200MiB/s, or 80% of the maximum, measured first."),
     ]  # fmt: skip
-    for name in OBJECTIVES:
-        others = [f"--{name.replace('.', '')}"] if "." in name else []
+    for name in LATENCIES:
+        others = [f"--{name.replace('_', '')}"] if "_" in name else []
         options.append(
             click.option(
-                f"--{name}", *others, "objective_" + name.replace(".", "_"), metavar="LATENCY", hidden=name != "p99",
+                f"--{name.replace('_', '.')}", *others, f"objective_{name}", metavar="LATENCY", hidden=name != "p99",
                 help="Find the highest rate that meets it, like 5ms; also --mean, --p50 ... --p99.99.",
             )
         )  # fmt: skip
@@ -158,7 +157,7 @@ def quick(paths: tuple[str, ...], root: Path, destroy: str | None, ui: str, **wo
     options = QuickOptions(
         targets=tuple(targets(named, words["hosts"] is None, words["size"] is not None)),
         objectives=tuple(
-            (key.removeprefix("objective_").replace("99_9", "99.9"), text) for key, text in objectives.items() if text
+            (key.removeprefix("objective_").replace("_", "."), text) for key, text in objectives.items() if text
         ),
         backend=_backend(words.pop("backend")),
         **words,

@@ -13,6 +13,7 @@ from enum import Enum, StrEnum
 from typing import Final
 
 from ...protocol.parameters import PARAMETERS
+from ..control.choices import LATENCIES
 from ..errors import PlanError
 from ..text.suggestions import suggestion
 from ..text.units import format_bytes, format_duration, parse_bytes, parse_duration
@@ -28,9 +29,7 @@ SHORT_WARMUP_S: Final = 1.0
 HIGHEST_RATE: Final = 5e7  # beyond it, bytes are meant, as fio's --rate has them
 LEAST_BLOCK: Final = int(PARAMETERS["blocksize"].low or 1)  # bytes; a block is a multiple of it
 SHORTEST_PROBE, LONGEST_PROBE = 10, 10_000  # subintervals, as `find` takes them
-OBJECTIVES: Final = {
-    "mean": "mean", "p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p99.9": "p99_9", "p99.99": "p99_99",
-}  # fmt: skip
+OBJECTIVES: Final = {name.replace("_", "."): name for name in LATENCIES}  # --p99.9: the metric's statistic
 
 
 class TargetKind(Enum):

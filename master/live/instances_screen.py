@@ -20,8 +20,9 @@ from rich.live import Live
 from rich.text import Text
 
 from .instances_table import Order, instances_lines
-from .line_view import done_at, event_line, local_now, place
-from .reports import EventLine, Instances, Report, RunEnds, StepBegins, Subinterval
+from .line_view import TextLines, done_at, event_line, local_now, place
+from .reports import EventLine, Instances, Report, RunEnds, StepBegins, StepEnds, Subinterval
+from .steps_table import verdict_lines
 from .subinterval_lines import header_lines, subinterval_lines
 
 KEYS: Final = {"p": Order.P99, "m": Order.MAX, "i": Order.IOPS, "n": Order.NAME}
@@ -37,7 +38,9 @@ class InstancesScreen:
     def __init__(self, by: str, stream: TextIO | None = None) -> None:
         self._by = by
         self._console = Console(file=stream, highlight=False)
-        self._live = Live(console=self._console, screen=True, auto_refresh=False, redirect_stdout=False)
+        self._live = Live(
+            console=self._console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+        )
         self._lock = threading.Lock()
         self._order = Order.P99
         self._history: dict[str, deque[tuple[float | None, ...]]] = {}
@@ -45,6 +48,7 @@ class InstancesScreen:
         self._step: StepBegins | None = None
         self._last: Subinterval | None = None
         self._instances: Instances | None = None
+        self._ended = False  # there is no screen any more
 
     def show(self, report: Report) -> None:
         with self._lock:
@@ -59,8 +63,10 @@ class InstancesScreen:
                     self._remember(report)
                 case EventLine():
                     self._events.append(event_line(report))
+                case StepEnds():
+                    self._events.extend(verdict_lines(report)[:1])
                 case RunEnds():
-                    self._live.stop()
+                    self._end(report)
                     return
             self._draw()
 
@@ -70,7 +76,14 @@ class InstancesScreen:
             self._draw()
 
     def close(self) -> None:
+        self._ended = True
         self._live.stop()
+
+    def _end(self, report: RunEnds) -> None:
+        """Leave the full screen, and show how the run ended, as in a log."""
+        self.close()
+        for line in TextLines(lambda _: None, lambda: self._console.width).lines(report):
+            self._console.print(Text(line), soft_wrap=True)
 
     def lines(self, width: int, height: int) -> list[str]:
         """The screen's lines."""
@@ -93,11 +106,16 @@ class InstancesScreen:
         return [*above, "", *table, *below][:height]
 
     def _remember(self, report: Instances) -> None:
-        for one in report.slices:
-            before = self._history.setdefault(one.name, deque(maxlen=HISTORY))
-            before.append(tuple(order.figure(one) for order in Order))
+        """Of an instance that is absent from this subinterval, a gap."""
+        figures = {one.name: tuple(order.figure(one) for order in Order) for one in report.slices}
+        for name in figures:
+            self._history.setdefault(name, deque(maxlen=HISTORY))
+        for name, before in self._history.items():
+            before.append(figures.get(name, (None,) * len(Order)))
 
     def _draw(self) -> None:
+        if self._ended:
+            return
         if not self._live.is_started:
             self._live.start()
         width, height = self._console.size
@@ -123,7 +141,7 @@ def keys_sort(screen: InstancesScreen) -> Iterator[Callable[[], bool]]:
             ready, _, _ = select.select([fd, stop_reading], [], [])
             if stop_reading in ready:
                 return
-            key = os.read(fd, 1).decode(errors="replace")
+            key = os.read(fd, 1).decode(errors="replace").lower()
             if key in KEYS:
                 screen.sort_by(KEYS[key])
             elif key in (LEAVE, ""):  # "": the terminal is gone

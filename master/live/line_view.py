@@ -76,7 +76,10 @@ def standing_lines(standing: RunStatus, width: int, now: datetime) -> list[str]:
         lines.append(f"{place(step)}: {step.name}{', paused' if standing.paused else ''}")
         if last is not None and last.step == step.name:
             lines += [*header_lines(width), *subinterval_lines(last, width)]
-            lines.append(f"step {done_at(last.step_remaining_s, now)}; run {done_at(last.run_remaining_s, now)}")
+            if standing.paused:
+                lines.append("the measurement starts again when the run goes on")
+            else:
+                lines.append(f"step {done_at(last.step_remaining_s, now)}; run {done_at(last.run_remaining_s, now)}")
         else:
             lines.append("its first subinterval has not closed yet")
     if standing.instances is not None:

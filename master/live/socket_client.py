@@ -44,6 +44,8 @@ def socket_of(run: str | None, only: bool = False) -> Path:
             names = ", ".join(path.stem for path in found)
             raise PlanError(f"several runs are active; name one of them: {names}")
         return found[0]
+    if not run:  # with which every id begins
+        raise NoSuchRun("RUN is empty; name a run, or leave it out")
     folder = Path(run)
     if (folder / "run.json").is_file():
         return _of_folder(folder)

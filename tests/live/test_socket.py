@@ -517,6 +517,7 @@ def test_a_folder_that_others_might_enter_is_not_used(runtime: Path, wrong: Call
     "run, says",
     [
         (None, "you have no active run on this machine; `ivypy run PLAN.yaml` starts one"),
+        ("", "RUN is empty; name a run, or leave it out"),
         ("nosuch", "nosuch: is neither a run's folder nor an active run; active: none"),
     ],
 )
@@ -537,13 +538,17 @@ def test_a_run_that_was_cut_off_says_so(tmp_path: Path) -> None:
 
 
 def test_status_as_text() -> None:
-    standing = RunStatus("/f", "p.yaml", 7, BEGINS, True, True, CLOSED, (), {"a": "", "b": "it is gone"})
-    lines = standing_lines(standing, 80, datetime(2026, 1, 1, 23, 59, 53, tzinfo=UTC))
-    assert lines[:2] == ["p.yaml (pid 7), /f", "step 0 (1 of 2): one, paused"]
+    now = datetime(2026, 1, 1, 23, 59, 53, tzinfo=UTC)
+    standing = RunStatus("/f", "p.yaml", 7, BEGINS, True, False, CLOSED, (), {"a": "", "b": "it is gone"})
+    lines = standing_lines(standing, 80, now)
+    assert lines[:2] == ["p.yaml (pid 7), /f", "step 0 (1 of 2): one"]
     assert lines[4].startswith("00:00:05 run")
     assert [line.strip() for line in lines[5:8]] == ["2 of 3 hosts", "so", "and so"]
     ends = "step done 23:59, 5s; run done Fri 00:00, 9s"
     assert lines[8:] == [ends, "1 of 2 hosts taking part", "  b: it is gone"]
+    paused = standing_lines(replace(standing, paused=True), 80, now)
+    assert paused[1] == "step 0 (1 of 2): one, paused"
+    assert paused[8] == "the measurement starts again when the run goes on", "nobody knows when it ends"
 
 
 def test_edit_with_a_bare_word_explains_how_a_clause_is_written() -> None:
