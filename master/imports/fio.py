@@ -20,9 +20,11 @@ def read_fio(text: str, name: str, around: Surroundings) -> Description:
     if not jobs and not faults:
         faults.append(f"{name}: no job; a section is [name]")
     read = [job.read() for job in jobs]
+    engines = {one.backend for one in read}
+    if "null" in engines and len(engines) > 1:
+        faults += [_not_alone(one) for one in read if one.backend == "null"]
     if faults:
         raise PlanError("\n".join(dict.fromkeys(faults)))
-    engines = {one.backend for one in read}
     groups, uneven = _groups(read)
     return Description(
         source=name,
@@ -31,6 +33,11 @@ def read_fio(text: str, name: str, around: Surroundings) -> Description:
         groups=groups,
         dropped=tuple(dict.fromkeys([*(dropped for job in jobs for dropped in job.dropped), *uneven])),
     )
+
+
+def _not_alone(job: ReadJob) -> str:
+    where = job.section.options["ioengine"].where
+    return f"{where}: ioengine=null: a plan has one backend, and other jobs do real I/O; move [{job.section.name}] away"
 
 
 def _merged(targets: list[Target]) -> tuple[Target, ...]:

@@ -13,7 +13,7 @@ from ...protocol.parameters import PARAMETERS
 from ..text.suggestions import did_you_mean, suggestion
 from ..text.units import format_bytes, parse_bytes
 from .description import Dropped, Steady, Stream, Surroundings, Target
-from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, SYNC_ENGINES, UNMAPPED
+from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, REFUSED, SYNC_ENGINES, UNMAPPED
 from .fio_text import Option, Section, mean_of_range, mean_of_split, percentage, seconds_of, size_of, whole_number
 
 MEASURE_S: Final = 60.0  # where a job ends with its size
@@ -21,9 +21,10 @@ STEADY_WINDOW_S: Final = 30.0
 STEADY_TIMEOUT_S: Final = 900.0  # where a job has no runtime
 MOST_CLONES: Final = 64  # sequential streams of a job, and its files
 _SEQUENTIAL: Final = {"read", "write", "rw"}
+_ONE_UNIT: Final = "write both in percent (size=50%, offset=10%), or both in bytes (size=8m, offset=1m)"
 _READS: Final = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}
 _RW: Final = {"read", "write", "rw", "randread", "randwrite", "randrw"}
-_OFF: Final = {"0", "none", "false", "random"}  # values that ask for nothing
+_MIX: Final = {"rwmixread", "rwmixwrite"}
 _CRITERIA: Final = {"iops": "iops", "iops_slope": "iops_slope", "bw": "bw", "bw_slope": "bw_slope"}
 Value = TypeVar("Value")
 
@@ -80,8 +81,10 @@ class Job:
         ramp = self._value("ramp_time", seconds_of, 0.0)
         runtime = self._value("runtime", seconds_of, 0.0)
         if not runtime:
-            why = "the job ends when its size is done"
-            self._drop(None, why, f"a step takes a time; the plan measures {MEASURE_S:g}s", matters=False)
+            self._drop(None, "no `runtime`: fio stops after `size`", f"the plan runs {MEASURE_S:g} s", matters=False)
+        elif not self._flag("time_based"):
+            why = "no `time_based`: fio stops after `size` if that is done before"
+            self._drop(self.section.options["runtime"], why, "the plan runs the whole time", matters=False)
         steady = self._steady(runtime)
         return ReadJob(
             section=self.section, begins_group=self._flag("stonewall"), backend=backend, targets=targets,
@@ -94,7 +97,9 @@ class Job:
 
     def _fault(self, option: Option | None, why: str) -> None:
         where = option.where if option else self.section.where
-        what = f"{option.typed}={option.value}" if option else f"[{self.section.name}]"
+        what = f"[{self.section.name}]"
+        if option:
+            what = f"{option.typed}={option.value}" if option.value else option.typed
         self.faults.append(f"{where}: {what}: {why}")
 
     def _drop(self, option: Option | None, why: str, nearest: str, *, matters: bool) -> None:
@@ -158,24 +163,34 @@ class Job:
         before = len(self.faults)
         for option in self.section.options.values():
             if option.name in UNMAPPED:
-                if option.value.split(",")[0] not in _OFF and not self._idle(option):
+                if not self._idle(option):
                     why, nearest, matters = UNMAPPED[option.name]
                     self._drop(option, why, nearest, matters=matters)
+            elif option.name in REFUSED:
+                if self._flag(option.name):
+                    self._fault(option, REFUSED[option.name])
             elif option.name == "zonemode":
                 if option.value != "none":
                     self._fault(option, "zones cannot be driven")
             elif option.name not in MAPPED and option.name not in ALWAYS:
-                near = did_you_mean(option.name, [*MAPPED, *UNMAPPED, *ALWAYS])
+                near = did_you_mean(option.name, [*MAPPED, *UNMAPPED, *REFUSED, *ALWAYS])
                 self._fault(option, f"not an option of fio that ivypy knows{near}")
         self._note_page_cache()
         return len(self.faults) == before
 
     def _idle(self, option: Option) -> bool:
-        """Whether the option changes nothing: a range like 4k-4k, or a distribution of addresses that ascend."""
+        """Whether the option changes nothing: fio's default, a range like 4k-4k, an even distribution."""
+        random = self._text("rw", "read").startswith("rand")
         if option.name == "bsrange":
             low, _, high = option.value.partition("-")
             return low == high
-        return option.name == "random_distribution" and not self._text("rw", "read").startswith("rand")
+        if option.name == "percentage_random":
+            off = frozenset({"100" if random else "0"})
+        else:
+            off = OFF_OF.get(option.name, OFF)
+        if all(part.strip() in off for part in option.value.split(",")):
+            return True
+        return option.name == "random_distribution" and not random
 
     def _note_page_cache(self) -> None:
         direct, buffered = self.section.options.get("direct"), self.section.options.get("buffered")
@@ -195,7 +210,9 @@ class Job:
             self._fault(option, f"not a kind of I/O{suggestion(word, sorted(_RW))}")
             return None
         if modifier:
-            self._drop(option, "addresses have no such pattern", f"the plan has {word}", matters=True)
+            self._drop(
+                option, f"ivypy does not support the modifier of `rw` :{modifier}", f"the plan has {word}", matters=True
+            )
         return word
 
     def _targets(self) -> tuple[list[Target], tuple[str, str] | None]:
@@ -204,7 +221,8 @@ class Job:
         paths = self._paths()
         size_text, offset_text = self._text("size"), self._text("offset", "0")
         filesize = self._value("filesize", lambda text: self._size(text.split("-")[0]), 0)
-        count = max(len(paths), 1)
+        # fio divides `size` over the files of a clone
+        count = max(len(paths) // (1 if "filename" in self.section.options else self._jobs()), 1)
         if size_text.endswith("%") or offset_text.endswith("%"):
             span = self._share(size_text, offset_text)
             total = filesize or None
@@ -229,7 +247,7 @@ class Job:
         """A part of a device in percent."""
         parts = [re.fullmatch(r"(\d+)%", text) for text in (size or "100%", "0%" if offset == "0" else offset)]
         if parts[0] is None or parts[1] is None:
-            self._fault(self.section.options.get("size"), "size and offset: write both in percent, or both in bytes")
+            self._fault(self.section.options.get("size"), f"size={size or '100%'} and offset={offset}: {_ONE_UNIT}")
             return None
         start, end = int(parts[1][1]), min(int(parts[1][1]) + int(parts[0][1]), 100)
         if start >= end:
@@ -239,22 +257,43 @@ class Job:
 
     def _paths(self) -> list[str]:
         option = self.section.options.get("filename")
-        folder = os.path.join(self.around.folder, self._text("directory"))
+        folders = [os.path.join(self.around.folder, part) for part in _parts(self._text("directory"))]
+        folders = folders or [self.around.folder]
         if option:
-            names = [part.replace("\\:", ":") for part in re.split(r"(?<!\\):", option.value) if part]
+            if len(folders) > 1:
+                self._fault(
+                    self.section.options["directory"], "several directories for one `filename`: write the paths"
+                )
+                return []
+            names = [os.path.join(folders[0], part) for part in _parts(option.value)]
         else:
+            option = self.section.options.get("filename_format")
             files = max(self._value("nrfiles", whole_number, 1), 1)
-            names = [f"{self.section.name}.{job}.{file}" for job in range(self._jobs()) for file in range(files)]
+            names = [
+                os.path.join(folders[job % len(folders)], self._generated(job, file))
+                for job in range(self._jobs())
+                for file in range(files)
+            ]
+            if len(set(names)) < len(names):
+                self._fault(option, "clones or files would share a name; add $jobnum and $filenum")
+                return []
         if len(names) > MOST_CLONES:
             self._fault(option, f"{len(names)} files; more than {MOST_CLONES} are `luns: create: count` of a plan")
             return []
-        paths = [os.path.normpath(os.path.join(folder, name)) for name in names]
+        paths = [os.path.normpath(name) for name in names]
         for path in paths:
             if re.search(r"[*?\[\]{}$\n\"\\]", path):
                 self._fault(option, f"{path}: names of targets cannot have any of * ? [ ] {{ }} $ here")
             elif path in ("/dev/null", "/dev/zero") or path.startswith("/dev/ng"):
                 self._fault(option, f"{path}: not a block device")
         return paths
+
+    def _generated(self, job: int, file: int) -> str:
+        """The name of a file that fio would make; a keyword that is not known stays, and is refused as `$`."""
+        text = self._text("filename_format") or "$jobname.$jobnum.$filenum"
+        for keyword, value in (("jobname", self.section.name), ("jobnum", str(job)), ("filenum", str(file))):
+            text = text.replace("$" + keyword, value)
+        return text
 
     def _jobs(self) -> int:
         return max(self._value("numjobs", whole_number, 1), 1)
@@ -290,6 +329,7 @@ class Job:
         files = len(targets) // clones if own_files else len(targets)
         parts = self._directions(rw, sequential)
         found = []
+        in_flight = 0  # of a clone that is apart, or of all
         for clone in range(clones if apart else 1):
             for part in parts:
                 if (room := _bytes_in(span)) is not None and room < part.blocksize:
@@ -297,6 +337,7 @@ class Job:
                 maxtags = max(round(depth * of_all * part.of_depth / max(files, 1)), 1)
                 if maxtags > int(PARAMETERS["maxtags"].high or maxtags):
                     self._fault(self.section.options.get("iodepth"), f"{maxtags} I/Os in flight are too many")
+                in_flight += 0 if clone else maxtags * max(files, 1)
                 found.append(
                     Stream(
                         name="-".join(filter(None, [self.section.name, part.label, str(clone) if apart else ""])),
@@ -307,13 +348,22 @@ class Job:
                         seed=self._value("randseed", whole_number, None),
                     )
                 )  # fmt: skip
+        if in_flight != depth * of_all:
+            names = ("filename", "nrfiles", "iodepth", "rw")
+            option = next((self.section.options[key] for key in names if key in self.section.options), None)
+            why = f"fio has {depth * of_all} I/Os in flight over all files, reads and writes; the plan has {in_flight}"
+            self._drop(option, why, "`maxtags` is that of each file", matters=True)
         return found
 
     def _mix(self) -> float:
         """The share of reads of a mixed job."""
-        if "rwmixread" not in self.section.options and "rwmixwrite" in self.section.options:
-            return 1 - self._value("rwmixwrite", percentage, 0.5)
-        return self._value("rwmixread", percentage, 0.5)
+        option = self._mix_option()
+        share = self._value(option.name, percentage, 0.5) if option else 0.5
+        return 1 - share if option and option.name == "rwmixwrite" else share
+
+    def _mix_option(self) -> Option | None:
+        """The later of the two, which fio obeys."""
+        return next((self.section.options[key] for key in reversed(list(self.section.options)) if key in _MIX), None)
 
     def _directions(self, rw: str, sequential: bool) -> list[_Part]:
         """The streams that a clone of the job is made of."""
@@ -325,6 +375,10 @@ class Job:
         if mix in (0.0, 1.0):
             return [_Part("", mix, read_rate if mix else write_rate, self._blocksize(bool(mix)))]
         if sequential:  # fio keeps a place for reads and one for writes
+            if read_rate is None or write_rate is None:
+                option = self._mix_option() or self.section.options.get("rw")
+                why = "reads and writes are two workloads, which at their maximum do not hold a share"
+                self._drop(option, why, "give each a rate: `rate_iops=READS,WRITES`", matters=True)
             return [
                 _Part("reads", 1.0, read_rate, self._blocksize(True), mix),
                 _Part("writes", 0.0, write_rate, self._blocksize(False), 1 - mix),
@@ -371,6 +425,11 @@ class Job:
             return None
         window = self._value("ss_dur", seconds_of, STEADY_WINDOW_S) or STEADY_WINDOW_S
         return Steady(_CRITERIA[criterion], limit, window, max(runtime or STEADY_TIMEOUT_S, 4 * window))
+
+
+def _parts(text: str) -> list[str]:
+    """Of names with colons between them; `\\:` is a colon of a name."""
+    return [part.replace("\\:", ":") for part in re.split(r"(?<!\\):", text) if part]
 
 
 def _is_device(path: str) -> bool:

@@ -25,30 +25,32 @@ MAPPED: Final = {
     "numjobs": "`maxtags` (random), or a workload each (sequential)", "ioengine": "`backend`", "rate": "`iops`",
     "rate_iops": "`iops`", "rate_process": "`iosequencer`", "runtime": "`measure`", "ramp_time": "`warmup`",
     "stonewall": "the next step", "randseed": "`seed`", "ss": "`steady`", "ss_dur": "`steady: window`",
-    "ss_ramp": "`warmup`", "kb_base": "sizes", "direct": "always", "buffered": "never",
+    "ss_ramp": "`warmup`", "filename_format": "`luns: create: path`",
+    "kb_base": "bytes (how sizes are read)", "direct": "O_DIRECT, which ivypy always uses",
+    "buffered": "O_DIRECT, which ivypy always uses", "time_based": "`measure`, with `runtime`",
 }  # fmt: skip
 
 # What ivypy always does, or what has no part in the load: left out without a word.
 ALWAYS: Final = frozenset(
     """
-    name description group_reporting new_group time_based thread randrepeat allrandrepeat norandommap random_generator
+    exit_what name description group_reporting new_group thread randrepeat allrandrepeat norandommap random_generator
     softrandommap invalidate refill_buffers scramble_buffers fallocate create_on_open create_serialize create_fsync
-    create_only overwrite unlink unlink_each_loop allow_file_create allow_mounted_write openfiles file_service_type
-    lat_percentiles clat_percentiles slat_percentiles percentile_list significant_figures disable_lat disable_clat
-    disable_slat disable_bw_measurement disable_bw gtod_reduce gtod_cpu clocksource stats disk_util unit_base
+    overwrite unlink unlink_each_loop allow_file_create allow_mounted_write openfiles lat_percentiles
+    clat_percentiles slat_percentiles percentile_list significant_figures disable_lat disable_clat disable_slat
+    disable_bw_measurement disable_bw gtod_reduce gtod_cpu clocksource stats disk_util unit_base
     unified_rw_reporting write_bw_log write_lat_log write_iops_log write_hist_log log_avg_msec log_hist_msec
     log_hist_coarseness log_max_value log_offset log_prio log_compression log_compression_cpus log_store_compressed
     log_unix_epoch log_alternate_epoch log_alternate_epoch_clock_id log_entries per_job_logs bwavgtime iopsavgtime
-    block_error_percentiles exitall exit_what exitall_on_error continue_on_error ignore_error error_dump verify_fatal
-    verify_dump verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_pattern verify_interval
-    verify_offset verify_state_load verify_state_save do_verify experimental_verify verify_only mem iomem_align
-    hugepage-size lockmem fadvise_hint end_fsync fsync_on_close file_append pre_read filename_format
-    unique_filename lockfile opendir registerfiles fixedbufs nonvectored cpus_allowed_policy numa_cpu_nodes
-    numa_mem_policy userspace_reap iodepth_batch_complete iodepth_batch_complete_min iodepth_batch_complete_max
-    trim_verify_zero trim_backlog trim_backlog_batch rate_min rate_iops_min rate_cycle
-    dedupe_mode dedupe_working_set_percentage dedupe_global buffer_compress_chunk latency_window latency_percentile
-    latency_run zonesize zonerange zonecapacity zoneskip read_beyond_wp max_open_zones job_max_open_zones
-    ignore_zone_limits flow_id flow_sleep cgroup_nodelete cgroup_weight sqthread_poll_cpu uncached busy_poll
+    block_error_percentiles exitall_on_error continue_on_error ignore_error error_dump verify_fatal verify_dump
+    verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_pattern verify_interval verify_offset
+    verify_state_load verify_state_save do_verify experimental_verify mem iomem_align hugepage-size lockmem
+    fadvise_hint end_fsync fsync_on_close unique_filename lockfile registerfiles fixedbufs nonvectored
+    cpus_allowed_policy numa_cpu_nodes numa_mem_policy userspace_reap iodepth_batch_complete
+    iodepth_batch_complete_min iodepth_batch_complete_max trim_verify_zero trim_backlog trim_backlog_batch
+    rate_cycle dedupe_mode dedupe_working_set_percentage dedupe_global buffer_compress_chunk latency_window
+    latency_percentile latency_run zonesize zonerange zonecapacity zoneskip read_beyond_wp max_open_zones
+    job_max_open_zones ignore_zone_limits flow_id flow_sleep cgroup_nodelete cgroup_weight sqthread_poll_cpu
+    uncached busy_poll
     """.split()
 )
 
@@ -57,6 +59,7 @@ _NO_VERIFY: Final = "ivypy does not verify what it reads"
 _NO_CONTENT: Final = "ivypy writes data that neither compresses nor repeats"
 _NO_END: Final = "the length of a step is a time"
 _NO_FLUSH: Final = "ivypy writes with O_DIRECT and does not flush"
+_NO_THRESHOLD: Final = "a threshold is part of a step"
 _NO_ORDER: Final = "streams of a step begin together"
 
 # Option -> why it has no counterpart, what comes nearest, and whether the load differs without it.
@@ -90,7 +93,13 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "wait_for": (_NO_ORDER, "write a step of its own", True),
     "flow": (_NO_ORDER, "give each workload its share as `iops`", True),
     "latency_target": ("a search is part of a step", "use `find` (docs/control.md)", True),
-    "max_latency": ("a threshold is part of a step", "use `slo`", False),
+    "max_latency": (_NO_THRESHOLD, "use `slo`", False),
+    "rate_min": (_NO_THRESHOLD, "use `slo: { metric: iops, at_least: ... }`", False),
+    "rate_iops_min": (_NO_THRESHOLD, "use `slo: { metric: iops, at_least: ... }`", False),
+    "exitall": ("all streams of a step end together, after its time", "", True),
+    "file_append": ("ivypy does not write after the end of a file", "", True),
+    "file_service_type": ("each file has its own I/Os in flight", "", True),
+    "pre_read": ("ivypy does not read files into the page cache", "", False),
     "trim_percentage": ("ivypy does not trim", "", True),
     "prio": ("I/Os have no priority", "", True),
     "prioclass": ("I/Os have no priority", "", True),
@@ -98,7 +107,7 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "cmdprio_class": ("I/Os have no priority", "", True),
     "cmdprio_percentage": ("I/Os have no priority", "", True),
     "cmdprio_bssplit": ("I/Os have no priority", "", True),
-    "write_hint": ("I/Os have no hint", "", True),
+    "write_hint": ("ivypy does not support write hints", "", True),
     "nice": ("workload threads have the usual priority", "", False),
     "cpus_allowed": ("cores are chosen for a whole plan", "use `cpus`", False),
     "iodepth_batch": ("each I/O is submitted when it falls due", "", False),
@@ -118,6 +127,27 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "write_iolog": ("ivypy does not record I/Os", "", False),
 }
 
+# Option -> why a job with it is refused.
+REFUSED: Final = {
+    "create_only": "does no I/O; ivypy creates the files of a plan when it runs",
+    "verify_only": "does no I/O but verifying; ivypy does not verify what it reads",
+    "opendir": "files of a folder are not looked up; name each in `filename`",
+}
+
+# Values that ask for nothing, and those of options of which 0 asks for something or another value is fio's default.
+OFF: Final = frozenset({"0", "none", "false"})
+OFF_OF: Final[dict[str, frozenset[str]]] = {
+    "random_distribution": frozenset({"random"}),
+    "file_service_type": frozenset({"roundrobin"}),
+    "rw_sequencer": frozenset({"sequential"}),
+    "io_submit_mode": frozenset({"inline"}),
+    "loops": OFF | {"1"},
+    "buffer_pattern": frozenset(),
+    "cpus_allowed": frozenset(),
+    "uid": frozenset(),
+    "gid": frozenset(),
+}
+
 SYNC_ENGINES: Final = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2"})  # depth 1, whatever iodepth says
 BACKENDS: Final = {"libaio": "libaio", "io_uring": "io_uring", "null": "null", "posixaio": "auto"}
 DEFAULT_ENGINE: Final = "psync"
@@ -126,6 +156,7 @@ DEFAULT_ENGINE: Final = "psync"
 def option_table() -> str:
     """A table of every option that the import knows, in Markdown."""
     rows = [(name, f"becomes {becomes}") for name, becomes in MAPPED.items()]
+    rows += [(name, f"refused: {why}") for name, why in REFUSED.items()]
     rows += [(name, f"{why}" + (f"; {near}" if near else "")) for name, (why, near, _) in UNMAPPED.items()]
     lines = [f"| `{name}` | {text} |" for name, text in sorted(rows)]
     return "\n".join(["| option | in a plan |", "|---|---|", *lines, ""])

@@ -1,6 +1,7 @@
 """A job file of fio as text: sections, includes, comments, environment variables; how fio writes sizes, times
 and shares."""
 
+import os.path
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from .description import Surroundings
 from .fio_options import SYNONYMS
 
 DEEPEST: Final = 16  # includes within includes
+MOST_INCLUDES: Final = 100
+_KEYWORD: Final = re.compile(r"\$(pagesize|mb_memory|ncpus)\b")
 _POWERS: Final = "kmgtp"
 _SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 
@@ -38,7 +41,7 @@ def sections(text: str, name: str, around: Surroundings, faults: list[str]) -> l
     shared: dict[str, Option] = {}
     found: list[tuple[str, str, dict[str, Option]]] = []
     current: dict[str, Option] | None = None
-    for where, line in _lines(text, name, around, faults, 0):
+    for where, line in _lines(text, name, around, faults, []):
         if title := re.fullmatch(r"\[(.*)\]", line):
             if title[1] == "global":
                 current = shared
@@ -50,29 +53,43 @@ def sections(text: str, name: str, around: Surroundings, faults: list[str]) -> l
         if current is None:
             faults.append(f"{where}: {line}: an option before the first [section]")
         elif option is not None:
+            current.pop(option.name, None)  # the order is that of the last of each
             current[option.name] = option
     return [Section(title, where, options) for title, where, options in found]
 
 
-def _lines(text: str, name: str, around: Surroundings, faults: list[str], depth: int) -> list[tuple[str, str]]:
-    """Lines without comments, with their places; includes replaced by what they include."""
+def _lines(
+    text: str, name: str, around: Surroundings, faults: list[str], opened: list[str], within: tuple[str, ...] = ()
+) -> list[tuple[str, str]]:
+    """Lines without comments, with their places; includes replaced by what they include.
+
+    `opened` has every file included so far; `within` those that this text stands in.
+    """
     found: list[tuple[str, str]] = []
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(text.split("\n"), 1):  # no other character ends a line in fio
         line = re.split(r"[;#]", raw, maxsplit=1)[0].strip()
         where = f"{name}:{number}"
         if not (include := re.fullmatch(r"include\s+(\S.*)", line)):
             found += [(where, line)] if line else []
-        elif depth == DEEPEST:
+        elif len(within) == DEEPEST:
             faults.append(f"{where}: {line}: more than {DEEPEST} includes within each other")
+        elif len(opened) == MOST_INCLUDES:
+            faults.append(f"{where}: {line}: more than {MOST_INCLUDES} includes")
+            return found
         else:
+            beside = os.path.join(os.path.dirname(within[-1]) if within else "", include[1])
+            opened.append(beside)
             try:
-                found += _lines(around.included(include[1]), include[1], around, faults, depth + 1)
+                found += _lines(around.included(beside), beside, around, faults, opened, (*within, beside))
             except (OSError, UnicodeDecodeError) as error:
                 faults.append(f"{where}: {line}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
     return found
 
 
 def _option(line: str, where: str, environment: Mapping[str, str], faults: list[str]) -> Option | None:
+    if keyword := _KEYWORD.search(line):
+        faults.append(f"{where}: {line}: fio's keywords are not read; write the value of {keyword[0]}")
+        return None
     missing = [name for name in re.findall(r"\$\{(\w+)\}", line) if name not in environment]
     if missing:
         faults.append(f"{where}: {line}: the environment has no {missing[0]}; run {missing[0]}=VALUE ivypy import ...")

@@ -17,7 +17,7 @@ from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
 from ivypy.master.imports.description import Description, Surroundings
 from ivypy.master.imports.fio import read_fio
-from ivypy.master.imports.fio_options import ALWAYS, MAPPED, UNMAPPED
+from ivypy.master.imports.fio_options import ALWAYS, MAPPED, REFUSED, UNMAPPED
 from ivypy.master.imports.fio_text import seconds_of, size_of
 from ivypy.master.imports.to_plan import to_plan
 from ivypy.master.plan.load import read
@@ -26,7 +26,7 @@ from ivypy.protocol.parameters import MAX, Iosequencer
 from tests.support.real_runs import ROOT, folder_of, ivypy, rows
 
 EXAMPLES = Path("/usr/share/doc/fio/examples")  # of Debian's package fio-examples
-DEVICE = "filename=/dev/sdb\ndirect=1\nioengine=libaio\nruntime=9\n"
+DEVICE = "filename=/dev/sdb\ndirect=1\nioengine=libaio\ntime_based\nruntime=9\n"
 
 
 def description(
@@ -63,6 +63,9 @@ def job(options: str) -> Plan:
         ("rw=read", {"iosequencer": Iosequencer.SEQUENTIAL, "fraction_read": 1.0}),
         ("rw=randrw\nrwmixread=70", {"fraction_read": 0.7}),
         ("rw=randrw\nrwmixwrite=20", {"fraction_read": 0.8}),
+        ("rw=randrw\nrwmixread=70\nrwmixwrite=20", {"fraction_read": 0.8}),
+        ("rw=randrw\nrwmixwrite=20\nrwmixread=70", {"fraction_read": 0.7}),
+        ("rw=randrw\nrwmixread=1\nrwmixwrite=20\nrwmixread=70", {"fraction_read": 0.7}),
         ("rw=randread\niodepth=32", {"maxtags": 32, "iops": MAX}),
         ("rw=randread\niodepth=8\nnumjobs=4\nrate_iops=100", {"maxtags": 32, "iops": 400.0}),
         ("ioengine=psync\niodepth=32", {"maxtags": 1}),
@@ -140,6 +143,15 @@ def test_global_sections_includes_and_the_environment_apply() -> None:
         ("[job]\nfilename=x\n", "/data/x: no such file; give its `size`"),
         ("[job]\nfilename=/dev/zero\n", "job.fio:2: filename=/dev/zero: /dev/zero: not a block device"),
         ("[job]\nsize=64k\nbs=1m\n", "job.fio:2: size=64k: 65536 bytes of a file hold no I/O"),
+        ("[job]\nsize=1m\ncreate_only=1\n", "job.fio:3: create_only=1: does no I/O"),
+        ("[job]\nsize=1m\nverify_only\n", "job.fio:3: verify_only: does no I/O but verifying"),
+        ("[job]\nopendir=/srv\n", "job.fio:2: opendir=/srv: files of a folder"),
+        ("[job]\nsize=1m\nnumjobs=2\nfilename_format=x.$filenum\n", "job.fio:4: filename_format=x.$filenum: clones"),
+        ("[job]\nsize=1m\nfilename_format=$clientuid\n", "job.fio:3: filename_format=$clientuid: /data/$clientuid"),
+        ("[job]\nsize=1m\nfilename=x\ndirectory=a:b\n", "job.fio:4: directory=a:b: several directories"),
+        ("[global]\nsize=1m\n[a]\nioengine=null\n[b]\n", "job.fio:4: ioengine=null: a plan has one backend"),
+        ("[job]\nbs=$pagesize\n", "job.fio:2: bs=$pagesize: fio's keywords are not read"),
+        ("[job]\nfilename=/dev/sdb\nsize=50%\noffset=1m\n", "write both in percent (size=50%, offset=10%)"),
         ("bs=4k\n", "job.fio:1: bs=4k: an option before the first [section]"),
         ("", "job.fio: no job"),
     ],
@@ -152,14 +164,73 @@ def test_a_file_is_refused_with_the_line(text: str, fault: str) -> None:
 
 @pytest.mark.parametrize("option", [name for name, (_, _, matters) in UNMAPPED.items() if matters])
 def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str) -> None:
-    value = {"bsrange": "4k-8k", "bssplit": "4k/50:8k/50"}.get(option, "1")
+    value = {"bsrange": "4k-8k", "bssplit": "4k/50:8k/50", "loops": "2"}.get(option, "1")
     one = description(f"[job]\n{DEVICE}rw=randread\n{option}={value}")
-    assert [(d.where, d.what, d.matters) for d in one.dropped] == [("job.fio:7", f"{option}={value}", True)]
+    assert [(d.where, d.what, d.matters) for d in one.dropped] == [("job.fio:8", f"{option}={value}", True)]
     assert plan_of(one)
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("ioengine=psync\nfilename=/dev/a:/dev/b", ["filename=/dev/a:/dev/b"]),
+        ("iodepth=7\nfilename=/dev/a:/dev/b", ["filename=/dev/a:/dev/b"]),
+        ("iodepth=8\nfilename=/dev/a:/dev/b", []),
+        ("rw=rw\nrwmixread=90\niodepth=10", ["rwmixread=90"]),
+        ("rw=rw\nrwmixread=90\niodepth=10\nrate_iops=90,10", []),
+        ("rw=randread\npercentage_random=0", ["percentage_random=0"]),
+        ("rw=randread\npercentage_random=100,0", ["percentage_random=100,0"]),
+        ("rw=randread\npercentage_random=100\nloops=1", []),
+        ("rw=read\npercentage_random=0", []),
+        ("rw=randread\nbuffer_pattern=0", ["buffer_pattern=0"]),
+        ("file_service_type=random", ["file_service_type=random"]),
+        ("file_service_type=roundrobin\nunique_filename=1\nexitall=0", []),
+        ("exitall", ["exitall"]),
+        ("file_append=1", ["file_append=1"]),
+        ("time_based=0", ["runtime=9"]),
+        ("rate_min=1m", ["rate_min=1m"]),
+        ("pre_read=1", ["pre_read=1"]),
+    ],
+)
+def test_what_fio_would_do_otherwise_is_named_and_defaults_are_not(options: str, named: list[str]) -> None:
+    assert [dropped.what for dropped in description(f"[job]\n{DEVICE}{options}").dropped] == named
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ("numjobs=2", {"job.0.0": 8, "job.1.0": 8}),
+        ("nrfiles=2", {"job.0.0": 4, "job.0.1": 4}),
+        ("numjobs=2\nnrfiles=2", {"job.0.0": 4, "job.0.1": 4, "job.1.0": 4, "job.1.1": 4}),
+        ("numjobs=2\ndirectory=a:b", {"a/job.0.0": 8, "b/job.1.0": 8}),
+        ("numjobs=2\nfilename_format=x-$jobnum", {"x-0": 8, "x-1": 8}),
+        ("filename=a:b", {"a": 4, "b": 4}),
+    ],
+)
+def test_the_files_of_a_job_have_fios_names_and_sizes(options: str, files: dict[str, int]) -> None:
+    found = description(f"[job]\nsize=8m\nrw=write\n{options}").targets
+    assert {one.path: one.size for one in found} == {f"/data/{name}": mib << 20 for name, mib in files.items()}
+
+
+def test_an_include_is_beside_the_file_that_includes_it() -> None:
+    files = {"sub/one.fio": f"include two.fio\n{DEVICE}", "sub/two.fio": "bs=8k\n"}
+    (stream,) = description("[job]\ninclude sub/one.fio\n", files=files).groups[0].streams
+    assert stream.blocksize == 8192
+
+
+def test_a_file_that_includes_itself_many_times_is_refused() -> None:
+    with pytest.raises(PlanError, match="more than 100 includes"):
+        description("[job]\ninclude x\n", files={"x": "include x\n" * 8})
+
+
+@pytest.mark.parametrize("character", ["\f", "\x85", "\u2028", "\v"])
+def test_only_a_newline_ends_a_comment(character: str) -> None:
+    assert description(f"[job]\r\n{DEVICE}; note{character}bs=8k\r\n").groups[0].streams[0].blocksize == 4096
+
+
 def test_each_option_has_one_fate() -> None:
-    assert not set(MAPPED) & set(UNMAPPED) and not (set(MAPPED) | set(UNMAPPED)) & ALWAYS
+    fates = [*MAPPED, *UNMAPPED, *REFUSED, *ALWAYS]
+    assert len(set(fates)) == len(fates)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +291,7 @@ def test_the_command_prints_the_plan_and_exits_by_what_it_drops(tmp_path: Path) 
     source, output = tmp_path / "job.fio", tmp_path / "plan.yaml"
     source.write_text(f"[job]\n{DEVICE}verify=crc32c\n")
     done = CliRunner().invoke(cli, ["import", str(source), "-o", str(output)], standalone_mode=False)
-    assert done.return_value == 6 and ":6: verify=crc32c: ivypy does not verify" in done.stderr
+    assert done.return_value == 6 and ":7: verify=crc32c: ivypy does not verify" in done.stderr
     assert read(output.read_text(), "plan.yaml").workloads[0].name == "job"
     output.unlink()
     done = CliRunner().invoke(cli, ["import", "--strict", str(source), "-o", str(output)], standalone_mode=False)
