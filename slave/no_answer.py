@@ -17,7 +17,8 @@ from .open_for_writing import is_served_by_a_program, may_hang
 
 def no_answer_text(patience_s: float, path: str, mounts: Sequence[Mount], root: Path = ROOT) -> str:
     """Of the LUN at `path`, or the loop device over a file, after so many seconds."""
-    backing = first_line(root / "sys/block" / os.path.basename(path) / "loop/backing_file")
+    device = os.path.basename(path) if os.path.dirname(path) == "/dev" else ""
+    backing = first_line(root / "sys/block" / device / "loop/backing_file") if device else None
     mount = mount_of(backing or path, mounts)
     remedy = "repair it"
     if mount is not None and may_hang(mount):

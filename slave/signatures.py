@@ -90,9 +90,10 @@ SIGNATURES: Final[tuple[Signature, ...]] = (
     *_one("netware", 4096, magic=b"SPB5"),
     *_one("iso9660", 0x8009, magic=b"CDROM"),
     *_one("udf", 0x8001, magic=b"BEA01"),
-    # Beside two bytes of magic: of hfs the highest and lowest byte of drAlBlkSiz, a multiple of 512; of minix
-    # s_log_zone_size, which is 0, and in the older ones the upper byte of s_state; either in the maker's byte order.
-    Signature("hfs", ((1024, b"BD"), (1044, b"\0"), (1047, b"\0"))),
+    # Beside two bytes of magic: of hfs the lowest bytes of drAlBlkSiz, a multiple of 512, and of drClpSiz, a multiple
+    # of that; of minix s_log_zone_size, which is 0, and in the older ones the upper byte of s_state; either in the
+    # maker's byte order.
+    Signature("hfs", ((1024, b"BD"), (1047, b"\0"), (1051, b"\0"))),
     *(
         Signature("minix", ((1034, b"\0\0"), (1040, magic), (1043, b"\0")))
         for magic in (b"\x7f\x13", b"\x8f\x13", b"\x68\x24", b"\x78\x24")
@@ -243,5 +244,9 @@ def _xor(data: bytes) -> int:
 
 
 def _is_mbr(head: bytes) -> bool:
-    """A boot sector whose four partition entries, of 16 bytes from 446 on, all begin with a possible boot flag."""
-    return head[510:512] == b"\x55\xaa" and all(head[446 + 16 * i] in (0x00, 0x80) for i in range(4))
+    """A boot sector whose four partition entries, of 16 bytes from 446 on, all begin with a possible boot flag; or that
+    protects a GPT, by an entry of type EE from sector 1 on, whatever flags it has."""
+    entries = [head[at : at + 16] for at in range(446, 510, 16)]
+    possible = all(entry[:1] in (b"\x00", b"\x80") for entry in entries)
+    protective = any(entry[4:5] == b"\xee" and entry[8:12] == b"\1\0\0\0" for entry in entries)
+    return head[510:512] == b"\x55\xaa" and (possible or protective)

@@ -24,6 +24,7 @@ MOUNTS = (
         ("/dev/loop7", "the file /mnt/far/i below it is on /mnt/far (fuse.sshfs); see whether the program of that"
          " filesystem hangs"),
         ("/dev/loop8", "repair it"),
+        ("/data/loop7", "repair it"),
     ],
 )  # fmt: skip
 def test_who_serves_the_filesystem_is_named(path: str, remedy: str, tmp_path: Path) -> None:

@@ -104,7 +104,10 @@ REAL: dict[str, tuple[str, Pieces]] = {
     "hfs+ of the next version": ("hfs+", hfs_plus(b"H+", 5)),
     "hfsx": ("hfs+", hfs_plus(b"HX", 5)),
     "hfsx of the version before": ("hfs+", hfs_plus(b"HX", 4)),
-    "hfs": ("hfs", ((1024, b"BD" + bytes(18) + (4096).to_bytes(4, "big")),)),
+    **{
+        f"hfs with blocks of {size}": ("hfs", ((1024, struct.pack(">2s18xII", b"BD", size, 4 * size)),))
+        for size in (512, 4096, 32 << 20)
+    },
     **{
         f"minix {magic:x} {order}": ("minix", minix(order, magic))
         for magic in (0x137F, 0x138F, 0x2468, 0x2478)
@@ -113,6 +116,10 @@ REAL: dict[str, tuple[str, Pieces]] = {
     **{f"minix 3 {order}": ("minix", minix3(order)) for order in "<>"},
     **{f"JMicron RAID {total}": ("JMicron RAID", jmicron(total)) for total in (0, 1)},
     "a protective MBR": ("MBR", ((446, b"\0\0\2\0\xee" + bytes(59)), (510, b"\x55\xaa"))),
+    "a protective MBR with a flag of its own": (
+        "MBR",
+        ((446, b"\x01\0\2\0\xee\xff\xff\xff\1\0\0\0"), (510, b"\x55\xaa")),
+    ),
 }
 
 
