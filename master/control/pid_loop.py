@@ -23,6 +23,7 @@ from .observation import InstanceLoad
 _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target
 _LONGEST_STEP = 0.7  # ln(2): no subinterval more than doubles or halves the load
 _OVERLOAD_ERROR = 0.3  # the least error while outstanding I/Os grow: the metric does not show the worst yet
+_MOST_UNSEEN = 1e-4  # of the I/Os that fell due: so few that expired do not decide any percentile up to p99.9
 _CLOSE = 1 + 1e-9  # a bound is reached at this distance
 _CHANGED = 5.0  # a run of this many ripples, one way, is no noise
 
@@ -143,12 +144,13 @@ def moved(loop: Loop, value: float | None, load: InstanceLoad, number: int, rule
         if value > 0
         else -_FARTHEST
     )
+    unseen = load.expired > _MOST_UNSEEN * load.due
     if behind or draining:
         error = max(error, _OVERLOAD_ERROR)
-    elif load.expired:
+    elif unseen:
         error = max(error, 0.0)  # the metric does not show those that waited longest
     loop, error_gain = _gain_stepped(loop, error, number, rules)
-    step = max(error_gain * error, _excess(load)) if load.expired else error_gain * error
+    step = max(error_gain * error, _excess(load)) if unseen else error_gain * error
     after = _stepped(loop, -step)
     if not after.crossed and after.iops != loop.iops and _at_bound(after, after.direction):
         return error, replace(after, at_bound=number + 2)  # the move acts within the next subinterval

@@ -407,11 +407,14 @@ def test_it_recovers_from_saturation_whatever_is_discarded(drop_after_s: float, 
     assert max(loads[back:]) < 1.02 * sought[full]
 
 
-@pytest.mark.parametrize(("expired", "iops"), [(0, 2000.0), (1, 999.0), (300, 700.0)])
-def test_low_response_times_of_what_was_not_discarded_raise_no_load(expired: int, iops: float) -> None:
-    """Half of the target: the load would double. Expired I/Os lower it, by their share."""
+@pytest.mark.parametrize(
+    ("due", "expired", "iops"),
+    [(1000, 0, 2000.0), (1000, 1, 999.0), (1000, 300, 700.0), (10_000, 1, 2000.0), (10_000, 2, 999.8)],
+)
+def test_low_response_times_of_what_was_not_discarded_raise_no_load(due: int, expired: int, iops: float) -> None:
+    """Half of the target: the load would double. Expired I/Os lower it, by their share; one of 10,000 does not."""
     closed = interval(0, {"a": 1000})
-    load = replace(closed.loads["all"]["a"], completed=1000 - expired, expired=expired)
+    load = replace(closed.loads["all"]["a"], due=due, completed=due - expired, expired=expired)
     _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0).after(
         replace(closed, loads={"all": {"a": load}})
     )
