@@ -100,8 +100,8 @@ def on(*luns: str, fast_tags: int = 8) -> list[WorkloadToCreate]:
 
 
 def always(*turns: float) -> Trial:
-    """libaio has 100 in each turn."""
-    return Trial([100.0] * len(turns), turns)
+    """Thousands of reads per second; libaio has 100 in each turn."""
+    return Trial([100e3] * len(turns), [1e3 * turn for turn in turns])
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,10 @@ def always(*turns: float) -> Trial:
     [
         ([always(150.0, 140.0)], "io_uring"),
         ([always(150.0, 104.0)], "libaio"),  # one turn is within what turns differ by
-        ([Trial([100.0, 140.0], [150.0, 146.0])], "libaio"),
+        ([Trial([100e3, 140e3], [150e3, 146e3])], "libaio"),
         ([always(90.0, 90.0)], "libaio"),
+        ([Trial([0.0, 0.0], [0.0, 0.0])], "libaio"),  # no read was answered
+        ([Trial([22.0, 22.0], [44.0, 44.0])], "libaio"),  # one read in a turn, and two
         ([always(150.0), always(90.0)], "libaio"),  # on one LUN of several
         ([], "libaio"),
     ],
@@ -144,8 +146,8 @@ def test_a_trial_has_the_tags_of_the_fast_step(monkeypatch: pytest.MonkeyPatch) 
         return always(150.0)
 
     monkeypatch.setattr(backend_choice, "try_both", try_both)
-    choose([*on("a", fast_tags=0), *on("b", fast_tags=24)])
-    assert tried == [24]
+    choose([*on("a", fast_tags=0), *on("b", fast_tags=24), *on("b", fast_tags=1)])
+    assert tried == [24], "of two on a LUN, those of the deeper"
 
 
 def test_a_driver_without_nowait_support_is_detected(zram_lun: str, loop_lun: str) -> None:
