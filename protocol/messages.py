@@ -103,8 +103,11 @@ class CreateFiles:
 
 @dataclass(frozen=True)
 class CreateWorkloads:
+    """They are created, and dealt over threads, together with those of the messages before that had `more`."""
+
     id: int
     workloads: tuple[WorkloadToCreate, ...]
+    more: bool = False  # another message with some of them follows; nothing is created before it
 
 
 @dataclass(frozen=True)

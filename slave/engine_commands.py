@@ -30,7 +30,7 @@ from ..protocol.messages import (
     Stop,
     wire_name,
 )
-from ..protocol.payload import Notice, NoticeKind, Refusal
+from ..protocol.payload import Notice, NoticeKind, Refusal, WorkloadToCreate
 from ..protocol.states import State
 from .backend_choice import IO_URING, choose, kernel_threads_on
 from .engine._engine import Engine, now_ns
@@ -70,6 +70,7 @@ class EngineCommands:
         self._collector = ThreadPoolExecutor(1, "collect")
         self._started = False  # the engine has begun a step, and has not ended it
         self._edited: asyncio.Future[tuple[int, int, int]] | None = None
+        self._gathered: tuple[WorkloadToCreate, ...] = ()  # of messages whose last one is still to come
         self._undecided = auto  # which backend: that is decided with the first workloads
         self._auto = ""  # what was decided
         self._large_notified = 0  # bytes of large I/O buffers
@@ -162,25 +163,30 @@ class EngineCommands:
             self._step.close()
 
     async def _create(self, command: CreateWorkloads) -> None:
-        refusals = await self._work(lambda: self._workloads.create(command.workloads))
-        if not refusals and command.workloads and self._undecided:
+        workloads = (*self._gathered, *command.workloads)
+        self._gathered = workloads if command.more else ()
+        if command.more:
+            self._done(command)
+            return
+        refusals = await self._work(lambda: self._workloads.create(workloads))
+        if not refusals and workloads and self._undecided:
             self._undecided = False
-            choice = await self._work(lambda: choose(command.workloads))
+            choice = await self._work(lambda: choose(workloads))
             self._workloads.use(choice.backend)
             self._auto = choice.backend
             if choice.reason:
                 text = f"backend auto is {choice.backend}: {choice.reason}"
                 self._link.send(Notice(NoticeKind.BACKEND_CHOSEN, text))
-        if not refusals and command.workloads:
-            refusals = await self._work(lambda: self._workloads.prepare(command.workloads))
-        if not refusals and command.workloads:
-            if text := self._workloads.describe_spread(command.workloads):
+        if not refusals and workloads:
+            refusals = await self._work(lambda: self._workloads.prepare(workloads))
+        if not refusals and workloads:
+            if text := self._workloads.describe_spread(workloads):
                 self._link.send(Notice(NoticeKind.SPREAD_CHOSEN, text))
-            if text := self._workloads.describe_blocking(command.workloads):
+            if text := self._workloads.describe_blocking(workloads):
                 self._link.send(Notice(NoticeKind.BLOCKING_SUBMITS, text))
             self._notify_buffer_pages()
         if not refusals and self._workloads.backend == IO_URING:
-            luns = [workload.lun for workload in command.workloads]
+            luns = [workload.lun for workload in workloads]
             if text := await self._work(lambda: kernel_threads_on(luns)):
                 self._link.send(Notice(NoticeKind.KERNEL_THREADS, text))
         self._done(command, refusals)

@@ -92,7 +92,7 @@ class HostSettings:
         async def one(driver: Driver) -> tuple[int, int]:
             patience_s = mute_s if driver.has_pending(EditWorkloads) else None
             async with asyncio.timeout(patience_s):
-                answer = await _ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=number)
+                answer = await ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=number)
             taken = [part for part in answer if isinstance(part, Ok)]
             return driver.clock.to_controller(taken[-1].effective_ns), sum(part.discarded for part in taken)
 
@@ -134,9 +134,9 @@ class HostSettings:
             async def one(driver: Driver) -> None:
                 mine = made_on.get(driver.name, [])
                 gone = [instance for host, instance in mine if (host, instance) in have]
-                await _ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
+                await ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
                 made = [_to_create(discovered, key, wanted[key], blocksizes[key]) for key in mine]
-                created = await _ask_in_parts(driver, CreateWorkloads, "workloads", made)
+                created = await ask_in_parts(driver, CreateWorkloads, "workloads", made, gathered=True)
                 self.backends.update(
                     (driver.name, part.backend) for part in created if isinstance(part, Ok) and part.backend
                 )
@@ -144,7 +144,7 @@ class HostSettings:
                     Setting(key[1], host_parameters(wanted[key], driver.name)) for key in edits_on.get(driver.name, [])
                 ]
                 async with asyncio.timeout(EDITING_S):
-                    await _ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
+                    await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
                 if driver.name in kept_on:
                     await driver.request(ReinspectLuns)
 
@@ -158,13 +158,16 @@ class HostSettings:
             self._unsure.clear()
 
 
-async def _ask_in_parts(
-    driver: Driver, kind: type[Command], name: str, items: Sequence[Any], **fields: Any
+async def ask_in_parts(
+    driver: Driver, kind: type[Command], name: str, items: Sequence[Any], gathered: bool = False, **fields: Any
 ) -> list[HostMessage]:
-    """A command whose list `name` may be longer than one message holds. Returns all answers."""
+    """A command whose list `name` may be longer than one message holds; `gathered`: the host is told of `more`, and
+    acts on all of it at once. Returns all answers."""
     answer: list[HostMessage] = []
     for start in range(0, len(items), MOST_IN_A_LIST):
-        answer += await driver.request(kind, **{name: tuple(items[start : start + MOST_IN_A_LIST])}, **fields)
+        end = start + MOST_IN_A_LIST
+        told = {"more": end < len(items)} if gathered else {}
+        answer += await driver.request(kind, **{name: tuple(items[start:end])}, **told, **fields)
     return answer
 
 

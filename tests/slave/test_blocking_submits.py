@@ -199,3 +199,13 @@ def test_a_real_file_whose_submit_calls_block(synchronous_lun: FaultFs, loop_lun
     assert submitted == ([[0], [0]] if threads == 1 else [[1], [0]])
     assert len(said) == (1 if threads == 1 else 0)
     assert all(text.startswith(f"submit calls on {synchronous_lun.image} may block") for text in said)
+
+
+def test_instances_of_several_messages_are_dealt_together(synchronous_lun: FaultFs, loop_lun: str) -> None:
+    """The first message alone would take both threads, and leave none to the LUN that may block."""
+    with Client() as slave:
+        slave.prepare("libaio", threads=2)
+        slave.do(m.CreateWorkloads, workloads=(on(loop_lun, 0, iops=50.0), on(loop_lun, 1, iops=50.0)), more=True)
+        slave.do(m.CreateWorkloads, workloads=(on(synchronous_lun.image, 2, iops=50.0),))
+        said = [one.text for one in slave.all if isinstance(one, Notice) and one.kind is NoticeKind.BLOCKING_SUBMITS]
+    assert not said
