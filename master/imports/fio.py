@@ -26,6 +26,7 @@ def read_fio(text: str, name: str, around: Surroundings) -> Description:
     if faults:
         raise PlanError("\n".join(dict.fromkeys(faults)))
     groups, uneven = _groups(read)
+    uneven += [_other_engine(one) for one in read if one.backend not in ("auto", read[0].backend)]
     return Description(
         source=name,
         backend=engines.pop() if len(engines) == 1 else "auto",
@@ -38,6 +39,14 @@ def read_fio(text: str, name: str, around: Surroundings) -> Description:
 def _not_alone(job: ReadJob) -> str:
     where = job.section.options["ioengine"].where
     return f"{where}: ioengine=null: a plan has one backend, and other jobs do real I/O; move [{job.section.name}] away"
+
+
+def _other_engine(job: ReadJob) -> Dropped:
+    option = job.section.options["ioengine"]
+    what = f"ioengine={option.value}"
+    return Dropped(
+        option.where, what, "a plan has one backend, jobs have several", "the plan has `auto`", matters=False
+    )
 
 
 def _merged(targets: list[Target]) -> tuple[Target, ...]:

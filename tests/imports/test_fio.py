@@ -228,6 +228,11 @@ def test_only_a_newline_ends_a_comment(character: str) -> None:
     assert description(f"[job]\r\n{DEVICE}; note{character}bs=8k\r\n").groups[0].streams[0].blocksize == 4096
 
 
+def test_engines_that_differ_are_named() -> None:
+    one = description(f"[global]\n{DEVICE}[a]\n[b]\nioengine=io_uring\n")
+    assert one.backend == "auto" and [(d.where, d.what) for d in one.dropped] == [("job.fio:9", "ioengine=io_uring")]
+
+
 def test_each_option_has_one_fate() -> None:
     fates = [*MAPPED, *UNMAPPED, *REFUSED, *ALWAYS]
     assert len(set(fates)) == len(fates)
