@@ -254,8 +254,8 @@ class Reason(Enum):
     SET_ASIDE = (
         NOTE,
         ALL,
-        "A host kept a workload thread from running for more than 5 % of these subintervals (run-queue delay, steal, a "
-        "CPU quota, a machine stall), so they do not count: the measurement went on until it had its time in others. "
+        "A host kept a workload thread from running for more than 5 % of these subintervals (run-queue delay, steal, "
+        "a machine stall), so they do not count: the measurement went on until it had its time in others. "
         "A probe of a search was repeated. `disturbed: keep` lets them count.",
         "For fewer of them, stop what else runs on the host, or keep it off the cores of the workload threads "
         "(`cpus`).",

@@ -1,9 +1,12 @@
 """Whether the generator was disturbed in a subinterval: a workload thread wanted a core of its host and did not get it.
 
-Rule (*Independence*): this follows from what the slave measures about itself (`Result.taken`), never from latencies,
-rates or anything else that the storage does: what is set aside must not be chosen by the figures. For the same reason
-the shares are of the subinterval's length, not of the time for which a thread wanted its core: slow storage makes that
-time short.
+Rule (*Independence*): this follows from what the slave measures about itself (`Result.taken`), never from latencies or
+rates: what is set aside must not be chosen by the figures. So what follows from how fast the storage is does not
+disturb: a CPU quota, which the slave's own work uses up, and kernel threads, which do the storage's work. For the same
+reason the shares are of the subinterval's length, not of the time for which a thread wanted its core.
+
+A limit of it: a thread that sleeps in a stall of the storage wants no core, so run-queue delay in such a subinterval is
+short, and it is set aside less often than others. Nothing with a fault (an I/O error) is set aside: it has to be seen.
 """
 
 from collections import Counter
@@ -24,7 +27,6 @@ class Cause(StrEnum):
 
     RUN_QUEUE_DELAY = "run-queue delay"
     STEAL = "steal"
-    THROTTLING = "CPU quota"
     MACHINE_STALL = "machine stall"
 
 
@@ -40,18 +42,22 @@ class Disturbance:
 def lost_percent(taken: CpuTaken, length_ns: int) -> dict[Cause, float]:
     """Percent of a subinterval for which the host's worst-placed workload thread lost its core, by cause.
 
-    Run-queue delay counts as far as others (not the slave's own threads) used the core.
+    Run-queue delay counts as far as other processes, in user mode, used the core: their part of what others used on the
+    whole host stands for their part on that core.
     """
+    processes = min(taken.others_user / taken.others, 1.0) if taken.others else 0.0
     return {
-        Cause.RUN_QUEUE_DELAY: min(taken.wait, taken.others_beside),
+        Cause.RUN_QUEUE_DELAY: min(taken.wait, taken.others_beside * processes),
         Cause.STEAL: taken.steal_beside,
-        Cause.THROTTLING: min(100 * taken.throttled_ns / max(length_ns, 1), 100.0),
         Cause.MACHINE_STALL: min(100 * taken.stalled_ns / max(length_ns, 1), 100.0),
     }
 
 
 def disturbance(results: Mapping[str, Result]) -> Disturbance | None:
-    """What disturbed the generator most in one subinterval, by host; None where nothing did above the threshold."""
+    """What disturbed the generator most in one subinterval, by host; None where nothing did above the threshold, or
+    where a host had I/O errors."""
+    if any(result.faults for result in results.values()):
+        return None
     lost = [
         Disturbance(cause, host, percent)
         for host, result in results.items()

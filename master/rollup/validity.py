@@ -247,8 +247,8 @@ def _idle_beside_busy(of_host: Mapping[str, thread_stats.ThreadSummary], uneven:
 
 
 def _contention(case: _Case) -> Rows:
-    """The host whose threads waited longest stands for all; the others are counted. A row without I/O, as of a paused
-    instance, has no figures that they could have changed; one at `iops: max` may have none for that very reason."""
+    """The host that lost the most to one cause stands for all; the others are counted. A row without I/O, as of a
+    paused instance, has no figures that they could have changed; one at `iops: max` may have none for that reason."""
     measurement = case.measurement
     outstanding = case.count(Count.BACKLOG) + case.count(Count.IN_FLIGHT)
     had_io = case.count(Count.DUE) + case.count(Count.COMPLETED) + outstanding > 0
@@ -261,7 +261,7 @@ def _contention(case: _Case) -> Rows:
         if concerned[row] and said.get(layout.hosts[host]):
             of_row.setdefault(row, []).append(layout.hosts[host])
     for row, hosts in of_row.items():
-        worst = max(hosts, key=lambda host: measurement.taken[host].wait + measurement.taken[host].steal_beside)
+        worst = max(hosts, key=lambda host: max(one.percent for one in said[host]))
         others = len(hosts) - 1
         more = f" (and {others} more host{'s' * (others > 1)})" if others else ""
         detail = ", ".join(one.detail for one in said[worst])

@@ -34,6 +34,7 @@ class StepResult:
     ends: StepEnds
     referred: SummaryRecord  # to which later steps refer
     was_run: bool = True
+    was_skipped: bool = False  # somebody ended it with what it had
 
     def reference(self, instance: RollupInstance) -> Reference:
         """The rate of a rollup instance, to which later steps may refer. Raises NotMeasured where it is invalid."""

@@ -157,7 +157,7 @@ class StepRunner:
         """
         result = await self._attempt(step)
         for attempt in range(2, step.on_invalid.repeats + 2):
-            if result.ends.verdict is not Verdict.INVALID or not result.was_run:
+            if result.ends.verdict is not Verdict.INVALID or not result.was_run or result.was_skipped:
                 return result
             await self.rejoin()
             if not self.goes_on():
@@ -166,7 +166,7 @@ class StepRunner:
             self._recorder.event("repeated", f"step {result.ends.name} is invalid: it is run again, as {again.name}")
             self._repeats += 1
             result = await self._attempt(again)
-        if step.on_invalid.stop and result.ends.verdict is Verdict.INVALID:
+        if step.on_invalid.stop and result.ends.verdict is Verdict.INVALID and not result.was_skipped:
             self._recorder.event("stopped", f"step {step.name} is invalid, and its on_invalid is stop")
             self._stopped = True
         return result
@@ -220,7 +220,7 @@ class StepRunner:
                 raise
         luns = {(one.host, one.number): one.lun for one in discovered.rollups.instances} if ended.hung else {}
         self._orphans = {(host, luns[host, number]): step.name for host, number in ended.hung}
-        return self._end(recorder, result(ended))
+        return self._end(recorder, replace(result(ended), was_skipped=bool(live.skipped_by)))
 
     async def _skip(self, step: Step, why: Finding) -> StepResult:
         """A step that cannot be run: a row that says why."""
@@ -236,8 +236,6 @@ class StepRunner:
         """The exit code that follows from the steps that were run."""
         if HaltCause.USER in self._fleet.causes:
             return ExitCode.INTERRUPTED
-        if self._stopped:
-            return ExitCode.INVALID
         code = exit_code_of(self._results.values())
         if self._cut_short and code is ExitCode.OK:
             return ExitCode.PARTIAL if self._results else ExitCode.HOSTS

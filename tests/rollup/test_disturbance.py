@@ -14,7 +14,7 @@ from ivypy.master.rollup.disturbance import (
     set_aside_finding,
 )
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count
-from ivypy.protocol.messages import Result
+from ivypy.protocol.messages import IoFault, Result
 from ivypy.protocol.payload import CpuTaken
 from tests.support.rollup_results import HostData, result
 
@@ -22,22 +22,40 @@ MS = 10**6
 S = 10**9
 
 
+def waits(percent: float, beside: float, user: float = 1.0) -> CpuTaken:
+    """For a core of which others used so much; `user`: the part of it that processes used."""
+    return CpuTaken(wait=percent, others=10, others_user=10 * user, others_beside=beside)
+
+
 @pytest.mark.parametrize(
     ("taken", "cause", "percent"),
     [
         (CpuTaken(), None, 0),
-        (CpuTaken(wait=5, others_beside=90), None, 0),  # the threshold itself is not above it
-        (CpuTaken(wait=5.1, others_beside=90), Cause.RUN_QUEUE_DELAY, 5.1),
-        (CpuTaken(wait=50, others_beside=6), Cause.RUN_QUEUE_DELAY, 6),  # the rest, its own threads
-        (CpuTaken(wait=50, others_beside=4.9), None, 0),  # more threads than cores: they wait for each other
-        (CpuTaken(wait=0.1, others_beside=99), None, 0),  # a busy core that no thread wanted
+        (
+            waits(5, 90),
+            None,
+            0,
+        ),  # the threshold itself is not above it
+        (waits(5.1, 90), Cause.RUN_QUEUE_DELAY, 5.1),
+        (
+            waits(50, 6),
+            Cause.RUN_QUEUE_DELAY,
+            6,
+        ),  # the rest, its own threads
+        (waits(50, 4.9), None, 0),  # more threads than cores: they wait for each other
+        (waits(0.1, 99), None, 0),  # a busy core that no thread wanted
         (CpuTaken(others=90, wait=0.1, steal=90, busiest_beside=100), None, 0),  # on cores that no thread may run on
         (CpuTaken(steal_beside=6), Cause.STEAL, 6),
         (CpuTaken(stalled_ns=50 * MS, longest_stall_ns=50 * MS), None, 0),
         (CpuTaken(stalled_ns=60 * MS, longest_stall_ns=20 * MS), Cause.MACHINE_STALL, 6),
-        (CpuTaken(throttled_ns=300 * MS), Cause.THROTTLING, 30),
-        (CpuTaken(throttled_ns=9 * S), Cause.THROTTLING, 100),  # of several cores together
-        (CpuTaken(wait=20, others_beside=30, stalled_ns=300 * MS), Cause.MACHINE_STALL, 30),  # the worst of two
+        (waits(8, 30, user=0), None, 0),  # kernel threads: the storage's work
+        (waits(20, 16, user=0.5), Cause.RUN_QUEUE_DELAY, 8),
+        (CpuTaken(throttled_ns=900 * MS), None, 0),  # the slave's own work, which fast storage makes more of
+        (
+            replace(waits(20, 30), stalled_ns=300 * MS),
+            Cause.MACHINE_STALL,
+            30,
+        ),  # the worst of two
     ],
 )
 def test_what_disturbed_one_second(taken: CpuTaken, cause: Cause | None, percent: float) -> None:
@@ -48,6 +66,12 @@ def test_what_disturbed_one_second(taken: CpuTaken, cause: Cause | None, percent
         assert found is not None
         assert (found.cause, found.host) == (cause, "h")
         assert found.percent == pytest.approx(percent)
+
+
+def test_a_subinterval_with_an_error_counts_so_that_the_error_is_seen() -> None:
+    failed = replace(_disturbed(30.0), faults=(IoFault(1, 5, 1),))
+    assert disturbance({"a": _disturbed(30.0)}) is not None
+    assert disturbance({"a": _disturbed(30.0), "b": failed}) is None
 
 
 def test_the_worst_host_stands_for_all() -> None:
@@ -98,9 +122,8 @@ def test_law_a_host_that_takes_more_than_the_threshold_always_disturbs(
 ) -> None:
     length_ns, lost_ns = 10**12, round(percent * 10**10) + 1
     taken = {
-        Cause.RUN_QUEUE_DELAY: replace(others, wait=percent, others_beside=percent),
+        Cause.RUN_QUEUE_DELAY: replace(others, wait=percent, others=1.0, others_user=1.0, others_beside=percent),
         Cause.STEAL: replace(others, steal_beside=percent),
-        Cause.THROTTLING: replace(others, throttled_ns=lost_ns),
         Cause.MACHINE_STALL: replace(others, stalled_ns=lost_ns),
     }[cause]
     calm = result(HostData(0, 0, {}), taken=CpuTaken())

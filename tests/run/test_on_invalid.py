@@ -1,5 +1,6 @@
 """`on_invalid`: steps that are run again, or end the run, where their verdict is invalid."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -59,6 +60,25 @@ def test_a_run_stops_at_an_invalid_step(tmp_path: Path, own: bool) -> None:
     assert names(outcome) == [("max", "invalid")] and outcome.code is ExitCode.INVALID
     assert outcome.events("stopped") == ["step max is invalid, and its on_invalid is stop"]
     assert json.loads((outcome.folder / "run.json").read_text())["exit_code"] == 8
+
+
+@pytest.mark.parametrize("what", ["repeat 2", "stop"])
+def test_a_step_that_is_skipped_is_neither_repeated_nor_the_end_of_the_run(tmp_path: Path, what: str) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(2.0)  # of the simulated clock: within the warmup
+        run.api.skip("me")
+
+    staged = stage(tmp_path, visit, REPEATED.replace("repeat 2", what), SimulatedHosts(**slaves()).slaves)
+    assert [name for name, _ in names(staged)][:2] == ["max", "half"]
+    assert not any("step max" in text for text in (*staged.events("repeated"), *staged.events("stopped")))
+
+
+def test_a_run_that_stops_has_the_exit_code_of_its_steps(tmp_path: Path) -> None:
+    """A search that does not reach its target is 6, whether the run goes on or not."""
+    find = "find: { metric: overall_service_us_mean, target: 1us }"
+    text = TWO_STEPS.replace("{ name: max }", f"{{ name: max, {find}, on_invalid: stop }}")
+    outcome = run(tmp_path, text)
+    assert outcome.events("stopped") and outcome.code is ExitCode.NOT_REACHED
 
 
 def test_an_interrupted_step_is_not_repeated(tmp_path: Path) -> None:

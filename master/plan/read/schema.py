@@ -220,9 +220,9 @@ class TimesDoc(Section):
         "measurement by time goes on for longer) or keep."
     )
     on_invalid: Annotated[OnInvalid | None, ON_INVALID] = about(
-        "What follows if the step's verdict is invalid: continue (the default), stop (the run ends, with exit code 8), "
-        "or repeat 2: the step runs again, up to twice, until it is not. Further attempts are named `NAME+attempt=2`; "
-        "the last one counts for `50% of step NAME`, `ivypy percentiles` and the exit code."
+        "What follows if the step's verdict is invalid: continue (the default), stop (the run ends) or repeat 2: the "
+        "step runs again, up to twice, until it is not. A step that was skipped is left as it is. Further attempts are "
+        "named `NAME+attempt=2`; the last one counts for `50% of step NAME`, `ivypy percentiles` and the exit code."
     )
     cooldown: Annotated[float | None, duration_field()] = about("Time without I/O before the next step.")
 
