@@ -98,7 +98,7 @@ async def a_step(
     now_ns = lambda: int(loop.time() * 1e9)  # noqa: E731
     inbox: Inbox = asyncio.Queue()
     drivers = [PipeDriver(slave.name, slave.pipe, inbox, now_ns) for slave in slaves]
-    fleet = Fleet(drivers, inbox, ControllerLag(now_ns))
+    fleet = Fleet(drivers, inbox, ControllerLag(now_ns, lambda: 0))  # its real CPU time means nothing in simulated time
     async with AsyncExitStack() as stack:
         tasks = []
         for slave, driver in zip(slaves, drivers, strict=True):
@@ -372,18 +372,23 @@ STEAL = CpuTaken(steal=10.0, steal_beside=20.0)
 
 def test_a_disturbed_subinterval_is_in_no_measurement() -> None:
     """One host's disturbance is enough; the sum has the figures of the others alone, its account those of all."""
-    disturbed = Faults(taken={3: STEAL}, errors_at=3)
-    outcome = step(*hosts(3, h1=disturbed), control=Fixed(1, 4, most_aside=1))
+    outcome = step(*hosts(3, h1=Faults(taken={3: STEAL})), control=Fixed(1, 4, most_aside=1))
     assert outcome.book.phases == ["warmup", "run", "run", "disturbed", "run", "run", "tail"]
     assert [(one.first, one.last, one.set_aside) for one in outcome.measured] == [(1, 5, (3,))]
     assert [str(one) for one in outcome.measured[0].findings] == ["set_aside[note] (1 of 5 subintervals: steal)"]
     (summed,) = outcome.book.measurements
     counted = [outcome.book.kept[number].interval.merged.counts[0, Count.COMPLETED] for number in (1, 2, 4, 5)]
     assert summed.measurement.merged.counts[0, Count.COMPLETED] == sum(counted)
-    assert summed.measurement.merged.counts[0, Count.ERRORS] == 0
     assert summed.measurement.length_ns.tolist() == pytest.approx([20e9] * 3, rel=1e-3)
     assert summed.measurement.subintervals == 4
     assert summed.measurement.account.subintervals == 5
+
+
+def test_a_disturbed_subinterval_with_errors_counts_so_that_they_are_seen() -> None:
+    outcome = step(*hosts(3, h1=Faults(taken={3: STEAL}, errors_at=3)), control=Fixed(1, 4, most_aside=1))
+    assert outcome.book.phases == ["warmup", "run", "run", "run", "run", "tail"]
+    (summed,) = outcome.book.measurements
+    assert summed.measurement.merged.counts[0, Count.ERRORS] > 0 and summed.measurement.faults
 
 
 def test_a_disturbed_subinterval_counts_where_it_is_kept() -> None:
