@@ -80,6 +80,15 @@ def sum_of(parts: list[Buckets], rows: int) -> Buckets:
     return total
 
 
+def difference(of: Buckets, part: Buckets) -> Buckets:
+    """Histograms without some of the values in them."""
+    if part.counts.shape[1] == 0:
+        return of
+    left = of.padded(of.low, of.high)
+    left.counts[:, part.low - of.low : part.high - of.low] -= part.counts
+    return left
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RowMoments:
     """The moments of every series of R rows."""

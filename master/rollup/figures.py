@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import LATENESS, REAP_DELAY, RESPONSE, SERVICE, Kind, Moment
+from ...protocol.counters import DELAYED, LATENESS, RESPONSE, SERVICE, UNDELAYED, Kind, Moment
 from ..stats.percentiles import NS_PER_US, percentiles
-from .arrays import NO_LEAST, Buckets, Floats, Merged, integers, reals, sum_of
+from .arrays import NO_LEAST, Buckets, Floats, Merged, difference, integers, reals, sum_of
 
 OVERALL: Final = "overall"
 CATEGORIES: Final[dict[str, tuple[Kind, ...]]] = {
@@ -125,9 +125,19 @@ class Figures:
     def lateness(self) -> LatencyFigures:
         return self._of((LATENESS,))
 
-    def reap_delay(self) -> LatencyFigures:
-        """Of the completions that may have waited for their thread for as long as it is recorded."""
-        return self._of((REAP_DELAY,))
+    def reap_delay_ns(self) -> Floats:
+        """For how long completions may have waited for their thread, summed over those that are recorded."""
+        return self._of((DELAYED,)).total_ns - self._of((UNDELAYED,)).total_ns
+
+    def undelayed(self, name: str) -> Floats:
+        """One of PERCENTILES of the service time, in microseconds, had no completion waited for its thread: the least
+        that it may have been."""
+        service, delayed, undelayed = self.service(OVERALL), self._of((DELAYED,)), self._of((UNDELAYED,))
+        others = difference(service.buckets, delayed.buckets)
+        buckets = sum_of([others, undelayed.buckets], len(self.merged.counts))
+        least = np.minimum(service.least_ns, undelayed.least_ns)
+        found = percentiles(buckets.counts, buckets.low, least, service.most_ns, [PERCENTILES[name]])
+        return np.asarray(found[0] / NS_PER_US)
 
     def has_response(self, category: str) -> NDArray[np.bool_]:
         """Rows where the response time of a category has a meaning: where it was recorded for every I/O."""

@@ -188,18 +188,19 @@ def _lateness(case: _Case) -> Rows:
 
 def _reap_delay(case: _Case) -> Rows:
     """A thread with `iops: max` is always busy, so completions wait for it: that is at most a note."""
-    service, delay = case.figures.service("overall"), case.figures.reap_delay()
+    figures, service = case.figures, case.figures.service("overall")
 
     def checked(share: Floats, of_us: Floats, limit: float) -> Floats:
         """What is above the limit, and long enough to be checked."""
         share, of_us = np.nan_to_num(share), np.nan_to_num(of_us)
-        return np.where((share > limit) & (share * of_us >= LEAST_REAP_DELAY_US), np.minimum(share, 1.0), 0.0)
+        return np.where((share > limit) & (share * of_us >= LEAST_REAP_DELAY_US), share, 0.0)
 
     def tail(name: str, limit: float) -> Floats:
-        found = excess(service.buckets, delay.buckets, PERCENTILES[name], limit)
-        return checked(found, service.percentile(name), limit)
+        found = service.percentile(name)
+        return checked(1 - figures.undelayed(name) / found, found, limit)
 
-    mean = np.divide(delay.total_ns, service.total_ns, out=np.zeros_like(service.mean), where=service.count > 0)
+    none = np.zeros_like(service.mean)
+    mean = np.divide(figures.reap_delay_ns(), service.total_ns, out=none, where=service.count > 0)
     parts = {
         "mean": checked(mean, service.mean, LATENESS_NOTE),
         "p99": tail("p99", LATENESS_NOTE),

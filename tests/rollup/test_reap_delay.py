@@ -1,12 +1,17 @@
 """Reap delay: of each row the part of its own completions, whatever its neighbours' are."""
 
+import re
+
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.parameters_in_force import Settings
-from ivypy.master.rollup.validity import Validity, check_validity
+from ivypy.master.rollup.validity import LATENESS_INVALID, LATENESS_NOTE, Validity, check_validity
 from ivypy.master.rollup.window import Window
-from ivypy.protocol.counters import LATENESS, REAP_DELAY, RESPONSE, SERVICE, Count
+from ivypy.protocol.counters import DELAYED, LATENESS, RESPONSE, SERVICE, UNDELAYED, Count
 from ivypy.protocol.parameters import Iops, Parameters
 from tests.support.rollup import instance, merger_of, rollups_by
 from tests.support.rollup_results import HostData, result
@@ -16,21 +21,30 @@ S = 10**9
 DONE = 2000  # I/Os in each subinterval
 SUBINTERVALS = 20
 
-Times = list[tuple[int, int]]  # (I/Os of a subinterval, microseconds)
+Found = list[tuple[int, int, int]]  # (I/Os of a subinterval, their service time and its part of reap delay, in us)
 
 
-def times(said: Times) -> list[int]:
-    return [us * US for count, us in said for _ in range(count)]
+def times(found: Found) -> list[int]:
+    return [us * US for count, us, _ in found for _ in range(count)]
 
 
-def checked(rollups: Rollups, luns: list[tuple[Times, Times]], iops: Iops = 400.0) -> Validity:
-    """Of LUNs, each a merge class of its own: their service times, and the recorded reap delays."""
+def delayed(found: Found) -> Found:
+    return [one for one in found if one[2]]
+
+
+def undelayed(found: Found) -> Found:
+    return [(count, us - delay, 0) for count, us, delay in delayed(found)]
+
+
+def checked(rollups: Rollups, luns: list[Found], iops: Iops = 400.0) -> Validity:
+    """Of LUNs, each a merge class of its own."""
     merger = merger_of(rollups)
     window = Window(merger.layout)
     samples: dict[tuple[int, int], list[int]] = {}
     counts: dict[tuple[int, Count], int] = {}
-    for klass, (service, delays) in enumerate(luns):
-        samples |= {(klass, SERVICE): times(service), (klass, REAP_DELAY): times(delays)}
+    for klass, service in enumerate(luns):
+        samples |= {(klass, SERVICE): times(service), (klass, DELAYED): times(delayed(service))}
+        samples |= {(klass, UNDELAYED): times(undelayed(service))}
         if iops != "max":
             samples |= {(klass, RESPONSE): times(service), (klass, LATENESS): [0] * len(times(service))}
         counts |= {(klass, c): len(times(service)) for c in (Count.DUE, Count.SUBMITTED, Count.COMPLETED)}
@@ -39,44 +53,76 @@ def checked(rollups: Rollups, luns: list[tuple[Times, Times]], iops: Iops = 400.
         merger.open(k)
         merger.add("h", result(data, k, 5 * S))
         window.add(merger.close())
-    settings = Settings.of(rollups, {("h", n): Parameters(iops=iops) for n in range(len(luns))})
-    return check_validity(window.measurement(), settings, 0.0025, 5.0)
+    in_force = Settings.of(rollups, {("h", n): Parameters(iops=iops) for n in range(len(luns))})
+    return check_validity(window.measurement(), in_force, 0.0025, 5.0)
 
 
-INVALID = "reap_delay[invalid] ({0}% of the mean, {0}% of the p99, {0}% of the p99.9)"
-FEW = [(DONE - 30, 100), (30, 2100)]  # the p99 is of the few
-FEWER = [(DONE - 10, 100), (10, 2100)]  # the p99.9 is
+ALL = "reap_delay[{0}] ({1}% of the mean, {1}% of the p99, {1}% of the p99.9)"
 
 
 @pytest.mark.parametrize(
-    ("service", "delays", "iops", "says"),
+    ("found", "iops", "says"),
     [
-        ([(DONE, 1000)], [], 400.0, ""),
-        ([(DONE, 1000)], [(DONE, 90)], 400.0, ""),
-        ([(DONE, 1000)], [(DONE, 200)], 400.0, "reap_delay[note] (20% of the mean, 21% of the p99)"),
-        ([(DONE, 1000)], [(DONE, 300)], 400.0, INVALID.format(30)),
-        ([(DONE, 1000)], [(DONE // 2, 250)], 400.0, "reap_delay[note] (12% of the mean)"),  # the p99 is of the others
-        (FEW, [(30, 2000)], 400.0, "reap_delay[invalid] (23% of the mean, 95% of the p99, 95% of the p99.9)"),
-        (FEW, [(30, 100)], 400.0, ""),
-        (FEWER, [(10, 2000)], 400.0, "reap_delay[note] (95% of the p99.9)"),
-        (FEWER, [(10, 400)], 400.0, ""),
+        ([(DONE, 1000, 0)], 400.0, ""),
+        ([(DONE, 1000, 90)], 400.0, ""),
+        ([(DONE, 1000, 200)], 400.0, "reap_delay[note] (20% of the mean, 20% of the p99)"),
+        ([(DONE, 1000, 300)], 400.0, ALL.format("invalid", 30)),
+        ([(1000, 1000, 250), (1000, 1000, 0)], 400.0, "reap_delay[note] (12% of the mean)"),  # the p99 is of the others
+        # the p99 is of the few: what they waited counts, and not what others did
+        (
+            [(1970, 100, 0), (30, 2100, 2000)],
+            400.0,
+            "reap_delay[invalid] (23% of the mean, 95% of the p99, 95% of the p99.9)",
+        ),
+        ([(1970, 100, 0), (30, 2100, 100)], 400.0, ""),
+        ([(1000, 100, 0), (970, 200, 100), (30, 300, 10)], 400.0, "reap_delay[invalid] (32% of the mean)"),
+        # the p99.9 is of the few
+        ([(1990, 100, 0), (10, 2100, 2000)], 400.0, "reap_delay[note] (95% of the p99.9)"),
+        ([(1990, 100, 0), (10, 2100, 400)], 400.0, ""),
         # where a thread is always at work, its batches are part of the load
-        ([(DONE, 1000)], [(DONE, 900)], "max", "reap_delay[note] (90% of the mean, 89% of the p99, 89% of the p99.9)"),
+        ([(DONE, 1000, 900)], "max", ALL.format("note", 90)),
         # a thread's own pass, beside a device that is as fast as that
-        ([(DONE, 9)], [(DONE, 9)], 400.0, ""),
-        ([(DONE, 12)], [(DONE, 12)], 400.0, INVALID.format(100)),
+        ([(DONE, 9, 9)], 400.0, ""),
+        ([(DONE, 12, 12)], 400.0, ALL.format("invalid", 100)),
     ],
 )  # fmt: skip
-def test_reap_delays(service: Times, delays: Times, iops: Iops, says: str) -> None:
-    validity = checked(rollups_by([instance(0, "h")]), [(service, delays)], iops)
+def test_reap_delays(found: Found, iops: Iops, says: str) -> None:
+    validity = checked(rollups_by([instance(0, "h")]), [found], iops)
     assert "; ".join(str(one) for one in validity.findings[0]) == says
 
 
 @pytest.mark.parametrize("late", [0, 7, 99])
 def test_one_late_lun_among_a_hundred_is_seen_and_its_neighbours_keep_their_verdict(late: int) -> None:
     rollups = rollups_by([instance(n, "h") for n in range(100)], "lun")
-    one = [(DONE // 100, 1000)]
-    validity = checked(rollups, [(one, [(DONE // 100, 500)] if n == late else []) for n in range(100)])
+    validity = checked(rollups, [[(DONE // 100, 1000, 500 if n == late else 0)] for n in range(100)])
     found = {str(row): [str(finding) for finding in validity.findings[row.row]] for row in rollups.rows}
     assert found.pop(f"lun=h:/dev/sd{late}") == ["reap_delay[invalid] (50% of the mean)"]
     assert set(map(tuple, found.values())) == {()}
+
+
+IOS = st.tuples(st.integers(1, 200), st.integers(100, 100_000), st.floats(0, 1))  # how many, us, part that is delay
+
+
+@given(st.lists(IOS, min_size=1, max_size=40))
+@settings(max_examples=20, deadline=None)
+def test_the_share_of_a_percentile_is_that_of_the_same_ios_without_their_delays(
+    ios: list[tuple[int, int, float]],
+) -> None:
+    """Within the width of a bucket, a 64th; no I/O is taken for another."""
+    found = [(DONE, 50, 0)] + [(count, us, int(us * part)) for count, us, part in ios]
+    took = np.repeat([us for _, us, _ in found], [count for count, _, _ in found])
+    least = np.repeat([us - delay for _, us, delay in found], [count for count, _, _ in found])
+    true = {"mean": 1 - least.mean() / took.mean()}
+    for name, percent in (("p99", 99), ("p99.9", 99.9)):
+        whole, without = (np.percentile(one, percent, method="inverted_cdf") for one in (took, least))
+        true[name] = 1 - without / whole
+    validity = checked(rollups_by([instance(0, "h")]), [found])
+    said = {
+        name: int(percent) / 100 for percent, name in re.findall(r"(\d+)% of the ([\w.]+)", str(validity.findings[0]))
+    }
+    limits = {"mean": LATENESS_NOTE, "p99": LATENESS_NOTE, "p99.9": LATENESS_INVALID}
+    for name, share in true.items():
+        if name in said:
+            assert said[name] == pytest.approx(share, abs=0.04)
+        else:
+            assert share < limits[name] + 0.04

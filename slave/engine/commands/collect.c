@@ -10,8 +10,9 @@
 struct part {
     struct thread_figures sums;
     uint64_t gaps, *gap_buckets; /* poll gaps: how many, and their histogram */
-    struct moments lateness, reap_delay;
-    uint64_t *lateness_buckets, *reap_delay_buckets;
+    struct moments lateness;
+    uint64_t *lateness_buckets;
+    uint64_t delays, *delay_buckets; /* reap delays */
     bool swapped;
 };
 
@@ -67,8 +68,6 @@ static void add_series(struct collector *c, struct part *p, const struct thread 
             series_merge(&c->moments[into], c->buckets + into * HISTOGRAM_BUCKETS, moments, buckets);
             if (m == SERIES_LATENESS)
                 series_merge(&p->lateness, p->lateness_buckets, moments, buckets);
-            if (m == SERIES_REAP_DELAY)
-                series_merge(&p->reap_delay, p->reap_delay_buckets, moments, buckets);
         }
 }
 
@@ -136,6 +135,8 @@ static void add_figures(struct part *p, const struct buffer *b)
     for (uint32_t n = 0; n < HISTOGRAM_BUCKETS; n++) {
         p->gap_buckets[n] += b->poll_gap[n];
         p->gaps += b->poll_gap[n];
+        p->delay_buckets[n] += b->reap_delay[n];
+        p->delays += b->reap_delay[n];
     }
 }
 
@@ -178,12 +179,10 @@ static int take_part(struct engine *e, struct thread *t, const struct clock_map 
 /* Of all completions: those whose delay is not recorded count as none. */
 static uint64_t reap_delay_p99(struct part *p)
 {
-    uint64_t unrecorded = p->sums.completed - p->reap_delay.count;
+    struct moments all = {.count = p->sums.completed, .max = UINT64_MAX};
 
-    p->reap_delay_buckets[0] += unrecorded;
-    p->reap_delay.count += unrecorded;
-    p->reap_delay.min = unrecorded ? 0 : p->reap_delay.min;
-    return histogram_percentile(p->reap_delay_buckets, &p->reap_delay, 9900);
+    p->delay_buckets[0] += p->sums.completed - p->delays;
+    return histogram_percentile(p->delay_buckets, &all, 9900);
 }
 
 static void pack_thread(const struct thread *t, struct part *p, int64_t *figures)
@@ -218,10 +217,9 @@ static int collect_thread(struct engine *e, struct thread *t, const struct clock
     uint64_t *scratch = e->collector.scratch;
     struct part p = {.lateness_buckets = scratch,
                      .gap_buckets = scratch + HISTOGRAM_BUCKETS,
-                     .reap_delay_buckets = scratch + 2 * HISTOGRAM_BUCKETS};
+                     .delay_buckets = scratch + 2 * HISTOGRAM_BUCKETS};
 
     moments_clear(&p.lateness);
-    moments_clear(&p.reap_delay);
     memset(scratch, 0, 3 * HISTOGRAM_BUCKETS * sizeof *scratch);
     int result = take_part(e, t, anchor, &p, r);
     pack_thread(t, &p, r->thread_figures + (size_t)t->number * THREAD_COUNTS);

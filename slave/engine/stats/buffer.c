@@ -32,8 +32,9 @@ int buffer_init(struct buffer *b, uint32_t rows, uint32_t series)
     b->moments = aligned_alloc(64, (series + 1u) * sizeof *b->moments);
     b->buckets = reserve(buckets_size(series + 1u));
     b->poll_gap = calloc(HISTOGRAM_BUCKETS, sizeof *b->poll_gap);
+    b->reap_delay = calloc(HISTOGRAM_BUCKETS, sizeof *b->reap_delay);
     b->faults = calloc(BUFFER_FAULTS, sizeof *b->faults);
-    if (!b->rows || !b->moments || !b->buckets || !b->poll_gap || !b->faults) {
+    if (!b->rows || !b->moments || !b->buckets || !b->poll_gap || !b->reap_delay || !b->faults) {
         buffer_free(b);
         return -ENOMEM;
     }
@@ -50,6 +51,7 @@ void buffer_free(struct buffer *b)
     if (b->buckets)
         munmap(b->buckets, buckets_size(b->series_count + 1u));
     free(b->poll_gap);
+    free(b->reap_delay);
     free(b->faults);
     *b = (struct buffer){.state = BUFFER_READY_TO_RUN};
 }
@@ -61,6 +63,7 @@ void buffer_clear(struct buffer *b)
     for (uint32_t n = 0; n < b->series_count; n++)
         series_clear(&b->moments[n], b->buckets + (size_t)n * HISTOGRAM_BUCKETS);
     memset(b->poll_gap, 0, HISTOGRAM_BUCKETS * sizeof *b->poll_gap);
+    memset(b->reap_delay, 0, HISTOGRAM_BUCKETS * sizeof *b->reap_delay);
     if (b->faults_used)
         memset(b->faults, 0, BUFFER_FAULTS * sizeof *b->faults);
     b->faults_used = 0;

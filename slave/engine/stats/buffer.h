@@ -63,7 +63,8 @@ struct buffer {
     struct row *rows;
     struct moments *moments;
     uint64_t *buckets;     /* series_count x HISTOGRAM_BUCKETS; pages are there once touched */
-    uint64_t *poll_gap;  /* HISTOGRAM_BUCKETS; by poll */
+    uint64_t *poll_gap;   /* HISTOGRAM_BUCKETS; by poll */
+    uint64_t *reap_delay; /* HISTOGRAM_BUCKETS; of completions whose delay is recorded */
     struct fault *faults;  /* BUFFER_FAULTS, by hash */
     uint32_t faults_used;
 };

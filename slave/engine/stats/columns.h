@@ -33,8 +33,9 @@ enum {
     SERIES_SERVICE = 0,
     SERIES_RESPONSE = KINDS,
     SERIES_LATENESS = 2 * KINDS,
-    SERIES_REAP_DELAY = 2 * KINDS + 1,
-    SERIES = 2 * KINDS + 2,
+    SERIES_DELAYED = 2 * KINDS + 1,
+    SERIES_UNDELAYED = 2 * KINDS + 2,
+    SERIES = 2 * KINDS + 3,
 };
 
 #endif

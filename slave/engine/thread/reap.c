@@ -132,19 +132,17 @@ void reap_file(struct thread *t, uint32_t count, uint64_t now_ns)
         file(t, t->reap.completions[n].tag, t->reap.completions[n].result, now_ns);
 }
 
-/* To three binary digits after the first, which is enough to compare it, and takes an eighth of the room in a result. */
-static uint64_t rounded(uint64_t ns)
-{
-    uint64_t half = UINT64_C(1) << (63 - __builtin_clzll(ns) - 4); /* of a step; `ns` is at least REAP_DELAY_LEAST_NS */
-
-    return (ns & ~(2 * half - 1)) + half;
-}
-
+/* What it took, and the least that it may have taken: of the others the two are the same. */
 static __attribute__((noinline)) void record_delay(struct thread *t, const struct done *done)
 {
-    t->boundary.running->figures.reap_delay += done->delay_ns;
-    if (done->delay_ns * REAP_DELAY_LEAST_PART >= done->service_ns)
-        record(t, done->tag->instance, SERIES_REAP_DELAY, rounded(done->delay_ns), done->bytes);
+    struct buffer *b = t->boundary.running;
+
+    b->figures.reap_delay += done->delay_ns;
+    if (done->delay_ns * REAP_DELAY_LEAST_PART < done->service_ns)
+        return;
+    b->reap_delay[bucket_of(done->delay_ns)]++;
+    record(t, done->tag->instance, SERIES_DELAYED, done->service_ns, done->bytes);
+    record(t, done->tag->instance, SERIES_UNDELAYED, done->service_ns - done->delay_ns, done->bytes);
 }
 
 void reap_record(struct thread *t)
