@@ -30,6 +30,7 @@ EXPLAINS: Final[Mapping[Reason, tuple[str, tuple[Reason, ...]]]] = {
     Reason.FOREIGN_IO: ("something else uses the disk: {}", _UNSTEADY_LOAD),
     Reason.SHARED_LUN: ("a LUN is driven more than once: {}", _UNSTEADY_LOAD),
     Reason.QUEUE_DEPTH_LIMITED: ("{}", (Reason.LOAD_NOT_SUSTAINED, Reason.GENERATOR_LATE)),
+    Reason.REAP_DELAY: ("{}", (Reason.REAP_DELAY,)),  # where it knows its own cause
 }
 
 
@@ -49,6 +50,8 @@ def _explanation(findings: Sequence[Finding], unexplained: Sequence[Finding]) ->
     worse = {finding.reason for finding in unexplained if finding.severity is not Severity.NOTE}
     for reason, (words, explained) in EXPLAINS.items():
         found = next((finding for finding in findings if finding.reason is reason), None)
-        if found is not None and worse.intersection(explained):
+        if found is None or (reason in explained and not found.cause):
+            continue
+        if worse.intersection(explained):
             return words.format(found.cause or found.detail)
     return ""

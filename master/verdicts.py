@@ -85,8 +85,9 @@ class Reason(Enum):
         LATENCY,
         "Completions of the row may have waited while their workload thread was preempted, busy, or in the submit call "
         "of another LUN's I/Os. Note: more than 10 % of the service time's mean or p99, or more than 25 % of its "
-        "p99.9. Invalid: more than 25 % of the mean or p99 under a paced load. With iops: max, where the thread is "
-        "always busy, it is a note, however long.",
+        "p99.9, each compared with what it is when every I/O is counted without its own delay. Invalid: more than 25 % "
+        "of the mean or p99 under a paced load. With iops: max, where the thread is always busy, it is a note, "
+        "however long.",
         "Leave the workload threads cores of their own (`cpus`), or divide the load among more of them "
         "(`threads`, `spread`).",
     )

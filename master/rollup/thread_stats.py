@@ -9,13 +9,14 @@ from typing import Final
 import numpy as np
 
 from ...protocol.counters import ThreadCount
+from ..stats.percentiles import NS_PER_US
 from .arrays import Ints
 
 # Where others want its core, a thread busy-waits for a sixteenth of its time at most, unless with `spin: on`.
 SPINS_FROM: Final = 0.3
 BUSY_PERCENT: Final = 95.0  # a thread, or a core, that had no time left
 IDLE_PERCENT: Final = 50.0  # a thread that could drive as much again
-_SUMS: Final = (ThreadCount.CPU_TIME, ThreadCount.BUSY_WAIT)
+_SUMS: Final = (ThreadCount.CPU_TIME, ThreadCount.BUSY_WAIT, ThreadCount.IN_SUBMIT, ThreadCount.SUBMIT_CALLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class ThreadSummary:
     idle: int  # threads that could drive as much again
     threads: int
     spins: bool  # a thread keeps its core busy by busy-waiting: the core's own figure says nothing
+    submit_us: float  # mean time of a submit call, over all threads
 
 
 class ThreadTotals:
@@ -45,7 +47,7 @@ class ThreadTotals:
         self._length_ns += length_ns
 
     def seen(self) -> ThreadSummary:
-        cpu, spun = self._sums.T
+        cpu, spun, in_submit, calls = self._sums.T
         length_ns = max(self._length_ns, 1)
         percent = (cpu - spun) / length_ns * 100
         return ThreadSummary(
@@ -55,4 +57,5 @@ class ThreadTotals:
             idle=int(np.count_nonzero(percent < IDLE_PERCENT)),
             threads=len(percent),
             spins=bool(np.any(spun > SPINS_FROM * length_ns)),
+            submit_us=float(in_submit.sum() / max(calls.sum(), 1) / NS_PER_US),
         )

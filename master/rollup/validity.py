@@ -212,8 +212,18 @@ def _reap_delay(case: _Case) -> Rows:
 
     invalid = (np.maximum(parts["mean"], parts["p99"]) > LATENESS_INVALID) & ~np.array(case.settings.some_max, bool)
     worth_a_note = np.any([found > 0 for found in parts.values()], axis=0)
-    yield from _each(invalid, Reason.REAP_DELAY, detail, Severity.INVALID)
-    yield from _each(worth_a_note & ~invalid, Reason.REAP_DELAY, detail, Severity.NOTE)
+    calls = {row: _long_submit_calls(of_host) for row, of_host in _workers(case)}
+    for row in np.flatnonzero(worth_a_note).tolist():
+        severity = Severity.INVALID if invalid[row] else Severity.NOTE
+        yield row, Finding(Reason.REAP_DELAY, detail(row), severity, cause=calls.get(row, ""))
+
+
+def _long_submit_calls(of_host: Mapping[str, thread_stats.ThreadSummary]) -> str:
+    """The sentence, about the host with the longest; "" where they are short."""
+    host = max(of_host, key=lambda name: of_host[name].submit_us)
+    if (us := of_host[host].submit_us) < LEAST_REAP_DELAY_US:
+        return ""
+    return f"{host}: a submit call takes {us:.0f} us on average, and the thread finds no completions meanwhile"
 
 
 def _busy(case: _Case) -> Rows:

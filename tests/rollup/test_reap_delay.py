@@ -11,10 +11,11 @@ from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import LATENESS_INVALID, LATENESS_NOTE, Validity, check_validity
 from ivypy.master.rollup.window import Window
-from ivypy.protocol.counters import DELAYED, LATENESS, RESPONSE, SERVICE, UNDELAYED, Count
+from ivypy.protocol.counters import DELAYED, LATENESS, RESPONSE, SERVICE, UNDELAYED, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
+from ivypy.protocol.payload import ArrayType
 from tests.support.rollup import instance, merger_of, rollups_by
-from tests.support.rollup_results import HostData, result
+from tests.support.rollup_results import HostData, packed, result
 
 US = 1000
 S = 10**9
@@ -36,7 +37,7 @@ def undelayed(found: Found) -> Found:
     return [(count, us - delay, 0) for count, us, delay in delayed(found)]
 
 
-def checked(rollups: Rollups, luns: list[Found], iops: Iops = 400.0) -> Validity:
+def checked(rollups: Rollups, luns: list[Found], iops: Iops = 400.0, **changes: object) -> Validity:
     """Of LUNs, each a merge class of its own."""
     merger = merger_of(rollups)
     window = Window(merger.layout)
@@ -51,7 +52,7 @@ def checked(rollups: Rollups, luns: list[Found], iops: Iops = 400.0) -> Validity
     data = HostData(len(luns), len(luns), samples, counts)
     for k in range(SUBINTERVALS):
         merger.open(k)
-        merger.add("h", result(data, k, 5 * S))
+        merger.add("h", result(data, k, 5 * S, **changes))
         window.add(merger.close())
     in_force = Settings.of(rollups, {("h", n): Parameters(iops=iops) for n in range(len(luns))})
     return check_validity(window.measurement(), in_force, 0.0025, 5.0)
@@ -89,6 +90,18 @@ ALL = "reap_delay[{0}] ({1}% of the mean, {1}% of the p99, {1}% of the p99.9)"
 def test_reap_delays(found: Found, iops: Iops, says: str) -> None:
     validity = checked(rollups_by([instance(0, "h")]), [found], iops)
     assert "; ".join(str(one) for one in validity.findings[0]) == says
+
+
+@pytest.mark.parametrize(
+    ("call_us", "says"),
+    [(9.9, ""), (24.6, "h: a submit call takes 25 us on average, and the thread finds no completions meanwhile")],
+)
+def test_long_submit_calls_are_named_as_the_cause(call_us: float, says: str) -> None:
+    threads = {column: [0, 0] for column in ThreadCount}
+    threads |= {ThreadCount.SUBMIT_CALLS: [3000, 1000], ThreadCount.IN_SUBMIT: [int(4000 * call_us * US), 0]}
+    each = packed([threads[column][n] for n in range(2) for column in ThreadCount], ArrayType.I64)
+    validity = checked(rollups_by([instance(0, "h")]), [[(DONE, 1000, 300)]], threads=each)
+    assert [finding.cause for finding in validity.findings[0]] == [says]
 
 
 @pytest.mark.parametrize("late", [0, 7, 99])
