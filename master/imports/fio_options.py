@@ -12,7 +12,7 @@ SYNONYMS: Final = {
     "iodepth_batch", "nr_files": "nrfiles", "ratemin": "rate_min", "file_size": "filesize", "steadystate": "ss",
     "steadystate_duration": "ss_dur", "steadystate_ramp_time": "ss_ramp", "iomem": "mem",
     "bs_unaligned": "blocksize_unaligned", "fill_fs": "fill_device",
-    "cpumask": "cpus_allowed", "random_seed": "randseed",
+    "cpumask": "cpus_allowed", "random_seed": "randseed", "fileoffset": "offset", "threads": "thread",
 }  # fmt: skip
 
 # Option -> what of the plan it becomes.
@@ -50,7 +50,8 @@ ALWAYS: Final = frozenset(
     rate_cycle dedupe_mode dedupe_working_set_percentage dedupe_global buffer_compress_chunk latency_window
     latency_percentile latency_run zonesize zonerange zonecapacity zoneskip read_beyond_wp max_open_zones
     job_max_open_zones ignore_zone_limits flow_id flow_sleep cgroup_nodelete cgroup_weight sqthread_poll_cpu
-    uncached busy_poll
+    uncached busy_poll merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars zone_reset_frequency
+    zone_reset_threshold
     """.split()
 )
 
@@ -67,6 +68,7 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "bsrange": (_NO_SIZES, "the plan has the mean size", True),
     "bssplit": (_NO_SIZES, "the plan has the mean size", True),
     "blocksize_unaligned": (_NO_SIZES, "", True),
+    "offset_align": ("an offset in percent is rounded to blocks", "", True),
     "ba": ("addresses are multiples of the block size", "", True),
     "random_distribution": ("random addresses are evenly distributed", "two workloads with a `range` each", True),
     "percentage_random": ("a workload is random or sequential", "two workloads, one of each", True),

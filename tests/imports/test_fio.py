@@ -17,7 +17,7 @@ from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
 from ivypy.master.imports.description import Description, Surroundings
 from ivypy.master.imports.fio import read_fio
-from ivypy.master.imports.fio_options import ALWAYS, MAPPED, REFUSED, UNMAPPED
+from ivypy.master.imports.fio_options import ALWAYS, MAPPED, REFUSED, SYNONYMS, UNMAPPED
 from ivypy.master.imports.fio_text import seconds_of, size_of
 from ivypy.master.imports.to_plan import to_plan
 from ivypy.master.plan.load import read
@@ -27,6 +27,9 @@ from tests.support.real_runs import ROOT, folder_of, ivypy, rows
 
 EXAMPLES = Path("/usr/share/doc/fio/examples")  # of Debian's package fio-examples
 DEVICE = "filename=/dev/sdb\ndirect=1\nioengine=libaio\ntime_based\nruntime=9\n"
+
+
+needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="this machine lacks fio")
 
 
 def description(
@@ -331,13 +334,26 @@ def test_each_of_fios_examples_is_imported_or_refused_with_a_line(path: Path) ->
         assert plan_of(one).steps
 
 
+@needs_fio
+def test_every_option_that_fio_itself_lists_is_known() -> None:
+    """By their names and by their other names."""
+
+    def said(what: str) -> str:
+        return subprocess.run(["fio", f"--cmdhelp={what}"], capture_output=True, text=True).stdout
+
+    names = re.findall(r"^([a-z]\S*) *:", said("all"), re.MULTILINE)
+    assert len(names) > 100
+    names += [alias for name in names for alias in re.findall(r"^ *alias: (\S+)", said(name), re.MULTILINE)]
+    known = {*MAPPED, *ALWAYS, *UNMAPPED, *REFUSED, *SYNONYMS, "zonemode"}
+    assert [name for name in names if name not in known] == []
+
+
 @pytest.mark.long
+@needs_fio
 @pytest.mark.parametrize(
-    "options", ["rw=randrw\nrate_iops=150,50\nbs=8k", "rw=randread\nrate_iops=200", "rw=write\nrate=1m\nbs=16k"]
+    "options", ["rw=randrw\nrate_iops=1500,500\nbs=8k", "rw=randread\nrate_iops=200", "rw=write\nrate=1m\nbs=16k"]
 )
 def test_an_imported_plan_does_what_fio_does(options: str, tmp_path: Path) -> None:
-    if shutil.which("fio") is None:
-        pytest.skip("this machine lacks fio")
     source, plan = tmp_path / "job.fio", tmp_path / "plan.yaml"
     common = "direct=1\nioengine=libaio\niodepth=8\nsize=16m\ntime_based\nruntime=4\n"
     source.write_text(f"[job]\ndirectory={tmp_path}\nfilename=data\n{common}{options}\n")
@@ -348,6 +364,7 @@ def test_an_imported_plan_does_what_fio_does(options: str, tmp_path: Path) -> No
     report = subprocess.run(["fio", "--output-format=json", source], capture_output=True, text=True, check=True).stdout
     of_fio = json.loads(report)["jobs"][0]
     for kind in ("read", "write"):
-        assert float(row[f"{kind}_iops"] or 0) == pytest.approx(of_fio[kind]["iops"], rel=0.05, abs=2)
+        # Which I/O is a write is drawn at random: 2,000 of 8,000, standard deviation 39. 10 % are five of them.
+        assert float(row[f"{kind}_iops"] or 0) == pytest.approx(of_fio[kind]["iops"], rel=0.1, abs=2)
         of_ivypy = float(row[f"{kind}_mib_per_s"] or 0) * 1024
-        assert of_ivypy == pytest.approx(of_fio[kind]["bw"], rel=0.05, abs=16)
+        assert of_ivypy == pytest.approx(of_fio[kind]["bw"], rel=0.1, abs=16)
