@@ -17,6 +17,7 @@ from ..errors import HostsError, IvypyError, PlanError
 from ..exit_codes import ExitCode
 from ..live import stdio
 from ..live.choose_view import Ui, close_view
+from ..live.terminal_width import fitted
 from .import_plan import import_plan
 from .percentiles import percentiles
 from .quick import PlanCommand, not_a_plan, quick
@@ -80,7 +81,7 @@ def check(plan: Path | None, defines: tuple[str, ...], connect: bool, hosts: str
     from .host_list import hosts_page
 
     page, missing = run_until_pressed(lambda presses: hosts_page(loaded))
-    click.echo("\n" + page)
+    _say("\n" + page)
     return ExitCode.HOSTS if missing else ExitCode.OK
 
 
@@ -103,7 +104,7 @@ def devices(names: tuple[str, ...], defines: tuple[str, ...], hosts: str | None,
 
     def show(text: str) -> None:
         if text:
-            click.echo(text)
+            _say(text)
 
     if len(names) == 1 and names_a_plan(names[0]):
         if user is not None:
@@ -168,9 +169,10 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
     blocksize=64KiB or range=0%..50%; or target=2ms alone, the target of control: pid. RUN is a run's folder or id,
     needed where several runs are active. An edit that is rejected changes nothing.
     """
-    from ..live.line_view import changed_lines, local_now
+    from ..live.change_lines import changed_lines
     from ..live.socket_client import NoSuchRun
     from ..live.socket_messages import Changed, EditRequest
+    from ..live.step_lines import local_now
 
     # RUN has no "=" in it, unless it is a folder that has.
     named = "=" not in words[0] or Path(words[0]).is_dir()
@@ -180,8 +182,7 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
     except NoSuchRun as error:
         raise PlanError(f"{error}; for a clause, write {words[0]}=..., like all=all or host=h1") from None
     assert isinstance(answer, Changed)
-    for line in changed_lines(answer, local_now()):
-        click.echo(line)
+    _say("\n".join(changed_lines(answer, local_now())))
     return ExitCode.PARTIAL if any(took.failed for took in answer.took) else ExitCode.OK
 
 
@@ -297,12 +298,12 @@ def _request(run: str | None, request: Any, only: bool = True) -> Any:
 
 def _command(run: str | None, request: Any) -> ExitCode:
     """Ask for something that is answered with a sentence, or with what changed."""
-    from ..live.line_view import changed_lines, local_now
+    from ..live.change_lines import changed_lines
     from ..live.socket_messages import Changed
+    from ..live.step_lines import local_now
 
     answer = _request(run, request)
-    for line in changed_lines(answer, local_now()) if isinstance(answer, Changed) else [answer.text]:
-        click.echo(line)
+    _say("\n".join(changed_lines(answer, local_now())) if isinstance(answer, Changed) else answer.text)
     return ExitCode.OK
 
 
@@ -353,6 +354,11 @@ cli.add_command(quick)
 cli.add_command(import_plan)
 cli.add_command(percentiles)
 cli.add_command(steady)
+
+
+def _say(text: str) -> None:
+    """Lines on standard output, wrapped where that is a terminal."""
+    click.echo(fitted(text, sys.stdout))
 
 
 def _load(path: Path, defines: tuple[str, ...], hosts: str | None = None) -> Any:

@@ -72,8 +72,9 @@ def _overwritten(plan: Plan, found: PlacedPlan, too_many: bool) -> list[str]:
     if too_many:
         lines.append("There is no token for this list while hosts are missing: `ivypy run` would not begin.")
         return lines
-    said = "" if plan.destroy else "add `destroy: true` to the plan, and "
-    lines.append(f"To agree to exactly this list: {said}ivypy run --destroy {token(found.targets)} {plan.path or ''}")
+    first = "" if plan.destroy else " add `destroy: true` to the plan, and"
+    lines.append(f"To agree to exactly this list:{first}")
+    lines.append(f"  ivypy run --destroy {token(found.targets)} {plan.path or ''}")
     return lines
 
 

@@ -5,7 +5,6 @@ shows them, each fault once.
 """
 
 import asyncio
-import textwrap
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
@@ -23,7 +22,6 @@ from ..run.fleet import Fleet
 from .host_faults import fault_lines
 from .last_words import LastWords
 
-WIDTH: Final = 80
 RARE: Final = frozenset({"nvme"})  # backends that need hardware of their own
 INDENT: Final = "    "
 
@@ -46,7 +44,7 @@ async def hosts_page(plan: Plan) -> tuple[str, bool]:
 
 
 def host_lines(hellos: Mapping[str, Hello], faults: Iterable[HostFault], backend: str = "") -> list[str]:
-    """The page, a line each; at most WIDTH wide, but for words that are longer.
+    """The page, each of its lines as long as it is.
 
     `backend`: the plan's, if there is one; that a host lacks one of the RARE matters only to who wants it.
     """
@@ -56,15 +54,14 @@ def host_lines(hellos: Mapping[str, Hello], faults: Iterable[HostFault], backend
         alike.setdefault(_description(hello, backend), []).append(_called(name, hello))
     lines = []
     for description, names in alike.items():
-        lines += textwrap.wrap(", ".join(names), WIDTH, break_long_words=False, break_on_hyphens=False)
-        lines += [line for one in description for line in _indented(one)]
+        lines += [", ".join(names), *(f"{INDENT}{one}" for one in description)]
     parts = [
         ("The hosts differ in what makes latency:", host_differences(hellos)),
         (f"{counted(len(faults), 'host')} cannot be used:", fault_lines(faults)),
     ]
     for title, said in parts:
         if said:
-            lines += [*([""] if lines else []), title, *(line for one in said for line in _indented(one))]
+            lines += [*([""] if lines else []), title, *(f"{INDENT}{one}" for one in said)]
     return lines
 
 
@@ -98,10 +95,3 @@ def _description(hello: Hello, backend: str) -> tuple[str, ...]:
 
 def _joined(parts: Iterable[object]) -> str:
     return ", ".join(str(part) for part in parts if part)
-
-
-def _indented(text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT + "  ", break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip

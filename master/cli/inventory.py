@@ -6,7 +6,6 @@ refuse to write.
 
 import json
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -17,7 +16,7 @@ from ..plan.load import read
 from ..run.consent import counted
 from ..run.discover_luns import LOOKING_S, block_devices
 from ..text.scaled import scaled_size
-from .host_list import WIDTH, host_lines, reachable
+from .host_list import host_lines, reachable
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.:-]*")  # means nothing else as a condition
 EXAMPLE_FILE: Final = "/var/tmp/ivypy-quick.data"
@@ -47,7 +46,7 @@ async def inventory(hosts: str | None, user: str | None, show: Callable[[str], N
 
 
 def device_lines(host: str, luns: Sequence[Lun]) -> list[str]:
-    """The block devices of a host, at most WIDTH wide but for paths that are longer."""
+    """The block devices of a host, each line as long as it is."""
     if not luns:
         return ["", f"{host}: no block device; a file can be driven: ivypy quick {EXAMPLE_FILE}"]
     lines = ["", f"{host}: {counted(len(luns), 'block device')}"]
@@ -57,9 +56,9 @@ def device_lines(host: str, luns: Sequence[Lun]) -> list[str]:
         about = [word for word in words if word and not word.startswith("0x")]  # a virtio disk's vendor is a number
         if serial := lun.attributes.get("serial"):
             about.append(f"serial {serial}")
-        lines += _wrapped(f"  {lun.path}  {scaled_size(lun.size)}  {', '.join(about)}".rstrip())
+        lines.append(f"  {lun.path}  {scaled_size(lun.size)}  {', '.join(about)}".rstrip())
         uses = [used_by(one) for one in lun.refusals]
-        lines += _wrapped(f"      in use: {'; '.join(uses)}" if uses else "      not in use")
+        lines.append(f"      in use: {'; '.join(uses)}" if uses else "      not in use")
         if not uses:
             lines.append(f"      select: {selecting(lun, serials)}")
     return lines
@@ -89,10 +88,3 @@ def example_lines(device: str) -> list[str]:
         f"  ivypy quick {device or '/dev/nvme0n1'} --rw randread --bs 4k --iodepth 32",
         f"  ivypy quick {EXAMPLE_FILE} --rw randrw --rwmixread 70 --rate 80%",
     ]
-
-
-def _wrapped(text: str) -> list[str]:
-    indent = " " * (len(text) - len(text.lstrip()) + 4)
-    return textwrap.wrap(
-        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
-    )

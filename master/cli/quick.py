@@ -19,6 +19,7 @@ from ..control.choices import LATENCIES
 from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..live.choose_view import Ui, close_view, watcher
+from ..live.terminal_width import columns_of, fitted
 from ..text.suggestions import did_you_mean
 from .quick_fio import nearest_to, without_fio_flags
 
@@ -183,8 +184,11 @@ def _inventory(hosts: str | None, user: str | None) -> ExitCode:
     from ..run.signals import run_until_pressed
     from .inventory import example_lines, inventory
 
-    code, device = run_until_pressed(lambda presses: inventory(hosts, user, lambda text: click.echo(text)))
-    click.echo("\n".join(example_lines(device)))
+    def show(text: str) -> None:
+        click.echo(fitted(text, sys.stdout))
+
+    code, device = run_until_pressed(lambda presses: inventory(hosts, user, show))
+    show("\n".join(example_lines(device)))
     return code
 
 
@@ -360,10 +364,10 @@ def _run(plan: "Plan", heading: str, root: Path, destroy: str | None, ui: Ui, co
 def _result(heading: str, ends: "RunEnds") -> list[str]:
     import csv
 
-    from .quick_result import result_lines
+    from .quick_result import WIDE, result_lines
 
     tables, folder = [], Path(ends.folder)
     for path in (folder / "summary.all.csv", folder / "luns.csv", *sorted(folder.glob("step*/find.csv"))[-1:]):
         with path.open(newline="", encoding="utf-8") as file:
             tables.append(list(csv.DictReader(file)))
-    return result_lines(heading, ends, *tables)
+    return result_lines(heading, ends, *tables, width=min(columns_of(sys.stdout) or WIDE, WIDE))

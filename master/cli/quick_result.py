@@ -1,4 +1,4 @@
-"""The result of `ivypy quick`: a few lines, at most WIDTH wide, from the run's summary.
+"""The result of `ivypy quick`: a few lines, from the run's summary.
 
 Rule: pure. It shows the row that summary.all.csv has, and discredited figures in brackets as everywhere.
 """
@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..exit_codes import ExitCode
-from ..live.line_view import wrapped
 from ..live.reports import MeasurementRow, RunEnds
 from ..live.steps_table import in_brackets
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
+from ..text.wrapping import wrapped
 from ..verdicts import Reason, Verdict
 
-WIDTH: Final = 80
-STATISTICS: Final = ("mean", "p50", "p99", "p99_9", "max")
-_HEADER: Final = f"{'':8}{'IOPS':>9}{'rate':>13}{'mean':>10}{'p50':>10}{'p99':>10}{'p99.9':>10}{'max':>10}"
+WIDE: Final = 80  # columns: where there are as many or more, the result is this wide
+NARROW: Final = 60  # where there are fewer
+STATISTICS: Final = {WIDE: ("mean", "p50", "p99", "p99_9", "max"), NARROW: ("mean", "p99", "max")}
 MOST_REASONS: Final = 2
 MOST_LINES: Final = 3  # of a reason
 
@@ -23,27 +23,34 @@ Row = Mapping[str, str]  # of a CSV file, by column
 
 
 def result_lines(
-    heading: str, ends: RunEnds, summary: Sequence[Row], luns: Sequence[Row], probes: Sequence[Row] = ()
+    heading: str,
+    ends: RunEnds,
+    summary: Sequence[Row],
+    luns: Sequence[Row],
+    probes: Sequence[Row] = (),
+    *,
+    width: int = WIDE,
 ) -> list[str]:
     """What was driven, the figures of the last measurement, the verdict, the folder.
 
     `ends`: the run's end; `summary`: rows of summary.all.csv; `luns`: of luns.csv; `probes`: of find.csv.
     """
+    width = WIDE if width >= WIDE else NARROW
     lines = [f"{heading}, on {driven(luns)}"]
-    if len(lines[0]) > WIDTH:
-        lines = [_cut(heading), f"on {driven(luns)}"]  # a path is never cut
+    if len(lines[0]) > width:
+        lines = [*_fitted(heading, width), f"on {driven(luns)}"]  # a path is never cut
     measured = [one for step in ends.steps for one in step.measured]
     if measured and summary:
         last = measured[-1]
         lines += [_before(one) for one in measured[:-1][-1:]]
-        lines += [_bracket(probes[-1])] if probes else []
-        figures = _figures(summary[-1], last)
-        lines += ["", _HEADER, *figures, ""] if figures else ["", _no_figures(last), ""]
-        lines += _verdict(last)
+        lines += wrapped(_bracket(probes[-1]), width) if probes else []
+        figures = _figures(summary[-1], last, STATISTICS[width])
+        lines += ["", _header(STATISTICS[width]), *figures, ""] if figures else ["", _no_figures(last), ""]
+        lines += _verdict(last, width)
     else:
-        lines += ["nothing was measured", _cut(ends.words)]
+        lines += ["nothing was measured", *wrapped(ends.words, width)]
     if measured and ends.exit_code == ExitCode.INTERRUPTED:
-        lines.append(_cut(ends.words))
+        lines += wrapped(ends.words, width)
     return [*lines, ends.folder]
 
 
@@ -65,7 +72,12 @@ def _before(one: MeasurementRow) -> str:
     return f"{one.name}: {iops} IOPS, mean {mean} ({one.verdict})"
 
 
-def _figures(row: Row, measured: MeasurementRow) -> list[str]:
+def _header(statistics: Sequence[str]) -> str:
+    titles = "".join(f"{one.replace('_', '.'):>10}" for one in statistics)
+    return f"{'':8}{'IOPS':>9}{'rate':>13}{titles}"
+
+
+def _figures(row: Row, measured: MeasurementRow, statistics: Sequence[str]) -> list[str]:
     """A line for reads and one for writes, as far as there were any; response times below them where there are some."""
     lines = []
     for kind in ("read", "write"):
@@ -76,10 +88,10 @@ def _figures(row: Row, measured: MeasurementRow) -> list[str]:
         moved = BLANK if rate is None else f"{scaled_size(round(rate * 2**20))}/s"
         lines.append(
             f"{kind:8}{iops:>9}{in_brackets(moved, measured.rate_verdict):>13}"
-            + _times(row, f"{kind}_service_us", measured.service_verdict)
+            + _times(row, f"{kind}_service_us", measured.service_verdict, statistics)
         )
         if _number(row, f"{kind}_response_us_mean") is not None:
-            times = _times(row, f"{kind}_response_us", measured.response_verdict)
+            times = _times(row, f"{kind}_response_us", measured.response_verdict, statistics)
             lines.append(f"{'response':30}{times}")
     return lines
 
@@ -98,26 +110,23 @@ def _bracket(probe: Row) -> str:
     return f"the highest rate that meets it is {scaled_count(passes)} IOPS; {above}"
 
 
-def _times(row: Row, prefix: str, verdict: Verdict) -> str:
-    return "".join(f"{in_brackets(scaled_time(_number(row, f'{prefix}_{one}')), verdict):>10}" for one in STATISTICS)
+def _times(row: Row, prefix: str, verdict: Verdict, statistics: Sequence[str]) -> str:
+    return "".join(f"{in_brackets(scaled_time(_number(row, f'{prefix}_{one}')), verdict):>10}" for one in statistics)
 
 
-def _verdict(measured: MeasurementRow) -> list[str]:
+def _verdict(measured: MeasurementRow, width: int) -> list[str]:
     """The verdict with its cause, and the reasons that weigh most."""
     lines = [f"{measured.verdict}{': ' + measured.cause if measured.cause else ''}"]
     lines += [f"  {finding}" for finding in measured.findings[:MOST_REASONS]]
-    return [piece for line in lines for piece in wrapped(_shown(line), WIDTH)[:MOST_LINES]]
+    return [piece for line in lines for piece in _fitted(line, width)]
 
 
-def _shown(text: str) -> str:
-    """Without words that are longer than a line: paths, mostly, which the CSV has."""
-    return " ".join(word if len(word) < WIDTH - 8 else f"{word[:40]}~" for word in text.split(" "))
+def _fitted(text: str, width: int) -> list[str]:
+    """At most MOST_LINES, without words that are longer than a line: paths, mostly, which the CSV has."""
+    shown = " ".join(word if len(word) < width - 8 else f"{word[:40]}~" for word in text.split(" "))
+    return wrapped(shown, width)[:MOST_LINES]
 
 
 def _number(row: Row, column: str) -> float | None:
     text = row.get(column, "")
     return float(text) if text else None
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 4]} ..."

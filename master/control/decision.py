@@ -104,6 +104,7 @@ class Decision:
     steady: Mapping[str, object] | None = None  # the present value of a steady-state criterion: steady.json
     remaining: int | None = None  # subintervals until the tail, where the time of the measurement ends the step
     progress: str = ""  # progress of the measurement: how far, the worst instance, the time that remains
+    paused: bool = False  # control did not decide: a user paused the load
     set_aside: bool = False  # the subinterval that was handed in does not count: the generator was disturbed
     steering: str = ""  # of what moves the load: its present value and its target
     thresholds: tuple[str, ...] = ()  # each with its present value

@@ -46,8 +46,9 @@ def close_view(watching: "Watcher") -> None:
 
 def watcher(ui: Ui, result: "Callable[[RunEnds], list[str]] | None" = None) -> "Watcher":
     """`result`: lines for people in the place of the table of steps."""
+    from .end_views import OnlyTheEnd, WithResult
     from .json_lines import JsonLines
-    from .line_view import OnlyTheEnd, TextLines, WithResult
+    from .line_view import TextLines
     from .stdio import Direct
     from .view_thread import ThreadedView
 

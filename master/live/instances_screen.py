@@ -20,8 +20,9 @@ from rich.live import Live
 from rich.text import Text
 
 from .instances_table import Order, instances_lines
-from .line_view import TextLines, done_at, event_line, local_now, place
+from .line_view import TextLines, event_line
 from .reports import EventLine, Instances, Report, RunEnds, StepBegins, StepEnds, Subinterval
+from .step_lines import local_now, step_end, step_position
 from .steps_table import verdict_lines
 from .subinterval_lines import header_lines, subinterval_lines
 
@@ -89,9 +90,9 @@ class InstancesScreen:
         """The screen's lines."""
         above = []
         if self._step is not None:
-            above.append(f"{place(self._step)}: {self._step.name}")
+            above.append(f"{step_position(self._step)}: {self._step.name}")
         if self._last is not None:
-            ends = done_at(self._last.step_remaining_s, local_now())
+            ends = step_end(self._last, local_now())
             above[-1:] = [f"{above[-1] if above else self._last.step}; {ends}"]
             above += [*header_lines(width), *subinterval_lines(self._last, width)]
         below = ["", *self._events, HELP]

@@ -9,18 +9,22 @@ from enum import StrEnum
 from typing import Final
 
 from ..text.scaled import WIDEST, scaled_count, scaled_time
+from ..text.wrapping import shortened
 from .reports import Instances, Slice
-from .subinterval_lines import NARROW
+from .subinterval_lines import NARROW, NARROWEST
 
 SPARKS: Final = "▁▂▃▄▅▆▇█"
-_FIGURES: Final[tuple[tuple[str, Callable[[Slice], str]], ...]] = (
-    ("IOPS", lambda one: scaled_count(one.iops)),
-    ("MiB/s", lambda one: scaled_count(one.mib_per_s)),
-    ("p50", lambda one: scaled_time(one.service.p50_us)),
-    ("p99", lambda one: scaled_time(one.service.p99_us)),
-    ("max", lambda one: scaled_time(one.service.max_us)),
-    ("resp p99", lambda one: scaled_time(one.response.p99_us)),
-)
+_Figure = tuple[str, Callable[[Slice], str]]  # title, text
+_IOPS: Final[_Figure] = "IOPS", lambda one: scaled_count(one.iops)
+_MIB: Final[_Figure] = "MiB/s", lambda one: scaled_count(one.mib_per_s)
+_P50: Final[_Figure] = "p50", lambda one: scaled_time(one.service.p50_us)
+_P99: Final[_Figure] = "p99", lambda one: scaled_time(one.service.p99_us)
+_MAX: Final[_Figure] = "max", lambda one: scaled_time(one.service.max_us)
+_RESPONSE: Final[_Figure] = "resp p99", lambda one: scaled_time(one.response.p99_us)
+LAYOUTS: Final[dict[int, tuple[_Figure, ...]]] = {  # by width
+    NARROWEST: (_IOPS, _P99, _MAX, _RESPONSE),
+    NARROW: (_IOPS, _MIB, _P50, _P99, _MAX, _RESPONSE),
+}
 _WIDTH: Final = WIDEST + 1  # of a figure
 LEAST_NAME: Final = 12
 
@@ -75,22 +79,15 @@ def instances_lines(
 ) -> list[str]:
     """A header, and a line for each instance: at most `most` of them. `history`: figures of `order`, by name."""
     longest = max((len(one.name) for one in report.slices), default=0)
-    figures = (_WIDTH + 1) * len(_FIGURES)
-    room = max(width, NARROW) - figures
+    width = max(width, NARROWEST)
+    layout = LAYOUTS[max(least for least in LAYOUTS if least <= width)]
+    room = width - (_WIDTH + 1) * len(layout)
     name = min(max(longest, len(report.by), LEAST_NAME), room)
     spark = max(room - name - 2, 0) if history is not None else 0
-    titles = "".join(f" {title:>{_WIDTH}}" for title, _ in _FIGURES)
+    titles = "".join(f" {title:>{_WIDTH}}" for title, _ in layout)
     lines = [f"{report.by:{name}}{titles}{f'  {order}' if spark >= len(order) else ''}"]
     for one in worst_first(report.slices, order)[:most]:
-        cells = "".join(f" {text(one):>{_WIDTH}}" for _, text in _FIGURES)
+        cells = "".join(f" {text(one):>{_WIDTH}}" for _, text in layout)
         before = sparkline(history.get(one.name, ())[-spark:]) if history is not None and spark else ""
         lines.append(f"{shortened(one.name, name):{name}}{cells}  {before}".rstrip())
     return lines
-
-
-def shortened(name: str, width: int) -> str:
-    """A name without its middle where it is too long: its end distinguishes it from its neighbours."""
-    if len(name) <= width:
-        return name
-    end = (width - 1) // 2
-    return f"{name[: width - 1 - end]}~{name[-end:]}"

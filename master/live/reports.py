@@ -86,6 +86,7 @@ class Subinterval:
     run_remaining_s: float
     steady: Steadiness | None = None  # where the step waits for a steady state and its window is full
     directions: tuple[Slice, ...] = ()  # reads and writes, where there are both
+    paused: bool = False  # there is no load; the remaining times are from when the run goes on
 
 
 @dataclass(frozen=True, slots=True)

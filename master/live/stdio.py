@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final, TextIO
 
 from .console_thread import ConsoleWriter
+from .terminal_width import fitted
 
 ESCAPED: Final = "backslashreplace"
 LAST_WORDS_S: Final = 2.0  # for standard error to be read, once the command has ended
@@ -128,7 +129,7 @@ def guard() -> None:
 def complain(words: str) -> None:
     """A line on standard error, if there is somebody to read it."""
     with suppress(OSError):
-        print(words, file=sys.stderr, flush=True)
+        print(fitted(words, sys.stderr), file=sys.stderr, flush=True)
 
 
 def settle() -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Final
 
 from ..text.scaled import WIDEST, scaled_count, scaled_time
+from ..text.wrapping import shortened
 from ..verdicts import Reason, Verdict
-from .instances_table import shortened
 from .reports import Latency, MeasurementRow, RunEnds, StepEnds
-from .subinterval_lines import MIDDLE, NARROW, WIDE
+from .subinterval_lines import MIDDLE, NARROW, NARROWEST, WIDE
 
 Cell = tuple[str, Callable[[MeasurementRow], str]]  # title, text
 
@@ -59,6 +59,7 @@ def _us(mean_us: float | None, latency: Latency, name: str) -> float | None:
 
 
 LAYOUTS: Final[dict[int, tuple[tuple[str, tuple[Cell, ...]], ...]]] = {  # by width: groups of columns
+    NARROWEST: (("", (_IOPS,)), ("service", (_service("p99"),)), ("response", (_response("p99"),))),
     NARROW: (
         ("", (_IOPS, _HALF)),
         ("service", (_service("mean"), _service("p99"))),
@@ -80,7 +81,7 @@ LAYOUTS: Final[dict[int, tuple[tuple[str, tuple[Cell, ...]], ...]]] = {  # by wi
 def steps_table(report: RunEnds, width: int) -> list[str]:
     """The table, then what is to be said of each measurement; a remedy is printed once."""
     measured = [(step.number, one) for step in report.steps for one in step.measured]
-    groups = LAYOUTS[max((least for least in LAYOUTS if least <= width), default=NARROW)]
+    groups = LAYOUTS[max((least for least in LAYOUTS if least <= width), default=NARROWEST)]
     figures = sum(2 + (_WIDTH + 1) * len(cells) for _, cells in groups) + len("verdict")
     longest = max((len(f"{number} {one.name}") for number, one in measured), default=0)
     name = max(LEAST_NAME, min(longest, WIDEST_NAME, width - figures))

@@ -3,9 +3,10 @@
 Rule: the width chooses which columns there are, never how wide one is, so figures stay below each other for hours.
 Errors and missing hosts get a line of their own where they have no column.
 
-    80        UTC phase # IOPS MiB/s | service p50 p99 max | response p99
-    120                  + target                          + p50 max | hosts CPU%
-    160                                       + p99.9                + errors
+    60        UTC phase IOPS | service p50 p99 | response p99
+    80                  + # MiB/s         + max
+    120                 + target                  + p50 max | CPU%
+    160                              + p99.9        + p99.9 | hosts CPU% errors
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,8 @@ from typing import Final
 from ..text.scaled import WIDEST, scaled_count, scaled_time
 from .reports import Latency, Slice, Subinterval
 
-NARROW: Final = 80  # columns of a terminal; below, lines are as for this
+NARROWEST: Final = 60  # columns of a terminal; below, lines are as for this
+NARROW: Final = 80
 MIDDLE: Final = 120
 WIDE: Final = 160
 
@@ -55,19 +57,16 @@ def _latencies(title: str, of: Callable[[Subinterval | Slice], Latency], names: 
     return Group(title, tuple(map(column, names)))
 
 
-_WHEN: Final = Group(
-    "",
-    (
-        Column("UTC", 8, lambda report: report.utc[11:19]),
-        Column("phase", -9, lambda report: report.phase, lambda part: f"  {part.name}"),
-        Column("#", 4, lambda report: str(report.number)),
-    ),
+_TIME: Final = (
+    Column("UTC", 8, lambda report: report.utc[11:19]),
+    Column("phase", -9, lambda report: report.phase, lambda part: f"  {part.name}"),
 )
+_WHEN: Final = Group("", (*_TIME, Column("#", 6, lambda report: str(report.number))))  # 11 days of 1 s
 _TARGET: Final = Column("target", WIDEST, _target)
 _IOPS: Final = Column("IOPS", WIDEST, lambda row: scaled_count(row.iops), lambda row: scaled_count(row.iops))
 _MIB: Final = Column("MiB/s", WIDEST, lambda row: scaled_count(row.mib_per_s), lambda row: scaled_count(row.mib_per_s))
 _HOSTS: Final = Column("hosts", 9, lambda report: f"{report.hosts_in}/{report.hosts_of}")
-_CPU: Final = Column("CPU%", 6, _cpu)
+_CPU: Final = Column("CPU%", 7, _cpu)
 _ERRORS: Final = Column("errors", 6, lambda report: scaled_count(float(report.errors)))
 
 
@@ -80,13 +79,14 @@ def _response(*names: str) -> Group:
 
 
 LAYOUTS: Final[dict[int, tuple[Group, ...]]] = {
+    NARROWEST: (Group("", _TIME), Group("", (_IOPS,)), _service("p50", "p99"), _response("p99")),
     NARROW: (_WHEN, Group("", (_IOPS, _MIB)), _service("p50", "p99", "max"), _response("p99")),
     MIDDLE: (
         _WHEN,
         Group("", (_TARGET, _IOPS, _MIB)),
         _service("p50", "p99", "max"),
         _response("p50", "p99", "max"),
-        Group("", (_HOSTS, _CPU)),
+        Group("", (_CPU,)),
     ),
     WIDE: (
         _WHEN,
@@ -119,7 +119,7 @@ def subinterval_lines(report: Subinterval, width: int, with_messages: bool = Tru
 
 
 def _layout(width: int) -> tuple[Group, ...]:
-    return LAYOUTS[max((least for least in LAYOUTS if least <= width), default=NARROW)]
+    return LAYOUTS[max((least for least in LAYOUTS if least <= width), default=NARROWEST)]
 
 
 def _row(width: int, text: Callable[[Column], str]) -> str:

@@ -13,8 +13,9 @@ from rich.table import Column
 from rich.text import Text
 
 from ..verdicts import Verdict
-from .line_view import TextLines, done_at, local_now, place, wrapped
+from .line_view import TextLines
 from .reports import EventLine, Report, RunEnds, StepBegins, StepEnds, Subinterval
+from .step_lines import local_now, run_end, step_end, step_position
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.FAILED: "red", Verdict.INVALID: "red"}
 _BAR: Final = 20  # columns, on the narrowest terminal beside the longest end ("done Tue 02:15, 28m00s")
@@ -60,8 +61,7 @@ class Terminal:
                 self.close()
         style = self._style(report)
         for line in self._lines.lines(report):
-            for piece in wrapped(line, self._console.width):
-                self._console.print(escape(piece), style=style)
+            self._console.print(escape(line), style=style)
 
     def close(self) -> None:
         self._progress.stop()
@@ -72,19 +72,23 @@ class Terminal:
         for task in (self._step, self._plan):
             if task is not None:
                 self._progress.remove_task(task)
-        name = escape(f"{place(report)}: {report.name}")
+        name = escape(f"{step_position(report)}: {report.name}")
         self._step = self._progress.add_task(name, total=max(report.planned_s, 0.001), end="")
         self._plan = None
         if report.of_steps > 1:
             self._plan = self._progress.add_task("all steps", total=max(report.run_planned_s, 0.001), end="")
 
     def _advance(self, report: Subinterval) -> None:
-        for task, remaining_s in ((self._step, report.step_remaining_s), (self._plan, report.run_remaining_s)):
+        now = self._now()
+        for task, remaining_s, end in (
+            (self._step, report.step_remaining_s, step_end(report, now)),
+            (self._plan, report.run_remaining_s, run_end(report, now)),
+        ):
             if task is None:
                 continue
             total = next(one.total or 0.0 for one in self._progress.tasks if one.id == task)
             done = max(total - remaining_s, 0.0)
-            self._progress.update(task, completed=done, end=done_at(remaining_s, self._now()))
+            self._progress.update(task, completed=done, end=end)
         self._progress.below = report.messages
         if self._step is not None:
             self._progress.refresh()

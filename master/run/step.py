@@ -120,7 +120,7 @@ class StepCycle:
             decision, acknowledged = Decision(Phase.COOLDOWN), dict[Driver, int]()
             deciding = progress.is_deciding
             if deciding and effect is EditEffect.PAUSED:
-                decision = Decision(announced, progress=PAUSED)
+                decision = Decision(announced, progress=PAUSED, paused=True)
             elif deciding:
                 decision = self._decide(collected, settings, announced, effect, decided_hosts)
                 decided_hosts = interval.hosts

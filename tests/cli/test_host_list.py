@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.cli.host_list import WIDTH, host_lines
+from ivypy.master.cli.host_list import host_lines
 from ivypy.master.errors import HostFault
 from ivypy.master.hosts.bootstrap_client import MARK
 from ivypy.protocol.messages import Hello
@@ -25,10 +25,9 @@ SERVER = replace(
     },
 )  # fmt: skip
 DESCRIBED = """\
-    Rocky Linux 9.4 (Blue Onyx), Linux 5.14.0-427.el9.x86_64, x86_64, glibc
-      2.36, Python 3.11.7
-    Dell Inc. PowerEdge R650, 128 CPUs (2 for ivypy), Intel(R) Xeon(R) Gold 6338
-      CPU @ 2.00GHz, 2 NUMA nodes, 256 GiB of memory
+    Rocky Linux 9.4 (Blue Onyx), Linux 5.14.0-427.el9.x86_64, x86_64, glibc 2.36, Python 3.11.7
+    Dell Inc. PowerEdge R650, 128 CPUs (2 for ivypy), Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz, \
+2 NUMA nodes, 256 GiB of memory
     backends: libaio, null
 """
 
@@ -70,12 +69,11 @@ def test_a_host_that_tells_little_is_shown_with_what_it_tells() -> None:
     assert lines[:3] == ["h1", "    Linux 6.1, x86_64, glibc 2.36, Python 3.11.7", "    2 CPUs"]
 
 
-def test_what_differs_and_who_cannot_be_used_come_last_and_every_line_fits() -> None:
+def test_what_differs_and_who_cannot_be_used_come_last() -> None:
     slow = replace(SERVER, facts={**SERVER.facts, "governor": "powersave"})
     hosts = {f"h{i:03}": named(f"h{i:03}", slow if i == 7 else SERVER) for i in range(100)}
     faults = [HostFault(f"b{i}", "127.0.0.1 port 9 refuses the connection", "start sshd there " * 5) for i in range(3)]
     lines = host_lines(hosts, faults, "auto")
-    assert max(map(len, lines)) <= WIDTH
     text = "\n".join(lines)
     assert "The hosts differ in what makes latency:\n    governor: performance on 99 hosts, powersave on h007\n" in text
     assert text.index("3 hosts cannot be used:\n    b[0-2]: 127.0.0.1 port 9") > text.index("The hosts differ")

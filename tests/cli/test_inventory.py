@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.cli.host_list import WIDTH
 from ivypy.master.cli.inventory import device_lines, example_lines, used_by
 from ivypy.master.plan.load import read
+from ivypy.master.text.wrapping import wrapped
 from ivypy.protocol.payload import Lun
 from tests.support.real_runs import ivypy
 
@@ -73,7 +73,8 @@ def test_who_uses_it(refusal: str, said: str) -> None:
 def test_the_page_fits_a_terminal() -> None:
     many = "it is open for writing by a program with a long name and many words in it: end it"
     lines = device_lines("h", [lun("/dev/sdb", *[many] * 5, model="MODEL " * 10, serial="S" * 40)])
-    assert all(len(line) <= WIDTH for line in [*lines, *example_lines("/dev/nvme0n1")])
+    page = [piece for line in [*lines, *example_lines("/dev/nvme0n1")] for piece in wrapped(line, 80)]
+    assert max(map(len, page)) <= 80
 
 
 def test_without_a_plan_devices_lists_this_machine() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.cli.quick_result import STATISTICS, WIDTH, driven, result_lines
+from ivypy.master.cli.quick_result import NARROW, STATISTICS, WIDE, driven, result_lines
 from ivypy.master.live.reports import Latency, MeasurementRow, RunEnds, StepEnds
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 
@@ -32,7 +32,7 @@ def row(kinds: tuple[str, ...], iops: float, us: float, response: bool) -> dict[
     for kind in kinds:
         found |= {f"{kind}_iops": str(iops), f"{kind}_mib_per_s": str(iops / 256)}
         for times in ("service", "response") if response else ("service",):
-            found |= {f"{kind}_{times}_us_{one}": str(us) for one in STATISTICS}
+            found |= {f"{kind}_{times}_us_{one}": str(us) for one in STATISTICS[WIDE]}
     return found
 
 
@@ -82,7 +82,7 @@ def test_an_interrupted_run_says_so() -> None:
 )
 def test_a_search_says_its_bracket(passes: str, fails: str, said: str) -> None:
     probe = {"total_iops": "4705.8", "highest_pass_iops": passes, "lowest_fail_iops": fails}
-    assert said in result_lines("h", ends(measurement()), [{}], [LUN], [probe])
+    assert said in " ".join(result_lines("h", ends(measurement()), [{}], [LUN], [probe])).replace("   ", " ")
 
 
 def test_without_figures_the_result_says_why_there_are_none() -> None:
@@ -113,11 +113,13 @@ def test_what_was_driven(luns: list[dict[str, str]], said: str) -> None:
 @given(
     st.sampled_from([("read",), ("write",), ("read", "write")]), st.floats(0.1, 1e9), st.floats(0.1, 1e9),
     st.booleans(), st.sampled_from(Verdict), st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=300),
+    st.sampled_from([NARROW, 70, WIDE, 200]),
 )  # fmt: skip
 def test_every_result_fits(
-    kinds: tuple[str, ...], iops: float, us: float, response: bool, verdict: Verdict, words: str
+    kinds: tuple[str, ...], iops: float, us: float, response: bool, verdict: Verdict, words: str, width: int
 ) -> None:
     findings = tuple(Finding(reason, words) for reason in [r for r in Reason if len(r.severities) == 1][:5])
     steps = ends(measurement(name="max"), measurement(verdict, findings=findings))
-    lines = result_lines(words, steps, [row(kinds, iops, us, response)], [LUN, LUN])
-    assert len(lines) <= 20 and all(len(line) <= WIDTH for line in lines)
+    probe = {"highest_pass_iops": str(iops), "lowest_fail_iops": str(2 * iops)}
+    lines = result_lines(words, steps, [row(kinds, iops, us, response)], [LUN, LUN], [probe], width=width)
+    assert len(lines) <= 25 and all(len(line) <= min(width, WIDE) for line in lines)

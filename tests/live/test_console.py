@@ -13,8 +13,9 @@ from ivypy.master.control.decide import ControlState, decide
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Observation
 from ivypy.master.errors import OutputError
+from ivypy.master.live.change_lines import changed_lines
 from ivypy.master.live.json_lines import JsonLines
-from ivypy.master.live.line_view import TextLines, changed_lines
+from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import Latency, MeasurementRow, Report, RunEnds, StepBegins, StepEnds, Subinterval
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.live.steps_table import LAYOUTS, steps_table, verdict_lines
@@ -232,6 +233,7 @@ def test_the_cause_comes_first_then_three_reasons_with_their_remedies() -> None:
     ]
     figures = {width: steps_table(RunEnds("/f", (ends,), 8, "words"), width)[2].split() for width in LAYOUTS}
     assert figures == {
+        60: "1 half invalid 30.6 k | 140 us | [140 us]".split(),
         80: "1 half invalid 30.6 k 0.5% | 36.6 us 140 us | [140 us]".split(),
         120: "1 half invalid 30.6 k 0.5% 120 | 36.6 us 140 us 4.04 ms | [50.5 us] [140 us]".split(),
         160: (

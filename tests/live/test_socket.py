@@ -16,7 +16,6 @@ from ivypy.master.control.observation import Phase
 from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live import socket_paths, socket_server
-from ivypy.master.live.line_view import standing_lines
 from ivypy.master.live.reports import (
     EventLine,
     Instances,
@@ -51,6 +50,7 @@ from ivypy.master.live.socket_messages import (
     StopRequest,
     UnpauseRequest,
 )
+from ivypy.master.live.status_lines import standing_lines
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import Finding, Reason, Verdict
 from ivypy.protocol.lines import decode, encode_line

@@ -1,18 +1,34 @@
 """The console's columns at each width, the table of rollup instances, and the table at the end."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.control.observation import Phase
-from ivypy.master.live.instances_table import SPARKS, Order, instances_lines, shortened, sparkline, worst_first
-from ivypy.master.live.line_view import wrapped
-from ivypy.master.live.reports import Instances, Latency, MeasurementRow, RunEnds, Slice, StepEnds, Subinterval
+from ivypy.master.live.instances_table import SPARKS, Order, instances_lines, sparkline, worst_first
+from ivypy.master.live.line_view import TextLines
+from ivypy.master.live.reports import (
+    EventLine,
+    Instances,
+    Latency,
+    MeasurementRow,
+    Report,
+    RunBegins,
+    RunEnds,
+    RunStatus,
+    Slice,
+    StepBegins,
+    StepEnds,
+    Subinterval,
+)
 from ivypy.master.live.steps_table import steps_table
 from ivypy.master.live.subinterval_lines import LAYOUTS, header_lines, subinterval_lines
-from ivypy.master.verdicts import Verdict
+from ivypy.master.text.wrapping import shortened, wrapped
+from ivypy.master.verdicts import Finding, Reason, Verdict
 
-FIGURES = st.one_of(st.none(), st.floats(0.1, 9e9))
+FIGURES = st.none() | st.floats(0.1, 9e9)
 LATENCIES = st.builds(Latency, FIGURES, FIGURES, FIGURES, FIGURES)
 SLICES = st.builds(Slice, st.text("abc", min_size=1, max_size=40), FIGURES, FIGURES, LATENCIES, LATENCIES)
 
@@ -21,7 +37,7 @@ def closed(service: Latency, response: Latency, hosts_in: int = 3, errors: int =
     parts = (Slice("read", 7.0, 2.0, service, response), Slice("write", 3.0, 1.0, service, response))
     utc = "2026-01-01T00:00:05.000Z"
     return Subinterval(
-        utc, "one", Phase.TRANSIENT, 9999, 12e6, 11.5e6, 1234.5, service, response, errors, hosts_in, 3, 99.6, 100.0,
+        utc, "one", Phase.TRANSIENT, 999_999, 12e6, 11.5e6, 1234.5, service, response, errors, hosts_in, 3, 99.6, 100.0,
         ("what control says",), 5.0, 9.0, directions=parts,
     )  # fmt: skip
 
@@ -51,7 +67,7 @@ def test_the_worst_is_first_and_who_did_nothing_before_it(slices: list[Slice], o
     assert known == sorted(known, reverse=order is not Order.IOPS)
 
 
-@given(st.lists(SLICES, min_size=1, max_size=8), st.integers(80, 200), st.sampled_from(Order), st.integers(1, 10))
+@given(st.lists(SLICES, min_size=1, max_size=8), st.integers(60, 200), st.sampled_from(Order), st.integers(1, 10))
 def test_the_table_fits_its_screen(slices: list[Slice], width: int, order: Order, most: int) -> None:
     history = {one.name: [order.figure(one)] * 300 for one in slices}
     lines = instances_lines(Instances("path", "one", 3, tuple(slices)), width, order, history, most)
@@ -81,11 +97,75 @@ MEASURED = st.builds(
 )  # fmt: skip
 
 
-@given(st.lists(MEASURED, min_size=1, max_size=4), st.sampled_from([80, 100, 120, 160, 200]))
+@given(st.lists(MEASURED, min_size=1, max_size=4), st.integers(60, 200))
 def test_the_final_table_fits(measured: list[MeasurementRow], width: int) -> None:
     ends = StepEnds(3, "s", Verdict.VALID, (), tuple(measured))
     lines = steps_table(RunEnds("/f", (ends,), 0, "words"), width)
     assert len(lines) == 2 + len(measured) and max(map(len, lines)) <= width
+
+
+WORDS = st.lists(st.text("abc.,[]%", min_size=1, max_size=24), max_size=20).map(" ".join)
+FINDINGS = st.lists(
+    st.builds(
+        lambda reason, words: Finding(reason, words, reason.severities[0] if len(reason.severities) > 1 else None),
+        st.sampled_from(Reason), WORDS,
+    ), max_size=4,
+).map(tuple)  # fmt: skip
+EXPLAINED = st.builds(
+    lambda one, found, cause: replace(one, name="half", findings=found, cause=cause), MEASURED, FINDINGS, WORDS
+)
+ENDED = st.builds(
+    lambda name, measured: StepEnds(3, name, Verdict.PARTIAL, (), tuple(measured)),
+    WORDS,
+    st.lists(EXPLAINED, min_size=1, max_size=2),
+)
+CLOSED = st.builds(
+    lambda service, response, said, paused: replace(
+        closed(service, response, errors=9, hosts_in=2), messages=(said,), paused=paused
+    ),
+    LATENCIES, LATENCIES, WORDS, st.booleans(),
+)  # fmt: skip
+STEPS = st.builds(StepBegins, st.integers(0, 9999), WORDS, st.integers(1, 9999), st.floats(0, 1e6), st.floats(0, 1e6))
+INSTANCES = st.builds(
+    lambda slices: Instances("path", "one", 3, tuple(slices)), st.lists(SLICES, min_size=1, max_size=4)
+)
+STATUSES = st.builds(
+    lambda plan, step, last, ended, lost, instances: RunStatus(
+        "runs/a", plan, 7, step, True, last.paused, replace(last, step=step.name), (ended,), {"h": lost}, instances
+    ),
+    WORDS, STEPS, CLOSED, ENDED, WORDS, st.one_of(st.none(), INSTANCES),
+)  # fmt: skip
+REPORTS = st.one_of(
+    st.builds(RunBegins, WORDS, WORDS, st.integers(1, 1000)),
+    STEPS,
+    CLOSED,
+    INSTANCES,
+    ENDED,
+    st.builds(EventLine, st.just("2026-01-01T00:00:05.000Z"), st.sampled_from(["", "lab01"]), WORDS),
+    st.builds(lambda ended, words: RunEnds("runs/a", (ended,), 0, words), ENDED, WORDS),
+    STATUSES,
+)
+
+
+@given(REPORTS, st.integers(60, 200))
+def test_no_line_is_longer_than_the_terminal(report: Report, columns: int) -> None:
+    lines = TextLines(lambda line: None, lambda: columns).lines(report)
+    assert max(map(len, lines)) <= columns
+
+
+@given(st.one_of(STEPS, ENDED, STATUSES))
+def test_a_log_has_sentences_whole(report: Report) -> None:
+    """`ivypy status | grep`: as many lines as there are things to say."""
+    on_a_terminal = TextLines(lambda line: None, lambda: 120).lines(report)
+    in_a_log = TextLines(lambda line: None, lambda: None).lines(report)
+    assert len(in_a_log) <= len(on_a_terminal)
+    assert " ".join(" ".join(in_a_log).split()) == " ".join(" ".join(on_a_terminal).split())
+
+
+@given(st.integers(60, 200), WORDS)
+def test_a_command_to_copy_is_never_cut(width: int, words: str) -> None:
+    line = f"  ivypy quick {words}"
+    assert wrapped(line, width) == [line]
 
 
 @given(st.integers(0, 8), st.lists(st.text("abc", min_size=1, max_size=12), min_size=1, max_size=30))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ivypy.master.exit_codes import ExitCode
-from ivypy.master.live.line_view import changed_lines, local_now
+from ivypy.master.live.change_lines import changed_lines
 from ivypy.master.live.socket_messages import Changed
+from ivypy.master.live.step_lines import local_now
 from ivypy.master.run.run import Run
 from ivypy.protocol.parameters import Parameters
 from tests.support.simulated.runs import SimulatedRun, stage

@@ -1,0 +1,38 @@
+"""Which step it is, and when it ends: the words that every view has for it."""
+
+from datetime import datetime, timedelta
+
+from ..text.scaled import duration, time_of_day
+from .reports import StepBegins, Subinterval
+
+
+def local_now() -> datetime:
+    """For the time of day at which something ends, in the reader's zone."""
+    return datetime.now().astimezone()
+
+
+def step_position(step: StepBegins) -> str:
+    """Which of the run's steps it is: its number, as its folder has it, and how many there are."""
+    return f"step {step.number}" + (f" ({step.number + 1} of {step.of_steps})" if step.of_steps > 1 else "")
+
+
+def step_line(step: StepBegins) -> str:
+    about = f", about {duration(step.planned_s)}" if step.planned_s else ""
+    return f"{step_position(step)}: {step.name}{about}"
+
+
+def done_at(remaining_s: float, now: datetime) -> str:
+    """The time of day when what takes that long will be done, and how long it takes: `done 14:32, 3h58m`."""
+    return f"done {time_of_day(now + timedelta(seconds=remaining_s), now)}, {duration(remaining_s)}"
+
+
+def step_end(last: Subinterval, now: datetime) -> str:
+    """When the step ends; while it is paused, how long it takes once the run goes on."""
+    remaining_s = last.step_remaining_s
+    return f"paused, {duration(remaining_s)} left" if last.paused else done_at(remaining_s, now)
+
+
+def run_end(last: Subinterval, now: datetime) -> str:
+    """When the run ends, likewise."""
+    remaining_s = last.run_remaining_s
+    return f"paused, {duration(remaining_s)} left" if last.paused else done_at(remaining_s, now)
