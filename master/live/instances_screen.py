@@ -22,7 +22,7 @@ from rich.text import Text
 from .instances_table import Order, instances_lines
 from .line_view import TextLines, event_line
 from .reports import EventLine, Instances, Report, RunEnds, StepBegins, StepEnds, Subinterval
-from .step_lines import local_now, step_end, step_position
+from .step_lines import left, local_now, step_position
 from .steps_table import verdict_lines
 from .subinterval_lines import header_lines, subinterval_lines
 
@@ -92,7 +92,7 @@ class InstancesScreen:
         if self._step is not None:
             above.append(f"{step_position(self._step)}: {self._step.name}")
         if self._last is not None:
-            ends = step_end(self._last, local_now())
+            ends = left(self._last.step_remaining_s, self._last.paused, local_now())
             above[-1:] = [f"{above[-1] if above else self._last.step}; {ends}"]
             above += [*header_lines(width), *subinterval_lines(self._last, width)]
         below = ["", *self._events, HELP]

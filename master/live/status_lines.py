@@ -4,7 +4,7 @@ from datetime import datetime
 
 from .instances_table import instances_lines
 from .reports import RunStatus
-from .step_lines import run_end, step_end, step_position
+from .step_lines import left, step_position
 from .steps_table import verdict_lines
 from .subinterval_lines import header_lines, subinterval_lines
 
@@ -22,7 +22,10 @@ def standing_lines(standing: RunStatus, width: int, now: datetime) -> list[str]:
         lines.append(f"{step_position(step)}: {step.name}{', paused' if standing.paused else ''}")
         if last is not None and last.step == step.name:
             lines += [*header_lines(width), *subinterval_lines(last, width)]
-            lines.append(f"step {step_end(last, now)}; run {run_end(last, now)}")
+            step_left, run_left = (
+                left(remaining_s, standing.paused, now) for remaining_s in (last.step_remaining_s, last.run_remaining_s)
+            )
+            lines.append(f"step {step_left}; run {run_left}")
             if standing.paused:
                 lines.append("the measurement starts again when the run goes on: ivypy unpause")
         else:

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from ..text.scaled import duration, time_of_day
-from .reports import StepBegins, Subinterval
+from .reports import StepBegins
 
 
 def local_now() -> datetime:
@@ -26,13 +26,6 @@ def done_at(remaining_s: float, now: datetime) -> str:
     return f"done {time_of_day(now + timedelta(seconds=remaining_s), now)}, {duration(remaining_s)}"
 
 
-def step_end(last: Subinterval, now: datetime) -> str:
-    """When the step ends; while it is paused, how long it takes once the run goes on."""
-    remaining_s = last.step_remaining_s
-    return f"paused, {duration(remaining_s)} left" if last.paused else done_at(remaining_s, now)
-
-
-def run_end(last: Subinterval, now: datetime) -> str:
-    """When the run ends, likewise."""
-    remaining_s = last.run_remaining_s
-    return f"paused, {duration(remaining_s)} left" if last.paused else done_at(remaining_s, now)
+def left(remaining_s: float, paused: bool, now: datetime) -> str:
+    """When it is done; while the run is paused, how long it takes once the run goes on: `paused, 40s left`."""
+    return f"paused, {duration(remaining_s)} left" if paused else done_at(remaining_s, now)

@@ -15,7 +15,7 @@ from rich.text import Text
 from ..verdicts import Verdict
 from .line_view import TextLines
 from .reports import EventLine, Report, RunEnds, StepBegins, StepEnds, Subinterval
-from .step_lines import local_now, run_end, step_end, step_position
+from .step_lines import left, local_now, step_position
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.FAILED: "red", Verdict.INVALID: "red"}
 _BAR: Final = 20  # columns, on the narrowest terminal beside the longest end ("done Tue 02:15, 28m00s")
@@ -80,15 +80,12 @@ class Terminal:
 
     def _advance(self, report: Subinterval) -> None:
         now = self._now()
-        for task, remaining_s, end in (
-            (self._step, report.step_remaining_s, step_end(report, now)),
-            (self._plan, report.run_remaining_s, run_end(report, now)),
-        ):
+        for task, remaining_s in ((self._step, report.step_remaining_s), (self._plan, report.run_remaining_s)):
             if task is None:
                 continue
             total = next(one.total or 0.0 for one in self._progress.tasks if one.id == task)
             done = max(total - remaining_s, 0.0)
-            self._progress.update(task, completed=done, end=end)
+            self._progress.update(task, completed=done, end=left(remaining_s, report.paused, now))
         self._progress.below = report.messages
         if self._step is not None:
             self._progress.refresh()

@@ -21,7 +21,7 @@ from ..rollup.merge import Merger
 from ..rollup.window import Window
 from .run_recorder import RunRecorder
 from .step_measurements import real_length_ns
-from .step_reports import instances_of, subinterval_report
+from .step_reports import instances_of, remaining_s, subinterval_report
 from .step_result import StepResult
 from .step_types import ClosedSubinterval, SummedMeasurement
 
@@ -35,6 +35,7 @@ class StepRecorder:
         self._rollups = rollups
         self._folder = folder
         self.begun_utc_ns = begun_utc_ns
+        self._remaining_s = step.planned_s
         self._later_steps_s = 0.0
         self._running = 0  # number of the subinterval that is running
 
@@ -66,7 +67,9 @@ class StepRecorder:
         self._tables(decision.rows)
         if decision.steady is not None:
             self._document("steady.json", decision.steady)
-        report = subinterval_report(closed, figures, self._step, utc(end_utc_ns), self._later_steps_s)
+        self._remaining_s = remaining_s(closed, self._step, self._remaining_s)
+        times = self._remaining_s, self._later_steps_s
+        report = subinterval_report(closed, figures, self._step, utc(end_utc_ns), *times)
         self._run.hub.closed(report, lambda by: instances_of(closed, figures, self._step, self._rollups.type(by)))
 
     def measured(self, measurement: SummedMeasurement) -> None:

@@ -29,11 +29,10 @@ STATISTICS: Final = ("p50", "p99", "max", "p99_9")  # as the fields of Latency
 
 
 def subinterval_report(
-    closed: ClosedSubinterval, figures: Figures, step: Step, end_utc: str, later_steps_s: float
+    closed: ClosedSubinterval, figures: Figures, step: Step, end_utc: str, remaining_s: float, later_steps_s: float
 ) -> Subinterval:
-    """`later_steps_s`: how long the steps after it are planned to take."""
+    """`remaining_s`: of the step; `later_steps_s`: how long the steps after it are planned to take."""
     merged, settings = closed.interval.merged, closed.settings
-    remaining_s = _remaining_s(closed, step)
     return Subinterval(
         utc=end_utc,
         step=step.name,
@@ -53,20 +52,26 @@ def subinterval_report(
         step_remaining_s=remaining_s,
         run_remaining_s=remaining_s + later_steps_s,
         directions=_directions(figures),
+        paused=closed.decision.paused,
         steady=_steadiness(closed.decision.steady),
     )
 
 
-def _remaining_s(closed: ClosedSubinterval, step: Step) -> float:
-    """What the step still takes, with its tail: as control knows, or at most as planned."""
+def remaining_s(closed: ClosedSubinterval, step: Step, before_s: float) -> float:
+    """What the step still takes, with its tail: as control knows, or at most as planned. A pause takes nothing off.
+
+    `before_s`: what it was before this subinterval.
+    """
     decision = closed.decision
+    if decision.paused:
+        return before_s
     if closed.phase in (Phase.TAIL, Phase.COOLDOWN):
         return 0.0
     if decision.done:
         return step.subinterval_s
     if decision.remaining is not None:
         return (decision.remaining + 1) * step.subinterval_s
-    return max(step.planned_s - (closed.number + 1) * step.subinterval_s, 0.0)
+    return max(before_s - step.subinterval_s, 0.0)
 
 
 def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding, ...]) -> MeasurementRow:

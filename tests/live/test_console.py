@@ -11,7 +11,7 @@ import pytest
 from ivypy.master.causes import cause_of
 from ivypy.master.control.decide import ControlState, decide
 from ivypy.master.control.decision import Decision
-from ivypy.master.control.observation import Observation
+from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.errors import OutputError
 from ivypy.master.live.change_lines import changed_lines
 from ivypy.master.live.json_lines import JsonLines
@@ -23,6 +23,7 @@ from ivypy.master.live.subinterval_lines import MIDDLE, subinterval_lines
 from ivypy.master.live.terminal_view import Terminal
 from ivypy.master.run import live_step
 from ivypy.master.run.run import Run
+from ivypy.master.text.scaled import duration
 from ivypy.master.verdicts import ALL, Finding, Reason, Severity, Verdict, by_weight
 from tests.support.simulated.loop import SimulatedLoop
 from tests.support.simulated.plants import queue
@@ -71,7 +72,7 @@ def test_the_target_is_a_number_max_or_mixed(
     for report in subintervals(stage(tmp_path, nobody, text)):
         assert report.target_iops == target
         line = subinterval_lines(report, MIDDLE)[0]
-        assert line[24:31].strip() == shown
+        assert line[26:33].strip() == shown
 
 
 def test_a_failed_run_prints_its_folder_and_its_finished_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +114,31 @@ def test_an_edit_says_when_the_step_now_ends(tmp_path: Path, after_s: float) -> 
     assert all(report.run_remaining_s - report.step_remaining_s == 40.0 for report in shown)
 
 
+@pytest.mark.parametrize(
+    "control", ["", "staircase: { start: 1000, end: 2000, step: 1000 }"], ids=["fixed", "staircase"]
+)
+def test_a_pause_takes_nothing_off_the_time_that_remains(tmp_path: Path, control: str) -> None:
+    """The end moves with every paused subinterval, and the views say that nothing goes on."""
+    statuses: list[str] = []
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(22.0)
+        await run.api.pause("me")
+        await asyncio.sleep(50.0)
+        statuses.extend(TextLines(lambda line: None, lambda: 80).lines(run.api.standing()))
+        await run.api.unpause("me")
+
+    staged = stage(tmp_path, visit, ONE_STEP.replace("go: one", f"go: {{ name: one, {control} }}"))
+    shown = subintervals(staged)
+    paused = [report for report in shown if report.paused]
+    assert len(paused) >= 8 and len({report.step_remaining_s for report in paused}) == 1
+    left_s = paused[0].step_remaining_s
+    after = shown[shown.index(paused[-1]) + 1]
+    assert left_s > 0 and 0 < after.step_remaining_s <= left_s and not after.paused
+    left = duration(left_s)
+    assert f"step paused, {left} left; run paused, {left} left" in statuses
+
+
 class Screen(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -129,6 +155,22 @@ def test_a_step_has_the_same_number_in_the_bar_and_in_the_lines(monkeypatch: pyt
     ]
     assert len(said) >= 2, "a line, and the bar"
     assert all(line.startswith("1 (2 of 3): half") for line in said if not line.startswith("  "))
+
+
+def test_the_bar_of_a_paused_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for paused, said in ((False, "done 12:01, 40s"), (True, "paused, 40s left")):
+        screen, nothing = Screen(), Latency(None, None, None)
+        terminal = Terminal(screen, lambda: NOW.replace(second=30))
+        terminal.show(StepBegins(0, "half", 1, 60.0, 60.0))
+        terminal.show(
+            Subinterval(
+                "2026-01-01T12:00:30.000Z", "half", Phase.RUN, 3, 5.0, 5.0, 1.0, nothing, nothing, 0, 1, 1, None, None,
+                (), 40.0, 40.0, paused=paused,
+            )
+        )  # fmt: skip
+        assert said in screen.getvalue()
+        terminal.close()
 
 
 def test_a_slow_decision_is_reported_once_in_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

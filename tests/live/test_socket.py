@@ -548,7 +548,10 @@ def test_status_as_text() -> None:
     assert lines[8:] == [ends, "1 of 2 hosts taking part", "  b: it is gone"]
     paused = standing_lines(replace(standing, paused=True), 80, now)
     assert paused[1] == "step 0 (1 of 2): one, paused"
-    assert paused[8] == "the measurement starts again when the run goes on", "nobody knows when it ends"
+    assert paused[8:10] == [
+        "step paused, 5s left; run paused, 9s left",
+        "the measurement starts again when the run goes on: ivypy unpause",
+    ]
 
 
 def test_edit_with_a_bare_word_explains_how_a_clause_is_written() -> None:
