@@ -38,6 +38,7 @@ class Fixed:
     begin: int | None = None  # the measurement's first subinterval, once an edit or a change of hosts has moved it
     changed: tuple[int, ...] = ()  # subintervals of the measurement in which the set of hosts changed
     before: Measured | None = None  # of the complete subintervals until an edit; it counts if none follow
+    newest: int = -1  # subinterval that was decided on: there is none in a pause
     aside: tuple[tuple[int, Disturbance], ...] = ()  # since the measurement's beginning, with their numbers
 
     @property
@@ -63,7 +64,7 @@ class Fixed:
 
     def after(self, observation: Observation) -> "tuple[Fixed, Decision]":
         now = observation.number
-        state = self._restarted_by(observation)
+        state = replace(self._restarted_by(observation), newest=now)
         disturbed = observation.disturbance if now >= state.first else None
         set_aside = disturbed is not None and len(state.aside) < state.most_aside
         if disturbed is not None and set_aside:
@@ -89,7 +90,7 @@ class Fixed:
         """With the measurement's new beginning, where this subinterval moves it."""
         now = observation.number
         if now >= self.first and observation.edited:
-            before = self._measured(now - 1) if self._counted(now - 1) > 0 else self.before
+            before = self._measured(self.newest) if self._counted(self.newest) > 0 else self.before
             return replace(self, begin=now + 1, before=before, aside=())
         if now == self.first and not observation.same_hosts:
             return replace(self, begin=now, aside=())  # changed at the very start: the rest has one set of hosts

@@ -48,7 +48,7 @@ class Broadcast:
             follower(report)
         self.show_first(report)
 
-    def closed(self, report: Subinterval, instances_of: InstancesOf) -> None:
+    def show_subinterval(self, report: Subinterval, instances_of: InstancesOf) -> None:
         """A subinterval has closed. Instances are worked out for those who follow them alone."""
         self._instances_of = instances_of
         self.show(report)

@@ -125,7 +125,7 @@ class StepCycle:
                 decision = self._decide(collected, settings, announced, effect, decided_hosts)
                 decided_hosts = interval.hosts
             if deciding and self._live.skipped_by and not decision.done:
-                decision = self._skip(decision)
+                decision = self._end_with_measured(decision)
             decided_ns = self._fleet.now_ns()
             if deciding:
                 left_s = (end_ns + self._length_ns - decided_ns) / 1e9
@@ -171,7 +171,7 @@ class StepCycle:
             self._progress.move(Change.DONE)
         return decision
 
-    def _skip(self, decision: Decision) -> Decision:
+    def _end_with_measured(self, decision: Decision) -> Decision:
         """The decision that ends the step with what it has measured."""
         cut = _because(f"ivypy skip, by {self._live.skipped_by}", self._live.control.cut_short(self._progress.decided))
         self._note_measured([cut])
@@ -215,7 +215,7 @@ class StepCycle:
         overdue_ns = max(at.decided - at.end - self._length_ns, 0) if decided else 0
         k, phase = progress.running, self._phase(announced, effect, decision.set_aside)
         closed = ClosedSubinterval(k, phase, at.start, interval, decision, timing, settings, may_end, overdue_ns)
-        self._recorder.closed(closed)
+        self._recorder.record_subinterval(closed)
         for alert in decision.alerts:
             self._raise_alert(alert)
         self._measurements.add(closed)

@@ -56,7 +56,7 @@ class StepRecorder:
         for note in self._step.notes:
             self.event("", "note", note)
 
-    def closed(self, closed: ClosedSubinterval) -> None:
+    def record_subinterval(self, closed: ClosedSubinterval) -> None:
         """Record one subinterval that is merged and decided on. Raises OutputError."""
         self._running = closed.number + 1
         start_utc_ns = self._run.clock.utc_ns(closed.start_ns)
@@ -70,7 +70,9 @@ class StepRecorder:
         self._remaining_s = remaining_s(closed, self._step, self._remaining_s)
         times = self._remaining_s, self._later_steps_s
         report = subinterval_report(closed, figures, self._step, utc(end_utc_ns), *times)
-        self._run.hub.closed(report, lambda by: instances_of(closed, figures, self._step, self._rollups.type(by)))
+        self._run.hub.show_subinterval(
+            report, lambda by: instances_of(closed, figures, self._step, self._rollups.type(by))
+        )
 
     def measured(self, measurement: SummedMeasurement) -> None:
         """Record a measurement: a row of windows.csv, and which rows of subintervals it includes."""

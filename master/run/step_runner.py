@@ -179,7 +179,7 @@ class StepRunner:
             parameters = self.parameters_of(step, references)
             control = control_for(step, discovered.rollups, parameters, references)
         except NotMeasured as error:
-            return await self._skip(step, error.finding)
+            return await self._record_unmeasured(step, error.finding)
         first = not self._host_settings.begun
         hosts = [driver.name for driver in self._fleet.alive]
         await self._host_settings.apply(discovered, opening_parameters(control, discovered.rollups, parameters, hosts))
@@ -222,7 +222,7 @@ class StepRunner:
         self._orphans = {(host, luns[host, number]): step.name for host, number in ended.hung}
         return self._end(recorder, replace(result(ended), was_skipped=bool(live.skipped_by)))
 
-    async def _skip(self, step: Step, why: Finding) -> StepResult:
+    async def _record_unmeasured(self, step: Step, why: Finding) -> StepResult:
         """A step that cannot be run: a row that says why."""
         recorder = await StepRecorder.begin(self._recorder, step, self.rollups)
         return self._end(recorder, without_measurement(step, recorder.begun_utc_ns, self._discovered, why))

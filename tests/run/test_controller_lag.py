@@ -95,13 +95,13 @@ def test_merging_counts_as_controller_work(
 def test_work_after_the_decision_counts_as_controller_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_s: float, noted: bool
 ) -> None:
-    write = StepRecorder.closed
+    write = StepRecorder.record_subinterval
 
     def slow(recorder: StepRecorder, closed: ClosedSubinterval) -> None:
         work(rows_s)
         write(recorder, closed)
 
-    monkeypatch.setattr(StepRecorder, "closed", slow)
+    monkeypatch.setattr(StepRecorder, "record_subinterval", slow)
     staged = stage(tmp_path, nobody)
     unblamed(staged)
     assert [finding.reason for finding in controllers(staged)] == [Reason.SLOW_CONTROLLER] * noted

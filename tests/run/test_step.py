@@ -40,7 +40,7 @@ class Notebook:
     apart: list[tuple[str, int]] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)
 
-    def closed(self, closed: ClosedSubinterval) -> None:
+    def record_subinterval(self, closed: ClosedSubinterval) -> None:
         self.kept.append(closed)
 
     def measured(self, measurement: SummedMeasurement) -> None:
