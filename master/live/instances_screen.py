@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from ..text.wrapping import wrapped
 from .instances_table import Order, instances_lines
 from .line_view import TextLines, event_line
 from .reports import EventLine, Instances, Report, RunEnds, StepBegins, StepEnds, Subinterval
@@ -28,7 +29,7 @@ from .subinterval_lines import header_lines, subinterval_lines
 
 KEYS: Final = {"p": Order.P99, "m": Order.MAX, "i": Order.IOPS, "n": Order.NAME}
 LEAVE: Final = "q"
-HELP: Final = "sort: p99, max, iops (lowest first), name; q leaves, the run continues"
+HELP: Final = "keys: sort by [p]99, [m]ax, [i]ops (lowest first), [n]ame; [q]uit, the run continues"
 HISTORY: Final = 240  # subintervals that a sparkline can show
 EVENTS: Final = 3  # of the latest
 
@@ -95,7 +96,8 @@ class InstancesScreen:
             ends = left(self._last.step_remaining_s, self._last.paused, local_now())
             above[-1:] = [f"{above[-1] if above else self._last.step}; {ends}"]
             above += [*header_lines(width), *subinterval_lines(self._last, width)]
-        below = ["", *self._events, HELP]
+        above = [piece for line in above for piece in wrapped(line, width)]
+        below = [piece for line in ("", *self._events, HELP) for piece in wrapped(line, width) or [""]]
         table = [f"waiting for a subinterval of {self._by}"]
         if self._instances is not None:
             room = max(height - len(above) - len(below) - 2, 1)

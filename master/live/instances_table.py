@@ -49,13 +49,16 @@ class Order(StrEnum):
 
 
 def worst_first(slices: Sequence[Slice], order: Order) -> list[Slice]:
-    """Sorted; who has no figure is first, since nothing was done there. Equal ones keep their order."""
+    """Sorted; where nothing was done is first. Too few I/Os for a percentile: by the maximum. Equal ones keep their
+    order."""
     if order is Order.NAME:
         return sorted(slices, key=lambda one: one.name)
     sign = 1 if order is Order.IOPS else -1
 
     def rank(one: Slice) -> tuple[bool, float]:
         figure = order.figure(one)
+        if figure is None and one.iops:
+            figure = Order.MAX.figure(one)
         return figure is not None, 0.0 if figure is None else sign * figure
 
     return sorted(slices, key=rank)

@@ -18,7 +18,8 @@ import psutil
 
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
-from ..text.suggestions import suggestion
+from ..rollup.instances import ALL
+from ..text.suggestions import did_you_mean, suggestion
 from .broadcast import Broadcast
 from .reports import Report
 from .socket_messages import LONGEST_REQUEST, REQUESTS, Answer, Done, FollowRequest, Rejection, Request
@@ -121,8 +122,12 @@ def unknown_type(by: str, known: Sequence[str]) -> Rejection | None:
     """The answer to who wants the instances of a rollup type that the plan does not have."""
     if not by or by in known:
         return None
-    no_such = f"--by {by}: the plan has no such rollup type{suggestion(by, known)}"
-    return Rejection((f"{no_such}; `rollups: [{by}]` in the plan would add it",))
+    no_such = f"--by {by}: the plan has no such rollup type"
+    if near := did_you_mean(by, known):
+        return Rejection((f"{no_such}{near}",))
+    all_of_them = ", ".join([*(name for name in known if name != ALL), by])
+    adds = f"; `rollups: [ {all_of_them} ]` in the plan adds it to the next run"
+    return Rejection((f"{no_such}{suggestion(by, known)}{adds}",))
 
 
 async def _flushed(writer: asyncio.StreamWriter) -> None:

@@ -70,9 +70,8 @@ class StepRecorder:
         self._remaining_s = remaining_s(closed, self._step, self._remaining_s)
         times = self._remaining_s, self._later_steps_s
         report = subinterval_report(closed, figures, self._step, utc(end_utc_ns), *times)
-        self._run.hub.show_subinterval(
-            report, lambda by: instances_of(closed, figures, self._step, self._rollups.type(by))
-        )
+        step, rollups = self._step, self._rollups
+        self._run.hub.show_subinterval(report, lambda by: instances_of(closed, figures, step, rollups.type(by)))
 
     def measured(self, measurement: SummedMeasurement) -> None:
         """Record a measurement: a row of windows.csv, and which rows of subintervals it includes."""

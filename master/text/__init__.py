@@ -1,1 +1,1 @@
-"""Text that people write and read: quantities with units, metric amounts, "did you mean"."""
+"""Text that people write and read: quantities with units, metric amounts, wrapping, "did you mean"."""

@@ -138,7 +138,6 @@ def running() -> Iterator[Client]:
                 while not standing.running:
                     time.sleep(0.05)
                     standing = client.standing()
-                time.sleep(1.0)  # the step's start is a moment away
                 yield client
             return
         except PlanError:

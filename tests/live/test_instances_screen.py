@@ -74,3 +74,11 @@ def test_keys_sort_and_leave_and_the_terminal_is_as_before(typed: int) -> None:
         wait_until(lambda: False, "interrupted")
     assert has_left() and termios.tcgetattr(sys.stdin) == before
     assert HELP in shown.lines(100, 30)
+
+
+def test_every_line_of_the_screen_fits_and_none_is_cut() -> None:
+    shown, _ = screen()
+    shown.show(EventLine("2026-01-01T00:00:00Z", "h1", "words " * 30))
+    lines = shown.lines(60, 30)
+    assert max(map(len, lines)) <= 60
+    assert " ".join(" ".join(lines).split()).endswith("words " * 30 + HELP)

@@ -561,3 +561,20 @@ def test_edit_with_a_bare_word_explains_how_a_clause_is_written() -> None:
         "all: is neither a run's folder nor an active run; active: none;"
         " for a clause, write all=..., like all=all or host=h1\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("by", "known", "said"),
+    [
+        ("host", ["all"], "; there is 'all'; `rollups: [ host ]` in the plan adds it to the next run"),
+        (
+            "host",
+            ["all", "lun"],
+            "; there are 'all' and 'lun'; `rollups: [ lun, host ]` in the plan adds it to the next run",
+        ),
+        ("hots", ["all", "host"], "; did you mean 'host'?"),
+    ],
+)
+def test_a_rollup_type_that_the_plan_lacks_is_named_with_what_adds_it(by: str, known: list[str], said: str) -> None:
+    answer = socket_server.unknown_type(by, known)
+    assert answer == Rejection((f"--by {by}: the plan has no such rollup type{said}",))

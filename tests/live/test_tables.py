@@ -32,6 +32,8 @@ FIGURES = st.none() | st.floats(0.1, 9e9)
 LATENCIES = st.builds(Latency, FIGURES, FIGURES, FIGURES, FIGURES)
 SLICES = st.builds(Slice, st.text("abc", min_size=1, max_size=40), FIGURES, FIGURES, LATENCIES, LATENCIES)
 
+NOTHING = Latency(None, None, None)
+
 
 def closed(service: Latency, response: Latency, hosts_in: int = 3, errors: int = 0) -> Subinterval:
     parts = (Slice("read", 7.0, 2.0, service, response), Slice("write", 3.0, 1.0, service, response))
@@ -61,10 +63,18 @@ def test_errors_and_missing_hosts_are_seen_at_every_width(width: int) -> None:
 
 @given(st.lists(SLICES, max_size=8), st.sampled_from([Order.P99, Order.MAX, Order.IOPS]))
 def test_the_worst_is_first_and_who_did_nothing_before_it(slices: list[Slice], order: Order) -> None:
-    figures = [order.figure(one) for one in worst_first(slices, order)]
-    known = [figure for figure in figures if figure is not None]
-    assert figures[: len(figures) - len(known)] == [None] * (len(figures) - len(known))
+    slices = [one if one.iops else replace(one, service=NOTHING, response=NOTHING) for one in slices]
+    ranked = [one for one in worst_first(slices, order)]
+    idle = [one for one in slices if one.iops is None]
+    assert [one for one in ranked[: len(idle)] if one.iops is not None and order.figure(one) is not None] == []
+    known = [figure for figure in map(order.figure, ranked) if figure is not None]
     assert known == sorted(known, reverse=order is not Order.IOPS)
+
+
+def test_who_has_too_few_samples_for_a_percentile_is_sorted_by_its_maximum() -> None:
+    few = [Slice(f"h{n}", 200.0, 1.0, Latency(100.0, None, 100.0 * n), NOTHING) for n in (1, 3, 2)]
+    idle = Slice("idle", 0.0, 0.0, NOTHING, NOTHING)
+    assert [one.name for one in worst_first([*few, idle], Order.P99)] == ["idle", "h3", "h2", "h1"]
 
 
 @given(st.lists(SLICES, min_size=1, max_size=8), st.integers(60, 200), st.sampled_from(Order), st.integers(1, 10))
