@@ -1,7 +1,6 @@
 """A job file of fio becomes a plan that does the same, or says what differs."""
 
 import gzip
-import json
 import re
 import shutil
 import subprocess
@@ -23,7 +22,7 @@ from ivypy.master.imports.to_plan import to_plan
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
 from ivypy.protocol.parameters import MAX, Iosequencer
-from tests.support.real_runs import ROOT, folder_of, ivypy, rows
+from tests.support.real_runs import ROOT
 
 EXAMPLES = ROOT / ".venv" / "fio-examples"  # of Debian's package, unpacked by scripts/setup
 DEVICE = "filename=/dev/sdb\ndirect=1\nioengine=libaio\ntime_based\nruntime=9\n"
@@ -346,25 +345,3 @@ def test_every_option_that_fio_itself_lists_is_known() -> None:
     names += [alias for name in names for alias in re.findall(r"^ *alias: (\S+)", said(name), re.MULTILINE)]
     known = {*MAPPED, *ALWAYS, *UNMAPPED, *REFUSED, *SYNONYMS, "zonemode"}
     assert [name for name in names if name not in known] == []
-
-
-@pytest.mark.long
-@needs_fio
-@pytest.mark.parametrize(
-    "options", ["rw=randrw\nrate_iops=1500,500\nbs=8k", "rw=randread\nrate_iops=200", "rw=write\nrate=1m\nbs=16k"]
-)
-def test_an_imported_plan_does_what_fio_does(options: str, tmp_path: Path) -> None:
-    source, plan = tmp_path / "job.fio", tmp_path / "plan.yaml"
-    common = "direct=1\nioengine=libaio\niodepth=8\nsize=16m\ntime_based\nruntime=4\n"
-    source.write_text(f"[job]\ndirectory={tmp_path}\nfilename=data\n{common}{options}\n")
-    assert ivypy("import", str(source), "-o", str(plan)).returncode == 0
-    done = ivypy("run", "-o", str(tmp_path / "runs"), "--ui", "none", str(plan))
-    (row,) = rows(folder_of(tmp_path / "runs"), "summary.all.csv")
-    assert done.returncode in (0, 8), done.stderr
-    report = subprocess.run(["fio", "--output-format=json", source], capture_output=True, text=True, check=True).stdout
-    of_fio = json.loads(report)["jobs"][0]
-    for kind in ("read", "write"):
-        # Which I/O is a write is drawn at random: 2,000 of 8,000, standard deviation 39. 10 % are five of them.
-        assert float(row[f"{kind}_iops"] or 0) == pytest.approx(of_fio[kind]["iops"], rel=0.1, abs=2)
-        of_ivypy = float(row[f"{kind}_mib_per_s"] or 0) * 1024
-        assert of_ivypy == pytest.approx(of_fio[kind]["bw"], rel=0.1, abs=16)
