@@ -6,7 +6,7 @@ Rule: it follows from the findings alone. A cause is shown only where it explain
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from .verdicts import Finding, Reason, Scope, Severity, counting_for
+from .verdicts import Finding, Reason, Scope, Severity, Verdict, counting_for, verdict_of
 
 _UNSTEADY_LOAD: Final = (
     Reason.LOAD_NOT_SUSTAINED,
@@ -18,6 +18,7 @@ _UNSTEADY_LOAD: Final = (
     Reason.SEARCH_UNRESOLVED,
 )
 _SLOW_THREADS: Final = (Reason.GENERATOR_LATE, Reason.REAP_DELAY, Reason.OVERRUN)
+_DISCREDITED: Final = "the figures in brackets are discredited"
 _MISSING: Final = (Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.SHORTENED, Reason.QUANTITY)
 
 # The words, around what the finding itself says, and the reasons that it explains; the first that applies counts.
@@ -38,12 +39,15 @@ def cause_of(findings: Sequence[Finding], purpose: Collection[Scope]) -> str:
     """The sentence; "" where no finding explains another.
 
     It is about what decides the verdict of a step that was for these figures; where nothing is known about that, about
-    what discredits other figures, and says so.
+    what discredits other figures, and says so, also where nothing explains it.
     """
-    if deciding := _explanation(findings, counting_for(findings, purpose)):
+    counting = counting_for(findings, purpose)
+    if deciding := _explanation(findings, counting):
         return deciding
-    other = _explanation(findings, findings)
-    return f"the figures in brackets are discredited: {other}" if other else ""
+    if other := _explanation(findings, findings):
+        return f"{_DISCREDITED}: {other}"
+    others_invalid = verdict_of(counting) is not Verdict.INVALID and verdict_of(findings) is Verdict.INVALID
+    return _DISCREDITED if others_invalid else ""
 
 
 def _explanation(findings: Sequence[Finding], unexplained: Sequence[Finding]) -> str:

@@ -47,7 +47,10 @@ def test_a_cause_explains_a_reason_that_is_more_than_a_note(findings: tuple[Find
         ((LATE, BUSY), "the figures in brackets are discredited: other processes used 61 % of this host's CPU"),
         ((MISSED, LATE, BUSY), "the figures in brackets are discredited: other processes used 61 % of this host's CPU"),
         ((UNSUSTAINED, LATE, BUSY), "other processes used 61 % of this host's CPU"),
+        ((LATE,), "the figures in brackets are discredited"),
         ((MISSED, BUSY), ""),
+        ((A_LITTLE_LATE,), ""),
+        ((ERRORS, LATE), ""),
     ],
 )
 def test_a_cause_of_what_does_not_decide_the_verdict_says_so(findings: tuple[Finding, ...], cause: str) -> None:

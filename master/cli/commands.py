@@ -4,10 +4,10 @@ Rule: nothing below this module prints or exits. Every error that a user can fix
 as it is, and its exit code says whose fault it was. Commands import heavy modules themselves, so `--help` is fast.
 """
 
+import io
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,7 +74,7 @@ def check(plan: Path | None, defines: tuple[str, ...], connect: bool, hosts: str
     from ..plan.describe import describe
 
     loaded = _load(plan, defines, hosts)
-    click.echo(describe(loaded))
+    _say(describe(loaded))
     if not connect:
         return ExitCode.OK
     from ..run.signals import run_until_pressed
@@ -393,8 +393,9 @@ def _code() -> int:
         stdio.complain("Interrupted.")
         return ExitCode.INTERRUPTED
     except click.ClickException as error:
-        with suppress(OSError):
-            error.show()
+        text = io.StringIO()
+        error.show(text)
+        stdio.complain(text.getvalue().rstrip())
         return ExitCode.PLAN
     except HostsError as error:
         from .host_faults import fault_lines

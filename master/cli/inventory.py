@@ -38,7 +38,8 @@ async def inventory(hosts: str | None, user: str | None, show: Callable[[str], N
     async with reachable(read(_PLAN.format(hosts=text), "--hosts")) as fleet:
         answers = await fleet.request_all(dict.fromkeys(fleet.alive, block_devices), LOOKING_S)
         show("\n".join(host_lines(fleet.hellos(), fleet.missed.values())))
-        found = {driver.name: luns for driver, luns in answers.items()}
+        luns_of = {driver.name: luns for driver, luns in answers.items()}
+        found = {host: luns_of[host] for host in fleet.drivers if host in luns_of}  # as they were named
         for host, luns in found.items():
             show("\n".join(device_lines(host, luns)))
         free = [lun.path for luns in found.values() for lun in luns if not lun.refusals]

@@ -287,8 +287,8 @@ def not_a_plan(path: Path) -> str:
     if path.suffix.lower() in _JOBS or _begins_as_job(path):
         make = f"ivypy import {shlex.quote(str(path))}"
         return (
-            f"{path}: a job file of another tool, not a plan; `{make}` makes a plan of one of fio's,\n"
-            "and `ivypy quick` takes its settings as options"
+            f"{path}: a job file of another tool, not a plan; `{make}` makes a plan of one of fio's,"
+            " and `ivypy quick` takes its settings as options"
         )
     return ""
 

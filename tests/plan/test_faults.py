@@ -16,10 +16,12 @@ def test_a_fault_is_reported_with_its_place_its_line_and_a_caret(fragment: str, 
         read(text, "p.yaml")
     line, column = (int(part) for part in fault.split(":")[:2])
     source = "".join(c if c.isprintable() else " " for c in text.split("\n")[line - 1])
-    if len(source) <= 110:
+    if len(source) <= 76:
         assert str(caught.value) == f"p.yaml:{fault}\n    {source}\n    {' ' * (column - 1)}^"
     else:
         assert str(caught.value).startswith(f"p.yaml:{fault}\n")
+        *_, shown, caret = str(caught.value).split("\n")
+        assert source[column - 1 : column + 3].startswith(shown[len(caret) - 1 :][:4]) and len(shown) <= 80
 
 
 def test_all_that_an_empty_plan_lacks_is_reported() -> None:

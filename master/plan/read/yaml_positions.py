@@ -26,7 +26,7 @@ _LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # "base": resolv
 _HIDDEN_BREAKS: Final = re.compile("[\r\x85\u2028\u2029]")
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 _PLAIN_TAGS: Final = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
-WIDEST: Final = 110  # characters of a source line that are shown; longer ones are cut around the caret
+WIDEST: Final = 76  # characters of a source line that are shown, on 80 columns; longer ones are cut around the caret
 
 
 @dataclass(frozen=True, slots=True, order=True)
