@@ -29,7 +29,7 @@ from .subinterval_lines import header_lines, subinterval_lines
 
 KEYS: Final = {"p": Order.P99, "m": Order.MAX, "i": Order.IOPS, "n": Order.NAME}
 LEAVE: Final = "q"
-HELP: Final = "keys: sort by [p]99, [m]ax, [i]ops (lowest first), [n]ame; [q]uit, the run continues"
+HELP: Final = "sort by [p]99, [m]ax, [i]ops (lowest first), [n]ame; [q]uit: the run continues"
 HISTORY: Final = 240  # subintervals that a sparkline can show
 EVENTS: Final = 3  # of the latest
 

@@ -71,7 +71,8 @@ def _of_folder(folder: Path) -> Path:
     if not said.get("socket"):
         raise PlanError(f"{folder}: the run has no control socket; its events.csv says why")
     if os.geteuid() not in (0, owner):
-        raise PlanError(f"{folder}: the run is not yours: only {user_name(owner)}, or root, may follow or change it")
+        allowed = f"{user_name(owner)}, or root," if owner else "root"
+        raise PlanError(f"{folder}: the run is not yours: only {allowed} may follow or change it")
     if not answers(path):
         raise PlanError(
             f"{folder}: the run did not end properly (killed, or the machine restarted): no process listens at {path}"

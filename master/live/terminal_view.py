@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
+from ..text.wrapping import wrapped
 from ..verdicts import Verdict
 from .line_view import TextLines
 from .reports import EventLine, Report, RunEnds, StepBegins, StepEnds, Subinterval
@@ -29,7 +30,8 @@ class _Bars(Progress):
     def get_renderables(self) -> Iterable[RenderableType]:
         yield from super().get_renderables()
         for line in self.below:
-            yield Text(line, no_wrap=True, overflow="ellipsis")
+            for piece in wrapped(line, self.console.width):
+                yield Text(piece, no_wrap=True, overflow="ellipsis")
 
 
 class Terminal:

@@ -157,18 +157,33 @@ def test_a_step_has_the_same_number_in_the_bar_and_in_the_lines(monkeypatch: pyt
     assert all(line.startswith("1 (2 of 3): half") for line in said if not line.startswith("  "))
 
 
+def closed(messages: tuple[str, ...] = (), paused: bool = False) -> Subinterval:
+    nothing = Latency(None, None, None)
+    return Subinterval(
+        "2026-01-01T12:00:30.000Z", "half", Phase.RUN, 3, 5.0, 5.0, 1.0, nothing, nothing, 0, 1, 1, None, None,
+        messages, 40.0, 40.0, paused=paused,
+    )  # fmt: skip
+
+
+def test_a_long_message_of_control_is_shown_whole_below_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    screen = Screen()
+    terminal = Terminal(screen)
+    terminal.show(StepBegins(0, "half", 1, 60.0, 60.0))
+    said = " ".join(f"word{i}" for i in range(20))
+    terminal.show(closed((said,)))
+    terminal.close()
+    assert all(word in screen.getvalue() for word in said.split())
+
+
 def test_the_bar_of_a_paused_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     for paused, said in ((False, "done 12:01, 40s"), (True, "paused, 40s left")):
-        screen, nothing = Screen(), Latency(None, None, None)
+        screen = Screen()
         terminal = Terminal(screen, lambda: NOW.replace(second=30))
         terminal.show(StepBegins(0, "half", 1, 60.0, 60.0))
-        terminal.show(
-            Subinterval(
-                "2026-01-01T12:00:30.000Z", "half", Phase.RUN, 3, 5.0, 5.0, 1.0, nothing, nothing, 0, 1, 1, None, None,
-                (), 40.0, 40.0, paused=paused,
-            )
-        )  # fmt: skip
+        terminal.show(closed(paused=paused))
         assert said in screen.getvalue()
         terminal.close()
 

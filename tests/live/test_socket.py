@@ -457,12 +457,15 @@ def test_an_id_may_be_shortened_where_it_is_clear(listening: list[socket.socket]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-def test_anothers_run_is_not_yours_and_not_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("owner", "allowed"), [(1, "daemon, or root,"), (0, "root")])
+def test_anothers_run_is_not_yours_and_not_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int, allowed: str
+) -> None:
     said = {"end_utc": None, "socket": "/run/user/1/ivypy/r.sock"}
     (tmp_path / "run.json").write_text(json.dumps(said))
-    os.chown(tmp_path / "run.json", 1, 1)
+    os.chown(tmp_path / "run.json", owner, owner)
     monkeypatch.setattr(os, "geteuid", lambda: 65534)
-    with pytest.raises(PlanError, match="the run is not yours: only daemon, or root, may follow or change it"):
+    with pytest.raises(PlanError, match=f"the run is not yours: only {allowed} may follow or change it"):
         socket_of(str(tmp_path))
 
 
