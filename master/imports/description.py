@@ -36,51 +36,66 @@ class Target:
     device: bool
     exists: bool
     size: int | None  # bytes, of a file to create
+    host: str = ""  # where only one of the hosts has it
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream of I/Os on each of some targets; depth and rate are per target."""
+    """A stream of I/Os on each of some targets; depth and `iops` are per target. Texts are as a plan writes them."""
 
     name: str
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  # empty: all targets, or those of `select`
     sequential: bool
     fraction_read: float
     blocksize: int  # bytes
     depth: int
-    iops: float | None  # None: as fast as the depth allows
-    poisson: bool
-    span: tuple[str, str] | None  # first byte and the byte after the last, as a plan writes positions; None: all
-    seed: int | None
+    iops: str  # "max", "100"; "0": until an edit
+    poisson: bool = False
+    span: tuple[str, str] | None = None  # first byte and the byte after the last; None: all
+    seed: int | None = None
+    select: "Select" = ()
+
+
+Select = tuple[tuple[str, tuple[str, ...]], ...]  # attributes and what they may be; all must hold
+Settings = tuple[tuple[str, str], ...]  # names and values as a plan writes them
 
 
 @dataclass(frozen=True, slots=True)
-class Steady:
-    """A steady state to wait for."""
+class Edit:
+    """New settings from here on."""
 
-    criterion: str
-    limit: str
-    window_s: float
-    timeout_s: float
+    rollup: str  # `workload={a,b}`
+    settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Streams that run at the same time."""
+class Run:
+    """A step under load."""
 
     name: str
-    streams: tuple[Stream, ...]
-    warmup_s: float
-    measure_s: float
-    steady: Steady | None
+    keys: Settings  # of a plan's `go`, without the name
+
+
+@dataclass(frozen=True, slots=True)
+class Rollup:
+    """A grouping of the results."""
+
+    by: str  # `serial+port`
+    quantity: int | None = None
+    max_droop: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A whole test: its groups run one after the other."""
+    """A whole test."""
 
     source: str  # the file's name
-    backend: str
     targets: tuple[Target, ...]
-    groups: tuple[Group, ...]
+    streams: tuple[Stream, ...]
+    actions: tuple[Edit | Run, ...]  # in their order
     dropped: tuple[Dropped, ...]
+    backend: str = "auto"
+    hosts: tuple[str, ...] = ()  # as a plan writes them; empty: this machine
+    user: str = ""  # to log in as, where the file says so
+    select: Select = ()  # block devices by their attributes, instead of targets
+    rollups: tuple[Rollup, ...] = ()

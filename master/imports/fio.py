@@ -4,11 +4,12 @@ Rule: pure; what lies outside of the file comes through Surroundings. An option 
 dropped, with its reason; one that is unknown, or a job that is no block or file I/O, refuses the whole file.
 """
 
-import re
 from dataclasses import replace
 
 from ..errors import PlanError
-from .description import Description, Dropped, Group, Surroundings, Target
+from ..text.units import format_duration
+from .course import Course, unique_name
+from .description import Description, Dropped, Edit, Run, Settings, Stream, Surroundings, Target
 from .fio_job import Job, ReadJob
 from .fio_text import sections
 
@@ -25,13 +26,14 @@ def read_fio(text: str, name: str, around: Surroundings) -> Description:
         faults += [_not_alone(one) for one in read if one.backend == "null"]
     if faults:
         raise PlanError("\n".join(dict.fromkeys(faults)))
-    groups, uneven = _groups(read)
+    streams, actions, uneven = _in_groups(read)
     uneven += [_other_engine(one) for one in read if one.backend not in ("auto", read[0].backend)]
     return Description(
         source=name,
         backend=engines.pop() if len(engines) == 1 else "auto",
         targets=_merged([target for one in read for target in one.targets]),
-        groups=groups,
+        streams=streams,
+        actions=actions,
         dropped=tuple(dict.fromkeys([*(dropped for job in jobs for dropped in job.dropped), *uneven])),
     )
 
@@ -59,49 +61,43 @@ def _merged(targets: list[Target]) -> tuple[Target, ...]:
     return tuple(found.values())
 
 
-def _groups(jobs: list[ReadJob]) -> tuple[tuple[Group, ...], list[Dropped]]:
-    """The groups, and the jobs whose times differ from those of their group."""
+def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[Edit | Run, ...], list[Dropped]]:
+    """The streams, the steps of the groups, and the jobs whose times differ from those of their group."""
     parted: list[list[ReadJob]] = []
     for job in jobs:
         if job.begins_group or not parted:
             parted.append([])
         parted[-1].append(job)
     names: set[str] = set()
+    groups = [
+        [replace(stream, name=unique_name(stream.name, names)) for job in members for stream in job.streams]
+        for members in parted
+    ]
+    streams = [
+        stream if members is groups[0] else replace(stream, iops="0") for members in groups for stream in members
+    ]
+    course = Course({stream.name: {"iops": stream.iops} for stream in streams})
     steps: set[str] = set()
-    groups: list[Group] = []
     uneven: list[Dropped] = []
-    for members in parted:
-        streams = []
-        for job in members:
-            for stream in job.streams:
-                unique = _unique(stream.name, names)
-                streams.append(replace(stream, name=unique))
-        steady = next((job.steady for job in members if job.steady), None)
+    for members, of_group in zip(parted, groups, strict=True):
         uneven += [_uneven(job, members[0]) for job in members if job.times != members[0].times]
-        longest = max(job.measure_s for job in members)
-        groups.append(
-            Group(
-                _unique(members[0].section.name, steps),
-                tuple(streams),
-                max(job.warmup_s for job in members),
-                longest,
-                steady,
-            )
-        )
-    return tuple(groups), uneven
+        wanted = {stream.name: {"iops": stream.iops} for stream in of_group}
+        course.run(unique_name(members[0].section.name, steps), wanted, _keys(members))
+    return tuple(streams), tuple(course.actions), uneven
+
+
+def _keys(members: list[ReadJob]) -> Settings:
+    """Of the step of a group."""
+    warmup = ("warmup", format_duration(max(job.warmup_s for job in members)))
+    steady = next((job.steady for job in members if job.steady), None)
+    if steady is None:
+        return warmup, ("measure", format_duration(max(job.measure_s for job in members)))
+    window, timeout = format_duration(steady.window_s), format_duration(steady.timeout_s)
+    said = f"{{ criterion: {steady.criterion}, limit: {steady.limit}, window: {window}, timeout: {timeout} }}"
+    return warmup, ("steady", said)
 
 
 def _uneven(job: ReadJob, first: ReadJob) -> Dropped:
     why = f"its times differ from those of [{first.section.name}], which runs with it"
     nearest = "streams of a step have one time: the longest"
     return Dropped(job.section.where, f"[{job.section.name}]", why, nearest, matters=True)
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._-") or "job"
-    number, unique = 1, plain
-    while unique.lower() in taken:
-        number += 1
-        unique = f"{plain}-{number}"
-    taken.add(unique.lower())
-    return unique

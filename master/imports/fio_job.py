@@ -9,8 +9,8 @@ from typing import Final
 
 from ...protocol.parameters import PARAMETERS
 from ..text.suggestions import did_you_mean, suggestion
-from ..text.units import format_bytes, parse_bytes
-from .description import Steady, Stream, Target
+from ..text.units import format_bytes, format_number, parse_bytes
+from .description import Stream, Target
 from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, REFUSED, SYNC_ENGINES, UNMAPPED
 from .fio_targets import MOST_CLONES, TargetsReader
 from .fio_text import Option, Section, mean_of_range, mean_of_split, percentage, seconds_of, whole_number
@@ -23,6 +23,16 @@ _READS: Final = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}
 _RW: Final = {"read", "write", "rw", "randread", "randwrite", "randrw"}
 _MIX: Final = {"rwmixread", "rwmixwrite"}
 _CRITERIA: Final = {"iops": "iops", "iops_slope": "iops_slope", "bw": "bw", "bw_slope": "bw_slope"}
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """A steady state to wait for."""
+
+    criterion: str
+    limit: str
+    window_s: float
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +213,7 @@ class Job(TargetsReader):
                         name="-".join(filter(None, [self.section.name, part.label, str(clone) if apart else ""])),
                         paths=tuple(target.path for target in targets), sequential=sequential, fraction_read=part.reads,
                         blocksize=part.blocksize, depth=maxtags,
-                        iops=None if part.rate is None else part.rate * of_all / max(files, 1),
+                        iops=_iops(part.rate, of_all / max(files, 1)),
                         poisson=self._poisson(sequential), span=_shifted(span, increment * clone),
                         seed=self._value("randseed", whole_number, None),
                     )
@@ -292,6 +302,10 @@ def _bytes_in(span: tuple[str, str] | None) -> int | None:
     if span is None or any(place.endswith("%") for place in span):
         return None
     return parse_bytes(span[1]) - parse_bytes(span[0])
+
+
+def _iops(rate: float | None, share: float) -> str:
+    return "max" if rate is None else format_number(round(rate * share, 6))
 
 
 def _shifted(span: tuple[str, str] | None, by: int) -> tuple[str, str] | None:

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from ..text.units import format_bytes, format_duration, format_fraction, format_number
-from .description import Description, Group, Stream, Target
+from ..plan.select.attributes import ATTRIBUTES
+from ..text.units import format_bytes, format_fraction
+from .description import Description, Edit, Rollup, Run, Select, Settings, Stream, Target
 
 
 def to_plan(description: Description, command: str) -> str:
@@ -14,68 +15,98 @@ def to_plan(description: Description, command: str) -> str:
 
     Where it would overwrite block devices or files that exist, the loader first demands the user's `destroy: true`.
     """
-    streams = [stream for group in description.groups for stream in group.streams]
     lines = [
         f"# {_one_line(command)}",
         *(f"# not in the plan: {_one_line(str(dropped))}" for dropped in description.dropped),
         f"name: {_quoted(_plan_name(description.source))}",
         *([f"backend: {_quoted(description.backend)}"] if description.backend != "auto" else []),
+        *([f"hosts: [ {', '.join(map(_quoted, description.hosts))} ]"] if description.hosts else []),
+        *([f"ssh: {{ user: {_quoted(description.user)} }}"] if description.user else []),
         "",
-        *_luns(description.targets),
-        *_consent(description.targets, streams),
+        *_luns(description),
+        *_attributes(description),
+        *_consent(description),
         "",
         "workloads:",
-        *(line for group in description.groups for line in _workloads(group, description)),
+        *(line for stream in description.streams for line in _workload(stream, description.targets)),
         "",
-        *(["rollups: [ workload ]", ""] if len(streams) > 1 else []),
+        *_rollups(description),
         "steps:",
-        *_steps(description.groups),
+        *map(_step, description.actions),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _luns(targets: tuple[Target, ...]) -> Iterator[str]:
+def _luns(description: Description) -> Iterator[str]:
     yield "luns:"
-    for key, chosen in (
-        ("paths", [target.path for target in targets if target.device]),
-        ("files", [target.path for target in targets if target.exists]),
-    ):
+    if description.select:
+        yield f"  select: {_select(description.select)}"
+    devices = [target for target in description.targets if target.device]
+    if any(target.host for target in devices):
+        ones = [f"{{ host: {_quoted(one.host)}, path: {_quoted(one.path)} }}" for one in devices]
+        yield f"  select: [ {', '.join(ones)} ]"
+        devices = []
+    files = [target for target in description.targets if target.exists]
+    for key, chosen in (("paths", devices), ("files", files)):
         if chosen:
-            yield f"  {key}: [ {', '.join(map(_quoted, chosen))} ]"
-    new = [target for target in targets if not target.device and not target.exists]
+            yield f"  {key}: [ {', '.join(_quoted(path) for path in dict.fromkeys(one.path for one in chosen))} ]"
+    new = [target for target in description.targets if not target.device and not target.exists]
     if new:
         yield "  create:                       # written in full, and removed at the end"
     for target in new:
         yield f"    - {{ path: {_quoted(target.path)}, size: {format_bytes(target.size or 0)} }}"
 
 
-def _consent(targets: tuple[Target, ...], streams: list[Stream]) -> Iterator[str]:
-    written = {path for stream in streams if stream.fraction_read < 1 for path in stream.paths}
-    doomed = [target.path for target in targets if target.path in written and (target.device or target.exists)]
-    if doomed:
-        yield ""
-        yield f"# This plan overwrites {', '.join(map(_one_line, doomed))}: what is there is lost."
-        yield "# If that is meant, take the next line's # away, and give `ivypy run` the token that `ivypy devices`"
-        yield "# prints: --destroy TOKEN."
-        yield "# destroy: true"
+def _attributes(description: Description) -> Iterator[str]:
+    """What the test selects or groups by and ivypy does not find out by itself."""
+    used = [name for select in (description.select, *(one.select for one in description.streams)) for name, _ in select]
+    used += [name for rollup in description.rollups for name in rollup.by.split("+")]
+    own = [name for name in dict.fromkeys(used) if name not in ATTRIBUTES]
+    if not own:
+        return
+    yield ""
+    yield f"# ivypy does not find out {', '.join(own)}: write which LUNs have which. As it stands, no LUN has any."
+    yield "attributes:"
+    yield f"  - {{ match: {{ serial: none }}, set: {{ {', '.join(f'{name}: none' for name in own)} }} }}"
 
 
-def _workloads(group: Group, description: Description) -> Iterator[str]:
-    first = group is description.groups[0]
-    for stream in group.streams:
-        sequencer = "sequential" if stream.sequential else "random_independent" if stream.poisson else "random_steady"
-        yield f"  {_quoted(stream.name)}:"
-        yield f"    iosequencer: {sequencer}"
-        yield f"    blocksize: {format_bytes(stream.blocksize)}"
-        yield f"    fraction_read: {format_fraction(stream.fraction_read)}"
-        yield f"    maxtags: {stream.depth}                    # queue depth of each LUN"
-        yield f"    iops: {_iops(stream) if first else '0                       # until its step'}"
-        if stream.span is not None and not _is_whole(stream, description.targets):
-            yield f"    range: {stream.span[0]}..{stream.span[1]}"
-        if stream.seed is not None:
-            yield f"    seed: {stream.seed}"
-        if set(stream.paths) != {target.path for target in description.targets}:
-            yield f"    select: {{ path: [ {', '.join(map(_quoted, stream.paths))} ] }}"
+def _consent(description: Description) -> Iterator[str]:
+    writing = [stream for stream in description.streams if stream.fraction_read < 1]
+    edited = [value for action in description.actions if isinstance(action, Edit) for value in action.settings]
+    everywhere = any(key == "fraction_read" and value != "100%" for key, value in edited)
+    streams = list(description.streams) if everywhere else writing
+    paths = {path for stream in streams for path in stream.paths}
+    whole = any(not stream.paths for stream in streams)
+    doomed = [
+        target.path
+        for target in description.targets
+        if (whole or target.path in paths) and (target.device or target.exists)
+    ]
+    if not doomed and not (description.select and streams):
+        return
+    yield ""
+    yield f"# This plan overwrites {', '.join(map(_one_line, doomed)) or 'what it selects'}: what is there is lost."
+    yield "# If that is meant, take the next line's # away, and give `ivypy run` the token that `ivypy devices`"
+    yield "# prints: --destroy TOKEN."
+    yield "# destroy: true"
+
+
+def _workload(stream: Stream, targets: tuple[Target, ...]) -> Iterator[str]:
+    sequencer = "sequential" if stream.sequential else "random_independent" if stream.poisson else "random_steady"
+    yield f"  {_quoted(stream.name)}:"
+    yield f"    iosequencer: {sequencer}"
+    yield f"    blocksize: {format_bytes(stream.blocksize)}"
+    yield f"    fraction_read: {format_fraction(stream.fraction_read)}"
+    yield f"    maxtags: {stream.depth}                    # queue depth of each LUN"
+    yield f"    iops: {stream.iops if stream.iops != '0' else '0                       # until its step'}"
+    if stream.span is not None and not _is_whole(stream, targets):
+        yield f"    range: {stream.span[0]}..{stream.span[1]}"
+    if stream.seed is not None:
+        yield f"    seed: {stream.seed}"
+    if stream.select:
+        yield f"    select: {_select(stream.select)}"
+    elif stream.paths and set(stream.paths) != {target.path for target in targets}:
+        yield f"    select: {{ path: [ {', '.join(map(_quoted, stream.paths))} ] }}"
 
 
 def _is_whole(stream: Stream, targets: tuple[Target, ...]) -> bool:
@@ -85,34 +116,33 @@ def _is_whole(stream: Stream, targets: tuple[Target, ...]) -> bool:
     return len(wholes) == len(driven) and all(whole == stream.span for whole in wholes)
 
 
-def _steps(groups: tuple[Group, ...]) -> Iterator[str]:
-    before: tuple[Stream, ...] = ()
-    for group in groups:
-        if before:
-            yield _edit([stream.name for stream in before], "0")
-            yield from (_edit([stream.name], _iops(stream)) for stream in group.streams)
-        before = group.streams
-        warmup = f"warmup: {format_duration(group.warmup_s)}"
-        yield f"  - go: {{ name: {_quoted(group.name)}, {warmup}, {_measure(group)} }}"
+def _rollups(description: Description) -> list[str]:
+    if not description.rollups:
+        return ["rollups: [ workload ]", ""] if len(description.streams) > 1 else []
+    return [f"rollups: [ {', '.join(map(_rollup, description.rollups))} ]", ""]
 
 
-def _measure(group: Group) -> str:
-    if group.steady is None:
-        return f"measure: {format_duration(group.measure_s)}"
-    steady = group.steady
-    return (
-        f"steady: {{ criterion: {steady.criterion}, limit: {steady.limit}, window: {format_duration(steady.window_s)},"
-        f" timeout: {format_duration(steady.timeout_s)} }}"
-    )
+def _rollup(rollup: Rollup) -> str:
+    more = [f"quantity: {rollup.quantity}"] if rollup.quantity is not None else []
+    more += [f"max_droop: {rollup.max_droop}"] if rollup.max_droop else []
+    return f"{{ by: {', '.join([_quoted(rollup.by), *more])} }}" if more else _quoted(rollup.by)
 
 
-def _edit(names: list[str], iops: str) -> str:
-    rollup = "workload={" + ",".join(names) + "}"
-    return f"  - edit: {{ rollup: {_quoted(rollup)}, set: {{ iops: {iops} }} }}"
+def _step(action: Edit | Run) -> str:
+    if isinstance(action, Edit):
+        return f"  - edit: {{ rollup: {_quoted(action.rollup)}, set: {{ {_flow(action.settings)} }} }}"
+    return f"  - go: {{ name: {_quoted(action.name)}{', ' if action.keys else ''}{_flow(action.keys)} }}"
 
 
-def _iops(stream: Stream) -> str:
-    return "max" if stream.iops is None else format_number(round(stream.iops, 6))
+def _flow(settings: Settings) -> str:
+    return ", ".join(f"{key}: {value}" for key, value in settings)
+
+
+def _select(select: Select) -> str:
+    def values(of: tuple[str, ...]) -> str:
+        return _quoted(of[0]) if len(of) == 1 else f"[ {', '.join(map(_quoted, of))} ]"
+
+    return f"{{ {', '.join(f'{name}: {values(of)}' for name, of in select)} }}"
 
 
 def _plan_name(source: str) -> str:

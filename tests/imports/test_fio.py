@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
-from ivypy.master.imports.description import Description, Surroundings
+from ivypy.master.imports.description import Description, Run, Surroundings
 from ivypy.master.imports.fio import read_fio
 from ivypy.master.imports.fio_options import ALWAYS, MAPPED, REFUSED, SYNONYMS, UNMAPPED
 from ivypy.master.imports.fio_text import seconds_of, size_of
@@ -114,7 +114,7 @@ def test_jobs_up_to_a_stonewall_are_a_step() -> None:
 
 def test_sequential_clones_are_streams_of_their_own() -> None:
     one = description(f"[job]\n{DEVICE}rw=write\nnumjobs=2\nsize=1g\noffset_increment=1g")
-    assert [stream.span for stream in one.groups[0].streams] == [("0", "1GiB"), ("1GiB", "2GiB")]
+    assert [stream.span for stream in one.streams] == [("0", "1GiB"), ("1GiB", "2GiB")]
     assert [workload.name for workload in plan_of(one).workloads] == ["job-0", "job-1"]
 
 
@@ -127,7 +127,7 @@ def test_a_part_of_a_file_that_another_job_makes_larger_stays_that_part() -> Non
 def test_global_sections_includes_and_the_environment_apply() -> None:
     text = "[global]\ninclude common.fio\n[a] # a comment\nrw=${RW}\n[global]\nbs=8k\n[b]\n"
     one = description(text, {"RW": "randread"}, {"common.fio": f"; shared\n{DEVICE}bs=16k"})
-    assert [(s.blocksize, s.sequential) for s in one.groups[0].streams] == [(16384, False), (8192, True)]
+    assert [(s.blocksize, s.sequential) for s in one.streams] == [(16384, False), (8192, True)]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_the_files_of_a_job_have_fios_names_and_sizes(options: str, files: dict[
 
 def test_an_include_is_beside_the_file_that_includes_it() -> None:
     files = {"sub/one.fio": f"include two.fio\n{DEVICE}", "sub/two.fio": "bs=8k\n"}
-    (stream,) = description("[job]\ninclude sub/one.fio\n", files=files).groups[0].streams
+    (stream,) = description("[job]\ninclude sub/one.fio\n", files=files).streams
     assert stream.blocksize == 8192
 
 
@@ -227,7 +227,7 @@ def test_a_file_that_includes_itself_many_times_is_refused() -> None:
 
 @pytest.mark.parametrize("character", ["\f", "\x85", "\u2028", "\v"])
 def test_only_a_newline_ends_a_comment(character: str) -> None:
-    assert description(f"[job]\r\n{DEVICE}; note{character}bs=8k\r\n").groups[0].streams[0].blocksize == 4096
+    assert description(f"[job]\r\n{DEVICE}; note{character}bs=8k\r\n").streams[0].blocksize == 4096
 
 
 def test_engines_that_differ_are_named() -> None:
@@ -291,7 +291,7 @@ def test_every_plan_that_is_printed_loads(drawn: list[tuple[str, dict[str, str]]
         one = description("[global]\nsize=8m\n" + "".join(sections))
     except PlanError:
         return
-    assert len(plan_of(one).steps) == len(one.groups)
+    assert len(plan_of(one).steps) == sum(isinstance(action, Run) for action in one.actions)
 
 
 def test_the_command_prints_the_plan_and_exits_by_what_it_drops(tmp_path: Path) -> None:
