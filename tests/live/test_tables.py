@@ -172,6 +172,13 @@ def test_a_log_has_sentences_whole(report: Report) -> None:
     assert " ".join(" ".join(in_a_log).split()) == " ".join(" ".join(on_a_terminal).split())
 
 
+@pytest.mark.parametrize("figure", ["1.3 %", "46.4 k", "20.5 ms", "64.0 MiB", "3 s"])
+@given(width=st.integers(20, 60), before=WORDS)
+def test_a_figure_is_not_parted_from_its_unit(figure: str, width: int, before: str) -> None:
+    pieces = wrapped(f"{before} {figure} of them".lstrip(), width)
+    assert any(figure in piece for piece in pieces)
+
+
 @given(st.integers(60, 200), WORDS)
 def test_a_command_to_copy_is_never_cut(width: int, words: str) -> None:
     line = f"  ivypy quick {words}"
