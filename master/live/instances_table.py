@@ -39,12 +39,11 @@ class Order(StrEnum):
 
     def figure(self, one: Slice) -> float | None:
         """What the order is by; the sparkline of NAME shows IOPS."""
-        latency = one.service if one.response.max_us is None else one.response
         match self:
             case Order.P99:
-                return latency.p99_us
+                return (one.service if one.response.max_us is None else one.response).p99_us
             case Order.MAX:
-                return latency.max_us
+                return one.service.max_us
         return one.iops
 
 

@@ -71,6 +71,12 @@ def test_the_worst_is_first_and_who_did_nothing_before_it(slices: list[Slice], o
     assert known == sorted(known, reverse=order is not Order.IOPS)
 
 
+@given(st.lists(SLICES, max_size=8))
+def test_an_order_by_the_maximum_is_that_of_the_column(slices: list[Slice]) -> None:
+    found = [one.service.max_us for one in worst_first(slices, Order.MAX) if one.service.max_us is not None]
+    assert found == sorted(found, reverse=True)
+
+
 def test_who_has_too_few_samples_for_a_percentile_is_sorted_by_its_maximum() -> None:
     few = [Slice(f"h{n}", 200.0, 1.0, Latency(100.0, None, 100.0 * n), NOTHING) for n in (1, 3, 2)]
     idle = Slice("idle", 0.0, 0.0, NOTHING, NOTHING)
