@@ -1,4 +1,4 @@
-"""`ivypy import`: a job file of fio as a plan, and what of it has no counterpart."""
+"""`ivypy import`: a test of another tool as a plan, and what of it has no counterpart."""
 
 import os
 import shlex
@@ -15,13 +15,13 @@ from ..exit_codes import ExitCode
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the plan.")
 @click.option("--strict", is_flag=True, help="Refuse a file that has something without a counterpart that matters.")
 def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
-    """Make a plan of FILE, a job file of fio.
+    """Make a plan of FILE: a job file of fio, or an ivyscript.
 
     Prints the plan, and to standard error what of the file is not in it: where, what, why, and what comes nearest.
     Exits with 6 where the plan's load differs from the file's. Starts no load and writes nothing but the plan.
     """
     from ..imports.description import Surroundings
-    from ..imports.fio import read_fio
+    from ..imports.formats import READERS, tool_of
     from ..imports.to_plan import to_plan
     from ..output.named_files import write_new
     from ..plan.load import bytes_of
@@ -31,11 +31,11 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
         return (beside if beside.exists() else Path(name)).read_text("utf-8-sig")
 
     try:
-        text = bytes_of(file, "a job file").decode("utf-8-sig")
+        text = bytes_of(file, "a test to import").decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
     around = Surroundings(os.getcwd(), os.environ, included, os.path.isfile)
-    description = read_fio(text, str(file), around)
+    description = READERS[tool_of(text, str(file))](text, str(file), around)
     for dropped in description.dropped:
         click.echo(f"{'' if dropped.matters else 'note: '}{dropped}", err=True)
     matters = sum(dropped.matters for dropped in description.dropped)

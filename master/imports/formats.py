@@ -1,0 +1,35 @@
+"""Which tool a test was written for, told from its content."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ..errors import PlanError
+from .description import Description, Surroundings
+from .fio import read_fio
+from .ivyscript import read_ivyscript
+
+_IVYSCRIPT: Final = re.compile(
+    r"\[\s*(output_?folder_?root|hosts|set_?iosequencer_?template|create_?workload|delete_?workload|create_?rollup"
+    r"|edit_?rollup|delete_?rollup|go!?)\s*\]\s*[\";]",
+    re.IGNORECASE,
+)
+_FIO: Final = re.compile(r"^[ \t]*\[[^\]\n]+\][ \t]*([;#].*)?$", re.MULTILINE)
+_PLAN: Final = re.compile(r"^(name|luns|workloads|steps)[ \t]*:", re.MULTILINE)
+
+READERS: Final[Mapping[str, Callable[[str, str, Surroundings], Description]]] = {
+    "ivyscript": lambda text, name, around: read_ivyscript(text, name),
+    "fio": read_fio,
+}
+
+
+def tool_of(text: str, name: str) -> str:
+    """A key of READERS. Raises PlanError where the text is none of their formats."""
+    if _IVYSCRIPT.search(text):
+        return "ivyscript"
+    if _FIO.search(text):
+        return "fio"
+    if _PLAN.search(text):
+        raise PlanError(f"{name}: this is a plan already: ivypy run {name}")
+    known = "a job file of fio ([job], rw=read) or an ivyscript ([Hosts] ...;)"
+    raise PlanError(f"{name}: neither {known}")
