@@ -31,6 +31,7 @@ ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5")
         ((QUEUE, UNSUSTAINED), "the device accepts 32 at once"),
         ((QUEUE, UNSUSTAINED, BUSY), "other processes used 61 % of this host's CPU"),
         ((UNSUSTAINED, LIMIT), "the host has no CPU time left: busiest core 99 %"),
+        ((Finding(Reason.EARLIER_BACKLOG), BUSY), "other processes used 61 % of this host's CPU"),
         ((LOST, Finding(Reason.SHORTENED)), "a host was lost: b: gone"),
         ((DELAYED,), ""),
         ((replace(DELAYED, cause="a submit call takes 25 us"),), "a submit call takes 25 us"),
