@@ -133,6 +133,7 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
         "",
         f"defaults: {{ subinterval: 1s, warmup: {format_duration(ramp_s)}, measure: {format_duration(measure_s)} }}",
         "",
+        *_rollups(options, workloads),
         *steps,
     ]
     depth = sum(one.maxtags for one in workloads)
@@ -306,6 +307,17 @@ def _workload(one: _Workload, blocksize: int, first_bytes: int | None) -> list[s
     return lines + ([f"    range: 0..{format_bytes(first_bytes)}"] if first_bytes is not None else [])
 
 
+def _rollups(options: QuickOptions, workloads: Sequence[_Workload]) -> list[str]:
+    """What there may be several of: `attach --by host` and the CSV show them apart."""
+    several = {
+        "host": options.hosts is not None,
+        "lun": bool(options.select) or len(options.targets) > 1,
+        "workload": len(workloads) > 1,
+    }
+    chosen = [name for name, is_so in several.items() if is_so]
+    return [f"rollups: [ {', '.join(chosen)} ]", ""] if chosen else []
+
+
 def _steps(
     options: QuickOptions, rw: Rw, blocksize: int, measure_s: float, ramp_s: float, workloads: Sequence[_Workload]
 ) -> tuple[list[str], str]:
@@ -322,7 +334,6 @@ def _steps(
         scope = "all=all" if len(workloads) == 1 else "workload"
         first = format_duration(min(measure_s, MAX_STEP_S))
         return [
-            *([] if len(workloads) == 1 else ["rollups: [ workload ]", ""]),
             "steps:",
             f"  - go: {{ name: max, measure: {first} }}",
             f"  - edit: {{ rollup: {scope}, set: {{ total_iops: {rate} of step max }} }}",
@@ -331,7 +342,6 @@ def _steps(
     iops = _iops(rate, blocksize)
     shares = _shares(options, rw, workloads)
     return [
-        *([] if len(workloads) == 1 else ["rollups: [ workload ]", ""]),
         "steps:",
         *(
             f"  - edit: {{ rollup: {scope}, set: {{ total_iops: {iops * share:.10g} }} }}   # of all targets together"
