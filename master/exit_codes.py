@@ -80,7 +80,8 @@ OF_COMMANDS: Final = (
     (
         "ivypy percentiles",
         ExitCode.INVALID,
-        "With --check: histograms and logs of every I/O differ by more than a bucket.",
+        "With --check: histograms and logs of every I/O differ by more than a bucket. "
+        "With --sla: figures are discredited.",
     ),
 )
 

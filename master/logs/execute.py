@@ -303,6 +303,8 @@ def _check_thresholds(result: LogResult, options: PercentilesOptions, log: Write
         log(outcome.sentence())
     if any(outcome.broken for outcome in outcomes):
         return ExitCode.SLO_MISSED
+    if any(outcome.discredited for outcome in outcomes):
+        return ExitCode.INVALID
     return ExitCode.PARTIAL if result.left_out else ExitCode.OK
 
 

@@ -125,9 +125,28 @@ def test_an_interval_that_touches_a_blank_row_is_blank(measured: SimulatedRun) -
 
 def test_blank_intervals_are_counted_apart_from_kept_promises(measured: SimulatedRun) -> None:
     ran = run(measured.folder, "--latency", "response", "--by", "job", "--sla", "p50<=1s")
-    assert ran.code is ExitCode.OK
-    assert "step0001.mixed (response): met in all 0 intervals" in ran.err
+    assert "step0001.mixed (response): checked in no interval" in ran.err
     assert "3 intervals are blank in the run's own rows and not checked" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("sla", "code", "says"),
+    [
+        (
+            "p50<=1s",
+            ExitCode.INVALID,
+            "; 3 intervals are discredited by the verdict of their step and not checked",
+        ),
+        ("p50<=1us", ExitCode.SLO_MISSED, "step0000.paced (service): BREACHED in 3 of 3 intervals"),
+    ],
+)
+def test_a_threshold_is_neither_met_nor_breached_by_discredited_figures(
+    measured: SimulatedRun, sla: str, code: ExitCode, says: str
+) -> None:
+    """The step `beyond` did not sustain its load."""
+    ran = run(measured.folder, "--latency", "service", "--by", "job", "--sla", sla)
+    assert (ran.code, says in ran.err) == (code, True), ran.err
+    assert "beyond (service): BREACHED" not in ran.err
 
 
 @pytest.mark.parametrize("ending", ["html", "hgrm", "hlog"])

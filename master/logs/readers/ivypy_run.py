@@ -24,6 +24,7 @@ from ....protocol.counters import KINDS, RESPONSE, SERIES_OF_0_1, SERVICE, Kind,
 from ....protocol.histogram import BUCKETS
 from ...errors import OutputError
 from ...plan.attempts import attempts_that_count
+from ...verdicts import Verdict
 from ..faults import Fault
 from .records import Records
 from .source import DIRECTIONS, Direction, Format, Source
@@ -63,6 +64,7 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
             steps = stored.steps()
         counting = attempts_that_count(steps.values())
         with closing(_connect(path)) as base:
+            discredited = _discredited(path.parent / "summary.all.csv")
             blank = {rollup: _blank_rows(path.parent / f"summary.{rollup}.csv") for rollup in ("all", "host")}
             for number, name in steps.items():
                 if name not in counting:
@@ -90,6 +92,7 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
                             gaps=_gaps(own, other_phases),
                             unpaced=recorded[host].unpaced if latency == "response" else (),
                             blank_rollups=_blank_rollups(blank, number, host) if latency == "response" else frozenset(),
+                            is_discredited=(number, latency) in discredited,
                         )
                         for latency in latencies
                         if _is_used(recorded, host, latency)
@@ -172,6 +175,19 @@ def _blank_rows(summary: Path) -> set[tuple[int, str]] | None:
             (int(row["step"]), row["rollup_instance"])
             for row in csv.DictReader(file)
             if row.get("overall_service_us_mean") and not row.get("overall_response_us_mean")
+        }
+
+
+def _discredited(summary: Path) -> set[tuple[int, str]]:
+    """(step, latency) of what the run's own verdicts speak against; 0.1.0 had one verdict for all figures."""
+    if not summary.exists():
+        return set()
+    with open(summary, newline="", encoding="utf-8") as file:
+        return {
+            (int(row["step"]), latency)
+            for row in csv.DictReader(file)
+            for latency in _SERIES_OF
+            if row.get(f"{latency}_verdict", row.get("verdict")) == Verdict.INVALID
         }
 
 

@@ -61,6 +61,7 @@ class Source:
     gaps: tuple[tuple[int, int], ...] = ()  # ivypy: the stretches left out between others, on its own clock
     unpaced: tuple[tuple[int, int], ...] = ()  # ivypy, response: where I/Os have none, (begin, end] on its own clock
     blank_rollups: frozenset[str] = frozenset()  # ivypy, response: `all`, `host`: whose row of the step is blank
+    is_discredited: bool = False  # ivypy: the step's row in the run's summary has a verdict against this latency
     content: Path | None = None  # the copy that is read, where `path` is a pipe
 
     @property

@@ -53,6 +53,7 @@ class Span:
     begin_ns: int
     end_ns: int
     gaps: tuple[tuple[int, int], ...] = ()
+    is_discredited: bool = False  # a run's own verdict speaks against its latencies
 
     @property
     def parts(self) -> Iterator[tuple[int, int]]:
@@ -125,6 +126,10 @@ class Series:
         """How much of (begin, end] its logs and the estimated tail cover."""
         own = [(max(first, begin_ns), min(last, end_ns)) for first, last in self.covered]
         return sum(last - first for first, last in own if last > first)
+
+    def is_discredited(self, begin_ns: int, end_ns: int) -> bool:
+        """Whether some of what is in (begin, end] is."""
+        return any(span.is_discredited and span.covers(begin_ns, end_ns) for span in self.spans)
 
     def logs_at(self, quantum: int) -> int:
         """How many of its logs cover a quantum, in part at least."""

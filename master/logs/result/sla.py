@@ -2,7 +2,9 @@
 
 Rule: an interval breaches a threshold if its percentile is above the limit. One without I/O, or with too few for the
 percentile, does not, and is counted apart: in a stall no I/O completes, so no completed I/O is too slow. If the
-percentile is only a lower bound, it always counts as a breach: a threshold must be shown to be met.
+percentile is only a lower bound, it always counts as a breach: a threshold must be shown to be met. What a run's own
+verdict speaks against is not checked, and then nothing is shown: the exit code says so (8) unless another interval
+breaches the threshold.
 """
 
 import re
@@ -65,6 +67,7 @@ class Outcome:
     empty: int
     blank: int  # that the run's own rows leave blank
     insufficient: int  # that hold I/Os, but too few for the percentile
+    discredited: int  # that a run's own verdict speaks against
     broken: tuple[Row, ...]
 
     def sentence(self) -> str:
@@ -73,6 +76,10 @@ class Outcome:
             idle += f"; {self.blank} intervals are blank in the run's own rows and not checked"
         if self.insufficient:
             idle += f"; {self.insufficient} intervals with insufficient samples are not checked"
+        if self.discredited:
+            idle += f"; {self.discredited} intervals are discredited by the verdict of their step and not checked"
+        if not self.intervals:
+            return f"sla {self.threshold} {self.instance}: checked in no interval{idle}"
         if not self.broken:
             return f"sla {self.threshold} {self.instance}: met in all {self.intervals} intervals{idle}"
         worst = max(self.broken, key=self.threshold.value)
@@ -94,11 +101,13 @@ def check_thresholds(result: LogResult, thresholds: Iterable[Threshold]) -> list
             if series.instance.averaged:
                 continue
             own = [row for row in rows(result, series) if row.interval is not None]
-            held = [row for row in own if threshold.is_known(row)]
+            known = [row for row in own if threshold.is_known(row)]
+            held = [row for row in known if not row.is_discredited]
             empty = sum(not row.count for row in own)
             blank = sum(row.is_blank for row in own)
             broken = tuple(row for row in held if not threshold.is_met(row))
             name = f"{series.instance} ({series.instance.quantity_name})"
-            insufficient = len(own) - len(held) - empty - blank
-            outcomes.append(Outcome(threshold, name, len(held), empty, blank, insufficient, broken))
+            insufficient = len(own) - len(known) - empty - blank
+            discredited = len(known) - len(held)
+            outcomes.append(Outcome(threshold, name, len(held), empty, blank, insufficient, discredited, broken))
     return outcomes

@@ -91,6 +91,7 @@ class Row:
     stdev_us: float | None
     high_us: float | None
     saturated: bool  # mean, stdev and max are lower bounds
+    is_discredited: bool  # a run's own verdict speaks against its latencies
     percentiles: tuple[Percentile, ...]
 
     @property
@@ -221,6 +222,7 @@ def _row(
         _us(statistics.stdev[row]),
         _us(statistics.high[row]),
         bool(statistics.saturated[row]),
+        series.is_discredited(begin_ns, end_ns),
         tuple(
             _percentile(percentile_name(p), statistics, row, column, series.instance.averaged, is_run)
             for column, p in enumerate(series.percentiles)
