@@ -75,6 +75,9 @@ OF_COMMANDS: Final = (
     ("ivypy attach", ExitCode.OK, "Exits with the code of the run that it follows."),
     ("ivypy import", ExitCode.NOT_REACHED, "Something that changes the load has no counterpart in the plan."),
     ("ivypy steady", ExitCode.NOT_REACHED, "The criterion was never attained in the data."),
+    ("ivypy compare", ExitCode.OK, "No figure is worse by more than the limit."),
+    ("ivypy compare", ExitCode.SLO_MISSED, "A figure is worse by more than the limit."),
+    ("ivypy compare", ExitCode.NOT_REACHED, "The runs cannot tell; the output says what is missing."),
     ("ivypy percentiles", ExitCode.SLO_MISSED, "A threshold of the command line was missed."),
     ("ivypy percentiles", ExitCode.PARTIAL, "With --keep-going: faulty parts of logs were left out."),
     (

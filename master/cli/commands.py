@@ -18,6 +18,7 @@ from ..exit_codes import ExitCode
 from ..live import stdio
 from ..live.choose_view import Ui, close_view
 from ..live.terminal_width import fitted
+from .compare import compare
 from .import_plan import import_plan
 from .percentiles import percentiles
 from .quick import PlanCommand, not_a_plan, quick
@@ -350,6 +351,7 @@ def columns() -> ExitCode:
     return ExitCode.OK
 
 
+cli.add_command(compare)
 cli.add_command(quick)
 cli.add_command(import_plan)
 cli.add_command(percentiles)

@@ -113,7 +113,12 @@ def estimates(
     return Estimates(values, widths, n, effective)
 
 
+def freedom(effective: float, n: int) -> float:
+    """Student's degrees of freedom of a half-width, for so many effective samples of n."""
+    return max(round(effective - 1, 1), min(n - 1.0, _LEAST_FREEDOM))
+
+
 def _quantiles(effective: Floats, n: int, confidence: float) -> Floats:
     """Student's t for so many effective samples each; of one or fewer, which say nothing, any."""
-    freedom = np.maximum(np.round(effective - 1, 1), min(n - 1.0, _LEAST_FREEDOM))
-    return np.array([t_quantile((1 + confidence) / 2, df) if df > 0 else inf for df in freedom.tolist()])
+    freedoms = [freedom(one, n) for one in effective.tolist()]
+    return np.array([t_quantile((1 + confidence) / 2, df) if df > 0 else inf for df in freedoms])

@@ -12,7 +12,7 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
-from .percentiles import NS_PER_US, percentile
+from .percentiles import EDGES_NS, NS_PER_US, interpolated, percentile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +61,19 @@ def value_of(samples: Sequence[MetricSample], fraction: float | None = None) -> 
         return None
     found = percentile(total.counts, total.low, total.least, total.most, fraction) / NS_PER_US
     return None if isnan(found) else found
+
+
+def interpolated_value(samples: Sequence[MetricSample], fraction: float | None = None) -> float | None:
+    """The same with a percentile interpolated within its bucket: for a comparison, in which the steps of the buckets
+    (1/64) would be changes."""
+    printed = value_of(samples, fraction)
+    if printed is None or fraction is None:
+        return printed
+    total = reduce(merged, samples)
+    assert total.counts is not None
+    edges = EDGES_NS[total.low : total.low + len(total.counts) + 2]
+    cumulative = np.cumsum([*total.counts.astype(np.float64), 0.0])  # a bucket more: `interpolated` has an end
+    return float(interpolated(cumulative[None], fraction, np.clip(edges, total.least, total.most))[0]) / NS_PER_US
 
 
 def ios(sample: MetricSample) -> int:

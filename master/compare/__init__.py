@@ -1,0 +1,1 @@
+"""Comparison of runs: folders → steps matched by name, instances by key → changes with their errors → outcomes."""

@@ -1,0 +1,256 @@
+"""Two sides of runs compared: which figures, their values, and the changes with their errors."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from statistics import fmean
+from typing import Final
+
+from ..errors import OutputError, PlanError
+from ..output.histogram_db_reader import HistogramReader
+from ..rollup.instances import ALL
+from ..rollup.metrics import HOW_SHORT, MEAN, METRICS, Metric, Quantity, full_name
+from ..stats.comparison import Change, between_runs, comparable_estimate, within_runs
+from ..stats.confidence import FEWEST_STATED
+from ..stats.metric_sample import MetricSample, interpolated_value
+from ..text.suggestions import suggestion
+from ..verdicts import Reason, Scope, Severity, Verdict
+from .differences import Difference, differences, plan_lines
+from .finished_run import FinishedRun, Key, StepRow, read_run
+from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, exit_code, judge
+from .samples import samples_of
+
+USUAL_METRICS: Final = (
+    "overall_iops", "overall_service_us_mean", "overall_service_us_p99",
+    "overall_response_us_mean", "overall_response_us_p99",
+)  # fmt: skip
+_NAMED_BLANK: Final = "blank: no such I/O, too few samples, or no response time (iops: max)"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to compare."""
+
+    metrics: tuple[str, ...] = ()  # names, also short ones; none: the usual ones
+    steps: tuple[str, ...] = ()  # names; none: all
+    rollup_types: tuple[str, ...] = ()  # beside `all`
+    limit: float = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Everything that is shown."""
+
+    a: tuple[FinishedRun, ...]
+    b: tuple[FinishedRun, ...]
+    limit: float
+    basis: Basis
+    plan_lines: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...]
+    rows: tuple[Judged, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code(self.rows, self.basis)
+
+
+def comparable(metric: Metric) -> bool:
+    """Whether more or less of it is better, and it has a value above 0 wherever there is I/O."""
+    if metric.quantity in (Quantity.SERVICE, Quantity.RESPONSE):
+        return metric.statistic in (MEAN, "min", "max") or metric.fraction is not None
+    return metric.is_rate
+
+
+def compare(a: Sequence[Path], b: Sequence[Path], question: Question) -> Comparison:
+    """Compare the runs in these folders. Raises PlanError for a fault of the question, and for runs without results."""
+    metrics = _metrics(question.metrics)
+    types = tuple(dict.fromkeys((ALL, *question.rollup_types)))
+    shared = {folder.resolve() for folder in a} & {folder.resolve() for folder in b}
+    if shared:
+        raise PlanError(f"{min(shared)}: on both sides; a run cannot be compared with itself")
+    before, after = (
+        tuple(read_run(f"{letter}{number}", folder, types) for number, folder in enumerate(folders, 1))
+        for letter, folders in (("A", a), ("B", b))
+    )
+    keys = _keys(before, after, question.steps)
+    basis = Basis.of(len(a), len(b))
+    ours, theirs = ([_Figures(run, metrics, basis) for run in side] for side in (before, after))
+    rows = [
+        _compared(key, metric, ours, theirs, basis)
+        for key in keys
+        for metric in metrics
+        if question.metrics or not _has_none((*before, *after), key, metric)
+    ]
+    return Comparison(
+        a=before,
+        b=after,
+        limit=question.limit,
+        basis=basis,
+        plan_lines=tuple(plan_lines(before, after)),
+        differences=tuple(differences(before, after)),
+        notes=tuple(_notes((*before, *after), keys)),
+        rows=tuple(judge(rows, question.limit)),
+    )
+
+
+def _metrics(names: Collection[str]) -> list[Metric]:
+    """Raises PlanError."""
+    found = []
+    for given in names or USUAL_METRICS:
+        name = full_name(given)
+        if name not in METRICS:
+            near = suggestion(given, [one for one, metric in METRICS.items() if comparable(metric)])
+            near = near if "did you mean" in near else ""
+            raise PlanError(f"--metric {given}: there is no such metric{near}; {HOW_SHORT}; all: `ivypy columns`")
+        if not comparable(METRICS[name]):
+            raise PlanError(
+                f"--metric {given}: only rates and latencies are compared, whose better direction is known; {HOW_SHORT}"
+            )
+        found.append(METRICS[name])
+    return list(dict.fromkeys(found))
+
+
+def _keys(a: Sequence[FinishedRun], b: Sequence[FinishedRun], steps: Collection[str]) -> list[Key]:
+    """What some run has, in the order of the runs; of these steps alone where any is named. Raises PlanError."""
+    ones, others = (list(dict.fromkeys(key for run in side for key in run.rows)) for side in (a, b))
+    names = list(dict.fromkeys(key.step for key in (*ones, *others)))
+    for step in steps:
+        if step not in names:
+            raise PlanError(f"--step {step}: no run has a step of this name{suggestion(step, names)}")
+    if not {key.step for key in ones} & {key.step for key in others}:
+        lists = [", ".join(dict.fromkeys(key.step for key in side)) or "none" for side in (ones, others)]
+        raise PlanError(f"no step has the same name on both sides: A has {lists[0]}; B has {lists[1]}")
+    chosen = set(steps or names)
+    return sorted(
+        (key for key in dict.fromkeys((*ones, *others)) if key.step in chosen), key=lambda key: names.index(key.step)
+    )
+
+
+def _has_none(runs: Sequence[FinishedRun], key: Key, metric: Metric) -> bool:
+    """Whether all runs have the row but none such a figure, as there is no response time with iops: max."""
+    if not all(key in run.rows for run in runs):
+        return False
+    rows = [run.rows[key] for run in runs]
+    return not any(row.figure(metric) or row.verdict(metric.scope) is Verdict.INVALID for row in rows)
+
+
+def _notes(runs: Sequence[FinishedRun], keys: Collection[Key]) -> Iterator[str]:
+    """What a reader has to know of single runs."""
+    for run in runs:
+        if not run.record.get("end_utc"):
+            yield f"{run.name}: the run has not ended, or was killed: compared are the steps that it finished"
+        for key in keys:
+            row = run.rows.get(key)
+            if row and key.rollup_type == ALL and Verdict.PARTIAL in (row.verdict(one) for one in Scope):
+                yield f"{run.name}: {key}: partial: {row.cells['reasons']}"
+
+
+class _Figures:
+    """One run's figures. Its histograms are read once for each step."""
+
+    def __init__(self, run: FinishedRun, metrics: Sequence[Metric], basis: Basis) -> None:
+        self.run = run
+        self._from_samples = [one for one in metrics if basis is Basis.WITHIN or one.fraction is not None]
+        self._steps: dict[int, Mapping[tuple[Key, str], Sequence[MetricSample]] | str] = {}
+
+    def why_not(self, key: Key, metric: Metric) -> str:
+        """Why the run has no figure that may be compared; "" where it has one."""
+        row = self.run.rows.get(key)
+        if row is None:
+            return "no such step or rollup instance"
+        if row.verdict(metric.scope) is Verdict.INVALID:
+            return f"discredited: {_reasons(row, metric)}"
+        value = row.figure(metric)
+        if value is None:
+            return _NAMED_BLANK
+        if value <= 0:
+            return "0"
+        return self._fault(row.number) if metric in self._from_samples and _is_sum(metric) else ""
+
+    def value(self, key: Key, metric: Metric) -> float:
+        """Of a figure that may be compared."""
+        value = None
+        if metric.fraction is not None:
+            value = interpolated_value(self.samples(key, metric), metric.fraction)
+        return value or self.run.rows[key].figure(metric) or 0.0
+
+    def samples(self, key: Key, metric: Metric) -> Sequence[MetricSample]:
+        """A sample a subinterval; none where the histograms have none."""
+        read = self._read(self.run.rows[key].number)
+        return () if isinstance(read, str) else read.get((key, metric.name), ())
+
+    def _fault(self, step: int) -> str:
+        read = self._read(step)
+        return read if isinstance(read, str) else ""
+
+    def _read(self, step: int) -> Mapping[tuple[Key, str], Sequence[MetricSample]] | str:
+        """The samples, or why they cannot be read."""
+        if step not in self._steps:
+            rows = {key: row for key, row in self.run.rows.items() if row.number == step}
+            measured = {key: self.run.measured(row) for key, row in rows.items()}
+            metrics = [one for one in self._from_samples if _is_sum(one)]
+            try:
+                with HistogramReader(self.run.folder / "histograms.sqlite") as reader:
+                    self._steps[step] = samples_of(reader, step, measured, metrics)
+            except OutputError as error:
+                self._steps[step] = str(error)
+        return self._steps[step]
+
+
+def _is_sum(metric: Metric) -> bool:
+    """Whether sums over subintervals give it; not the shortest and the longest."""
+    return metric.is_rate or metric.statistic == MEAN or metric.fraction is not None
+
+
+def _reasons(row: StepRow, metric: Metric) -> str:
+    """The names of those that discredit the figure."""
+    known = {reason.word: reason for reason in Reason}
+    found = []
+    for one in row.cells["reasons"].split("; "):
+        word, _, rest = one.partition("[")
+        if rest.startswith(Severity.INVALID) and (word not in known or metric.scope in known[word].scope):
+            found.append(word)
+    return ", ".join(found) or str(Verdict.INVALID)
+
+
+def _compared(key: Key, metric: Metric, a: Sequence[_Figures], b: Sequence[_Figures], basis: Basis) -> Compared:
+    left_out = {one.run.name: why for one in (*a, *b) if (why := one.why_not(key, metric))}
+    before, after = ([one.value(key, metric) for one in side if one.run.name not in left_out] for side in (a, b))
+    change, why = None, _grouped(left_out)
+    if basis is Basis.RUNS and min(len(before), len(after)) >= FEWEST_RUNS:
+        change = between_runs(before, after)
+    elif basis is Basis.WITHIN and not why:
+        change, why = _within(key, metric, a[0], b[0])
+    elif before and after:
+        why = f"{len(before)} and {len(after)} runs, three a side are needed" + (f"; {why}" if why else "")
+    return Compared(key, metric, _geometric_mean(before), _geometric_mean(after), change, why)
+
+
+def _geometric_mean(values: Sequence[float]) -> float | None:
+    return exp(fmean(map(log, values))) if values else None
+
+
+def _grouped(whys: Mapping[str, str]) -> str:
+    """ "A1, A3: discredited: generator_late; B2: blank": by what is to be said."""
+    by_why: dict[str, list[str]] = {}
+    for name, why in whys.items():
+        by_why.setdefault(why, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {why}" for why, names in by_why.items())
+
+
+def _within(key: Key, metric: Metric, a: _Figures, b: _Figures) -> tuple[Change | None, str]:
+    """The change by the noise within the runs, or why nothing is known of it."""
+    if not _is_sum(metric):
+        return None, "a shortest or longest I/O has no noise within a run; three runs a side are needed"
+    found = []
+    for one in (a, b):
+        samples = one.samples(key, metric)
+        if len(samples) < FEWEST_STATED:
+            return None, f"{one.run.name}: {len(samples)} subintervals; {FEWEST_STATED} are needed"
+        of_one = comparable_estimate(samples, metric.fraction)
+        if of_one is None:
+            return None, f"{one.run.name}: the subintervals depend so much on each other that nothing is known of it"
+        found.append(of_one)
+    return within_runs(found[0], found[1]), ""

@@ -1,0 +1,139 @@
+"""A run's folder, read for comparison: what run.json says, and the rows of its summaries.
+
+Rule: a run that has not ended is read as far as it is written: its finished steps have their rows.
+"""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import PlanError
+from ..exit_codes import ExitCode
+from ..output.file_names import stem
+from ..rollup.instances import ALL
+from ..rollup.metrics import Metric
+from ..verdicts import Scope, Verdict
+
+
+class Key(NamedTuple):
+    """What is compared with its like in other runs."""
+
+    step: str  # name; of a level of a staircase with its load
+    rollup_type: str
+    instance: str
+
+    def __str__(self) -> str:
+        return self.step if self.rollup_type == ALL else f"{self.step} {self.rollup_type}={self.instance}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """A row of a summary."""
+
+    cells: Mapping[str, str]
+
+    @property
+    def number(self) -> int:
+        return int(self.cells["step"])
+
+    @property
+    def subintervals(self) -> tuple[int, int] | None:
+        """The first and the last of the measurement; None where there is none."""
+        first, last = self.cells["first_subinterval"], self.cells["last_subinterval"]
+        return (int(first), int(last)) if first and last else None
+
+    def verdict(self, scope: Scope) -> Verdict:
+        """Of the figures of this scope; runs of 0.1.0 have one for all."""
+        return Verdict(self.cells.get(f"{scope}_verdict") or self.cells["verdict"])
+
+    def figure(self, metric: Metric) -> float | None:
+        """In the metric's unit; None where it is blank."""
+        text = self.cells.get(metric.name, "")
+        return float(text) if text and isfinite(float(text)) else None
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """One run. `name`: A1, A2 ... B1, as the output calls it."""
+
+    name: str
+    folder: Path
+    record: Mapping[str, Any]  # run.json
+    rows: Mapping[Key, StepRow]
+
+    @cached_property
+    def hosts(self) -> list[dict[str, str]]:
+        """hosts.csv; empty where there is none."""
+        return _table(self.folder / "hosts.csv")
+
+    @cached_property
+    def luns(self) -> list[dict[str, str]]:
+        """luns.csv; empty where there is none."""
+        return _table(self.folder / "luns.csv")
+
+    @cached_property
+    def plan(self) -> str:
+        """plan.yaml; "" where there is none."""
+        path = self.folder / "plan.yaml"
+        return path.read_text("utf-8", "replace") if path.is_file() else ""
+
+    def measured(self, row: StepRow) -> frozenset[int]:
+        """The subintervals that the row's figures include: without those that were set aside."""
+        if row.subintervals is None:
+            return frozenset()
+        first, last = row.subintervals
+        inside = range(first, last + 1)
+        paths = sorted(self.folder.glob(f"step{row.number:04d}.*/{ALL}/{ALL}.csv"))
+        flags = {int(one["subinterval"]): one.get("in_measurement") for one in (_table(paths[0]) if paths else ())}
+        return frozenset(number for number in inside if flags.get(number, "1") != "0")
+
+
+def read_run(name: str, folder: Path, rollup_types: Sequence[str]) -> FinishedRun:
+    """The run with its rows of these rollup types. Raises PlanError where it has no results, or not these types."""
+    try:
+        record = json.loads((folder / "run.json").read_text("utf-8"))
+        if not isinstance(record, dict):
+            raise ValueError("it is no object")
+    except (OSError, ValueError) as error:
+        raise PlanError(f"{folder}/run.json: not read: {error}") from None
+    if not (folder / f"summary.{ALL}.csv").is_file():
+        raise PlanError(f"{folder}: there is nothing to compare: {_why_no_results(record)}")
+    rows: dict[Key, StepRow] = {}
+    for kind in rollup_types:
+        path = folder / f"summary.{stem(kind)}.csv"
+        if not path.is_file():
+            raise PlanError(f"{folder}: it has no rollup type {kind}; it has {', '.join(_types(folder))}")
+        for cells in _table(path):
+            rows[Key(cells["name"], cells["rollup_type"], cells["rollup_instance"])] = StepRow(cells)
+    return FinishedRun(name, folder, record, rows)
+
+
+def _types(folder: Path) -> list[str]:
+    return [path.name.removeprefix("summary.").removesuffix(".csv") for path in sorted(folder.glob("summary.*.csv"))]
+
+
+def _why_no_results(record: Mapping[str, Any]) -> str:
+    code = record.get("exit_code")
+    if code is None:
+        return "no step of the run has ended yet, or it was killed in its first step"
+    known = next((one for one in ExitCode if one == code), None)
+    return f"the run ended without results, exit code {code}" + (f": {known.sentence}" if known else "")
+
+
+def _table(path: Path) -> list[dict[str, str]]:
+    """A CSV's whole rows; none where there is no such file. Raises PlanError for one that is not ours."""
+    if not path.is_file():
+        return []
+    try:
+        with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
+            rows = [row for row in csv.DictReader(file) if None not in row.values()]
+    except (OSError, csv.Error) as error:
+        raise PlanError(f"{path}: not read: {error}") from None
+    if rows and path.name.startswith("summary.") and not {"step", "name", "verdict"} <= rows[0].keys():
+        raise PlanError(f"{path}: not read: it is no summary of ivypy")
+    return rows

@@ -1,0 +1,119 @@
+"""What changes mean: better, worse, equivalent or not distinguishable, and whether a regression is shown.
+
+Rule: pure. Every p is corrected for the number of comparisons (Holm), each question for itself. A regression is shown
+only beyond doubt (exit 5), and so is its absence (exit 0); everything else is "cannot tell" (exit 6). The noise within
+one run a side decides nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from math import log1p
+from typing import Final
+
+from ..exit_codes import ExitCode
+from ..rollup.metrics import Metric
+from ..stats.comparison import Change, holm
+from .finished_run import Key
+
+ALPHA: Final = 0.05
+FEWEST_RUNS: Final = 3  # a side
+
+
+class Basis(Enum):
+    """What the errors of a comparison come from; the value says it to the user."""
+
+    RUNS = "the spread of the runs of each side"
+    WITHIN = (
+        "one run a side: the noise WITHIN the two runs alone. Runs of the same differ by more; three runs or more "
+        "a side decide"
+    )
+    NONE = "nothing: three runs or more a side are needed"
+
+    @classmethod
+    def of(cls, a: int, b: int) -> "Basis":
+        """By the number of runs of each side."""
+        if min(a, b) >= FEWEST_RUNS:
+            return cls.RUNS
+        return cls.WITHIN if a == b == 1 else cls.NONE
+
+
+class Outcome(StrEnum):
+    BETTER = "better"
+    WORSE = "worse"
+    EQUIVALENT = "equivalent"
+    UNCLEAR = "not distinguishable"
+    NOT_COMPARED = "not compared"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A figure of both sides: the geometric mean of the runs that have it; None where none has."""
+
+    key: Key
+    metric: Metric
+    a: float | None
+    b: float | None
+    change: Change | None = None
+    why: str = ""  # it is not compared, where there is no change
+
+    @property
+    def relative(self) -> float | None:
+        """B / A - 1, also where nothing is known of its error."""
+        return self.b / self.a - 1 if self.a and self.b is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A comparison with its outcome."""
+
+    compared: Compared
+    outcome: Outcome
+    p: float | None  # that there is no change, corrected
+    interval: tuple[float, float] | None  # 95 %, of B / A - 1, not corrected
+    is_regression: bool  # shown to be worse by more than the limit
+    is_no_regression: bool  # shown not to be
+
+
+def judge(rows: Sequence[Compared], limit: float) -> list[Judged]:
+    """The outcome of each; `limit`: the regression, and the margin of equivalence, as a fraction below 1.
+
+    A row without a change has no outcome, and shows neither a regression nor that there is none.
+    """
+    changes = [row.change for row in rows if row.change]
+    low, high = log1p(-limit), log1p(limit)
+    different = iter(holm([change.p_different() for change in changes]))
+    within = iter(holm([change.p_within(low, high) for change in changes]))
+    beyond = iter(holm([_p_beyond(row.metric, row.change, limit) for row in rows if row.change]))
+    return [
+        _judged(row, row.change, next(different), next(within), next(beyond), limit)
+        if row.change
+        else Judged(row, Outcome.NOT_COMPARED, None, None, False, False)
+        for row in rows
+    ]
+
+
+def _p_beyond(metric: Metric, change: Change, limit: float) -> float:
+    """That it is not worse by more than the limit; doubled, so that it decides as the 95 % interval does."""
+    p = change.p_below(log1p(-limit)) if metric.is_rate else change.p_above(log1p(limit))
+    return min(2 * p, 1.0)
+
+
+def _judged(row: Compared, change: Change, different: float, within: float, beyond: float, limit: float) -> Judged:
+    low, high = change.interval(1 - ALPHA)
+    outcome = Outcome.UNCLEAR
+    if within < ALPHA:
+        outcome = Outcome.EQUIVALENT
+    elif different < ALPHA:
+        outcome = Outcome.BETTER if (change.log_ratio > 0) == row.metric.is_rate else Outcome.WORSE
+    is_no_regression = low >= -limit if row.metric.is_rate else high <= limit
+    return Judged(row, outcome, different, (low, high), beyond < ALPHA, is_no_regression)
+
+
+def exit_code(rows: Sequence[Judged], basis: Basis) -> ExitCode:
+    """5: some figure is shown to be worse by more than the limit; 0: all are shown not to be; 6: else."""
+    if basis is Basis.RUNS and any(row.is_regression for row in rows):
+        return ExitCode.SLO_MISSED
+    if basis is Basis.RUNS and rows and all(row.is_no_regression for row in rows):
+        return ExitCode.OK
+    return ExitCode.NOT_REACHED

@@ -1,0 +1,131 @@
+"""A comparison as JSON, and as a page of HTML that needs nothing else."""
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from .compare import Comparison
+from .finished_run import FinishedRun
+from .outcomes import Basis, Judged, Outcome
+from .render_text import SAME, cells, conclusion, counted_runs, method, p_text, short_name
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>ivypy compare</title>
+<style>
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; margin: 1rem 0; }
+th, td { border-bottom: 1px solid #8886; padding: .25rem .7rem; text-align: left; }
+td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
+.worse, .better { font-weight: 600; }
+.worse::before { content: "\\25BC  "; }
+.better::before { content: "\\25B2  "; }
+.why { opacity: .75; }
+</style>
+</head>
+<body>
+"""
+_TITLES = ("step", "metric", "A", "B", "change", "95 % interval", "p (Holm)", "outcome")
+
+
+def json_of(comparison: Comparison) -> str:
+    """One object; docs/compare.md has its keys. Changes are fractions, latencies microseconds."""
+    return json.dumps(
+        {
+            "a": [_run(run) for run in comparison.a],
+            "b": [_run(run) for run in comparison.b],
+            "basis": {Basis.RUNS: "between_runs", Basis.WITHIN: "within_runs", Basis.NONE: None}[comparison.basis],
+            "max_regression": comparison.limit,
+            "exit_code": int(comparison.exit_code),
+            "conclusion": conclusion(comparison),
+            "method": method(comparison),
+            "plan_differences": list(comparison.plan_lines),
+            "differences": [
+                {"where": one.where, "fact": one.fact, "a": one.a, "b": one.b, "who": one.who}
+                for one in comparison.differences
+            ],
+            "notes": list(comparison.notes),
+            "rows": [_row(row) for row in comparison.rows],
+        },
+        indent=2,
+        allow_nan=False,
+    )
+
+
+def _run(run: FinishedRun) -> dict[str, Any]:
+    return {"name": run.name, "folder": str(run.folder), "ended": bool(run.record.get("end_utc"))}
+
+
+def _row(row: Judged) -> dict[str, Any]:
+    one = row.compared
+    return {
+        "step": one.key.step,
+        "rollup_type": one.key.rollup_type,
+        "rollup_instance": one.key.instance,
+        "metric": one.metric.name,
+        "unit": str(one.metric.unit),
+        "a": one.a,
+        "b": one.b,
+        "change": one.relative,
+        "interval": row.interval,
+        "p": row.p,
+        "outcome": str(row.outcome),
+        "regression": row.is_regression,
+        "no_regression": row.is_no_regression,
+        "why_not_compared": one.why,
+    }
+
+
+def html_of(comparison: Comparison) -> str:
+    """A page: conclusion, runs, what differs, the table, the method."""
+    parts = [_PAGE, "<h1>Comparison of runs</h1>", f"<p><strong>{escape(conclusion(comparison))}</strong></p>"]
+    parts.append(
+        _list(
+            f"{letter}: {counted_runs(runs)}: {', '.join(str(run.folder) for run in runs)}"
+            for letter, runs in (("A", comparison.a), ("B", comparison.b))
+        )
+    )
+    if comparison.notes:
+        parts += ["<h2>Notes</h2>", _list(comparison.notes)]
+    parts.append("<h2>What differs</h2>")
+    if not comparison.plan_lines and not comparison.differences:
+        parts.append(f"<p>{escape(SAME)}</p>")
+    if comparison.plan_lines:
+        parts.append(f"<h3>Plan</h3><pre>{escape(chr(10).join(comparison.plan_lines))}</pre>")
+    if comparison.differences:
+        differ = [(one.where, one.fact, one.a, one.b, one.who) for one in comparison.differences]
+        parts.append(_table(("where", "fact", "A", "B", "of"), map(_cells, differ)))
+    parts += ["<h2>Figures</h2>", _table(_TITLES, map(_figures, comparison.rows))]
+    parts += ["<h2>Method</h2>", f"<p>{escape(method(comparison))}</p>", "</body>\n</html>\n"]
+    return "\n".join(parts)
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def _table(titles: Sequence[str], rows: Iterable[str]) -> str:
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div class="table"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+
+
+def _cells(texts: Iterable[str]) -> str:
+    return "".join(f"<td>{escape(text)}</td>" for text in texts)
+
+
+def _figures(row: Judged) -> str:
+    _, *numbers, outcome = cells(row)
+    numbers.append(p_text(row))
+    figures = "".join(f'<td class="number">{escape(one)}</td>' for one in numbers)
+    mark = str(row.outcome) if row.outcome in (Outcome.WORSE, Outcome.BETTER) else "plain"
+    why = f' <span class="why">({escape(row.compared.why)})</span>' if row.compared.why else ""
+    said = f'<td><span class="{mark}">{escape(outcome)}</span>{why}</td>'
+    return _cells((str(row.compared.key), short_name(row.compared.metric))) + figures + said

@@ -1,0 +1,182 @@
+"""A comparison as text of 80 columns, and as Markdown."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from ..exit_codes import ExitCode
+from ..rollup.figures import OVERALL
+from ..rollup.metrics import SHORT_NAMES, Metric
+from ..text.metric_amounts import MetricUnit
+from ..text.scaled import scaled_count, scaled_time
+from ..text.wrapping import shortened, wrapped
+from .compare import Comparison
+from .finished_run import FinishedRun
+from .outcomes import ALPHA, Basis, Judged, Outcome
+
+WIDTH: Final = 80
+MOST_DIFFERENCES: Final = 30  # lines; JSON and HTML have all
+SAME: Final = "A and B have the same plan, hosts, LUNs and settings."
+_NAME: Final = 19
+_TITLES: Final = ("A", "B", "change", "95 % interval", "outcome")
+_SHORT: Final = {full: short for short, full in reversed([*SHORT_NAMES.items()])}  # the first: service_p99, not p99
+
+
+def short_name(metric: Metric) -> str:
+    """As `--metric` takes it."""
+    return _SHORT.get(metric.name, metric.name).removeprefix(f"{OVERALL}_")
+
+
+def figure(metric: Metric, value: float | None) -> str:
+    return scaled_time(value) if metric.unit is MetricUnit.US else scaled_count(value)
+
+
+def percent(change: float | None) -> str:
+    """A change in %, with three digits below 100."""
+    if change is None:
+        return "-"
+    size = abs(100 * change)
+    return f"{100 * change:+.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}%"
+
+
+def interval(row: Judged) -> str:
+    return "-" if row.interval is None else " ".join(map(percent, row.interval))
+
+
+def conclusion(comparison: Comparison) -> str:
+    """What the exit code says, in a sentence."""
+    limit = f"{100 * comparison.limit:g} %"
+    match comparison.exit_code:
+        case ExitCode.OK:
+            return f"No regression: no figure is worse by more than {limit}."
+        case ExitCode.SLO_MISSED:
+            worse = _named([row for row in comparison.rows if row.is_regression])
+            return f"Regression: worse by more than {limit}: {worse}."
+    if comparison.basis is not Basis.RUNS:
+        return f"Cannot tell whether there is a regression beyond {limit}: three runs or more a side decide."
+    unknown = [row for row in comparison.rows if not row.is_no_regression]
+    if not unknown:
+        return f"Cannot tell whether there is a regression beyond {limit}: nothing could be compared."
+    if all(row.outcome is Outcome.NOT_COMPARED for row in unknown):
+        return f"Cannot tell whether there is a regression beyond {limit}: not compared: {_named(unknown)}."
+    return f"Cannot tell whether there is a regression beyond {limit}: more or longer runs would: {_named(unknown)}."
+
+
+def _named(rows: Sequence[Judged]) -> str:
+    names = [f"{row.compared.key}: {short_name(row.compared.metric)}" for row in rows]
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
+
+
+def method(comparison: Comparison) -> str:
+    """What the intervals and outcomes follow from."""
+    compared = sum(row.p is not None for row in comparison.rows)
+    if not compared:
+        return f"The outcomes follow from {comparison.basis.value}."
+    return (
+        f"The intervals follow from {comparison.basis.value}. The outcomes are corrected for {compared} comparisons "
+        f"(Holm: one false alarm or more in at most {100 * ALPHA:g} % of such tables); the intervals are not. "
+        f"Equivalent: the change is within {100 * comparison.limit:g} %."
+    )
+
+
+def text_of(comparison: Comparison) -> str:
+    """For a terminal: lines of at most 80 columns, but for paths and other long words."""
+    return "\n".join(piece for line in _lines(comparison) for piece in wrapped(line, WIDTH))
+
+
+def _lines(comparison: Comparison) -> Iterator[str]:
+    for letter, runs in (("A", comparison.a), ("B", comparison.b)):
+        yield f"{letter}: {counted_runs(runs)}: {' '.join(str(run.folder) for run in runs)}"
+    yield from _what_differs(comparison)
+    for note in comparison.notes:
+        yield f"note: {note}"
+    for key, rows in groupby(comparison.rows, lambda row: row.compared.key):
+        yield ""
+        yield from _row((str(key), *_TITLES))
+        whys: dict[str, list[str]] = {}
+        for row in rows:
+            yield from _row(cells(row))
+            if row.compared.why:
+                whys.setdefault(row.compared.why, []).append(short_name(row.compared.metric))
+        for why, names in whys.items():
+            yield f"  {', '.join(names)}: {why}"
+    yield ""
+    yield method(comparison)
+    yield conclusion(comparison)
+
+
+def cells(row: Judged) -> tuple[str, ...]:
+    """Of a row of the table."""
+    one = row.compared
+    return (
+        f" {shortened(short_name(one.metric), _NAME - 1)}", figure(one.metric, one.a), figure(one.metric, one.b),
+        percent(one.relative), interval(row), row.outcome,
+    )  # fmt: skip
+
+
+def _row(texts: Sequence[str]) -> Iterator[str]:
+    """A line; a long name has one of its own."""
+    name, a, b, change, between, outcome = texts
+    if len(name) > _NAME:
+        yield name
+        name = ""
+    yield f"{name:{_NAME}} {a:>7} {b:>7} {change:>7} {between:>16} {outcome}"
+
+
+def counted_runs(runs: Sequence[FinishedRun]) -> str:
+    return f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
+
+
+def _what_differs(comparison: Comparison) -> Iterator[str]:
+    lines = lines_of_differences(comparison)
+    if not lines:
+        yield SAME
+        return
+    yield "What differs between A and B:"
+    for line in lines[:MOST_DIFFERENCES]:
+        yield f"  {line}"
+    if len(lines) > MOST_DIFFERENCES:
+        yield f"  and {len(lines) - MOST_DIFFERENCES} more: see --json or --html"
+
+
+def markdown_of(comparison: Comparison) -> str:
+    """For a ticket."""
+    lines = [f"**{_plain(conclusion(comparison))}**", ""]
+    for letter, runs in (("A", comparison.a), ("B", comparison.b)):
+        lines.append(f"- {letter}: {counted_runs(runs)}: {', '.join(_literal(str(run.folder)) for run in runs)}")
+    lines += [f"- note: {_literal(note)}" for note in comparison.notes]
+    differ = lines_of_differences(comparison)
+    lines += ["", "What differs between A and B:", ""] if differ else ["", SAME]
+    lines += [f"- {_literal(line)}" for line in differ]
+    lines += ["", "| step | metric | A | B | change | 95 % interval | p (Holm) | outcome |"]
+    lines += ["|---|---|--:|--:|--:|--:|--:|---|", *map(_markdown_row, comparison.rows)]
+    return "\n".join([*lines, "", method(comparison)])
+
+
+def _markdown_row(row: Judged) -> str:
+    _, a, b, change, between, outcome = cells(row)
+    why = f" ({_literal(row.compared.why)})" if row.compared.why else ""
+    name = short_name(row.compared.metric)
+    texts = (_literal(str(row.compared.key)), name, a, b, change, between, p_text(row), f"{outcome}{why}")
+    return f"| {' | '.join(texts)} |"
+
+
+def p_text(row: Judged) -> str:
+    return "-" if row.p is None else f"{row.p:.2g}"
+
+
+def lines_of_differences(comparison: Comparison) -> list[str]:
+    """All of them, the plan's first."""
+    return [*(f"plan: {line}" for line in comparison.plan_lines), *map(str, comparison.differences)]
+
+
+def _plain(text: str) -> str:
+    """As Markdown within bold."""
+    return text.replace("\\", "\\\\").replace("*", "\\*").replace("_", "\\_").replace("`", "\\`").replace("<", "&lt;")
+
+
+def _literal(text: str) -> str:
+    """As Markdown that shows just this, also within a table."""
+    quoted = text.replace("|", "\\|").replace("`", "'").replace("\n", " ")
+    return f"`{quoted}`"

@@ -1,0 +1,112 @@
+"""Run folders to compare: the small run's two hosts, with latencies, facts and steps as a test wants them."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from ivypy.master.output.folder import RunFolder
+from ivypy.master.output.record_types import HostRecord, LunRecord, RunRecord, SummaryRecord, WindowRecord
+from ivypy.master.rollup.instances import Rollups
+from ivypy.master.rollup.merge import Merger
+from ivypy.master.rollup.parameters_in_force import Settings
+from ivypy.master.rollup.validity import check_validity
+from ivypy.master.rollup.window import Window
+from ivypy.protocol.counters import SERVICE, Count, Kind
+from tests.support import small_run
+from tests.support.rollup_results import HostData, result
+
+PLAN = "name: compared\nsteps: [ go: max ]\n"
+IOS = 60  # of a workload instance in a subinterval
+
+
+@dataclass(frozen=True)
+class Made:
+    """One run. `slower`: factor of all latencies, in which runs differ; `noise`: of its subintervals, by `seed`."""
+
+    slower: float = 1.0
+    noise: float = 0.01
+    seed: int = 1
+    steps: Sequence[str] = ("max",)
+    subintervals: int = 24
+    set_aside: frozenset[int] = frozenset()  # subintervals, ten times slower
+    kernel: str = "6.1"
+    firmware: str = "F1"
+    plan: str = PLAN
+    argv: Sequence[str] = ("ivypy", "run", "p.yaml")
+    exit_code: int | None = 0  # None: the run has not ended
+    hosts: Sequence[str] = field(default=small_run.HOSTS)
+
+    def write(self, root: Path) -> Path:
+        """Its folder, a new one under `root`."""
+        rollups = small_run.rollups()
+        settings = Settings.of(rollups, small_run.PARAMETERS)
+        run = RunFolder.create(root, "compared", datetime(2025, 11, 21, 11, 10, tzinfo=UTC))
+        run.plan(self.plan)
+        hello = replace(small_run.HELLO, kernel=self.kernel)
+        run.hosts([HostRecord(host, "ssh", "10.0.0.1", hello) for host in self.hosts])
+        lun = replace(small_run.LUN, attributes={"firmware": self.firmware})
+        run.luns([LunRecord(host, lun) for host in self.hosts])
+        for number, name in enumerate(self.steps):
+            self._write_step(run, number, name, rollups, settings)
+        end = None if self.exit_code is None else small_run.START + small_run.LENGTH
+        run.run(RunRecord("0.1.0", tuple(self.argv), "p.yaml", small_run.START, 7, end, self.exit_code))
+        run.close()
+        return run.path
+
+    def _write_step(self, run: RunFolder, number: int, name: str, rollups: Rollups, settings: Settings) -> None:
+        merger = Merger(rollups, {host: rollups.order(host) for host in small_run.HOSTS})
+        step = run.step(number, name, merger.layout, small_run.CORES)
+        window, random = Window(merger.layout), np.random.default_rng([self.seed, number])
+        for k in range(self.subintervals):
+            aside = k in self.set_aside
+            factor = self.slower * (10 if aside else 1) * float(np.exp(self.noise * random.standard_normal()))
+            merger.open(k)
+            for host in small_run.HOSTS:
+                merger.add(host, result(_data(factor, random), k, small_run.LENGTH))
+            merged = merger.close()
+            (window.set_aside if aside else window.add)(merged)
+            step.subinterval(small_run.record(merged, settings, "disturbed" if aside else "run"))
+        measurement = window.measurement()
+        validity = check_validity(measurement, settings, 0.0025, small_run.LENGTH * 1e-9)
+        begin, end = small_run.START, small_run.START + self.subintervals * small_run.LENGTH
+        last = self.subintervals - 1
+        step.window(WindowRecord("measurement", 0, last, len(self.set_aside), begin, end, 2, "fixed time"))
+        step.measured({*range(self.subintervals)} - self.set_aside)
+        step.histograms(measurement, settings.response_rows(validity.reached))
+        run.summary(number, name, SummaryRecord(begin, begin, end, measurement, validity, settings), rollups)
+
+
+def _data(factor: float, random: np.random.Generator) -> HostData:
+    """Two instances and classes: reads around 200 us, no response times."""
+    samples = {
+        (klass, SERVICE + Kind.RANDOM_READ): (2e5 * factor * random.lognormal(0, 0.05, IOS)).astype(int).tolist()
+        for klass in (0, 1)
+    }
+    counts = {(n, column): IOS for n in (0, 1) for column in (Count.DUE, Count.SUBMITTED, Count.COMPLETED)}
+    return HostData(2, 2, samples, counts, blocksize=8192)
+
+
+def sides(root: Path, before: Sequence[Made], after: Sequence[Made]) -> tuple[list[Path], list[Path]]:
+    """The folders of two sides, in root/before and root/after."""
+    return [one.write(root / "before") for one in before], [one.write(root / "after") for one in after]
+
+
+def runs(count: int, slower: float = 1.0, **same: object) -> list[Made]:
+    """So many runs that differ a little, by 0.1 % each."""
+    return [Made(slower=slower * (1 + 0.001 * n), seed=n + 1, **same) for n in range(count)]  # type: ignore[arg-type]
+
+
+def set_cells(run: Path, step: str, **cells: str) -> None:
+    """Change cells of a step's rows in summary.all.csv."""
+    path = run / "summary.all.csv"
+    with path.open(newline="") as file:
+        reader = csv.DictReader(file)
+        header, rows = list(reader.fieldnames or ()), [row | cells if row["name"] == step else row for row in reader]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, header)
+        writer.writeheader()
+        writer.writerows(rows)
