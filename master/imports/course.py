@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from .description import Edit, Run, Settings
+from .description import Edit, Loop, Run, Settings
 
 Wanted = Mapping[str, Mapping[str, str]]  # by stream: settings as a plan writes them
 _RATES = ("iops", "total_iops")  # two ways to say one thing
@@ -17,8 +17,8 @@ class Course:
         self.actions: list[Edit | Run] = []
         self._in_force = {name: dict(settings) for name, settings in initial.items()}
 
-    def run(self, name: str, wanted: Wanted, keys: Settings) -> None:
-        """A step with these streams as they are wanted, and no load by the others."""
+    def run(self, name: str, wanted: Wanted, keys: Settings, loop: Loop = ()) -> None:
+        """A step with these streams as they are wanted, and no load by the others. A `loop` sets all streams alike."""
         idle = {stream: {"iops": "0"} for stream in self._in_force if stream not in wanted}
         changes = {stream: self._change(stream, settings) for stream, settings in {**idle, **wanted}.items()}
         for stream, change in changes.items():
@@ -32,7 +32,7 @@ class Course:
         for settings, streams in alike.items():
             told = tuple((key, value) for key, value in settings if value)
             self.actions.append(Edit("workload={" + ",".join(streams) + "}", told))
-        self.actions.append(Run(name, keys))
+        self.actions.append(Run(name, keys, loop))
 
     def _change(self, stream: str, wanted: Mapping[str, str]) -> dict[str, str]:
         known = self._in_force[stream]

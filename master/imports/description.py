@@ -54,6 +54,11 @@ class Stream:
     span: tuple[str, str] | None = None  # first byte and the byte after the last; None: all
     seed: int | None = None
     select: "Select" = ()
+    on: tuple[tuple[str, tuple[str, ...]], ...] = ()  # hosts and their paths, where not every host has all of them
+
+    @property
+    def iosequencer(self) -> str:
+        return "sequential" if self.sequential else "random_independent" if self.poisson else "random_steady"
 
 
 Select = tuple[tuple[str, tuple[str, ...]], ...]  # attributes and what they may be; all must hold
@@ -74,6 +79,10 @@ class Run:
 
     name: str
     keys: Settings  # of a plan's `go`, without the name
+    loop: "Loop" = ()
+
+
+Loop = tuple[tuple[str, tuple[str, ...]], ...]  # settings and their values; the first changes slowest
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,7 @@ class Description:
     dropped: tuple[Dropped, ...]
     backend: str = "auto"
     hosts: tuple[str, ...] = ()  # as a plan writes them; empty: this machine
+    host_keys: tuple[tuple[str, Settings], ...] = ()  # of some of the hosts, by their names: address, user
     user: str = ""  # to log in as, where the file says so
     select: Select = ()  # block devices by their attributes, instead of targets
     rollups: tuple[Rollup, ...] = ()

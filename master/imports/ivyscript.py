@@ -13,7 +13,7 @@ from ..errors import PlanError
 from ..text.suggestions import did_you_mean
 from ..text.units import format_bytes, format_duration, format_fraction, format_number
 from .course import unique_name
-from .description import Description, Dropped, Edit, Rollup, Run, Select, Settings, Stream
+from .description import Description, Dropped, Edit, Loop, Rollup, Run, Select, Settings, Stream
 from .ivyscript_options import IDLE, OF_STEPS, OF_WORKLOADS, SILENT
 from .ivyscript_text import (
     Statement,
@@ -47,7 +47,8 @@ _METRICS: Final = {  # measure=... -> accumulator type, accessor
     "responsetimeseconds": ("responsetime", "avg"),
 }
 _OFF: Final = ("off", "false", "no")
-_LOADS: Final = ("iops_curve", "staircase", "control")  # keys of a step that set the load of all workloads
+# Keys of a step, and of its loop, that set the load of all workloads.
+_LOADS: Final = ("iops_curve", "staircase", "control", "iops", "total_iops")
 
 
 def read_ivyscript(text: str, name: str) -> Description:
@@ -130,7 +131,7 @@ class _Script:
                         self._absent(done, "total_IOPS", absent)
             else:
                 found.append(action)
-                if absent and any(key in _LOADS or (key == "loop" and "iops:" in value) for key, value in action.keys):
+                if absent and any(key in _LOADS for key, _ in (*action.keys, *action.loop)):
                     self._absent(done, "a list of loads", absent)
         while found and isinstance(found[-1], Edit):  # in force for no step
             found.pop()
@@ -341,10 +342,10 @@ class _Script:
         keys += self._measure(one, given, measure)
         if cooldown := self._read(one, "cooldown_seconds", given.get("cooldownseconds", "0"), seconds_of, 0.0):
             keys.append(("cooldown", format_duration(cooldown)))
-        control, loops = self._control(one, given), self._loops(one, given)
-        keys += control + loops
+        keys += self._control(one, given) + self._curve(one, given)
         default = f"step{len(self.steps):04d}"
-        self._do(one, Run(unique_name(given.get("stepname", default), self.steps), tuple(keys)))
+        name = unique_name(given.get("stepname", default), self.steps)
+        self._do(one, Run(name, tuple(keys), self._loops(one, given)))
         self._after_loops(one, given)
 
     def _metric(self, one: Statement, given: Mapping[str, str]) -> str:
@@ -432,8 +433,8 @@ class _Script:
         }  # fmt: skip
         return [("control", f"{{ pid: {_flow(parts)} }}")]
 
-    def _loops(self, one: Statement, given: Mapping[str, str]) -> list[tuple[str, str]]:
-        looped = {}
+    def _loops(self, one: Statement, given: Mapping[str, str]) -> Loop:
+        looped: dict[str, tuple[str, ...]] = {}
         for name, text in given.items():
             if name not in _EDITABLE:
                 if name in _OF_WORKLOADS and name not in _RANGES:
@@ -447,12 +448,14 @@ class _Script:
                 continue
             each = [self._settings(one, {name: value}) for value in values(text)]
             if all(each):
-                looped[each[0][0][0]] = f"[ {', '.join(settings[0][1] for settings in each)} ]"
-        keys = [("loop", _flow(looped))] if looped else []
-        if "iopscurve" in given:
-            shares = [self._read(one, "IOPS_curve", text, fraction_of, 1.0) for text in values(given["iopscurve"])]
-            keys.append(("iops_curve", f"[ {', '.join(map(format_fraction, shares))} ]"))
-        return keys
+                looped[each[0][0][0]] = tuple(settings[0][1] for settings in each)
+        return tuple(looped.items())
+
+    def _curve(self, one: Statement, given: Mapping[str, str]) -> list[tuple[str, str]]:
+        if "iopscurve" not in given:
+            return []
+        shares = [self._read(one, "IOPS_curve", text, fraction_of, 1.0) for text in values(given["iopscurve"])]
+        return [("iops_curve", f"[ {', '.join(map(format_fraction, shares))} ]")]
 
     def _after_loops(self, one: Statement, given: Mapping[str, str]) -> None:
         """In ivy the last value of a loop stays in force."""

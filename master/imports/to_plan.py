@@ -20,7 +20,11 @@ def to_plan(description: Description, command: str) -> str:
         *(f"# not in the plan: {_one_line(str(dropped))}" for dropped in description.dropped),
         f"name: {_quoted(_plan_name(description.source))}",
         *([f"backend: {_quoted(description.backend)}"] if description.backend != "auto" else []),
-        *([f"hosts: [ {', '.join(map(_quoted, description.hosts))} ]"] if description.hosts else []),
+        *(
+            [f"hosts: [ {', '.join(_host(name, description) for name in description.hosts)} ]"]
+            if description.hosts
+            else []
+        ),
         *([f"ssh: {{ user: {_quoted(description.user)} }}"] if description.user else []),
         "",
         *_luns(description),
@@ -35,6 +39,11 @@ def to_plan(description: Description, command: str) -> str:
         *map(_step, description.actions),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _host(name: str, description: Description) -> str:
+    keys = dict(description.host_keys).get(name, ())
+    return f"{{ name: {_quoted(name)}, {_flow(keys)} }}" if keys else _quoted(name)
 
 
 def _luns(description: Description) -> Iterator[str]:
@@ -73,6 +82,8 @@ def _attributes(description: Description) -> Iterator[str]:
 def _consent(description: Description) -> Iterator[str]:
     writing = [stream for stream in description.streams if stream.fraction_read < 1]
     edited = [value for action in description.actions if isinstance(action, Edit) for value in action.settings]
+    looped = [one for action in description.actions if isinstance(action, Run) for one in action.loop]
+    edited += [(key, value) for key, values in looped for value in values]
     everywhere = any(key == "fraction_read" and value != "100%" for key, value in edited)
     streams = list(description.streams) if everywhere else writing
     paths = {path for stream in streams for path in stream.paths}
@@ -92,9 +103,8 @@ def _consent(description: Description) -> Iterator[str]:
 
 
 def _workload(stream: Stream, targets: tuple[Target, ...]) -> Iterator[str]:
-    sequencer = "sequential" if stream.sequential else "random_independent" if stream.poisson else "random_steady"
     yield f"  {_quoted(stream.name)}:"
-    yield f"    iosequencer: {sequencer}"
+    yield f"    iosequencer: {stream.iosequencer}"
     yield f"    blocksize: {format_bytes(stream.blocksize)}"
     yield f"    fraction_read: {format_fraction(stream.fraction_read)}"
     yield f"    maxtags: {stream.depth}                    # queue depth of each LUN"
@@ -105,6 +115,9 @@ def _workload(stream: Stream, targets: tuple[Target, ...]) -> Iterator[str]:
         yield f"    seed: {stream.seed}"
     if stream.select:
         yield f"    select: {_select(stream.select)}"
+    elif stream.on:
+        ones = [f"{{ host: {_quoted(host)}, path: [ {', '.join(map(_quoted, paths))} ] }}" for host, paths in stream.on]
+        yield f"    select: [ {', '.join(ones)} ]"
     elif stream.paths and set(stream.paths) != {target.path for target in targets}:
         yield f"    select: {{ path: [ {', '.join(map(_quoted, stream.paths))} ] }}"
 
@@ -118,7 +131,8 @@ def _is_whole(stream: Stream, targets: tuple[Target, ...]) -> bool:
 
 def _rollups(description: Description) -> list[str]:
     if not description.rollups:
-        return ["rollups: [ workload ]", ""] if len(description.streams) > 1 else []
+        by_workload = len(description.streams) > 1 or any(isinstance(one, Edit) for one in description.actions)
+        return ["rollups: [ workload ]", ""] if by_workload else []
     return [f"rollups: [ {', '.join(map(_rollup, description.rollups))} ]", ""]
 
 
@@ -131,7 +145,9 @@ def _rollup(rollup: Rollup) -> str:
 def _step(action: Edit | Run) -> str:
     if isinstance(action, Edit):
         return f"  - edit: {{ rollup: {_quoted(action.rollup)}, set: {{ {_flow(action.settings)} }} }}"
-    return f"  - go: {{ name: {_quoted(action.name)}{', ' if action.keys else ''}{_flow(action.keys)} }}"
+    loop = _flow(tuple((key, f"[ {', '.join(values)} ]") for key, values in action.loop))
+    keys = action.keys + ((("loop", f"{{ {loop} }}"),) if loop else ())
+    return f"  - go: {{ name: {_quoted(action.name)}{', ' if keys else ''}{_flow(keys)} }}"
 
 
 def _flow(settings: Settings) -> str:

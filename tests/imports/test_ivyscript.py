@@ -131,7 +131,6 @@ def test_attributes_that_only_the_array_knows_select_nothing_until_they_are_give
             },
         ),
         ("IOPS_curve=(10%, 0.5)", {"iops_curve": "[ 10%, 50% ]"}),
-        ("blocksize=(4KiB, 8KiB), maxTags=(1,8)", {"loop": "{ blocksize: [ 4KiB, 8KiB ], maxtags: [ 1, 8 ] }"}),
         (
             "dfc=IOPS_staircase, starting_IOPS=100, ending_IOPS=1000, steps=10",
             {"staircase": "{ start: 100, end: 1000, steps: 10 }"},
@@ -169,6 +168,18 @@ def test_edits(script: str, actions: list[Edit]) -> None:
     one = description(HOSTS + WORKLOAD + script + GO)
     assert [action for action in one.actions if isinstance(action, Edit)] == actions
     assert plan_of(HOSTS + WORKLOAD + script + GO).steps
+
+
+def test_a_loop_of_a_step() -> None:
+    runs = description(f'{HOSTS}{WORKLOAD}[Go!] "blocksize=(4KiB, 8KiB), maxTags=(1,8)";').actions
+    assert [run.loop for run in runs if isinstance(run, Run)] == [
+        (("blocksize", ("4KiB", "8KiB")), ("maxtags", ("1", "8")))
+    ]
+
+
+def test_a_loop_that_writes_needs_consent() -> None:
+    text = to_plan(description(f'{HOSTS}{WORKLOAD}[Go!] "fractionRead=(100%, 50%, 100%)";'), "ivypy import")
+    assert "# destroy: true" in text
 
 
 def test_the_last_value_of_a_loop_stays_in_force() -> None:
@@ -276,6 +287,8 @@ def test_every_script_of_known_statements_is_a_plan_with_its_steps(
     [
         (HOSTS, "ivyscript"), ("// a\n[createworkload] \"w\";", "ivyscript"), ("[Go];", "ivyscript"),
         ("[job]\nrw=read\n", "fio"), ("; c\n[global] ; all\nbs=4k", "fio"), ("[hosts]\nrw=read\n", "fio"),
+        ("* c\nsd=sd1,lun=/dev/sdb\n", "vdbench"), ("include=luns.parm\n", "vdbench"), ("fsd=a\n[x]\n", "vdbench"),
+        ("[job]\nsd=1\n", "fio"),
     ],
 )  # fmt: skip
 def test_the_format_is_told_from_the_content(text: str, tool: str) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ivypy.master.imports.fio_options import option_table
+from ivypy.master.imports.vdbench_words import keyword_table
 from ivypy.master.output.doc_pages import pages as output_pages
 from ivypy.master.plan.doc_pages import plan_reference
 from ivypy.protocol.states import state_tables
@@ -22,10 +23,12 @@ def pages() -> dict[Path, str]:
     """Path and text of every page that code prints, in whole or in part."""
     architecture = ROOT / "ARCHITECTURE.md"
     from_fio = ROOT / "docs" / "coming-from-fio.md"
+    from_vdbench = ROOT / "docs" / "coming-from-vdbench.md"
     return {
         **{ROOT / "docs" / name: text for name, text in output_pages().items()},
         ROOT / "docs" / "plan.md": plan_reference(),
         from_fio: between(from_fio.read_text(), "fio-options", option_table()),
+        from_vdbench: between(from_vdbench.read_text(), "vdbench-keywords", keyword_table()),
         architecture: between(architecture.read_text(), "state-tables", state_tables()),
     }
 

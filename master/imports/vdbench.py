@@ -1,0 +1,187 @@
+"""Reads a parameter file of vdbench. Each rd becomes a step, or as many as its lists have combinations.
+
+Rule: pure; what lies outside of the file comes through Surroundings. A parameter that is known and has no counterpart
+is dropped, with its reason; one that is unknown, or a file system test, refuses the whole file.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ..errors import PlanError
+from ..text.units import format_fraction
+from .course import Course, Wanted, unique_name
+from .description import Description, Dropped, Edit, Run, Stream, Surroundings
+from .loops import folded
+from .vdbench_definitions import Rd, Reader, Wd
+from .vdbench_luns import LOCAL, Lun, Luns, hosts_of
+from .vdbench_records import Record, records
+from .vdbench_runs import MOST_STEPS, Load, RunReader, Runs
+from .vdbench_text import Parameter, parameters
+
+_HOST: Final = re.compile(r"[$!]host|#host(?!s)")
+
+
+def read_vdbench(text: str, name: str, around: Surroundings) -> Description:
+    """What the parameter file does. Raises PlanError with every reason why it cannot be read, a line each."""
+    faults: list[str] = []
+    dropped: list[Dropped] = []
+    read = parameters(text, name, around, faults, dropped)
+    _refuse(faults)  # what follows from a line that cannot be read helps nobody
+    found, default_wd = records(read, faults, dropped)
+    of = {
+        kind: [Reader(one, faults, dropped) for one in found if one.kind == kind] for kind in ("hd", "sd", "wd", "rd")
+    }
+    if not of["rd"] and not faults:
+        faults.append(f"{name}: no rd: nothing is run")
+    hosts = hosts_of([one.hd() for one in of["hd"]], faults, dropped)
+    luns = Luns(hosts, around, faults, dropped)
+    labels = [one.record.name for one in of["hd"]] or ["localhost"]
+    for one in of["sd"]:
+        for record in _for_each_host(one.record, labels):
+            for sd in Reader(record, faults, dropped).sds():
+                luns.add(sd)
+    wds = [replace(one, record=record).wd() for one in of["wd"] for record in _for_each_host(one.record, labels)]
+    for kind, names in (("wd", [wd.name for wd in wds]), ("rd", [one.record.name for one in of["rd"]])):
+        faults += [f"{name}: there are several {kind}={one}" for one in dict.fromkeys(names) if names.count(one) > 1]
+    runs, used = _runs([one.rd() for one in of["rd"]], wds, default_wd, luns)
+    targets = luns.targets(used)
+    steps = sum(run.steps for run in runs)
+    if steps > MOST_STEPS:
+        faults.append(f"{name}: its lists make {steps:,} steps; a plan has at most {MOST_STEPS:,}")
+    _refuse(faults)
+    streams, actions = _course(runs)
+    return Description(
+        source=name, targets=targets, streams=streams, actions=actions,
+        dropped=tuple(sorted(dict.fromkeys(dropped), key=_place)),
+        hosts=() if hosts.names == (LOCAL,) else hosts.names, host_keys=hosts.keys, user=hosts.user,
+    )  # fmt: skip
+
+
+def _refuse(faults: Sequence[str]) -> None:
+    if faults:
+        raise PlanError("\n".join(dict.fromkeys(faults)))
+
+
+def _place(dropped: Dropped) -> tuple[str, int]:
+    file, _, line = dropped.where.rpartition(":")
+    return file, int(line)
+
+
+def _for_each_host(record: Record, labels: Sequence[str]) -> Iterator[Record]:
+    """A definition with $host or #host in it stands for one of each host."""
+    own = [*record.parameters.values(), *record.places]
+    count = {"#hosts": str(len(labels))}
+    if not any(_HOST.search(value) for one in own for value in (*one.values, record.name)):
+        yield _replaced(record, count)
+        return
+    for place, label in enumerate(labels):
+        yield _replaced(record, {**count, "$host": label, "!host": label, "#host": str(place)})
+
+
+def _replaced(record: Record, words: Mapping[str, str]) -> Record:
+    def of(text: str) -> str:
+        for word, value in words.items():
+            text = text.replace(word, value)
+        return text
+
+    def each(one: Parameter) -> Parameter:
+        return replace(one, values=tuple(map(of, one.values)))
+
+    return replace(
+        record, name=of(record.name), parameters={name: each(one) for name, one in record.parameters.items()},
+        places=tuple(map(each, record.places)),
+    )  # fmt: skip
+
+
+def _runs(
+    rds: Sequence[Rd], wds: Sequence[Wd], default_wd: Mapping[str, Parameter], luns: Luns
+) -> tuple[list[Runs], list[Lun]]:
+    """Each rd written out, and the LUNs that they drive."""
+    found: list[Runs] = []
+    used: dict[str, Lun] = {}
+    for rd in (one for written in rds for one in _for_each_set(written, luns)):
+        known = list(wds)
+        if rd.sds and not rd.wds:  # vdbench takes wd=default then
+            record = Record("wd", rd.name, rd.record.where, rd.record.text, default_wd)
+            known = [Reader(record, luns.faults, luns.dropped).wd()]
+            rd = replace(rd, wds=(rd.name,))
+        reader = RunReader(rd, known, luns, luns.faults, luns.dropped)
+        run = reader.read()
+        found += [run] if run else []
+        for lun in (lun for of_one in reader.of_wd.values() for lun in of_one):
+            other = used.get(lun.name)
+            used[lun.name] = Lun(lun.sd, {**other.paths, **lun.paths} if other else lun.paths)
+    return found, list(used.values())
+
+
+def _for_each_set(rd: Rd, luns: Luns) -> list[Rd]:
+    """`sd=single` is an rd for each sd, `sd=range` one for the first, the first two and so on."""
+    names = [lun.name for lun in luns.all]
+    match rd.sds:
+        case ("single",) | ("setsof1",):
+            return [replace(rd, name=f"{rd.name}_{name}", sds=(name,)) for name in names]
+        case ("range",):
+            ends = range(1, len(names) + 1)
+            return [replace(rd, name=f"{rd.name}_{names[0]}-{names[end - 1]}", sds=tuple(names[:end])) for end in ends]
+        case (one,) if re.fullmatch(r"setsof\d+", one):
+            luns.faults.append(f"{rd.record.where}: {rd.record.text}: sets that vdbench draws by chance; name the sds")
+            return []
+    return [rd]
+
+
+def _course(runs: Sequence[Runs]) -> tuple[tuple[Stream, ...], tuple[Edit | Run, ...]]:
+    """The workloads of the plan, and its steps and edits."""
+    names, streams = _streams(runs)
+    course = Course({stream.name: {**load.fixed, "iops": stream.iops} for stream, load in streams})
+    taken: set[str] = set()
+    for run in runs:
+        passes = [{names[load.identity]: load.settings for load in one.loads} for one in run.passes]
+        whole = _as_one_step(run, passes, {stream.name for stream, _ in streams})
+        if whole is not None:
+            common, loop = whole
+            points = ", ".join(map(format_fraction, run.curve))
+            keys = (("iops_curve", f"[ {points} ]"), *run.keys) if run.curve else run.keys
+            course.run(unique_name(run.name, taken), common, keys, loop)
+            continue
+        for one, wanted in zip(run.passes, passes, strict=True):
+            name = unique_name("-".join(filter(None, [run.name, one.label, "max" if run.curve else ""])), taken)
+            course.run(name, wanted, run.keys)
+            for share in run.curve:
+                rate = {"total_iops": f'"{format_fraction(share)} of step {name}"'}
+                point = {stream: _paced(settings, rate) for stream, settings in wanted.items()}
+                of_max = format_fraction(share).replace("%", "pct")
+                course.run(unique_name(f"{name.removesuffix('-max')}-{of_max}", taken), point, run.keys)
+    return tuple(stream for stream, _ in streams), tuple(course.actions)
+
+
+def _as_one_step(
+    run: Runs, passes: Sequence[Wanted], streams: set[str]
+) -> tuple[Wanted, tuple[tuple[str, tuple[str, ...]], ...]] | None:
+    """The run as a step with a `loop`, or with an `iops_curve`: both apply to all streams of the plan alike."""
+    rated = run.curve or any(key == "total_iops" for key, _ in run.dimensions)
+    if (rated and len(streams) > 1) or set(passes[0]) != streams or max(run.curve, default=0.0) > 1:
+        return None
+    return None if len(set(run.curve)) < len(run.curve) else folded(passes, run.dimensions)
+
+
+def _paced(settings: Mapping[str, str], rate: Mapping[str, str]) -> dict[str, str]:
+    """A stream that was at its maximum, at a rate; others keep theirs."""
+    if "total_iops" in settings:
+        return dict(settings)
+    return {**{key: value for key, value in settings.items() if key != "iops"}, **rate}
+
+
+def _streams(runs: Sequence[Runs]) -> tuple[dict[object, str], list[tuple[Stream, Load]]]:
+    """Names by identity; the workloads as they are created, with their first loads."""
+    names: dict[object, str] = {}
+    streams: list[tuple[Stream, Load]] = []
+    taken: set[str] = set()
+    for place, load in enumerate(load for run in runs for one in run.passes for load in one.loads):
+        if load.identity in names:
+            continue
+        names[load.identity] = unique_name(load.stream.name, taken)
+        at_once = place < len(runs[0].passes[0].loads) and load.rate is None
+        streams.append((replace(load.stream, name=names[load.identity], iops="max" if at_once else "0"), load))
+    return names, streams

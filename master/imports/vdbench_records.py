@@ -1,0 +1,92 @@
+"""The definitions of a parameter file: which parameters belong to which hd, sd, wd and rd, with their defaults."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from .description import Dropped
+from .vdbench_text import Parameter
+from .vdbench_words import FILE_SYSTEM, LOOPS, TABLES, Refused, Without, keyword_of, unknown
+
+# Definitions stand in this order. The keywords that begin one are also parameters of those after it.
+_ORDER: Final = ("general", "hd", "sd", "wd", "rd")
+_DEFAULT: Final = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An hd, sd, wd or rd with all its parameters, those of its default included."""
+
+    kind: str
+    name: str
+    where: str
+    text: str
+    parameters: Mapping[str, Parameter]  # by keyword; the order is that of the last of each
+    places: tuple[Parameter, ...] = ()  # of an sd: every lun and host of its own, in their order
+
+
+@dataclass
+class _Open:
+    """A definition while it is being read."""
+
+    kind: str
+    started: Parameter
+    parameters: dict[str, Parameter]
+    places: list[Parameter] = field(default_factory=list)
+
+    def record(self) -> Record:
+        start = self.started
+        name = start.values[-1] if start.values else ""  # hd=(address,name), as vdbench once had it
+        return Record(self.kind, name, start.where, start.text, self.parameters, tuple(self.places))
+
+
+def records(
+    parameters: list[Parameter], faults: list[str], dropped: list[Dropped]
+) -> tuple[list[Record], Mapping[str, Parameter]]:
+    """The definitions in their order, and the parameters of `wd=default`, which an rd without a wd uses."""
+    defaults: dict[str, dict[str, Parameter]] = {kind: {} for kind in _ORDER}
+    found: list[_Open] = []
+    current = _Open("general", Parameter("", (), "", ""), {})
+    for one in parameters:
+        if one.keyword in FILE_SYSTEM:
+            faults.append(f"{one.where}: {one.text}: a file system test; ivypy drives block devices and large files")
+            break
+        if (kind := _begun(one, current.kind)) is not None:
+            default = one.values[:1] == (_DEFAULT,)
+            current = _Open(kind, one, defaults[kind] if default else dict(defaults[kind]))
+            found += [] if default else [current]
+            continue
+        keyword = keyword_of(one.keyword, current.kind)
+        if keyword is None:
+            faults.append(f"{one.where}: {one.text}: {unknown(one.keyword, current.kind)}")
+            continue
+        _settle(one, keyword, current.kind, faults, dropped)
+        current.parameters.pop(keyword, None)
+        current.parameters[keyword] = one
+        if keyword in ("lun", "host", "hd"):
+            current.places.append(one)
+    return [one.record() for one in found], defaults["wd"]
+
+
+def _begun(one: Parameter, kind: str) -> str | None:
+    """The kind of definition that begins here."""
+    keyword = "hd" if one.keyword == "host" and kind in ("general", "hd") else one.keyword
+    if keyword in _ORDER[1:] and _ORDER.index(keyword) >= _ORDER.index(kind):
+        return keyword
+    return None
+
+
+def _settle(one: Parameter, keyword: str, kind: str, faults: list[str], dropped: list[Dropped]) -> None:
+    """Notes a parameter that has no counterpart."""
+    fate = TABLES[kind][keyword]
+    asked = not isinstance(fate, Without | Refused) or not all(value.lower() in fate.off for value in one.values)
+    if isinstance(fate, Refused) and asked:
+        faults.append(f"{one.where}: {one.text}: {fate.why}")
+    elif isinstance(fate, Without) and asked:
+        nearest = "; ".join(filter(None, [fate.nearest, _runs_once(one, keyword, kind)]))
+        dropped.append(Dropped(one.where, one.text, fate.why, nearest, fate.matters))
+
+
+def _runs_once(one: Parameter, keyword: str, kind: str) -> str:
+    """What becomes of a list over which vdbench loops."""
+    return f"one step instead of {len(one.values)}" if kind == "rd" and keyword in LOOPS and len(one.values) > 1 else ""

@@ -1,0 +1,315 @@
+"""The runs of a parameter file of vdbench: which streams each step drives, and how.
+
+vdbench's `iorate` is the rate of everything that an rd drives. Each of its workloads has its skew of it, or an equal
+part, and a workload divides its part over its LUNs. `threads` are the I/Os in flight on an sd, by all hosts and
+workloads together.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final
+
+from ...protocol.parameters import PARAMETERS
+from ..text.suggestions import suggestion
+from ..text.units import format_bytes, format_duration, format_fraction, format_number
+from .description import Dropped, Settings, Stream
+from .vdbench_definitions import Rd, Sd, Wd
+from .vdbench_luns import LOCAL, Lun, Luns, matches, span_of
+
+MOST_STEPS: Final = 10_000  # of a plan
+_SETTING_OF: Final = {
+    "xfersize": "blocksize", "threads": "maxtags", "rdpct": "fraction_read", "seekpct": "iosequencer",
+    "iorate": "total_iops",
+}  # fmt: skip
+_RATE: Final = "iorate"
+_Values = Mapping[str, float | None]  # what the lists of an rd set, of one combination
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A stream in one step."""
+
+    stream: Stream  # without a rate; its name is that of the wd
+    rate: str | None  # I/Os per second of the stream on all LUNs; None: max
+
+    @property
+    def identity(self) -> object:
+        """What edits cannot change: loads of several steps that agree in it are one workload of the plan."""
+        return self.stream.name, self.stream.paths, self.stream.on, self.stream.span
+
+    @property
+    def fixed(self) -> dict[str, str]:
+        """All settings but the rate."""
+        return {
+            "iosequencer": self.stream.iosequencer,
+            "blocksize": format_bytes(self.stream.blocksize),
+            "fraction_read": format_fraction(self.stream.fraction_read),
+            "maxtags": str(self.stream.depth),
+        }
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {**self.fixed, **({"iops": "max"} if self.rate is None else {"total_iops": self.rate})}
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One combination of an rd's lists."""
+
+    label: str  # `threads-8`
+    loads: tuple[Load, ...]
+    threads: float | None  # instead of those of the sds
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """An rd written out."""
+
+    name: str
+    keys: Settings
+    dimensions: tuple[tuple[str, int], ...]  # settings of a plan and how many values each takes
+    passes: tuple[Pass, ...]
+    curve: tuple[float, ...]  # each pass is at max, and is followed by these shares of it
+
+    @property
+    def steps(self) -> int:
+        return len(self.passes) * (1 + len(self.curve))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A stream of a workload."""
+
+    label: str
+    reads: float
+    share: float  # of the workload's rate and depth
+
+
+@dataclass
+class RunReader:
+    """An rd on its way to steps."""
+
+    rd: Rd
+    wds: Sequence[Wd]
+    luns: Luns
+    faults: list[str]
+    dropped: list[Dropped]
+    of_wd: dict[str, list[Lun]] = field(default_factory=dict)
+    hosts: dict[str, set[str]] = field(default_factory=dict)  # by sd: those that drive it
+    users: dict[str, int] = field(default_factory=dict)  # by sd: number of workloads
+
+    def read(self) -> Runs | None:
+        """None where the rd cannot be read."""
+        before = len(self.faults)
+        chosen = self._chosen()
+        for wd in chosen:
+            self.of_wd[wd.name] = self._luns(wd)
+            for lun in self.of_wd[wd.name]:
+                self.users[lun.name] = self.users.get(lun.name, 0) + 1
+                self.hosts.setdefault(lun.name, set()).update(lun.paths)
+        shares = self._shares(chosen)
+        if len(self.faults) > before or not chosen:
+            return None
+        loops: list[tuple[str, tuple[float | None, ...]]] = [(loop.name, loop.values) for loop in self.rd.loops]
+        loops += [(_RATE, self.rd.rates)] if self.rd.rates else []
+        count = math.prod(len(values) for _, values in loops) * (1 + len(self.rd.curve or ()))
+        if count > MOST_STEPS:
+            self._fault(f"its lists make {count:,} steps; a plan has at most {MOST_STEPS:,}")
+            return None
+        self._note_sharing()
+        passes = []
+        for combination in product(*(values for _, values in loops)):
+            values = dict(zip((name for name, _ in loops), combination, strict=True))
+            label = "-".join(f"{name}-{_short(name, values[name])}" for name, all_ in loops if len(all_) > 1)
+            loads = tuple(load for wd in chosen for load in self._loads(wd, shares[wd.name], values))
+            passes.append(Pass(label, loads, values.get("threads")))
+        self._note_depth(passes)
+        dimensions = tuple((_SETTING_OF[name], len(values)) for name, values in loops if len(values) > 1)
+        return Runs(self.rd.name, self._keys(), dimensions, tuple(passes), self.rd.curve or ())
+
+    def _keys(self) -> Settings:
+        rd = self.rd
+        keys = [("subinterval", format_duration(rd.interval_s))] if rd.interval_s != 1.0 else []
+        keys += [("warmup", format_duration(rd.warmup_s)), ("measure", format_duration(rd.elapsed_s))]
+        return (*keys, *([("cooldown", format_duration(rd.pause_s))] if rd.pause_s else []))
+
+    def _chosen(self) -> list[Wd]:
+        """The rd's workloads, each once."""
+        found: dict[str, Wd] = {}
+        for pattern in self.rd.wds:
+            of_one = [wd for wd in self.wds if matches(pattern, wd.name)]
+            if not of_one:
+                self._fault(f"no wd {pattern}{suggestion(pattern, [wd.name for wd in self.wds])}")
+            found |= {wd.name: wd for wd in of_one}
+        if not self.rd.wds:
+            self._fault("no `wd`")
+        return list(found.values())
+
+    def _luns(self, wd: Wd) -> list[Lun]:
+        """Of a workload, with the paths of its hosts only."""
+        patterns = self.rd.sds or wd.sds
+        if not patterns:
+            self.faults.append(f"{wd.record.where}: {wd.record.text}: no `sd`")
+        record = self.rd.record if self.rd.sds else wd.record
+        hosts = self.luns.hosts.matching(wd.hosts)
+        found = []
+        for lun in self.luns.matching(patterns, record.where, record.text):
+            paths = {host: path for host, path in lun.paths.items() if host in hosts}
+            found += [Lun(lun.sd, paths)] if paths else []
+        if patterns and not found and self.luns.all:
+            self.faults.append(f"{wd.record.where}: {wd.record.text}: none of its hosts has any of its LUNs")
+        return found
+
+    def _shares(self, chosen: Sequence[Wd]) -> Mapping[str, float]:
+        """Of the rate that is left beside workloads with rates of their own."""
+        free = [wd for wd in chosen if wd.iorate is None]
+        given = sum(wd.skew or 0.0 for wd in free)
+        without = [wd for wd in free if not wd.skew]
+        if free and (given > 100.0001 or (not without and given < 99.9999)):
+            self._fault(f"the skew of its workloads is {given:g}, and has to be 100")
+        rest = (100.0 - given) / len(without) if without else 0.0
+        if None in self.rd.rates or self.rd.curve:
+            for wd in free:
+                if wd.skew and len(chosen) > 1:
+                    self._drop_of(wd, "skew", "workloads at their maximum do not hold a share", "give the rd a rate")
+        return {wd.name: (wd.skew or rest) / 100 for wd in chosen}
+
+    def _loads(self, wd: Wd, share: float, values: _Values) -> Iterator[Load]:
+        size, reads = self._size(wd, values), (values.get("rdpct", wd.reads) or 0.0) / 100
+        sequential = self._sequential(wd, values)
+        parts = [_Part("", reads, 1.0)]
+        if sequential and 0 < reads < 1:
+            parts = [_Part("reads", 1.0, reads), _Part("writes", 0.0, 1 - reads)]
+        if len(parts) > 1 and self._rate(wd, share, values) is None:
+            why = "sequential reads and writes are two workloads, which at their maximum do not hold a share"
+            self._drop_of(self.rd if "rdpct" in values else wd, "rdpct", why, "give the rd a rate")
+        if sequential and self.rd.poisson and self._rate(wd, share, values) is not None:
+            asked = "distribution" in self.rd.record.parameters
+            why = "vdbench's gaps are exponential unless `distribution` says otherwise"
+            self._drop_of(self.rd, "distribution", why, "those of a sequential workload are even", matters=asked)
+        weight = sum(len(lun.paths) for lun in self.of_wd[wd.name])
+        for depth_of_lun, span, alike in self._groups(wd, values):
+            for part in parts:
+                rate = self._rate(wd, share, values)
+                if rate is not None:
+                    rate *= part.share * sum(len(lun.paths) for lun in alike) / weight
+                stream = Stream(
+                    name="-".join(filter(None, [wd.name, part.label])),
+                    paths=tuple(dict.fromkeys(path for lun in alike for path in lun.paths.values())),
+                    sequential=sequential, fraction_read=part.reads, blocksize=size,
+                    depth=max(round(depth_of_lun * part.share), 1), iops="0",
+                    poisson=self.rd.poisson and not sequential, span=span, on=self._on(alike),
+                )  # fmt: skip
+                if stream.depth > int(PARAMETERS["maxtags"].high or stream.depth):
+                    self._fault(f"{stream.depth} I/Os in flight are too many")
+                yield Load(stream, None if rate is None else format_number(round(rate, 6)))
+
+    def _groups(self, wd: Wd, values: _Values) -> Iterator[tuple[float, tuple[str, str] | None, list[Lun]]]:
+        """The workload's LUNs that have the same depth and range: these two, and the LUNs."""
+        found: dict[tuple[float, tuple[str, str] | None], list[Lun]] = {}
+        for lun in self.of_wd[wd.name]:
+            threads = values.get("threads") or lun.sd.threads
+            depth = threads / (len(self.hosts[lun.name]) * self.users[lun.name])
+            created = any(self.luns.is_created(lun.sd, path) for path in lun.paths.values())
+            found.setdefault((depth, span_of(lun.sd, wd.range, created)), []).append(lun)
+        for (depth, span), alike in found.items():
+            yield depth, span, alike
+
+    def _on(self, alike: Sequence[Lun]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Where not every host drives each of the paths."""
+        names = self.luns.hosts.names
+        by_host = {name: tuple(lun.paths[name] for lun in alike if name in lun.paths) for name in names}
+        if names == (LOCAL,) or len(set(by_host.values())) == 1:
+            return ()
+        return tuple((name, paths) for name, paths in by_host.items() if paths)
+
+    def _rate(self, wd: Wd, share: float, values: _Values) -> float | None:
+        """I/Os per second of a workload; None: max."""
+        if wd.iorate is not None:
+            return wd.iorate
+        rate = values.get(_RATE)
+        if rate is None:
+            return None
+        own = sum(one.iorate or 0.0 for one in self.wds if one.name in self.of_wd)
+        return max(rate - own, 0.0) * share
+
+    def _size(self, wd: Wd, values: _Values) -> int:
+        looped = values.get("xfersize")
+        sizes = wd.sizes if looped is None else (looped,)
+        if len(sizes) == 1:
+            size = int(sizes[0])
+        else:
+            low, most, multiple = (*sizes, 512)[:3]
+            mean = (low + most) / 2 if len(sizes) == 3 else _mean(sizes)
+            size = max(int(mean) // 512 * 512, 512)
+            if len(sizes) == 3:
+                size = max(int(size // multiple * multiple), 512) if multiple >= 512 else size
+            self._drop_of(wd, "xfersize", "an I/O of a workload has one size", "the plan has the mean size")
+        about = PARAMETERS["blocksize"]
+        if size % 512 or not (about.low or 0) <= size <= (about.high or size):
+            self._fault(f"xfersize {size}: an I/O is a multiple of 512, up to {format_bytes(int(about.high or 0))}")
+        return size
+
+    def _sequential(self, wd: Wd, values: _Values) -> bool:
+        looped = values.get("seekpct")
+        seek = wd.seek if looped is None else looped
+        if 0 < seek < 100:
+            nearest = (
+                "two workloads, one of each; the plan has a " + ("random" if seek >= 50 else "sequential") + " one"
+            )
+            why = "a workload is random or sequential"
+            self._drop_of(wd if looped is None else self.rd, "seekpct", why, nearest)
+        return seek < 50
+
+    # What differs
+
+    def _note_sharing(self) -> None:
+        if max(self.users.values()) > 1:
+            matters = self.rd.curve is not None or None in self.rd.rates
+            why = "the threads of an sd serve all of its workloads"
+            self._drop_of(self.rd, "wd", why, "the plan gives each an equal part", matters=matters)
+
+    def _note_depth(self, passes: Sequence[Pass]) -> None:
+        """Names the first LUN whose I/Os in flight are not those of vdbench."""
+        loop = next((one for one in self.rd.loops if one.name == "threads"), None)
+        luns = {lun.name: lun for found in self.of_wd.values() for lun in found}
+        for one in passes:
+            depths = _depths(one.loads, self.luns.hosts.names)
+            for lun in luns.values():
+                asked = int(one.threads or lun.sd.threads)
+                planned = sum(depths.get((host, lun.paths.get(host, "")), 0) for host in self.hosts[lun.name])
+                if asked != planned:
+                    why = f"vdbench has {asked} I/Os in flight on {lun.name}, of all hosts and workloads"
+                    nearest = f"the plan has {planned}: `maxtags` is that of each host and workload"
+                    self._drop_of(self.rd if loop else lun.sd, "threads", why, nearest)
+                    return
+
+    def _fault(self, why: str) -> None:
+        self.faults.append(f"{self.rd.record.where}: {self.rd.record.text}: {why}")
+
+    def _drop_of(self, of: Rd | Wd | Sd, name: str, why: str, nearest: str, *, matters: bool = True) -> None:
+        one = of.record.parameters.get(name)
+        where, text = (one.where, one.text) if one else (of.record.where, of.record.text)
+        self.dropped.append(Dropped(where, text, why, nearest, matters))
+
+
+def _mean(sizes: Sequence[float]) -> float:
+    return sum(size * percent for size, percent in zip(sizes[::2], sizes[1::2], strict=True)) / 100
+
+
+def _depths(loads: Sequence[Load], names: Sequence[str]) -> Mapping[tuple[str, str], int]:
+    """I/Os in flight by host and path."""
+    found: dict[tuple[str, str], int] = {}
+    for load in loads:
+        for host, paths in load.stream.on or [(name, load.stream.paths) for name in names]:
+            for path in paths:
+                found[host, path] = found.get((host, path), 0) + load.stream.depth
+    return found
+
+
+def _short(name: str, value: float | None) -> str:
+    if value is None:
+        return "max"
+    return format_bytes(int(value)) if name == "xfersize" else format_number(value)
