@@ -34,7 +34,7 @@ class _WithVersus(click.Command):
 
 
 @click.command(cls=_WithVersus)
-@click.argument("a", nargs=-1, required=True, metavar="A...")
+@click.argument("a", nargs=-1, required=True, metavar="A... --vs B...")
 @click.option(
     "--vs", "b", multiple=True, required=True, metavar="B...", help="The runs to compare with: after the change."
 )
@@ -64,13 +64,13 @@ def compare(
         raise click.UsageError("--json and --md: choose one.")
     from ..compare.compare import Question
     from ..compare.compare import compare as compare_runs
-    from ..compare.find_runs import folders_of
+    from ..compare.find_runs import sides_of
     from ..compare.render_data import html_of, json_of
     from ..compare.render_text import markdown_of, text_of
 
     names = tuple(name.strip() for given in metrics for name in given.split(","))
     question = Question(names, steps, rollup_types, _fraction(limit))
-    comparison = compare_runs(folders_of(a, "A"), folders_of(b, "--vs"), question)
+    comparison = compare_runs(sides_of(a, b), question)
     if page is not None:
         from ..output.named_files import save
 

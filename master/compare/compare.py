@@ -3,20 +3,20 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
-from pathlib import Path
 from statistics import fmean
 from typing import Final
 
 from ..errors import OutputError, PlanError
 from ..output.histogram_db_reader import HistogramReader
 from ..rollup.instances import ALL
-from ..rollup.metrics import HOW_SHORT, MEAN, METRICS, Metric, Quantity, full_name
+from ..rollup.metrics import HOW_SHORT, MEAN, METRICS, SHORT_NAMES, Metric, Quantity, full_name
 from ..stats.comparison import Change, between_runs, comparable_estimate, within_runs
 from ..stats.confidence import FEWEST_STATED
 from ..stats.metric_sample import MetricSample, interpolated_value
-from ..text.suggestions import suggestion
+from ..text.suggestions import did_you_mean, suggestion
 from ..verdicts import Reason, Scope, Severity, Verdict
 from .differences import Difference, differences, plan_lines
+from .find_runs import Sides
 from .finished_run import FinishedRun, Key, StepRow, read_run
 from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, exit_code, judge
 from .samples import samples_of
@@ -63,19 +63,16 @@ def comparable(metric: Metric) -> bool:
     return metric.is_rate
 
 
-def compare(a: Sequence[Path], b: Sequence[Path], question: Question) -> Comparison:
+def compare(sides: Sides, question: Question) -> Comparison:
     """Compare the runs in these folders. Raises PlanError for a fault of the question, and for runs without results."""
     metrics = _metrics(question.metrics)
     types = tuple(dict.fromkeys((ALL, *question.rollup_types)))
-    shared = {folder.resolve() for folder in a} & {folder.resolve() for folder in b}
-    if shared:
-        raise PlanError(f"{min(shared)}: on both sides; a run cannot be compared with itself")
     before, after = (
         tuple(read_run(f"{letter}{number}", folder, types) for number, folder in enumerate(folders, 1))
-        for letter, folders in (("A", a), ("B", b))
+        for letter, folders in (("A", sides.a), ("B", sides.b))
     )
     keys = _keys(before, after, question.steps)
-    basis = Basis.of(len(a), len(b))
+    basis = Basis.of(len(before), len(after))
     ours, theirs = ([_Figures(run, metrics, basis) for run in side] for side in (before, after))
     rows = [
         _compared(key, metric, ours, theirs, basis)
@@ -90,7 +87,7 @@ def compare(a: Sequence[Path], b: Sequence[Path], question: Question) -> Compari
         basis=basis,
         plan_lines=tuple(plan_lines(before, after)),
         differences=tuple(differences(before, after)),
-        notes=tuple(_notes((*before, *after), keys)),
+        notes=(*sides.left_out, *_notes((*before, *after), keys)),
         rows=tuple(judge(rows, question.limit)),
     )
 
@@ -101,8 +98,8 @@ def _metrics(names: Collection[str]) -> list[Metric]:
     for given in names or USUAL_METRICS:
         name = full_name(given)
         if name not in METRICS:
-            near = suggestion(given, [one for one, metric in METRICS.items() if comparable(metric)])
-            near = near if "did you mean" in near else ""
+            known = {**SHORT_NAMES, **{one: one for one in METRICS}}
+            near = did_you_mean(given, [one for one, full in known.items() if comparable(METRICS[full])])
             raise PlanError(f"--metric {given}: there is no such metric{near}; {HOW_SHORT}; all: `ivypy columns`")
         if not comparable(METRICS[name]):
             raise PlanError(

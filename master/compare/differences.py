@@ -18,6 +18,8 @@ MOST_PLAN_LINES: Final = 20
 _MOST_NAMED: Final = 3  # hosts or LUNs
 _MOST_VALUES: Final = 3  # of a fact that is a number
 _NOT_THERE: Final = "-"
+_NOT_GIVEN: Final = "not given"  # of a parameter: as in the plan
+_RUN: Final = "run"
 _HOSTS: Final = "hosts"
 _LUNS: Final = "LUNs"
 _PRESENT: Final = "in the run"
@@ -46,13 +48,14 @@ class Difference:
 def differences(a: Sequence[FinishedRun], b: Sequence[FinishedRun]) -> list[Difference]:
     """In the order: run, hosts, LUNs, settings of the steps that both sides have."""
     found: list[Difference] = []
+    order = [_RUN, _HOSTS, _LUNS]  # then the steps
     sides = _facts(a), _facts(b)
     for fact in dict.fromkeys([*sides[0], *sides[1]]):
         one, other = (side.get(fact, {}) for side in sides)
         if fact[0].startswith("step ") and not (one and other):
             continue  # a step of one side alone is not compared at all
         found += _of_fact(*fact, one, other)
-    return found
+    return sorted(found, key=lambda one: order.index(one.where) if one.where in order else len(order))
 
 
 def plan_lines(a: Sequence[FinishedRun], b: Sequence[FinishedRun]) -> list[str]:
@@ -75,7 +78,8 @@ def _of_fact(where: str, fact: str, a: Mapping[str, str], b: Mapping[str, str]) 
     """Grouped by the pair of values. That a host or LUN is on one side alone is said once, not for each fact."""
     by_values: dict[tuple[str, str], list[str]] = {}
     for who in dict.fromkeys([*a, *b]):
-        values = a.get(who, _NOT_THERE), b.get(who, _NOT_THERE)
+        missing = _NOT_GIVEN if where == _RUN else _NOT_THERE
+        values = a.get(who, missing), b.get(who, missing)
         is_alone = who not in a or who not in b
         if values[0] != values[1] and not (is_alone and where in (_HOSTS, _LUNS) and fact != _PRESENT):
             by_values.setdefault(values, []).append(who)
@@ -106,9 +110,9 @@ def _joined(values: Sequence[str]) -> str:
 
 def _of_run(run: FinishedRun) -> Iterator[tuple[str, str, str, str]]:
     """(where, fact, who, value)"""
-    yield "run", "version of ivypy", "", str(run.record.get("version", ""))
+    yield _RUN, "version of ivypy", "", str(run.record.get("version", ""))
     for name, value in _defines(run).items():
-        yield "run", f"parameter {name}", "", value
+        yield _RUN, f"parameter {name}", "", value
     for host, backend in dict(run.record.get("backends") or {}).items():
         yield _HOSTS, "backend", host, str(backend)
     for host in run.hosts:

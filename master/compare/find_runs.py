@@ -1,38 +1,52 @@
-"""Which run folders a word of the command line means."""
+"""Which run folders the words of a command line mean.
 
+Rule: a run that is named has to have results. One in a folder of runs that has none, since it was refused or is in its
+first step, is left out, and the output says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import PlanError
 from ..live.socket_client import NoSuchRun, connected
+from .finished_run import why_no_results
 
 
-def folders_of(words: tuple[str, ...], option: str) -> list[Path]:
-    """The run folders of one side: each word is a run's folder, a folder of runs, or the id of an active run.
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The run folders of both sides."""
+
+    a: tuple[Path, ...]
+    b: tuple[Path, ...]
+    left_out: tuple[str, ...] = ()  # runs of a folder of runs, and why
+
+
+def sides_of(a: Sequence[str], b: Sequence[str]) -> Sides:
+    """Each word is a run's folder, a folder of runs, or the id of an active run.
 
     Raises PlanError for a word that names no run, and for a run that is named twice.
     """
-    found = [folder for word in words for folder in _folders(word, option)]
-    real = [folder.resolve() for folder in found]
-    for place, folder in enumerate(real):
-        if folder in real[:place]:
-            raise PlanError(f"{found[place]}: named twice in {option}; a run counts once")
-    return found
+    left_out: list[str] = []
+    before, after = ([folder for word in words for folder in _folders(word, left_out)] for words in (a, b))
+    seen: set[Path] = set()
+    for folder in (*before, *after):
+        if folder.resolve() in seen:
+            raise PlanError(f"{folder}: named twice; a run counts once, on one side")
+        seen.add(folder.resolve())
+    return Sides(tuple(before), tuple(after), tuple(left_out))
 
 
-def _folders(word: str, option: str) -> list[Path]:
+def _folders(word: str, left_out: list[str]) -> list[Path]:
     path = Path(word)
     if not word:
-        raise PlanError(f"{option}: a name is empty; name a run's folder")
-    if (path / "run.json").is_file():
+        raise PlanError("the name of a run is empty; name its folder")
+    if _is_run(path):
         return [path]
     if path.is_dir():
-        if within := sorted(one.parent for one in path.glob("*/run.json")):
-            return within
-        if (path.parent / "run.json").is_file():
-            raise PlanError(f"{path}: a part of a run; name the run's folder: {path.parent}")
-        raise PlanError(f"{path}: no run's folder (it has no run.json), and no folder of runs")
+        return _within(path, left_out)
     if path.exists():
-        raise PlanError(f"{path}: a file; name the run's folder" + (f": {path.parent}" if _is_in_run(path) else ""))
+        raise PlanError(f"{path}: a file; name the run's folder" + (f": {path.parent}" if _is_run(path.parent) else ""))
     try:
         with connected(word) as client:
             return [Path(client.standing().folder)]
@@ -40,5 +54,19 @@ def _folders(word: str, option: str) -> list[Path]:
         raise PlanError(str(error)) from None
 
 
-def _is_in_run(path: Path) -> bool:
-    return (path.parent / "run.json").is_file()
+def _within(folder: Path, left_out: list[str]) -> list[Path]:
+    """The runs in a folder that have results."""
+    runs = sorted(one.parent for one in folder.glob("*/run.json"))
+    whys = {run: why_no_results(run) for run in runs}
+    left_out += [f"{run}: left out: {why}" for run, why in whys.items() if why]
+    if found := [run for run in runs if not whys[run]]:
+        return found
+    if runs:
+        raise PlanError(f"{folder}: none of its {len(runs)} runs has results; {runs[0].name}: {whys[runs[0]]}")
+    if _is_run(folder.parent):
+        raise PlanError(f"{folder}: a part of a run; name the run's folder: {folder.parent}")
+    raise PlanError(f"{folder}: no run's folder (it has no run.json), and no folder of runs")
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "run.json").is_file()

@@ -95,14 +95,9 @@ class FinishedRun:
 
 def read_run(name: str, folder: Path, rollup_types: Sequence[str]) -> FinishedRun:
     """The run with its rows of these rollup types. Raises PlanError where it has no results, or not these types."""
-    try:
-        record = json.loads((folder / "run.json").read_text("utf-8"))
-        if not isinstance(record, dict):
-            raise ValueError("it is no object")
-    except (OSError, ValueError) as error:
-        raise PlanError(f"{folder}/run.json: not read: {error}") from None
-    if not (folder / f"summary.{ALL}.csv").is_file():
-        raise PlanError(f"{folder}: there is nothing to compare: {_why_no_results(record)}")
+    record = _record(folder)
+    if why := why_no_results(folder):
+        raise PlanError(f"{folder}: there is nothing to compare: {why}")
     rows: dict[Key, StepRow] = {}
     for kind in rollup_types:
         path = folder / f"summary.{stem(kind)}.csv"
@@ -117,12 +112,26 @@ def _types(folder: Path) -> list[str]:
     return [path.name.removeprefix("summary.").removesuffix(".csv") for path in sorted(folder.glob("summary.*.csv"))]
 
 
-def _why_no_results(record: Mapping[str, Any]) -> str:
-    code = record.get("exit_code")
+def why_no_results(folder: Path) -> str:
+    """Of a run's folder; "" where it has results. Raises PlanError."""
+    if (folder / f"summary.{ALL}.csv").is_file():
+        return ""
+    code = _record(folder).get("exit_code")
     if code is None:
-        return "no step of the run has ended yet, or it was killed in its first step"
+        return "no step of the run has ended, so far"
     known = next((one for one in ExitCode if one == code), None)
     return f"the run ended without results, exit code {code}" + (f": {known.sentence}" if known else "")
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """run.json. Raises PlanError."""
+    try:
+        record = json.loads((folder / "run.json").read_text("utf-8"))
+        if not isinstance(record, dict):
+            raise ValueError("it is no object")
+    except (OSError, ValueError) as error:
+        raise PlanError(f"{folder}/run.json: not read: {error}") from None
+    return record
 
 
 def _table(path: Path) -> list[dict[str, str]]:

@@ -73,9 +73,12 @@ def method(comparison: Comparison) -> str:
     compared = sum(row.p is not None for row in comparison.rows)
     if not compared:
         return f"The outcomes follow from {comparison.basis.value}."
+    correction = (
+        f"The outcomes are corrected for {compared} comparisons (Holm: one false alarm or more in at most "
+        f"{100 * ALPHA:g} % of such tables); the intervals are not. "
+    )
     return (
-        f"The intervals follow from {comparison.basis.value}. The outcomes are corrected for {compared} comparisons "
-        f"(Holm: one false alarm or more in at most {100 * ALPHA:g} % of such tables); the intervals are not. "
+        f"The intervals follow from {comparison.basis.value}. {correction if compared > 1 else ''}"
         f"Equivalent: the change is within {100 * comparison.limit:g} %."
     )
 

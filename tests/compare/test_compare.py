@@ -14,6 +14,7 @@ from ivypy.master.cli.compare import compare as command
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from tests.support.compared_runs import Made, runs, set_cells, sides
+from tests.support.doc_pages import ROOT
 
 
 def run_compare(before: list[Path], after: list[Path], *words: str) -> tuple[int, str]:
@@ -43,7 +44,7 @@ def same(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list[Pat
 
 @pytest.fixture(scope="module")
 def slower(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list[Path]]:
-    return sides(tmp_path_factory.mktemp("slower"), runs(3), runs(3, 1.1))
+    return sides(tmp_path_factory.mktemp("slower"), runs(3, subintervals=24), runs(3, 1.1, subintervals=24))
 
 
 def test_three_runs_of_the_same_show_no_regression(same: tuple[list[Path], list[Path]]) -> None:
@@ -115,7 +116,7 @@ def test_too_few_subintervals_have_no_interval(tmp_path: Path) -> None:
 
 def test_subintervals_that_were_set_aside_are_in_no_figure(tmp_path: Path) -> None:
     aside = frozenset({5, 6, 13})
-    before, after = sides(tmp_path, runs(1), runs(1, set_aside=aside))
+    before, after = sides(tmp_path, runs(1, subintervals=24), runs(1, subintervals=24, set_aside=aside))
     found = as_json(before, after, "--metric", "mean,p99")
     assert [abs(row["change"]) < 0.05 for row in found["rows"]] == [True, True]
     assert all(row["p"] is not None for row in found["rows"])
@@ -189,6 +190,17 @@ def test_a_folder_of_runs_means_all_of_them(same: tuple[list[Path], list[Path]])
     assert [run["folder"] for run in found["a"]] == sorted(map(str, same[0]))
 
 
+def test_runs_without_results_in_a_folder_of_runs_are_left_out_and_named(tmp_path: Path) -> None:
+    before, after = sides(tmp_path, [*runs(3), Made(exit_code=4, steps=())], [*runs(3), Made(exit_code=None, steps=())])
+    found = as_json([before[0].parent], [after[0].parent])
+    assert (len(found["a"]), len(found["b"]), found["exit_code"]) == (3, 3, ExitCode.OK)
+    assert found["notes"] == [
+        f"{before[3]}: left out: the run ended without results, exit code 4: The plan would write to a device in use, "
+        "or without consent; no I/O was started.",
+        f"{after[3]}: left out: no step of the run has ended, so far",
+    ]
+
+
 def test_options_may_stand_anywhere(same: tuple[list[Path], list[Path]]) -> None:
     a, b = ([str(folder) for folder in side] for side in same)
     for args in (
@@ -203,6 +215,7 @@ def test_options_may_stand_anywhere(same: tuple[list[Path], list[Path]]) -> None
 FAULTS = {
     "a metric with a mistake": (["--metric", "p99.99.9"], "there is no such metric"),
     "a metric that is nearly right": (["--metric", "overall_iop"], "did you mean 'overall_iops'"),
+    "a short name that is nearly right": (["--metric", "respnse_p99"], "did you mean 'response_p99'"),
     "a metric without a better direction": (["--metric", "cpu_busy_percent"], "only rates and latencies"),
     "a rollup type that is not there": (["--by", "serial"], "no rollup type serial; it has all, host+port, host, port"),
     "a step that is not there": (["--step", "mx"], "no run has a step of this name; did you mean 'max'?"),
@@ -226,7 +239,10 @@ def test_what_is_no_run_is_named_with_what_it_is(same: tuple[list[Path], list[Pa
         (tmp_path / "nowhere", "is neither a run's folder nor an active run"),
         (ours / "step0000.max", f"a part of a run; name the run's folder: {ours}"),
         (ours / "summary.all.csv", f"a file; name the run's folder: {ours}"),
-        (tmp_path, "exit code 4: The plan would write to a device in use"),
+        (
+            tmp_path,
+            "none of its 1 runs has results; compared-20251121T111000Z: the run ended without results",
+        ),
         (refused, "there is nothing to compare: the run ended without results, exit code 4"),
     ]
     for path, text in cases:
@@ -237,9 +253,9 @@ def test_what_is_no_run_is_named_with_what_it_is(same: tuple[list[Path], list[Pa
     empty.mkdir()
     with pytest.raises(PlanError, match="no folder of runs"):
         run_compare([empty], theirs)
-    with pytest.raises(PlanError, match="named twice in A"):
+    with pytest.raises(PlanError, match="named twice; a run counts once"):
         run_compare([ours, ours], theirs)
-    with pytest.raises(PlanError, match="on both sides"):
+    with pytest.raises(PlanError, match="named twice"):
         run_compare([ours], [ours, *theirs])
 
 
@@ -282,6 +298,16 @@ def test_markdown_is_a_table_whatever_the_names(tmp_path: Path) -> None:
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + 3
     assert {line.replace("\\|", "").count("|") for line in rows} == {9}
+
+
+def test_the_example_in_the_docs_is_what_the_command_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [Made(level, seed=n, firmware="5B2QGXA7") for n, level in enumerate((1.0, 0.994, 1.005))]
+    after = [Made(level, seed=n + 3, firmware="6B2QGXA7") for n, level in enumerate((1.071, 1.081, 1.078))]
+    sides(tmp_path, before, after)
+    monkeypatch.chdir(tmp_path)
+    code, text = run_compare([Path("before")], [Path("after")])
+    assert code == ExitCode.SLO_MISSED
+    assert f"$ ivypy compare before --vs after\n{text}```" in (ROOT / "docs" / "compare.md").read_text()
 
 
 def test_json_and_markdown_at_once_are_refused(same: tuple[list[Path], list[Path]]) -> None:

@@ -31,7 +31,7 @@ class Made:
     noise: float = 0.01
     seed: int = 1
     steps: Sequence[str] = ("max",)
-    subintervals: int = 24
+    subintervals: int = 8
     set_aside: frozenset[int] = frozenset()  # subintervals, ten times slower
     kernel: str = "6.1"
     firmware: str = "F1"
