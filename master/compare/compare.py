@@ -9,7 +9,7 @@ from typing import Final
 from ..errors import OutputError, PlanError
 from ..output.histogram_db_reader import HistogramReader
 from ..rollup.instances import ALL
-from ..rollup.metrics import HOW_SHORT, MEAN, METRICS, SHORT_NAMES, Metric, Quantity, full_name
+from ..rollup.metrics import HOW_SHORT, MEAN, METRICS, SHORT_NAMES, Metric, Quantity, full_name, metric_of
 from ..stats.comparison import Change, between_runs, comparable_estimate, within_runs
 from ..stats.confidence import FEWEST_STATED
 from ..stats.metric_sample import MetricSample, interpolated_value
@@ -126,11 +126,12 @@ def _keys(a: Sequence[FinishedRun], b: Sequence[FinishedRun], steps: Collection[
 
 
 def _has_none(runs: Sequence[FinishedRun], key: Key, metric: Metric) -> bool:
-    """Whether all runs have the row but none such a figure, as there is no response time with iops: max."""
-    if not all(key in run.rows for run in runs):
+    """Whether it is a response time, and all runs have the row but no response time: their load is at max."""
+    if not metric.needs_pacing or not all(key in run.rows for run in runs):
         return False
+    mean = metric_of(metric.category, metric.quantity, MEAN)
     rows = [run.rows[key] for run in runs]
-    return not any(row.figure(metric) or row.verdict(metric.scope) is Verdict.INVALID for row in rows)
+    return not any(row.figure(mean) or row.verdict(metric.scope) is Verdict.INVALID for row in rows)
 
 
 def _notes(runs: Sequence[FinishedRun], keys: Collection[Key]) -> Iterator[str]:
@@ -164,29 +165,33 @@ class _Figures:
             return _NAMED_BLANK
         if value <= 0:
             return "0"
-        return self._fault(row.number) if metric in self._from_samples and _is_sum(metric) else ""
+        return self._fault(key, metric) if metric in self._from_samples and _is_sum(metric) else ""
 
     def value(self, key: Key, metric: Metric) -> float:
         """Of a figure that may be compared."""
-        value = None
+        value = self.run.rows[key].figure(metric)
         if metric.fraction is not None:
             value = interpolated_value(self.samples(key, metric), metric.fraction)
-        return value or self.run.rows[key].figure(metric) or 0.0
+        assert value is not None, f"{self.run.folder}: {key}: {metric.name}"
+        return value
 
     def samples(self, key: Key, metric: Metric) -> Sequence[MetricSample]:
         """A sample a subinterval; none where the histograms have none."""
         read = self._read(self.run.rows[key].number)
         return () if isinstance(read, str) else read.get((key, metric.name), ())
 
-    def _fault(self, step: int) -> str:
-        read = self._read(step)
-        return read if isinstance(read, str) else ""
+    def _fault(self, key: Key, metric: Metric) -> str:
+        """Why the histograms do not have the figure."""
+        read = self._read(self.run.rows[key].number)
+        if isinstance(read, str):
+            return read
+        known = interpolated_value(self.samples(key, metric), metric.fraction)
+        return "" if known else "histograms.sqlite does not have the I/Os of the summary"
 
     def _read(self, step: int) -> Mapping[tuple[Key, str], Sequence[MetricSample]] | str:
         """The samples, or why they cannot be read."""
         if step not in self._steps:
-            rows = {key: row for key, row in self.run.rows.items() if row.number == step}
-            measured = {key: self.run.measured(row) for key, row in rows.items()}
+            measured = self.run.measured(step)
             metrics = [one for one in self._from_samples if _is_sum(one)]
             try:
                 with HistogramReader(self.run.folder / "histograms.sqlite") as reader:

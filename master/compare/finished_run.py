@@ -42,10 +42,10 @@ class StepRow:
         return int(self.cells["step"])
 
     @property
-    def subintervals(self) -> tuple[int, int] | None:
-        """The first and the last of the measurement; None where there is none."""
+    def subintervals(self) -> frozenset[int]:
+        """From the first to the last of the measurement; none where there is no measurement."""
         first, last = self.cells["first_subinterval"], self.cells["last_subinterval"]
-        return (int(first), int(last)) if first and last else None
+        return frozenset(range(int(first), int(last) + 1)) if first and last else frozenset()
 
     def verdict(self, scope: Scope) -> Verdict:
         """Of the figures of this scope; runs of 0.1.0 have one for all."""
@@ -82,15 +82,12 @@ class FinishedRun:
         path = self.folder / "plan.yaml"
         return path.read_text("utf-8", "replace") if path.is_file() else ""
 
-    def measured(self, row: StepRow) -> frozenset[int]:
-        """The subintervals that the row's figures include: without those that were set aside."""
-        if row.subintervals is None:
-            return frozenset()
-        first, last = row.subintervals
-        inside = range(first, last + 1)
-        paths = sorted(self.folder.glob(f"step{row.number:04d}.*/{ALL}/{ALL}.csv"))
-        flags = {int(one["subinterval"]): one.get("in_measurement") for one in (_table(paths[0]) if paths else ())}
-        return frozenset(number for number in inside if flags.get(number, "1") != "0")
+    def measured(self, step: int) -> dict[Key, frozenset[int]]:
+        """Of each row of a step, the subintervals that its figures include: without those that were set aside."""
+        paths = sorted(self.folder.glob(f"step{step:04d}.*/{ALL}/{ALL}.csv"))
+        rows = _table(paths[0]) if paths else []
+        aside = {int(one["subinterval"]) for one in rows if one.get("in_measurement") == "0"}
+        return {key: row.subintervals - aside for key, row in self.rows.items() if row.number == step}
 
 
 def read_run(name: str, folder: Path, rollup_types: Sequence[str]) -> FinishedRun:
