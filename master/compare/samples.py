@@ -1,13 +1,15 @@
 """A run's figures from histograms.sqlite: of each subinterval of a measurement, the sums that a metric is made of."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...protocol.counters import KINDS, RESPONSE, SERIES, SERVICE, Moment
+from ...protocol.counters import RESPONSE, SERIES, SERVICE, Moment
 from ...protocol.messages import Result
-from ..output.histogram_db_reader import Distribution, HistogramReader
-from ..rollup.arrays import Floats
+from ..output.histogram_db_reader import HistogramReader
 from ..rollup.figures import CATEGORIES
 from ..rollup.metrics import Metric, Quantity
 from ..stats.metric_sample import MetricSample
@@ -27,70 +29,96 @@ def samples_of(
     classes = _classes(reader, step, measured)
     found: dict[tuple[Key, str], list[MetricSample]] = {(key, one.name): [] for key in measured for one in metrics}
     every = {number for numbers in measured.values() for number in numbers}
-    parts: list[tuple[str, Result]] = []
-
-    def close() -> None:
+    results = reader.results(step, min(every, default=0), max(every, default=-1))
+    for number, parts in groupby(results, lambda part: part[1].subinterval):
+        decoded = {host: _Decoded.of(result) for host, result in parts}
         for key, numbers in measured.items():
-            if parts and parts[0][1].subinterval in numbers:
-                merged = _Subinterval(parts, classes[key])
+            if number in numbers:
+                merged = _Subinterval([(decoded[host], own) for host, own in classes[key].items() if host in decoded])
                 for metric in metrics:
                     found[key, metric.name].append(merged.sample(metric))
-
-    for host, result in reader.results(step, min(every, default=0), max(every, default=-1)):
-        if parts and parts[0][1].subinterval != result.subinterval:
-            close()
-            parts.clear()
-        parts.append((host, result))
-    close()
     return found
 
 
 def _classes(reader: HistogramReader, step: int, keys: Collection[Key]) -> dict[Key, dict[str, list[int]]]:
     """Host: its merge classes that belong to the rollup instance."""
     found: dict[Key, dict[str, list[int]]] = {key: {} for key in keys}
+    by_type: dict[str, dict[str, list[Key]]] = {}
+    for key in keys:
+        by_type.setdefault(key.rollup_type, {}).setdefault(key.instance, []).append(key)
     for one in reader.classes(step):
-        for key in keys:
-            if one.rollups.get(key.rollup_type) == key.instance:
+        for kind, by_instance in by_type.items():
+            for key in by_instance.get(one.rollups.get(kind, ""), ()):
                 found[key].setdefault(one.host, []).append(one.number)
     return found
 
 
-class _Subinterval:
-    """The results of all hosts in one subinterval, merged for one rollup instance."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Decoded:
+    """A host's result as arrays. `starts`: where in `buckets` each class and series begins."""
 
-    def __init__(self, parts: Sequence[tuple[str, Result]], classes: Mapping[str, Sequence[int]]) -> None:
-        self._sums = Distribution()
-        self._rates = np.zeros((KINDS, 2))  # I/Os and bytes per second: each host's over its own length
-        lengths = []
-        for host, result in parts:
-            if host in classes:
-                self._sums.add(result, classes[host])
-                self._rates += _io(result, classes[host]) / (result.length_ns * 1e-9)
-                lengths.append(result.length_ns * 1e-9)
-        self._length_s = float(np.mean(lengths)) if lengths else 0.0
+    length_s: float
+    moments: NDArray[np.uint64]  # (classes, SERIES, Moment)
+    spans: NDArray[np.int64]  # (classes, SERIES, 2): first bucket, number of buckets
+    starts: NDArray[np.int64]  # (classes, SERIES)
+    buckets: NDArray[np.unsignedinteger]
+
+    @classmethod
+    def of(cls, result: Result) -> "_Decoded":
+        moments = np.frombuffer(result.moments.data, "<u8").reshape(-1, SERIES, len(Moment))
+        spans = np.frombuffer(result.spans.data, "<u4").reshape(-1, SERIES, 2).astype(np.int64)
+        widths = spans[..., 1].reshape(-1)
+        starts = (widths.cumsum() - widths).reshape(-1, SERIES)
+        buckets = np.frombuffer(result.buckets.data, "<" + result.buckets.type)
+        return cls(result.length_ns * 1e-9, moments, spans, starts, buckets)
+
+
+class _Subinterval:
+    """One rollup instance in one subinterval: the results of its hosts, each with its merge classes."""
+
+    def __init__(self, parts: Sequence[tuple[_Decoded, Sequence[int]]]) -> None:
+        self._parts = parts
+        own = [one.moments[list(classes)] for one, classes in parts]
+        self._moments = np.concatenate(own) if own else np.zeros((0, SERIES, len(Moment)), np.uint64)
+        self._hosts = list(zip(parts, own, strict=True))
+        self._length_s = float(np.mean([one.length_s for one, _ in parts])) if parts else 0.0
 
     def sample(self, metric: Metric) -> MetricSample:
         kinds = list(CATEGORIES[metric.category])
         if metric.is_rate:
-            per_s = self._rates[kinds].sum(axis=0)
-            rate = float(per_s[0] if metric.quantity is Quantity.IOPS else per_s[1] / 2**20)
-            return MetricSample(rate * self._length_s, self._length_s)
+            return self._rate(kinds, metric.quantity)
         first = SERVICE if metric.quantity is Quantity.SERVICE else RESPONSE
         series = [first + kind for kind in kinds]
+        chosen = self._moments[:, series]
         if metric.fraction is None:
-            total, count = (sum(self._sums.moment(one, of) for one in series) for of in (Moment.SUM, Moment.COUNT))
-            return MetricSample(float(total), count * NS_PER_US)
-        buckets = self._sums.buckets[series].sum(axis=0)
-        used = np.flatnonzero(buckets)
-        if not len(used):
+            return MetricSample(
+                float(chosen[..., Moment.SUM].sum()), float(chosen[..., Moment.COUNT].sum()) * NS_PER_US
+            )
+        if not chosen[..., Moment.COUNT].any():
             return MetricSample(0.0, 0.0)
-        low, end = int(used[0]), int(used[-1]) + 1
-        least, most = int(self._sums.least[series].min()), int(self._sums.most[series].max())
-        return MetricSample(0.0, 0.0, buckets[low:end].astype(np.uint32), low, least, most)
+        return self._histogram(series, int(chosen[..., Moment.MIN].min()), int(chosen[..., Moment.MAX].max()))
 
+    def _rate(self, kinds: Sequence[int], quantity: Quantity) -> MetricSample:
+        """Each host's I/Os or bytes over its own length."""
+        column, unit = (Moment.COUNT, 1) if quantity is Quantity.IOPS else (Moment.BYTES, 2**20)
+        series = [SERVICE + kind for kind in kinds]
+        rate = sum(float(own[:, series, column].sum()) / part.length_s for (part, _), own in self._hosts)
+        return MetricSample(rate / unit * self._length_s, self._length_s)
 
-def _io(result: Result, classes: Sequence[int]) -> Floats:
-    """I/Os and bytes of each kind, shape (KINDS, 2)."""
-    moments = np.frombuffer(result.moments.data, "<u8").reshape(-1, SERIES, len(Moment))
-    chosen = moments[list(classes), SERVICE : SERVICE + KINDS]
-    return np.asarray(chosen[..., [Moment.COUNT, Moment.BYTES]].sum(axis=0), np.float64)
+    def _histogram(self, series: Sequence[int], least: int, most: int) -> MetricSample:
+        """The buckets that are used."""
+        used = [
+            (int(first), part.buckets[start : start + width])
+            for part, classes in self._parts
+            for (first, width), start in zip(
+                part.spans[np.ix_(classes, series)].reshape(-1, 2),
+                part.starts[np.ix_(classes, series)].reshape(-1),
+                strict=True,
+            )
+            if width
+        ]
+        low, end = min(first for first, _ in used), max(first + len(counts) for first, counts in used)
+        total = np.zeros(end - low, np.uint64)
+        for first, counts in used:
+            total[first - low : first - low + len(counts)] += counts
+        return MetricSample(0.0, 0.0, total, low, least, most)

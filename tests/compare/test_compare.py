@@ -11,8 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from ivypy.master.cli.compare import compare as command
+from ivypy.master.compare.finished_run import read_run
+from ivypy.master.compare.samples import samples_of
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
+from ivypy.master.output.histogram_db_reader import HistogramReader
+from ivypy.master.rollup.metrics import METRICS
+from ivypy.master.stats.metric_sample import value_of
 from tests.support.compared_runs import Made, runs, set_cells, sides
 from tests.support.doc_pages import ROOT
 
@@ -83,15 +88,33 @@ def test_the_limit_decides_what_a_regression_is(slower: tuple[list[Path], list[P
     assert run_compare(*slower, "--max-regression", "30%")[0] == ExitCode.OK
 
 
-def test_percentiles_and_means_are_those_of_the_summary(slower: tuple[list[Path], list[Path]]) -> None:
-    """A percentile up to the width of a bucket; the set of one run a side is read from the histograms alone."""
+@pytest.mark.parametrize("kind", ["all", "host", "port"])
+def test_percentiles_and_means_are_those_of_the_summary(slower: tuple[list[Path], list[Path]], kind: str) -> None:
+    """A percentile up to the width of a bucket; those of one run a side come from the histograms alone."""
     names = ["iops", "mib_per_s", "mean", "read_p50", "p99", "read_mean"]
-    found = as_json(slower[0][:1], slower[1][:1], "--metric", ",".join(names))
-    with (slower[0][0] / "summary.all.csv").open(newline="") as file:
-        (summary,) = csv.DictReader(file)
-    for row in found["rows"]:
-        wanted = float(summary[row["metric"]])
+    found = as_json(slower[0][:1], slower[1][:1], "--metric", ",".join(names), "--by", kind)
+    with (slower[0][0] / f"summary.{kind}.csv").open(newline="") as file:
+        summary = {row["rollup_instance"]: row for row in csv.DictReader(file)}
+    compared = [row for row in found["rows"] if row["rollup_type"] == kind]
+    assert len(compared) == len(names) * len(summary)
+    for row in compared:
+        wanted = float(summary[row["rollup_instance"]][row["metric"]])
         assert row["a"] == pytest.approx(wanted, rel=1 / 64 if "_p" in row["metric"] else 1e-5), row["metric"]
+
+
+@pytest.mark.parametrize("kind", ["all", "port"])
+@pytest.mark.parametrize(
+    "name", ["overall_iops", "overall_mib_per_s", "overall_service_us_mean", "read_service_us_p99"]
+)
+def test_samples_of_a_measurement_add_up_to_its_summary(
+    slower: tuple[list[Path], list[Path]], kind: str, name: str
+) -> None:
+    metric = METRICS[name]
+    run = read_run("A1", slower[0][0], [kind])
+    with HistogramReader(run.folder / "histograms.sqlite") as reader:
+        samples = samples_of(reader, 0, run.measured(0), [metric])
+    for key, row in run.rows.items():
+        assert value_of(samples[key, name], metric.fraction) == pytest.approx(row.figure(metric), rel=1e-6)
 
 
 def test_one_run_a_side_decides_nothing_and_says_so(slower: tuple[list[Path], list[Path]]) -> None:
