@@ -15,6 +15,8 @@ from .metric_sample import MetricSample, interpolated_value
 
 _FREEDOMS_FOR_ONE = 3  # of one run's series: found by simulation, for autocorrelations of 0 to 0.8
 
+_MOST_LOG = 700.0  # its exponential is still a float
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -32,7 +34,7 @@ class Change:
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """The confidence interval of B / A - 1."""
         width = t_quantile(0.5 + confidence / 2, self.freedom) * self.error
-        return expm1(self.log_ratio - width), expm1(self.log_ratio + width)
+        return expm1(self.log_ratio - width), expm1(min(self.log_ratio + width, _MOST_LOG))
 
     def p_above(self, log_ratio: float) -> float:
         """How likely data like these are if the true log ratio is at most this: a small p shows that it is above."""

@@ -66,6 +66,11 @@ def test_runs_without_any_spread_differ_or_not(b: list[float], p: float, interva
     assert change.p_different() == p and change.interval() == pytest.approx(interval)
 
 
+def test_runs_that_have_nothing_in_common_have_an_interval_all_the_same() -> None:
+    low, high = between_runs([1e-300, 1.0, 1e300], [1e-300, 1.0, 1e300]).interval()
+    assert low == pytest.approx(-1.0) and 1e300 < high < float("inf")
+
+
 def test_one_run_has_no_spread() -> None:
     with pytest.raises(ValueError, match="two runs or more"):
         between_runs([1.0], [1.0, 2.0])
