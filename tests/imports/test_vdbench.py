@@ -215,16 +215,16 @@ def test_a_rate_of_a_workload_is_its_own_and_the_others_have_the_rest() -> None:
 def test_a_curve_of_several_workloads_takes_each_ones_share_of_its_own_maximum() -> None:
     text = (
         "sd=sd1,lun=/dev/sdb\nsd=sd2,lun=/dev/sdc\nwd=wd1,sd=sd1\nwd=wd2,sd=sd2,xfersize=8k\n"
-        "rd=rd1,wd=(wd1,wd2),iorate=curve,curve=(50,120)\n"
+        "rd=rd1,wd=(wd1,wd2),iorate=curve,curve=(50,90)\n"
     )
     assert text_of(text).split("steps:\n")[1] == (
         '  - go: { name: "rd1-max", warmup: 1s, measure: 29s }\n'
         '  - edit: { rollup: "workload={wd1}", set: { total_iops: "50% of step rd1-max" } }\n'
         '  - edit: { rollup: "workload={wd2}", set: { total_iops: "50% of step rd1-max" } }\n'
         '  - go: { name: "rd1-50pct", warmup: 1s, measure: 29s }\n'
-        '  - edit: { rollup: "workload={wd1}", set: { total_iops: "120% of step rd1-max" } }\n'
-        '  - edit: { rollup: "workload={wd2}", set: { total_iops: "120% of step rd1-max" } }\n'
-        '  - go: { name: "rd1-120pct", warmup: 1s, measure: 29s }\n'
+        '  - edit: { rollup: "workload={wd1}", set: { total_iops: "90% of step rd1-max" } }\n'
+        '  - edit: { rollup: "workload={wd2}", set: { total_iops: "90% of step rd1-max" } }\n'
+        '  - go: { name: "rd1-90pct", warmup: 1s, measure: 29s }\n'
     )
     assert len(plan_of(text).steps) == 3
 
