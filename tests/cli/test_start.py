@@ -28,3 +28,10 @@ def modules(command: str, *words: object) -> set[str]:
 def test_percentiles_of_logs_load_no_other_room(unneeded: str, tmp_path: Path) -> None:
     loaded = modules("percentiles", "-o", tmp_path / "out.csv", *case_logs(NULL4, "*_clat_hist.1.log.gz"))
     assert "ivypy.master.logs.execute" in loaded and f"ivypy.master.{unneeded}" not in loaded
+
+
+def test_no_command_loads_the_comparison_before_it_compares() -> None:
+    code = "import sys, ivypy.master.cli.commands; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "ivypy.master.cli.compare" in loaded
+    assert [one for one in loaded if one == "numpy" or one.startswith("ivypy.master.compare")] == []
