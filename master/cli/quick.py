@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .quick_plan import Target
 
 _PLANS: Final = (".yaml", ".yml")
-_JOBS: Final = (".fio", ".job", ".parm")
+_JOBS: Final = (".fio", ".job", ".parm", ".ivyscript")
 _BEGINNING: Final = 16 << 10  # bytes of a file that show what it is
 _BACKENDS: Final = {"libaio": "libaio", "io_uring": "io_uring", "io_uring_cmd": "nvme", "auto": "auto", "null": "null"}
 
@@ -274,8 +274,7 @@ def _check_no_test(path: str) -> None:
     if suffix in _PLANS:
         raise PlanError(f"{path}: a plan, by its name; run it with `ivypy run {shlex.quote(path)}`")
     if suffix in _JOBS:
-        made = f"`ivypy import {shlex.quote(path)}` makes a plan of one of fio's"
-        raise PlanError(f"{path}: a job file, by its name; {made}")
+        raise PlanError(f"{path}: a job file, by its name; `ivypy import {shlex.quote(path)}` makes a plan of it")
 
 
 def not_a_plan(path: Path) -> str:
@@ -287,14 +286,14 @@ def not_a_plan(path: Path) -> str:
     if path.suffix.lower() in _JOBS or _begins_as_job(path):
         make = f"ivypy import {shlex.quote(str(path))}"
         return (
-            f"{path}: a job file of another tool, not a plan; `{make}` makes a plan of one of fio's,"
+            f"{path}: a job file of another tool, not a plan; `{make}` makes a plan of it,"
             " and `ivypy quick` takes its settings as options"
         )
     return ""
 
 
 def _begins_as_job(path: Path) -> bool:
-    """Whether the first line that is no comment is a section, `[global]`, as in fio's job files."""
+    """Whether the first line that is no comment is fio's, `[global]`, or vdbench's, `sd=sd1`."""
     if not path.is_file():
         return False
     try:
@@ -302,8 +301,8 @@ def _begins_as_job(path: Path) -> bool:
             lines = file.read(_BEGINNING).splitlines()
     except OSError:
         return False  # the loader says why
-    first = next((line.strip() for line in lines if line.strip() and line.lstrip()[:1] not in (b"#", b";")), b"")
-    return re.fullmatch(rb"\[[^\[\]{},:]+\]", first) is not None
+    first = next((line.strip() for line in lines if line.strip() and line.lstrip()[:1] not in (b"#", b";", b"*")), b"")
+    return re.fullmatch(rb"\[[^\[\]{},:]+\]|(hd|sd|wd|rd)=\S+", first) is not None
 
 
 def _backend(name: str | None) -> str | None:

@@ -172,6 +172,7 @@ def test_what_fio_takes_leads_from_run_to_quick(words: list[str], said: str) -> 
     [
         ("[global]\nrw=read\n", True),
         ("; a job\n\n# of fio\n[random-read 1]\nsize=1g\n", True),
+        ("* of vdbench\nsd=sd1,lun=/dev/sdb\n", True),
         ("name: x\nsteps:\n  - go: one\n", False),
         ("[a, b]\n", False),
         ("", False),
