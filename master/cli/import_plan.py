@@ -36,6 +36,8 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
         raise PlanError(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
     around = Surroundings(os.getcwd(), os.environ, included, os.path.isfile)
     description = READERS[tool_of(text, str(file))](text, str(file), around)
+    for note in description.notes:
+        click.echo(f"note: {note}", err=True)
     for dropped in description.dropped:
         click.echo(f"{'' if dropped.matters else 'note: '}{dropped}", err=True)
     matters = sum(dropped.matters for dropped in description.dropped)

@@ -109,3 +109,4 @@ class Description:
     user: str = ""  # to log in as, where the file says so
     select: Select = ()  # block devices by their attributes, instead of targets
     rollups: tuple[Rollup, ...] = ()
+    notes: tuple[str, ...] = ()  # what else to know about the plan

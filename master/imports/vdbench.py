@@ -20,6 +20,7 @@ from .vdbench_records import Record, records
 from .vdbench_runs import MOST_STEPS, Load, RunReader, Runs
 from .vdbench_text import Parameter, parameters
 
+MANY_STEPS: Final = 50  # so many are worth a word
 _HOST: Final = re.compile(r"[$!]host|#host(?!s)")
 
 
@@ -56,6 +57,7 @@ def read_vdbench(text: str, name: str, around: Surroundings) -> Description:
         source=name, targets=targets, streams=streams, actions=actions,
         dropped=tuple(sorted(dict.fromkeys(dropped), key=_place)),
         hosts=() if hosts.names == (LOCAL,) else hosts.names, host_keys=hosts.keys, user=hosts.user,
+        notes=(f"{steps:,} steps; `ivypy check` says how long they take",) if steps > MANY_STEPS else (),
     )  # fmt: skip
 
 

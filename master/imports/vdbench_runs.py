@@ -16,7 +16,7 @@ from ..text.suggestions import suggestion
 from ..text.units import format_bytes, format_duration, format_fraction, format_number
 from .description import Dropped, Settings, Stream
 from .vdbench_definitions import Rd, Sd, Wd
-from .vdbench_luns import LOCAL, Lun, Luns, matches, span_of
+from .vdbench_luns import Lun, Luns, matches, span_of
 
 MOST_STEPS: Final = 10_000  # of a plan
 _SETTING_OF: Final = {
@@ -33,11 +33,12 @@ class Load:
 
     stream: Stream  # without a rate; its name is that of the wd
     rate: str | None  # I/Os per second of the stream on all LUNs; None: max
+    copy: int = 1  # which of the streams that are alike: of sds that are one LUN
 
     @property
     def identity(self) -> object:
         """What edits cannot change: loads of several steps that agree in it are one workload of the plan."""
-        return self.stream.name, self.stream.paths, self.stream.on, self.stream.span
+        return self.stream.name, self.stream.paths, self.stream.on, self.stream.span, self.copy
 
     @property
     def fixed(self) -> dict[str, str]:
@@ -98,7 +99,7 @@ class RunReader:
     dropped: list[Dropped]
     of_wd: dict[str, list[Lun]] = field(default_factory=dict)
     hosts: dict[str, set[str]] = field(default_factory=dict)  # by sd: those that drive it
-    users: dict[str, int] = field(default_factory=dict)  # by sd: number of workloads
+    users: dict[tuple[str, str], int] = field(default_factory=dict)  # by sd and host: number of workloads
 
     def read(self) -> Runs | None:
         """None where the rd cannot be read."""
@@ -107,8 +108,9 @@ class RunReader:
         for wd in chosen:
             self.of_wd[wd.name] = self._luns(wd)
             for lun in self.of_wd[wd.name]:
-                self.users[lun.name] = self.users.get(lun.name, 0) + 1
                 self.hosts.setdefault(lun.name, set()).update(lun.paths)
+                for host in lun.paths:
+                    self.users[lun.name, host] = self.users.get((lun.name, host), 0) + 1
         shares = self._shares(chosen)
         if len(self.faults) > before or not chosen:
             return None
@@ -189,39 +191,46 @@ class RunReader:
             asked = "distribution" in self.rd.record.parameters
             why = "vdbench's gaps are exponential unless `distribution` says otherwise"
             self._drop_of(self.rd, "distribution", why, "those of a sequential workload are even", matters=asked)
-        weight = sum(len(lun.paths) for lun in self.of_wd[wd.name])
-        for depth_of_lun, span, alike in self._groups(wd, values):
+        everywhere = sum(len(lun.paths) for lun in self.of_wd[wd.name])
+        for (depth, span, copy), alike in self._groups(wd, values).items():
             for part in parts:
                 rate = self._rate(wd, share, values)
                 if rate is not None:
-                    rate *= part.share * sum(len(lun.paths) for lun in alike) / weight
+                    rate *= part.share * len(alike) / everywhere
                 stream = Stream(
                     name="-".join(filter(None, [wd.name, part.label])),
-                    paths=tuple(dict.fromkeys(path for lun in alike for path in lun.paths.values())),
+                    paths=tuple(dict.fromkeys(path for _, path in alike)),
                     sequential=sequential, fraction_read=part.reads, blocksize=size,
-                    depth=max(round(depth_of_lun * part.share), 1), iops="0",
+                    depth=max(round(depth * part.share), 1), iops="0",
                     poisson=self.rd.poisson and not sequential, span=span, on=self._on(alike),
                 )  # fmt: skip
                 if stream.depth > int(PARAMETERS["maxtags"].high or stream.depth):
                     self._fault(f"{stream.depth} I/Os in flight are too many")
-                yield Load(stream, None if rate is None else format_number(round(rate, 6)))
+                yield Load(stream, None if rate is None else format_number(round(rate, 6)), copy)
 
-    def _groups(self, wd: Wd, values: _Values) -> Iterator[tuple[float, tuple[str, str] | None, list[Lun]]]:
-        """The workload's LUNs that have the same depth and range: these two, and the LUNs."""
-        found: dict[tuple[float, tuple[str, str] | None], list[Lun]] = {}
+    def _groups(
+        self, wd: Wd, values: _Values
+    ) -> Mapping[tuple[float, tuple[str, str] | None, int], list[tuple[str, str]]]:
+        """Hosts and paths where the workload's LUNs have the same depth and range, by these two.
+
+        Two sds that are one LUN are in two groups, the first and the second: in one, it would be driven once.
+        """
+        found: dict[tuple[float, tuple[str, str] | None, int], list[tuple[str, str]]] = {}
+        seen: dict[tuple[str, str], int] = {}
         for lun in self.of_wd[wd.name]:
             threads = values.get("threads") or lun.sd.threads
-            depth = threads / (len(self.hosts[lun.name]) * self.users[lun.name])
-            created = any(self.luns.is_created(lun.sd, path) for path in lun.paths.values())
-            found.setdefault((depth, span_of(lun.sd, wd.range, created)), []).append(lun)
-        for (depth, span), alike in found.items():
-            yield depth, span, alike
+            for host, path in lun.paths.items():
+                seen[host, path] = seen.get((host, path), 0) + 1
+                depth = threads / (len(self.hosts[lun.name]) * self.users[lun.name, host])
+                span = span_of(lun.sd, wd.range, self.luns.is_created(lun.sd, path))
+                found.setdefault((depth, span, seen[host, path]), []).append((host, path))
+        return found
 
-    def _on(self, alike: Sequence[Lun]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Where not every host drives each of the paths."""
+    def _on(self, alike: Sequence[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The hosts and their paths, where not every host drives each of the paths."""
         names = self.luns.hosts.names
-        by_host = {name: tuple(lun.paths[name] for lun in alike if name in lun.paths) for name in names}
-        if names == (LOCAL,) or len(set(by_host.values())) == 1:
+        by_host = {name: tuple(path for host, path in alike if host == name) for name in names}
+        if len(set(by_host.values())) == 1:
             return ()
         return tuple((name, paths) for name, paths in by_host.items() if paths)
 
@@ -273,17 +282,24 @@ class RunReader:
 
     def _note_depth(self, passes: Sequence[Pass]) -> None:
         """Names the first LUN whose I/Os in flight are not those of vdbench."""
-        loop = next((one for one in self.rd.loops if one.name == "threads"), None)
-        luns = {lun.name: lun for found in self.of_wd.values() for lun in found}
+        looped = any(one.name == "threads" for one in self.rd.loops)
+        sds = {lun.name: lun.sd for found in self.of_wd.values() for lun in found}
+        places: dict[str, set[tuple[str, str]]] = {name: set() for name in sds}
+        for lun in (lun for found in self.of_wd.values() for lun in found):
+            places[lun.name] |= set(lun.paths.items())
         for one in passes:
-            depths = _depths(one.loads, self.luns.hosts.names)
-            for lun in luns.values():
-                asked = int(one.threads or lun.sd.threads)
-                planned = sum(depths.get((host, lun.paths.get(host, "")), 0) for host in self.hosts[lun.name])
-                if asked != planned:
-                    why = f"vdbench has {asked} I/Os in flight on {lun.name}, of all hosts and workloads"
-                    nearest = f"the plan has {planned}: `maxtags` is that of each host and workload"
-                    self._drop_of(self.rd if loop else lun.sd, "threads", why, nearest)
+            planned = _depths(one.loads, self.luns.hosts.names)
+            asked: dict[tuple[str, str], float] = {}
+            for name, sd in sds.items():
+                for place in places[name]:
+                    asked[place] = asked.get(place, 0.0) + (one.threads or sd.threads) / len(places[name])
+            for name, sd in sds.items():
+                here = round(sum(asked[place] for place in places[name]))
+                there = sum(planned.get(place, 0) for place in places[name])
+                if here != there:
+                    why = f"vdbench has {here} I/Os in flight on {name}, of all hosts and workloads"
+                    nearest = f"the plan has {there}: `maxtags` is that of each host and workload"
+                    self._drop_of(self.rd if looped else sd, "threads", why, nearest)
                     return
 
     def _fault(self, why: str) -> None:

@@ -173,6 +173,19 @@ def test_threads_that_hosts_and_workloads_cannot_divide_are_named() -> None:
     assert "has 5 I/Os in flight on sd1" in one.why and "the plan has 4" in one.nearest
 
 
+def test_threads_of_workloads_on_hosts_of_their_own_are_those_of_one_host_each() -> None:
+    text = (
+        "hd=a\nhd=b\nsd=sd1,lun=/dev/sdb,threads=32\nwd=w1,sd=sd1,host=a\nwd=w2,sd=sd1,host=b\nrd=r,wd=*,iorate=max\n"
+    )
+    assert [one.parameters.maxtags for one in plan_of(text).workloads] == [16, 16] and named(text) == []
+
+
+def test_two_sds_of_one_lun_are_two_workloads_with_the_threads_of_each() -> None:
+    text = "sd=sd1,lun=/dev/sdb,threads=4\nsd=sd2,lun=/dev/sdb,threads=4\nwd=w,sd=*\nrd=r,wd=w,iorate=60\n"
+    assert [one.parameters.maxtags for one in plan_of(text).workloads] == [4, 4] and named(text) == []
+    assert text_of(text).count("total_iops: 30 }") == 2
+
+
 def test_each_host_drives_the_luns_that_it_has() -> None:
     text = (
         "hd=a\nhd=b\nsd=sd1,host=a,lun=/dev/sdb,host=b,lun=/dev/sdc\nsd=sd2,host=b,lun=/dev/sdd\n"
