@@ -18,6 +18,7 @@ from .ivyscript_options import IDLE, OF_STEPS, OF_WORKLOADS, SILENT
 from .ivyscript_text import (
     Statement,
     fraction_of,
+    number_of,
     parameters,
     rollup_type,
     seconds_of,
@@ -25,6 +26,7 @@ from .ivyscript_text import (
     size_of,
     statements,
     values,
+    whole_of,
 )
 
 Value = TypeVar("Value")
@@ -46,6 +48,10 @@ _METRICS: Final = {  # measure=... -> accumulator type, accessor
     "servicetimeseconds": ("servicetime", "avg"),
     "responsetimeseconds": ("responsetime", "avg"),
 }
+_CATEGORIES: Final = (
+    "overall", "read", "write", "random", "sequential", "random_read", "random_write", "sequential_read",
+    "sequential_write",
+)  # fmt: skip
 _OFF: Final = ("off", "false", "no")
 # Keys of a step, and of its loop, that set the load of all workloads.
 _LOADS: Final = ("iops_curve", "staircase", "control", "iops", "total_iops")
@@ -94,7 +100,7 @@ class _Script:
     select: Select = ()
     streams: list[Stream] = field(default_factory=list)
     alive: list[str] = field(default_factory=list)  # streams by their names in the plan
-    called: dict[str, str] = field(default_factory=dict)  # ivy's names of those -> names in the plan
+    called: dict[str, tuple[str, ...]] = field(default_factory=dict)  # ivy's names of those -> names in the plan
     rollups: dict[str, Rollup] = field(default_factory=lambda: {"workload": Rollup("workload")})
     course: list[_Done] = field(default_factory=list)
     templates: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -115,6 +121,8 @@ class _Script:
         }
         for one in self.given:
             reads[one.word](one)
+        if self.given and not self.hosts:
+            self._fault(self.given[0], "[Hosts]: one statement with the names of the hosts is needed")
 
     def actions(self) -> list[Edit | Run]:
         """A plan has all its workloads all the time: those that do not exist in the script have no load."""
@@ -190,21 +198,27 @@ class _Script:
         self._drop(one, "[OutputFolderRoot]", "a plan does not say where its results go", "ivypy run -o", matters=False)
 
     def _hosts(self, one: Statement) -> None:
-        names = tuple(re.split(r"[\s,]+", one.value.strip()))
-        if self.hosts or not one.value.strip():
+        names = tuple(re.findall(r"[^\s,]+", one.value))
+        if self.hosts or not names:
             self._fault(one, "[Hosts]: one statement with the names of the hosts is needed")
         self.hosts, self.select = names, self._selected(one)
 
     def _template(self, one: Statement) -> None:
         given = self._given(one, one.clauses.get("parameters", ""), _OF_WORKLOADS)
-        self.templates.setdefault(_sequencer(one.value), {}).update(given)
+        if kind := self._kind(one, one.value):
+            self.templates.setdefault(kind, {}).update(given)
+
+    def _kind(self, one: Statement, said: str) -> str:
+        """A key of _SEQUENCERS; "" where it is none."""
+        kind = re.sub(r"[_\s]", "", said).lower()
+        if kind in _SEQUENCERS:
+            return kind
+        self._fault(one, f"[iosequencer] {said}: random_steady, random_independent, sequential")
+        return ""
 
     def _create(self, one: Statement) -> None:
-        kind = _sequencer(one.clauses.get("iosequencer", "") or "random_steady")
-        if kind not in _SEQUENCERS:
-            self._fault(
-                one, f"[iosequencer] {one.clauses['iosequencer']}: random_steady, random_independent, sequential"
-            )
+        kind = self._kind(one, one.clauses.get("iosequencer", "") or "random_steady")
+        if not kind:
             return
         given = self._given(one, one.clauses.get("parameters", ""), _OF_WORKLOADS)
         if "blocksize" not in {**self.templates.get(kind, {}), **given}:
@@ -214,7 +228,8 @@ class _Script:
         self._drop_of(one, told, OF_WORKLOADS)
         settings = dict(self._settings(one, told))
         name = unique_name(one.value or "workload", self.taken)
-        later = any(isinstance(done.action, Run) for done in self.course)
+        edited = self._edited_before_creation()
+        later = bool(edited) or any(isinstance(done.action, Run) for done in self.course)
         self.streams.append(
             Stream(
                 name=name,
@@ -230,9 +245,16 @@ class _Script:
             )
         )
         self.alive.append(name)
-        self.called[one.value] = name
+        self.called[one.value] = (*self.called.get(one.value, ()), name)
         if later:
-            self._do(one, Edit(_of((name,)), (("iops", settings.get("iops", "1")),)))
+            own = {"iops": settings.get("iops", "1"), **{key: settings[key] for key in edited if key in settings}}
+            self._do(one, Edit(_of((name,)), tuple(own.items())))
+
+    def _edited_before_creation(self) -> list[str]:
+        """Settings that an edit so far changes in the plan for workloads, too, that the script creates after it."""
+        edits = [done.action for done in self.course if isinstance(done.action, Edit)]
+        broad = [edit for edit in edits if not edit.rollup.startswith("workload=")]
+        return list(dict.fromkeys(key for edit in broad for key, _ in edit.settings))
 
     def _span(self, one: Statement, told: Mapping[str, str]) -> tuple[str, str] | None:
         def position(text: str) -> str:
@@ -256,7 +278,7 @@ class _Script:
                 rate = self._rate(one, name, text)
                 found += [("iops" if name == "iops" else "total_iops", rate)] if rate else []
             elif name == "maxtags":
-                found.append(("maxtags", self._read(one, "maxTags", text, lambda said: str(int(said)), "1")))
+                found.append(("maxtags", str(self._read(one, "maxTags", text, whole_of, 1))))
             elif name == "blocksize":
                 found.append(("blocksize", format_bytes(self._read(one, "blocksize", text, size_of, 4096))))
             elif name == "fractionread":
@@ -272,32 +294,36 @@ class _Script:
         if re.match(r"[+*]", text) or text.lower() == "restore":
             self._drop(one, f"{name}={text}", "an edit of a plan states the new value", "write it", matters=True)
             return ""
-        return self._read(one, name, text, lambda said: format_number(float(said)), "0")
+        return format_number(self._read(one, name, text, number_of, 0.0))
 
     def _delete(self, one: Statement) -> None:
         if one.clauses.get("select"):
             what = "[DeleteWorkload] with [select]"
             self._drop(one, what, "workloads end on all their LUNs", "edit its rollup to `iops: 0`", matters=True)
             return
-        everything = one.value.strip() in ("", "*")
-        if not everything and one.value not in self.called:
-            self._fault(one, f"[DeleteWorkload] {one.value}: no such workload{did_you_mean(one.value, self.called)}")
+        name = one.value.strip()
+        everything = name in ("", "*")
+        if not everything and name not in self.called:
+            self._fault(one, f"[DeleteWorkload] {name}: no such workload{did_you_mean(name, self.called)}")
             return
-        ended = tuple(self.alive) if everything else (self.called[one.value],)
+        ended = tuple(self.alive) if everything else self.called[name]
         if ended:
             self._do(one, Edit(_of(ended), (("iops", "0"),)))
         self.alive = [name for name in self.alive if name not in ended]
-        self.called = {said: name for said, name in self.called.items() if name not in ended}
+        self.called = {} if everything else {said: of for said, of in self.called.items() if said != name}
 
     def _rollup(self, one: Statement) -> None:
         by = rollup_type(one.value)
+        if "" in by.split("+"):
+            self._fault(one, f"[CreateRollup] {one.value}: an attribute is missing")
+            return
         quantity = one.clauses.get("quantity")
         droop = one.clauses.get("maxdroop")
         if "nocsv" in one.clauses:
             self._drop(one, "[nocsv]", "ivy does not obey it", "`csv: false` of the rollup does", matters=False)
         self.rollups[by] = Rollup(
             by,
-            self._read(one, "quantity", quantity, int, 0) if quantity else None,
+            self._read(one, "quantity", quantity, whole_of, 0) if quantity else None,
             format_fraction(self._read(one, "MaxDroop", droop, fraction_of, 1.0)) if droop else None,
         )
 
@@ -323,10 +349,16 @@ class _Script:
         if match is None:
             self._fault(one, f"[EditRollup] {one.value}: not TYPE = {{ INSTANCE, ... }}")
             return ""
+        if not self.alive:
+            self._fault(one, "[EditRollup]: there is no workload here")
+            return ""
         by = rollup_type(match[1] or "all")
         instances = [part.strip().strip('"') for part in re.split(r",", match[2] or match[3] or "") if part.strip()]
         if by == "workload":
-            instances = [self.called.get(name, name) for name in instances]
+            for name in instances:
+                if name not in self.called:
+                    self._fault(one, f"[EditRollup] {name}: no such workload{did_you_mean(name, self.called)}")
+            instances = [name for said in instances for name in self.called.get(said, ())]
         if by in ("all", "workload") and (by == "all" or not instances):
             return _of(tuple(self.alive))
         self.rollups.setdefault(by, Rollup(by))
@@ -334,6 +366,8 @@ class _Script:
 
     def _go(self, one: Statement) -> None:
         given = self._given(one, one.value, (*_OF_GO, "totaliops", *_OF_WORKLOADS, *OF_STEPS, *SILENT))
+        if not self.alive:
+            self._fault(one, "[Go!]: there is no workload here")
         self._drop_of(one, given, OF_STEPS)
         subinterval = self._read(one, "subinterval_seconds", given.get("subintervalseconds", "5"), seconds_of, 5.0)
         warmup = self._read(one, "warmup_seconds", given.get("warmupseconds", str(subinterval)), seconds_of, 5.0)
@@ -345,8 +379,10 @@ class _Script:
         keys += self._control(one, given) + self._curve(one, given)
         default = f"step{len(self.steps):04d}"
         name = unique_name(given.get("stepname", default), self.steps)
-        self._do(one, Run(name, tuple(keys), self._loops(one, given)))
+        loop = self._loops(one, given)
+        self._do(one, Run(name, tuple(keys), loop))
         self._after_loops(one, given)
+        self._after_curve(one, given, name, loop)
 
     def _metric(self, one: Statement, given: Mapping[str, str]) -> str:
         said = re.sub(r"_", "", given.get("measure", "")).lower()
@@ -354,6 +390,8 @@ class _Script:
         of = re.sub(r"_", "", given.get("accumulatortype", of)).lower()
         accessor = given.get("accessor", accessor).lower()
         category = given.get("category", "overall").lower()
+        if category not in _CATEGORIES:
+            self._fault(one, f"category={category}: {', '.join(_CATEGORIES)}")
         if of == "bytestransferred" and accessor in ("count", "sum"):
             return f"{category}_{'iops' if accessor == 'count' else 'mib_per_s'}"
         if of in ("servicetime", "responsetime") and accessor == "avg":
@@ -397,21 +435,31 @@ class _Script:
         if kind == "pid":
             return self._pid(one, given)
         if kind == "iopsstaircase":
-            step = given.get("step", "")
-            if step.startswith("+") and not step.endswith("%"):
-                step = format_fraction(self._read(one, "step", step[1:], fraction_of, 0.1))
-            said = {
-                "start": given.get("startingiops", ""),
-                "end": given.get("endingiops", ""),
-                "step": step.removeprefix("+"),
-                "steps": given.get("steps", ""),
-            }
-            if not said["start"]:
-                self._fault(one, "dfc=IOPS_staircase: starting_IOPS is missing")
-            return [("staircase", _flow({key: value for key, value in said.items() if value}))]
+            return self._staircase(one, given)
         if kind:
             self._fault(one, f"dfc={given['dfc']}: pid or IOPS_staircase")
         return []
+
+    def _staircase(self, one: Statement, given: Mapping[str, str]) -> list[tuple[str, str]]:
+        """Its start with two of end, step and steps, or with the step alone: it climbs then until saturation."""
+        if "startingiops" not in given or not {"step", "steps"} & given.keys():
+            self._fault(one, "dfc=IOPS_staircase: starting_IOPS, and step or steps are needed")
+            return []
+        start = self._read(one, "starting_IOPS", given["startingiops"], number_of, 1.0)
+        said = {"start": format_number(start)}
+        if "endingiops" in given:
+            said["end"] = format_number(self._read(one, "ending_IOPS", given["endingiops"], number_of, start))
+        steps = self._read(one, "steps", given.get("steps", "2"), whole_of, 2)
+        if "step" not in given:
+            return [("staircase", _flow({**said, "steps": str(steps)}))]
+        # Only with a + it is a share: "10%" without is 0.1 IOPS to ivy.
+        share = given["step"].startswith("+")
+        step = self._read(one, "step", given["step"].removeprefix("+"), fraction_of, 0.1)
+        if "steps" in given and "end" not in said:
+            if share:
+                self._fault(one, "dfc=IOPS_staircase: give it ending_IOPS instead of steps")
+            said["end"] = format_number(start + step * (steps - 1))
+        return [("staircase", _flow({**said, "step": format_fraction(step) if share else format_number(step)}))]
 
     def _pid(self, one: Statement, given: Mapping[str, str]) -> list[tuple[str, str]]:
         needed = ("targetvalue", "lowiops", "lowtarget", "highiops", "hightarget")
@@ -423,13 +471,16 @@ class _Script:
             why = f"low_IOPS and high_IOPS are of each {by} here, and of all together in ivy"
             self._drop(one, "dfc=pid", why, "divide them by the number of instances", matters=True)
 
+        def load(name: str) -> str:
+            return format_number(self._read(one, name, given[name], number_of, 0.0))
+
         def amount(name: str) -> str:
-            said = self._read(one, name, given[name], float, 0.0)
+            said = self._read(one, name, given[name], number_of, 0.0)
             return format_duration(said) if "_us_" in metric else format_number(said)
 
         parts = {
-            "metric": metric, "target": amount("targetvalue"), "rollup": by, "low_iops": given["lowiops"],
-            "low_target": amount("lowtarget"), "high_iops": given["highiops"], "high_target": amount("hightarget"),
+            "metric": metric, "target": amount("targetvalue"), "rollup": by, "low_iops": load("lowiops"),
+            "low_target": amount("lowtarget"), "high_iops": load("highiops"), "high_target": amount("hightarget"),
         }  # fmt: skip
         return [("control", f"{{ pid: {_flow(parts)} }}")]
 
@@ -447,15 +498,33 @@ class _Script:
                 self._fault(one, f"{name}={text}: a loop of [Go!] needs parentheses: {name}=({text})")
                 continue
             each = [self._settings(one, {name: value}) for value in values(text)]
-            if all(each):
+            if not each:
+                self._fault(one, f"{name}={text}: a loop of [Go!] needs values")
+            elif all(each):
                 looped[each[0][0][0]] = tuple(settings[0][1] for settings in each)
         return tuple(looped.items())
 
     def _curve(self, one: Statement, given: Mapping[str, str]) -> list[tuple[str, str]]:
         if "iopscurve" not in given:
             return []
-        shares = [self._read(one, "IOPS_curve", text, fraction_of, 1.0) for text in values(given["iopscurve"])]
+        shares = self._shares(one, given)
+        if not shares:
+            self._fault(one, "IOPS_curve: it needs shares of the maximum, like (10%, 50%)")
         return [("iops_curve", f"[ {', '.join(map(format_fraction, shares))} ]")]
+
+    def _shares(self, one: Statement, given: Mapping[str, str]) -> list[float]:
+        return [self._read(one, "IOPS_curve", text, fraction_of, 1.0) for text in values(given["iopscurve"])]
+
+    def _after_curve(self, one: Statement, given: Mapping[str, str], name: str, loop: Loop) -> None:
+        """In ivy the last load of a curve stays in force."""
+        shares = self._shares(one, given) if "iopscurve" in given else []
+        steps_follow = any(later.word == "go" for later in self.given[self.given.index(one) + 1 :])
+        if shares and loop and steps_follow:
+            why = "in ivy its last load stays in force, here that from before the step"
+            self._drop(one, "IOPS_curve in a loop", why, "edit the IOPS before the next step", matters=True)
+        elif shares and not loop:
+            load = f"{format_fraction(shares[-1])} of step {name}+total_iops=max"
+            self._do(one, Edit(_of(tuple(self.alive)), (("total_iops", load),)))
 
     def _after_loops(self, one: Statement, given: Mapping[str, str]) -> None:
         """In ivy the last value of a loop stays in force."""
@@ -466,10 +535,6 @@ class _Script:
         }
         if settings := self._settings(one, last):
             self._do(one, Edit(_of(tuple(self.alive)), settings))
-
-
-def _sequencer(text: str) -> str:
-    return re.sub(r"[_\s]", "", text).lower()
 
 
 def _of(streams: tuple[str, ...]) -> str:

@@ -13,7 +13,7 @@ from .description import Select
 
 _TOKEN: Final = re.compile(
     r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/) | (?P<word>\[\s*[A-Za-z_]+!?\s*\]) | (?P<text>"(?:[^"\\]|\\.)*")
-        | (?P<json>\{[^{}]*\}) | (?P<end>;) | (?P<number>[-+]?\d+(?:\.\d+)?%?)""",
+        | (?P<json>\{[^{}]*\}) | (?P<end>;) | (?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)%?)""",
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPES: Final = {"n": "\n", "t": "\t"}
@@ -162,17 +162,22 @@ def select(text: str) -> Select:
 
     Raises ValueError with what cannot be read.
     """
-    found = []
+    found: dict[str, tuple[str, ...]] = {}
     at = 0
-    pattern = re.compile(r"""[\s,]*("[^"]*"|[\w ]+?)\s*:\s*(\[[^\]]*\]|"[^"]*"|[^,\s]+)""")
+    text = text.strip().removeprefix("{").removesuffix("}")  # of a text in quotes
+    pattern = re.compile(r"""[\s,]*("[^"]*"|[\w ]+?)\s*:\s*(\[(?:"[^"]*"|[^]"[]|\[[^]"]*\])*\]|"[^"]*"|[^,\s]+)""")
     while text[at:].strip(" ,\t\r\n"):
         match = pattern.match(text, at)
         if match is None:
             raise ValueError(f"{text[at:].strip()[:40]}: not ATTRIBUTE : VALUE")
-        chosen = [part.strip().strip('"') for part in match[2].strip("[]").split(",")]
-        found.append((attribute(match[1].strip('"')), tuple(one for one in chosen if one)))
+        listed = match[2][1:-1] if match[2].startswith("[") else match[2]
+        chosen = [part.strip().strip('"') for part in re.findall(r"(?:\[[^]]*\]|[^,])+", listed)]
+        name = attribute(match[1].strip('"'))
+        if name in found:
+            raise ValueError(f"{match[0].strip(', ')}: the attribute is there twice; write a list of its values")
+        found[name] = tuple(one for one in chosen if one)
         at = match.end()
-    return tuple(found)
+    return tuple(found.items())
 
 
 # Attributes of LUNs by ivy's names.
@@ -208,6 +213,20 @@ def seconds_of(text: str) -> float:
     for part in text.split(":"):
         total = total * 60 + float(part)
     return total
+
+
+def number_of(text: str) -> float:
+    """Raises ValueError."""
+    if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[-+]?\d{1,2})?", text.strip(), re.IGNORECASE):
+        raise ValueError("not a number")
+    return float(text)
+
+
+def whole_of(text: str) -> int:
+    """Raises ValueError."""
+    if not re.fullmatch(r"[0-9]{1,9}", text.strip()):
+        raise ValueError("not a whole number")
+    return int(text)
 
 
 def fraction_of(text: str) -> float:

@@ -98,6 +98,9 @@ def test_a_template_holds_for_later_workloads_of_its_type() -> None:
         ('{ "serial_number":"83011441" }', (("serial", ("83011441",)),)),
         ("{ vendor : HITACHI, port : [ 1A, 2A ] }", (("vendor", ("HITACHI",)), ("port", ("1A", "2A")))),
         ('{ LDEV : "00:00-00:1F", "Product" : "OPEN-V" }', (("ldev", ("00:00-00:1F",)), ("model", ("OPEN-V",)))),
+        ("{ vendor : HP, host : cb[1-4] }", (("vendor", ("HP",)), ("host", ("cb[1-4]",)))),
+        ('{ host : [ "cb[1-4]", cb[6-7], cb9 ] }', (("host", ("cb[1-4]", "cb[6-7]", "cb9")),)),
+        ('"{ vendor : HP }"', (("vendor", ("HP",)),)),
     ],
 )
 def test_select(said: str, select: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
@@ -136,6 +139,11 @@ def test_attributes_that_only_the_array_knows_select_nothing_until_they_are_give
             {"staircase": "{ start: 100, end: 1000, steps: 10 }"},
         ),
         ("dfc=IOPS_staircase, starting_IOPS=100, step=+0.1", {"staircase": "{ start: 100, step: 10% }"}),
+        ("dfc=IOPS_staircase, starting_IOPS=100, step=50%", {"staircase": "{ start: 100, step: 0.5 }"}),
+        (
+            "dfc=IOPS_staircase, starting_IOPS=100, step=50, steps=4",
+            {"staircase": "{ start: 100, end: 250, step: 50 }"},
+        ),
         (
             "dfc=pid, measure=service_time_seconds, target_value=0.002, low_IOPS=10, low_target=0.0005, high_IOPS=900,"
             " high_target=0.03",
@@ -210,6 +218,52 @@ def test_a_name_may_be_used_again_after_its_workload_was_deleted() -> None:
     assert Edit("workload={w-2}", (("maxtags", "2"),)) in again.actions
 
 
+def test_a_name_on_several_luns_is_several_workloads_that_are_edited_and_deleted_together() -> None:
+    text = HOSTS + "".join(
+        f'[CreateWorkload] "w" [select] {{ port : {port} }} [parameters] "blocksize=4KiB";' for port in ("1A", "2A")
+    )
+    one = description(f'{text}{WORKLOAD.replace("w", "v", 1)}[EditRollup] "workload={{w}}" [parameters] "IOPS=9";{GO}'
+                      f'[DeleteWorkload] " w ";{GO}')  # fmt: skip
+    assert [action for action in one.actions if isinstance(action, Edit)] == [
+        Edit("workload={w,w-2}", (("iops", "9"),)),
+        Edit("workload={w,w-2}", (("iops", "0"),)),
+    ]
+
+
+def test_an_edit_holds_for_the_workloads_that_there_are() -> None:
+    """In the plan the edit of a host reaches a workload, too, that the script creates after it."""
+    late = '[CreateWorkload] "late" [parameters] "blocksize=4KiB, IOPS=7, maxTags=9";'
+    for edited, own in (("IOPS=3", (("iops", "7"),)), ("maxTags=3", (("iops", "7"), ("maxtags", "9")))):
+        actions = description(f'{HOSTS}{WORKLOAD}[EditRollup] "host=h1" [parameters] "{edited}";{late}{GO}').actions
+        *_, last, _ = actions
+        assert last == Edit("workload={late}", own)
+
+
+def test_the_last_load_of_a_curve_stays_in_force() -> None:
+    text = f'{HOSTS}{WORKLOAD}[Go!] "stepname=c, IOPS_curve=(10%, 50%)";{GO}'
+    assert Edit("all=all", (("total_iops", "50% of step c+total_iops=max"),)) in description(text).actions
+    assert [step.name for step in plan_of(text).steps][-2:] == ["c+total_iops=50%", "go"]
+
+
+@pytest.mark.parametrize(("more", "dropped"), [("", []), (GO, ["IOPS_curve in a loop"])])
+def test_the_last_load_of_a_curve_in_a_loop_is_dropped_where_a_step_follows(more: str, dropped: list[str]) -> None:
+    one = description(f'{HOSTS}{WORKLOAD}[Go!] "IOPS_curve=(10%), blocksize=(4KiB,8KiB)";{more}')
+    assert [lost.what for lost in one.dropped if lost.matters] == dropped
+
+
+def test_commas_around_hosts_are_no_hosts() -> None:
+    assert description(f'[Hosts] " h1, h2, " [Select] {{ vendor : HP }};{WORKLOAD}{GO}').hosts == ("h1", "h2")
+
+
+@pytest.mark.parametrize("droop", [".25", "0.25", "25%", '"25%"'])
+def test_numbers_with_and_without_quotes(droop: str) -> None:
+    (rollup,) = (
+        one for one in description(f'{HOSTS}{WORKLOAD}[CreateRollup] "host" [MaxDroop] {droop};{GO}').rollups
+        if one.by == "host"
+    )  # fmt: skip
+    assert rollup.max_droop == "25%"
+
+
 @pytest.mark.parametrize("name", sorted({*OF_WORKLOADS}))
 def test_parameters_of_workloads_without_a_counterpart_are_named(name: str) -> None:
     (dropped,) = description(f'{HOSTS}[CreateWorkload] "w" [parameters] "blocksize=4KiB, {name}=7";{GO}').dropped
@@ -239,6 +293,20 @@ def test_parameters_of_steps_without_a_counterpart_are_named(name: str) -> None:
         (HOSTS + WORKLOAD + '[Go!] "dfc=pid, target_value=1";', "dfc=pid: lowiops, lowtarget, highiops"),
         (HOSTS + WORKLOAD + '[DeleteWorkload] "v";' + GO, "[DeleteWorkload] v: no such workload"),
         (HOSTS + WORKLOAD, "x.ivyscript: no [Go!]: it starts no load"),
+        (WORKLOAD + GO, "x.ivyscript:1: [Hosts]: one statement with the names of the hosts is needed"),
+        (HOSTS + GO, "x.ivyscript:2: [Go!]: there is no workload here"),
+        (HOSTS + '[EditRollup] "" [parameters] "IOPS=1";' + WORKLOAD + GO, "x.ivyscript:2: [EditRollup]: there is no"),
+        (HOSTS + WORKLOAD + '[EditRollup] "workload={v}" [parameters] "IOPS=1";' + GO, "[EditRollup] v: no such work"),
+        (HOSTS + '[SetIosequencerTemplate] "random" [parameters] "maxTags=2";' + WORKLOAD + GO, "] random: random_st"),
+        (HOSTS + WORKLOAD + '[CreateRollup] "host+";' + GO, "[CreateRollup] host+: an attribute is missing"),
+        (HOSTS + WORKLOAD + '[CreateRollup] "host" [quantity] 2.5;' + GO, "quantity=2.5: not a whole number"),
+        (HOSTS + WORKLOAD + '[Go!] "maxTags=()";', "maxtags=(): a loop of [Go!] needs values"),
+        (HOSTS + WORKLOAD + '[Go!] "IOPS_curve=()";', "IOPS_curve: it needs shares of the maximum"),
+        (HOSTS + WORKLOAD + '[Go!] "IOPS=(inf)";', "iops=inf: not a number"),
+        (HOSTS + WORKLOAD + '[Go!] "measure=on, category=reads";', "category=reads: overall, read, write"),
+        (HOSTS + WORKLOAD + '[Go!] "dfc=IOPS_staircase, starting_IOPS={a, step=1";', "starting_IOPS={a: not a number"),
+        (HOSTS + WORKLOAD + '[Go!] "dfc=IOPS_staircase, starting_IOPS=1";', "starting_IOPS, and step or steps are ne"),
+        (HOSTS.replace("HITACHI", "HP, vendor : HITACHI") + WORKLOAD + GO, "vendor : HITACHI: the attribute is there"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_refuses_the_script_with_its_line(text: str, fault: str) -> None:
