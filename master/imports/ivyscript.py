@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from ..errors import PlanError
+from ..rollup.metrics import unit_of
+from ..text.metric_amounts import MetricUnit
 from ..text.suggestions import did_you_mean
 from ..text.units import format_bytes, format_duration, format_fraction, format_number
 from .course import unique_name
@@ -476,7 +478,7 @@ class _Script:
 
         def amount(name: str) -> str:
             said = self._read(one, name, given[name], number_of, 0.0)
-            return format_duration(said) if "_us_" in metric else format_number(said)
+            return format_duration(said) if unit_of(metric) is MetricUnit.US else format_number(said)
 
         parts = {
             "metric": metric, "target": amount("targetvalue"), "rollup": by, "low_iops": load("lowiops"),

@@ -173,7 +173,9 @@ def test_no_line_is_longer_than_the_terminal(report: Report, columns: int) -> No
 def test_a_log_has_sentences_whole(report: Report) -> None:
     """`ivypy status | grep`: as many lines as there are things to say."""
     on_a_terminal = TextLines(lambda line: None, lambda: 120).lines(report)
-    in_a_log = TextLines(lambda line: None, lambda: None).lines(report)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("COLUMNS", "120")  # which tables of a log follow
+        in_a_log = TextLines(lambda line: None, lambda: None).lines(report)
     assert len(in_a_log) <= len(on_a_terminal)
     assert " ".join(" ".join(in_a_log).split()) == " ".join(" ".join(on_a_terminal).split())
 
