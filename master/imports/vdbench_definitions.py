@@ -63,6 +63,7 @@ class Wd:
     skew: float | None
     iorate: float | None
     range: Range | None
+    direct: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class Rd:
     interval_s: float
     pause_s: float
     poisson: bool
+    direct: bool
 
 
 @dataclass
@@ -108,15 +110,11 @@ class Reader:
 
     def sds(self) -> Iterator[Sd]:
         """One, or as many as `count` says."""
-        flags = self._words("openflags")
-        for flag in flags:
-            if flag.lower().startswith(_FLUSHES):
-                self._drop("openflags", "ivypy writes with O_DIRECT and does not flush", "", matters=True)
         size = self._numbers("size")
         one = Sd(
             self.record, self.record.name, self._luns(), int(size[0] / (size[1] if len(size) > 1 else 1)) or None
             if size else None,
-            self._threads(), self._range(), any(flag.lower() in _DIRECT for flag in flags),
+            self._threads(), self._range(), self._direct(),
         )  # fmt: skip
         counted = self._numbers("count")
         if "count" not in self.record.parameters:
@@ -129,7 +127,7 @@ class Reader:
                 yield replace(one, name=_counted(one.name, place), luns=luns)
 
     def wd(self) -> Wd:
-        sizes = self._numbers("xfersize") or (4096.0,)
+        sizes = _without_zeros(self._numbers("xfersize")) or (4096.0,)
         if len(sizes) not in (1, 3) and (len(sizes) % 2 or round(sum(sizes[1::2])) != 100):
             self._fault("xfersize", "write pairs of a size and a percentage that add up to 100")
         reads = self._number("rdpct", self._number("readpct", 100.0))
@@ -137,12 +135,10 @@ class Reader:
             reads = 100 - self._number(name, 100 - reads)
         if not 0 <= reads <= 100:
             self._fault("rdpct", "not a percentage")
-        flags = self._words("openflags")
-        if any(flag.lower().startswith(_FLUSHES) for flag in flags):
-            self._drop("openflags", "ivypy writes with O_DIRECT and does not flush", "", matters=True)
         return Wd(
             self.record, self.record.name, self._words("sd"), self._words("host") or self._words("hd") or ("*",), sizes,
             reads, self._seek(), self._optional("skew"), self._optional("iorate") or None, self._range(),
+            self._direct(),
         )  # fmt: skip
 
     def rd(self) -> Rd:
@@ -165,6 +161,7 @@ class Reader:
             # Without `warmup`, vdbench leaves the first interval out of the totals.
             elapsed_s=elapsed if warmup else max(elapsed - interval, 1.0), warmup_s=warmup or interval,
             interval_s=interval, pause_s=self._number("pause", 0.0), poisson=self._poisson(),
+            direct=self._direct(),
         )  # fmt: skip
 
     # The parts of a definition
@@ -179,6 +176,13 @@ class Reader:
         if len(hosts) != len(paths):
             self._fault(None, "`host` and `lun` stand in pairs: lun=/dev/sdb,host=a,lun=/dev/sdc,host=b")
         return tuple(zip(paths, hosts, strict=False))
+
+    def _direct(self) -> bool:
+        """Whether vdbench opens what it drives without the page cache."""
+        flags = [flag.lower() for flag in self._words("openflags")]
+        if any(flag.startswith(_FLUSHES) for flag in flags):
+            self._drop("openflags", "ivypy writes with O_DIRECT and does not flush", "", matters=True)
+        return not _DIRECT.isdisjoint(flags)
 
     def _threads(self) -> int:
         given = self._numbers("threads")
@@ -279,6 +283,16 @@ class Reader:
     def _number(self, name: str, default: float) -> float:
         found = self._optional(name)
         return default if found is None else found
+
+
+def _without_zeros(sizes: tuple[float, ...]) -> tuple[float, ...]:
+    """Pairs of a size and a percentage without those of 0 %; a size of 100 % alone is that size."""
+    if len(sizes) < 2 or len(sizes) % 2:
+        return sizes
+    pairs = [(size, percent) for size, percent in zip(sizes[::2], sizes[1::2], strict=True) if percent]
+    return (
+        pairs[0][:1] if [percent for _, percent in pairs] == [100.0] else tuple(one for pair in pairs for one in pair)
+    )
 
 
 def _counted(name: str, place: int) -> str:

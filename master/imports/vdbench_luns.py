@@ -144,9 +144,6 @@ class Luns:
             self.dropped.append(
                 Dropped(where, text, why, "one that the hosts share needs a host of its own", matters=True)
             )
-        if not sd.direct:
-            why = "no `openflags=o_direct`: vdbench would use the page cache"
-            self.dropped.append(Dropped(where, text, why, "ivypy always uses O_DIRECT", matters=False))
         return Target(path, False, exists, sd.size, host)
 
 

@@ -16,7 +16,7 @@ from ..text.suggestions import suggestion
 from ..text.units import format_bytes, format_duration, format_fraction, format_number
 from .description import Dropped, Settings, Stream
 from .vdbench_definitions import Rd, Sd, Wd
-from .vdbench_luns import Lun, Luns, matches, span_of
+from .vdbench_luns import Lun, Luns, is_device, matches, span_of
 
 MOST_STEPS: Final = 10_000  # of a plan
 _SETTING_OF: Final = {
@@ -160,6 +160,9 @@ class RunReader:
         for lun in self.luns.matching(patterns, record.where, record.text):
             paths = {host: path for host, path in lun.paths.items() if host in hosts}
             found += [Lun(lun.sd, paths)] if paths else []
+            if not (self.rd.direct or wd.direct or lun.sd.direct or all(map(is_device, paths.values()))):
+                why = "no `openflags=o_direct`: vdbench would use the page cache"
+                self._drop_of(lun.sd, "openflags", why, "ivypy always uses O_DIRECT", matters=False)
         if patterns and not found and self.luns.all:
             self.faults.append(f"{wd.record.where}: {wd.record.text}: none of its hosts has any of its LUNs")
         return found

@@ -111,6 +111,20 @@ rd=all,wd=all,iorate=max,elapsed=1800,interval=30,warmup=300
 """,
         1, ("all",), 35, ("xfersize=(4k,60,64k,40)",),
     ),
+    "as HCIBench writes it": Example(
+        """
+*Auto Generated VDBench Parameter File
+*2 raw disk, 100% random, 70% read
+*SD:    Storage Definition
+debug=86
+data_errors=10000
+sd=sd1,lun=/dev/sda,openflags=o_direct,hitarea=0,range=(0,80),threads=4
+sd=sd2,lun=/dev/sdb,openflags=o_direct,hitarea=0,range=(0,80),threads=4
+wd=wd1,sd=(sd1,sd2),xfersize=(4096,100),rdpct=70,seekpct=100
+rd=run1,wd=wd1,iorate=max,elapsed=3600,warmup=1800,interval=30
+""",
+        1, ("wd1",), 90, (),
+    ),
     "validation of a file": Example(
         """
 data_errors=1
