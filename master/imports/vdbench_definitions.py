@@ -110,11 +110,9 @@ class Reader:
 
     def sds(self) -> Iterator[Sd]:
         """One, or as many as `count` says."""
-        size = self._numbers("size")
         one = Sd(
-            self.record, self.record.name, self._luns(), int(size[0] / (size[1] if len(size) > 1 else 1)) or None
-            if size else None,
-            self._threads(), self._range(), self._direct(),
+            self.record, self.record.name, self._luns(), self._divided("size"), self._divided("threads") or THREADS,
+            self._range(), self._direct(),
         )  # fmt: skip
         counted = self._numbers("count")
         if "count" not in self.record.parameters:
@@ -133,8 +131,11 @@ class Reader:
         reads = self._number("rdpct", self._number("readpct", 100.0))
         for name in ("wrpct", "writepct"):
             reads = 100 - self._number(name, 100 - reads)
-        if not 0 <= reads <= 100:
-            self._fault("rdpct", "not a percentage")
+        for name, percent in (("rdpct", reads), ("skew", self._number("skew", 0.0))):
+            if not 0 <= percent <= 100:
+                self._fault(name, "not a percentage")
+        if self._number("iorate", 0.0) < 0:
+            self._fault("iorate", "a rate is above 0")
         return Wd(
             self.record, self.record.name, self._words("sd"), self._words("host") or self._words("hd") or ("*",), sizes,
             reads, self._seek(), self._optional("skew"), self._optional("iorate") or None, self._range(),
@@ -153,6 +154,9 @@ class Reader:
         if any(point <= 0 for point in points):
             self._fault("curve", "write percentages of the maximum, like curve=(10-100,10)")
         warmup = self._number("warmup", 0.0)
+        for name in ("warmup", "pause", "interval"):
+            if self._number(name, 0.0) < 0:
+                self._fault(name, "a time is not below 0")
         return Rd(
             record=self.record, name=self.record.name, wds=self._words("wd"), sds=self._words("sd") or None,
             rates=() if curve else self._rates(words),
@@ -184,9 +188,16 @@ class Reader:
             self._drop("openflags", "ivypy writes with O_DIRECT and does not flush", "", matters=True)
         return not _DIRECT.isdisjoint(flags)
 
-    def _threads(self) -> int:
-        given = self._numbers("threads")
-        return max(int(given[0] / max(given[1] if len(given) > 1 else 1, 1)), 1) if given else THREADS
+    def _divided(self, name: str) -> int | None:
+        """`32`, or `(32,4)`, which is a fourth of it."""
+        given = self._numbers(name)
+        if not given:
+            return None
+        by = given[1] if len(given) > 1 else 1.0
+        if by < 1 or given[0] < by:
+            self._fault(name, "not above 0")
+            return None
+        return int(given[0] / by)
 
     def _range(self) -> Range | None:
         ends = self._numbers("range")
@@ -226,7 +237,9 @@ class Reader:
             elif word.lower() == "max":
                 rates.append(None)
             else:
-                rates += [value for value in self._each("iorate", (word,)) if value > 0] or [None]
+                rates += self._each("iorate", (word,))
+        if any(rate is not None and rate <= 0 for rate in rates):
+            self._fault("iorate", "a rate is above 0")
         return tuple(rates)
 
     def _loops(self) -> Iterator[Loop]:

@@ -148,7 +148,9 @@ def _parameter(part: list[_Character], faults: list[str]) -> Iterator[Parameter]
         yield Parameter(keyword, (_joined(rest),), where, text)
         return
     try:
-        yield Parameter(keyword, tuple(_written_out(_items(rest, keyword), keyword)), where, text)
+        if not (values := tuple(_written_out(_items(rest, keyword), keyword))):
+            raise ValueError("an empty list")
+        yield Parameter(keyword, values, where, text)
     except ValueError as error:
         faults.append(f"{where}: {text}: {error}")
 

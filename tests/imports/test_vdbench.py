@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
@@ -359,6 +361,9 @@ def test_what_differs_is_named_and_defaults_are_not(text: str, expected: list[tu
         (SD + "wd=wd1,sd=sd1,rdpct=101\n" + RD, "not a percentage"),
         (SD + "wd=wd1,sd=sd1,xfersize=(4k,50,8k,40)\n" + RD, "pairs of a size and a percentage that add up to 100"),
         ("sd=sd1,lun=/dev/[x]\n" + WD + RD, "/dev/[x]: no path on Linux"),
+        ("sd=sd1,lun=x,size=(0,0)\n" + WD + RD, "size=(0,0): not above 0"),
+        (SD + WD + "rd=r,wd=wd1,iorate=0\n", "iorate=0: a rate is above 0"),
+        (SD + WD + "rd=r,wd=wd1,iorate=max,pause=-1\n", "pause=-1: a time is not below 0"),
         ("hd=a_b!\n" + SD + WD + RD, "'a_b!' cannot be a host's name"),
     ],
 )  # fmt: skip
@@ -400,3 +405,27 @@ def test_the_page_shows_what_the_import_makes(tmp_path: Path, monkeypatch: pytes
     done = CliRunner().invoke(cli, ["import", "san.parm"], standalone_mode=False)
     assert (done.stdout, done.stderr, done.return_value) == (plan, dropped, 6)
     assert len(read(plan.replace("# destroy: true", "destroy: true"), "plan.yaml").steps) > 1
+
+
+VALUES = """1 0 -1 4k max curve (1,2) (1-4,d) (4k,50,8k,50) () sd* sd1 x 100 50% 9t 1.5 (0,0) seq * h1 (h1,sd1) "a b"
+    /dev/sdb $host (10,0) no 99999999999999999999 (1,-1) (poisson,x) (d,variable)""".split()
+parameter = st.tuples(
+    st.sampled_from(sorted({name for table in TABLES.values() for name in table})), st.sampled_from(VALUES)
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["hd", "sd", "wd", "rd", ""]), st.lists(parameter, max_size=3)), max_size=6))
+def test_every_file_is_a_plan_or_is_refused_with_lines(drawn: list[tuple[str, list[tuple[str, str]]]]) -> None:
+    lines = [
+        ",".join([*([f"{kind}={kind}1"] if kind else []), *(f"{name}={value}" for name, value in more)])
+        for kind, more in drawn
+    ]
+    base = ["sd=sd1,lun=/dev/sdb", "wd=wd1,sd=sd*", "rd=rd1,wd=*,iorate=max"]
+    order = {"": 0, "hd": 1, "sd": 2, "wd": 3, "rd": 4}
+    text = "\n".join(sorted([*lines, *base], key=lambda line: order.get(line[:2] if line[2:3] == "=" else "", 0)))
+    try:
+        plan = plan_of(text)
+    except PlanError as refused:
+        assert all(re.match(r"x\.parm(:\d+)?: ", line) for line in str(refused).splitlines()), text
+    else:
+        assert plan.steps
