@@ -12,7 +12,7 @@ from .vdbench import read_vdbench
 
 _IVYSCRIPT: Final = re.compile(
     r"\[\s*(output_?folder_?root|hosts|set_?iosequencer_?template|create_?workload|delete_?workload|create_?rollup"
-    r"|edit_?rollup|delete_?rollup|go!?)\s*\]\s*[\";]",
+    r"|edit_?rollup|delete_?rollup|go!?)\s*\](\s*\"|;|[ \t]+[\w(])",
     re.IGNORECASE,
 )
 _FIO: Final = re.compile(r"^[ \t]*\[[^\]\n]+\][ \t]*([;#].*)?$", re.MULTILINE)

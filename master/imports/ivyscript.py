@@ -105,6 +105,7 @@ class _Script:
     called: dict[str, tuple[str, ...]] = field(default_factory=dict)  # ivy's names of those -> names in the plan
     rollups: dict[str, Rollup] = field(default_factory=lambda: {"workload": Rollup("workload")})
     course: list[_Done] = field(default_factory=list)
+    written: dict[str, str] = field(default_factory=dict)  # parameters by their plain names, as the script has them
     templates: dict[str, dict[str, str]] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
@@ -165,27 +166,31 @@ class _Script:
     def _given(self, one: Statement, text: str, known: tuple[str, ...]) -> dict[str, str]:
         """The parameters; those that are unknown are faults."""
         try:
-            given = parameters(text)
+            given, written = parameters(text)
         except ValueError as error:
             self._fault(one, str(error))
             return {}
+        self.written.update(written)
         for name in given:
             if name not in known:
-                self._fault(one, f"{name}: not a parameter of ivy here{did_you_mean(name, known)}")
+                self._fault(one, f"{written[name]}: not a parameter of ivy here{did_you_mean(name, known)}")
         return given
 
     def _read(self, one: Statement, name: str, text: str, reads: Callable[[str], Value], default: Value) -> Value:
         try:
             return reads(text)
         except ValueError as error:
-            self._fault(one, f"{name}={text}: {error}")
+            self._fault(one, f"{self._as_written(name, text)}: {error}")
             return default
+
+    def _as_written(self, name: str, text: str) -> str:
+        return f"{self.written.get(re.sub('_', '', name).lower(), name)}={text}"
 
     def _drop_of(self, one: Statement, given: Mapping[str, str], table: Mapping[str, tuple[str, str, bool]]) -> None:
         for name, text in given.items():
             if name in table and text.lower() not in IDLE.get(name, ()):
                 why, nearest, matters = table[name]
-                self._drop(one, f"{name}={text}", why, nearest, matters=matters)
+                self._drop(one, self._as_written(name, text), why, nearest, matters=matters)
 
     def _selected(self, one: Statement) -> Select:
         try:
@@ -294,7 +299,9 @@ class _Script:
         if text.lower() == "pause":
             return "0"
         if re.match(r"[+*]", text) or text.lower() == "restore":
-            self._drop(one, f"{name}={text}", "an edit of a plan states the new value", "write it", matters=True)
+            self._drop(
+                one, self._as_written(name, text), "an edit of a plan states the new value", "write it", matters=True
+            )
             return ""
         return format_number(self._read(one, name, text, number_of, 0.0))
 
@@ -339,7 +346,7 @@ class _Script:
         for name in given:
             if name in _RANGES:
                 why = "the range of a workload stays as it is created"
-                self._drop(one, f"{name}={given[name]}", why, "a workload of its own", matters=True)
+                self._drop(one, self._as_written(name, given[name]), why, "a workload of its own", matters=True)
         settings = self._settings(one, {name: text for name, text in given.items() if name in _EDITABLE})
         rollup = self._edited(one)
         if settings and rollup:
@@ -413,7 +420,7 @@ class _Script:
                 one, f"measure={said}", "ivypy does not ask the array", "the plan measures for a time", matters=True
             )
             return [("measure", format_duration(measure_s))]
-        accuracy = self._read(one, "accuracy", given.get("accuracyplusminus", "5%"), fraction_of, 0.05)
+        accuracy = self._read(one, "accuracy_plus_minus", given.get("accuracyplusminus", "5%"), fraction_of, 0.05)
         confidence = self._read(one, "confidence", given.get("confidence", "95%"), fraction_of, 0.95)
         timeout = self._read(one, "timeout_seconds", given.get("timeoutseconds", "900"), seconds_of, 900.0)
         parts = {
@@ -492,16 +499,18 @@ class _Script:
             if name not in _EDITABLE:
                 if name in _OF_WORKLOADS and name not in _RANGES:
                     why, nearest, matters = OF_WORKLOADS[name]
-                    self._drop(one, f"{name}={text}", why, nearest, matters=matters)
+                    self._drop(one, self._as_written(name, text), why, nearest, matters=matters)
                 elif name in _RANGES:
-                    self._drop(one, f"{name}={text}", "a step of ivypy loops over no range", "", matters=True)
+                    self._drop(
+                        one, self._as_written(name, text), "a step of ivypy loops over no range", "", matters=True
+                    )
                 continue
             if not text.startswith("("):
-                self._fault(one, f"{name}={text}: a loop of [Go!] needs parentheses: {name}=({text})")
+                self._fault(one, f"{self._as_written(name, text)}: a loop of [Go!] needs parentheses")
                 continue
             each = [self._settings(one, {name: value}) for value in values(text)]
             if not each:
-                self._fault(one, f"{name}={text}: a loop of [Go!] needs values")
+                self._fault(one, f"{self._as_written(name, text)}: a loop of [Go!] needs values")
             elif all(each):
                 looped[each[0][0][0]] = tuple(settings[0][1] for settings in each)
         return tuple(looped.items())
@@ -520,11 +529,12 @@ class _Script:
     def _after_curve(self, one: Statement, given: Mapping[str, str], name: str, loop: Loop) -> None:
         """In ivy the last load of a curve stays in force."""
         shares = self._shares(one, given) if "iopscurve" in given else []
-        steps_follow = any(later.word == "go" for later in self.given[self.given.index(one) + 1 :])
-        if shares and loop and steps_follow:
+        if shares and loop:
+            if not any(later.word == "go" for later in self.given[self.given.index(one) + 1 :]):
+                return
             why = "in ivy its last load stays in force, here that from before the step"
             self._drop(one, "IOPS_curve in a loop", why, "edit the IOPS before the next step", matters=True)
-        elif shares and not loop:
+        elif shares:
             load = f"{format_fraction(shares[-1])} of step {name}+total_iops=max"
             self._do(one, Edit(_of(tuple(self.alive)), (("total_iops", load),)))
 

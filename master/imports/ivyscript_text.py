@@ -72,10 +72,10 @@ def statements(text: str, name: str, faults: list[str]) -> list[Statement]:
 def _parted(text: str, name: str, faults: list[str]) -> list[list[_Token]]:
     """The tokens of each statement, without the `;`."""
     parted: list[list[_Token]] = [[]]
-    at = 0
+    at, line = 0, 1
     while at < len(text):
         match = _TOKEN.match(text, at)
-        where = f"{name}:{text.count(chr(10), 0, at) + 1}"
+        where = f"{name}:{line}"
         if match is None:
             faults.append(f"{where}: {_excerpt(text, at)}: {_foreign(text, at)}")
             return []
@@ -83,7 +83,7 @@ def _parted(text: str, name: str, faults: list[str]) -> list[list[_Token]]:
             parted.append([])
         elif match.lastgroup != "blank":
             parted[-1].append(_Token(match.lastgroup or "", match[0], where))
-        at = match.end()
+        at, line = match.end(), line + match[0].count("\n")
     return [tokens for tokens in parted if tokens]
 
 
@@ -135,21 +135,23 @@ def _value(token: _Token) -> str:
     return token.text.strip("{}").strip() if token.kind == "json" else token.text
 
 
-def parameters(text: str) -> dict[str, str]:
-    """`a=1, b="x y", c=(1,2)` by names in lower case without underscores; a list keeps its parentheses.
+def parameters(text: str) -> tuple[dict[str, str], dict[str, str]]:
+    """`a_b=1, b="x y", c=(1,2)` by names in lower case without underscores, and those names as they are written.
 
-    Raises ValueError with what cannot be read.
+    A list keeps its parentheses. Raises ValueError with what cannot be read.
     """
     found: dict[str, str] = {}
+    written: dict[str, str] = {}
     at = 0
     pattern = re.compile(r"""[\s,]*([A-Za-z_][\w ]*?)\s*=\s*("[^"]*"|'[^']*'|\([^)]*\)|[^,\s]+)""")
     while text[at:].strip(" ,\t\r\n"):
         match = pattern.match(text, at)
         if match is None:
             raise ValueError(f"{text[at:].strip()[:40]}: not NAME=VALUE")
-        found[re.sub(r"[_ ]", "", match[1]).lower()] = match[2].strip("\"'")
+        name = re.sub(r"[_ ]", "", match[1]).lower()
+        found[name], written[name] = match[2].strip("\"'"), match[1]
         at = match.end()
-    return found
+    return found, written
 
 
 def values(text: str) -> list[str]:

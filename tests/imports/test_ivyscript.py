@@ -286,10 +286,10 @@ def test_parameters_of_steps_without_a_counterpart_are_named(name: str) -> None:
         ('[Hosts] "a', 'x.ivyscript:1: "a: a text without its closing "'),
         ('"x";', 'x.ivyscript:1: "x": a statement begins with a word in brackets'),
         ('[Hosts] "a" [parameters] "x=1";', "[parameters]: not part of [Hosts]; a `;` may be missing"),
-        (HOSTS + '[CreateWorkload] "w" [parameters] "IOPSS=1";' + GO, "iopss: not a parameter of ivy here; did you"),
-        (HOSTS + '[CreateWorkload] "w" [parameters] "IOPS=ten";' + GO, "x.ivyscript:2: iops=ten: "),
+        (HOSTS + '[CreateWorkload] "w" [parameters] "IOPSS=1";' + GO, "IOPSS: not a parameter of ivy here; did you"),
+        (HOSTS + '[CreateWorkload] "w" [parameters] "IOPS=ten";' + GO, "x.ivyscript:2: IOPS=ten: "),
         (HOSTS + '[CreateWorkload] "w" [iosequencer] "zipf";' + GO, "[iosequencer] zipf: random_steady, random_indep"),
-        (HOSTS + WORKLOAD + '[Go!] "maxTags=4";', "maxtags=4: a loop of [Go!] needs parentheses: maxtags=(4)"),
+        (HOSTS + WORKLOAD + '[Go!] "maxTags=4";', "maxTags=4: a loop of [Go!] needs parentheses"),
         (HOSTS + WORKLOAD + '[Go!] "dfc=pid, target_value=1";', "dfc=pid: lowiops, lowtarget, highiops"),
         (HOSTS + WORKLOAD + '[DeleteWorkload] "v";' + GO, "[DeleteWorkload] v: no such workload"),
         (HOSTS + WORKLOAD, "x.ivyscript: no [Go!]: it starts no load"),
@@ -300,9 +300,9 @@ def test_parameters_of_steps_without_a_counterpart_are_named(name: str) -> None:
         (HOSTS + '[SetIosequencerTemplate] "random" [parameters] "maxTags=2";' + WORKLOAD + GO, "] random: random_st"),
         (HOSTS + WORKLOAD + '[CreateRollup] "host+";' + GO, "[CreateRollup] host+: an attribute is missing"),
         (HOSTS + WORKLOAD + '[CreateRollup] "host" [quantity] 2.5;' + GO, "quantity=2.5: not a whole number"),
-        (HOSTS + WORKLOAD + '[Go!] "maxTags=()";', "maxtags=(): a loop of [Go!] needs values"),
+        (HOSTS + WORKLOAD + '[Go!] "maxTags=()";', "maxTags=(): a loop of [Go!] needs values"),
         (HOSTS + WORKLOAD + '[Go!] "IOPS_curve=()";', "IOPS_curve: it needs shares of the maximum"),
-        (HOSTS + WORKLOAD + '[Go!] "IOPS=(inf)";', "iops=inf: not a number"),
+        (HOSTS + WORKLOAD + '[Go!] "IOPS=(inf)";', "IOPS=inf: not a number"),
         (HOSTS + WORKLOAD + '[Go!] "measure=on, category=reads";', "category=reads: overall, read, write"),
         (HOSTS + WORKLOAD + '[Go!] "dfc=IOPS_staircase, starting_IOPS={a, step=1";', "starting_IOPS={a: not a number"),
         (HOSTS + WORKLOAD + '[Go!] "dfc=IOPS_staircase, starting_IOPS=1";', "starting_IOPS, and step or steps are ne"),
@@ -313,6 +313,12 @@ def test_what_cannot_be_read_refuses_the_script_with_its_line(text: str, fault: 
     with pytest.raises(PlanError) as refused:
         description(text)
     assert fault in str(refused.value)
+
+
+@pytest.mark.parametrize("written", ["skew_weight", "Skew_Weight", "skewweight"])
+def test_parameters_are_named_as_the_script_writes_them(written: str) -> None:
+    (dropped,) = description(f"{HOSTS}{WORKLOAD.replace('maxTags', written)}{GO}").dropped
+    assert dropped.what == f"{written}=8"
 
 
 PARAMETERS = {
@@ -354,6 +360,9 @@ def test_every_script_of_known_statements_is_a_plan_with_its_steps(
     ("text", "tool"),
     [
         (HOSTS, "ivyscript"), ("// a\n[createworkload] \"w\";", "ivyscript"), ("[Go];", "ivyscript"),
+        ("[Go!] p;", "ivyscript"),
+        ('[hosts]\n  "h1"', "ivyscript"), ("[Hosts] list [Select] { a : b };", "ivyscript"),
+        ("[go]\n; c\nrw=read", "fio"),
         ("[job]\nrw=read\n", "fio"), ("; c\n[global] ; all\nbs=4k", "fio"), ("[hosts]\nrw=read\n", "fio"),
         ("* c\nsd=sd1,lun=/dev/sdb\n", "vdbench"), ("include=luns.parm\n", "vdbench"), ("fsd=a\n[x]\n", "vdbench"),
         ("[job]\nsd=1\n", "fio"),
