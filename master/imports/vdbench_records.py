@@ -1,7 +1,7 @@
 """The definitions of a parameter file: which parameters belong to which hd, sd, wd and rd, with their defaults."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from .description import Dropped
@@ -35,9 +35,10 @@ class _Open:
     places: list[Parameter] = field(default_factory=list)
 
     def record(self) -> Record:
-        start = self.started
-        name = start.values[-1] if start.values else ""  # hd=(address,name), as vdbench once had it
-        return Record(self.kind, name, start.where, start.text, self.parameters, tuple(self.places))
+        start, own = self.started, self.parameters
+        if self.kind == "hd" and len(start.values) > 1:  # hd=(address,name), as vdbench once had it
+            own = {"system": replace(start, values=start.values[:1]), **own}
+        return Record(self.kind, start.values[-1], start.where, start.text, own, tuple(self.places))
 
 
 def records(

@@ -253,11 +253,7 @@ class RunReader:
         if len(sizes) == 1:
             size = int(sizes[0])
         else:
-            low, most, multiple = (*sizes, 512)[:3]
-            mean = (low + most) / 2 if len(sizes) == 3 else _mean(sizes)
-            size = max(int(mean) // 512 * 512, 512)
-            if len(sizes) == 3:
-                size = max(int(size // multiple * multiple), 512) if multiple >= 512 else size
+            size = _mean_size(sizes)
             self._drop_of(wd, "xfersize", "an I/O of a workload has one size", "the plan has the mean size")
         about = PARAMETERS["blocksize"]
         if size % 512 or not (about.low or 0) <= size <= (about.high or size):
@@ -268,9 +264,8 @@ class RunReader:
         looped = values.get("seekpct")
         seek = wd.seek if looped is None else looped
         if 0 < seek < 100:
-            nearest = (
-                "two workloads, one of each; the plan has a " + ("random" if seek >= 50 else "sequential") + " one"
-            )
+            kept = "random" if seek >= 50 else "sequential"
+            nearest = f"two workloads, one of each; the plan has a {kept} one"
             why = "a workload is random or sequential"
             self._drop_of(wd if looped is None else self.rd, "seekpct", why, nearest)
         return seek < 50
@@ -314,8 +309,13 @@ class RunReader:
         self.dropped.append(Dropped(where, text, why, nearest, matters))
 
 
-def _mean(sizes: Sequence[float]) -> float:
-    return sum(size * percent for size, percent in zip(sizes[::2], sizes[1::2], strict=True)) / 100
+def _mean_size(sizes: Sequence[float]) -> int:
+    """Of pairs of a size and a percentage, or of all multiples of the third from the first to the second."""
+    if len(sizes) == 3:
+        mean, multiple = (sizes[0] + sizes[1]) / 2, max(int(sizes[2]), 512)
+    else:
+        mean, multiple = sum(size * percent for size, percent in zip(sizes[::2], sizes[1::2], strict=True)) / 100, 512
+    return max(int(mean) // multiple * multiple, multiple)
 
 
 def _depths(loads: Sequence[Load], names: Sequence[str]) -> Mapping[tuple[str, str], int]:

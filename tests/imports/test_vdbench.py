@@ -155,7 +155,7 @@ def test_defaults_apply_to_later_definitions_and_a_list_that_is_given_again_beco
         ("hd=default,user=root\nhd=a\nhd=b\n", 'ssh: { user: "root" }'),
         ("hd=a,user=x\nhd=b,user=y\n", 'hosts: [ { name: "a", user: "x" }, { name: "b", user: "y" } ]'),
         ("hd=a,system=x,clients=2,jvms=4,shell=vdbench,vdbench=/opt\n", 'hosts: [ { name: "a", address: "x" } ]'),
-        ("host=(10.0.0.1,a)\n", 'hosts: [ "a" ]'),
+        ("host=(10.0.0.1,a)\n", 'hosts: [ { name: "a", address: "10.0.0.1" } ]'),
     ],
 )
 def test_hosts(hds: str, line: str | None) -> None:
