@@ -321,11 +321,14 @@ class _Script:
         self.alive = [name for name in self.alive if name not in ended]
         self.called = {} if everything else {said: of for said, of in self.called.items() if said != name}
 
-    def _rollup(self, one: Statement) -> None:
-        by = rollup_type(one.value)
+    def _rollup_type(self, one: Statement, said: str) -> str:
+        by = rollup_type(said)
         if "" in by.split("+"):
-            self._fault(one, f"[CreateRollup] {one.value}: an attribute is missing")
-            return
+            self._fault(one, f"{said or 'rollup'}: an attribute is missing")
+        return by
+
+    def _rollup(self, one: Statement) -> None:
+        by = self._rollup_type(one, one.value)
         quantity = one.clauses.get("quantity")
         droop = one.clauses.get("maxdroop")
         if "nocsv" in one.clauses:
@@ -361,7 +364,7 @@ class _Script:
         if not self.alive:
             self._fault(one, "[EditRollup]: there is no workload here")
             return ""
-        by = rollup_type(match[1] or "all")
+        by = self._rollup_type(one, match[1] or "all")
         instances = [part.strip().strip('"') for part in re.split(r",", match[2] or match[3] or "") if part.strip()]
         if by == "workload":
             for name in instances:
@@ -425,7 +428,7 @@ class _Script:
         timeout = self._read(one, "timeout_seconds", given.get("timeoutseconds", "900"), seconds_of, 900.0)
         parts = {
             "metric": self._metric(one, given),
-            "rollup": self._focus(given),
+            "rollup": self._focus(one, given),
             "accuracy": format_fraction(accuracy),
             "confidence": format_fraction(confidence),
             "min": format_duration(measure_s),
@@ -433,8 +436,8 @@ class _Script:
         }
         return [("measure", _flow(parts))]
 
-    def _focus(self, given: Mapping[str, str]) -> str:
-        by = rollup_type(given.get("focusrollup", "all"))
+    def _focus(self, one: Statement, given: Mapping[str, str]) -> str:
+        by = self._rollup_type(one, given.get("focusrollup", "all"))
         if by != "all":
             self.rollups.setdefault(by, Rollup(by))
         return by
@@ -475,7 +478,7 @@ class _Script:
         if missing := [name for name in needed if name not in given]:
             self._fault(one, f"dfc=pid: {', '.join(missing)} missing")
             return []
-        metric, by = self._metric(one, given), self._focus(given)
+        metric, by = self._metric(one, given), self._focus(one, given)
         if by != "all":
             why = f"low_IOPS and high_IOPS are of each {by} here, and of all together in ivy"
             self._drop(one, "dfc=pid", why, "divide them by the number of instances", matters=True)
