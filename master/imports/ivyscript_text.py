@@ -16,6 +16,7 @@ _TOKEN: Final = re.compile(
         | (?P<json>\{[^{}]*\}) | (?P<end>;) | (?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)%?)""",
     re.VERBOSE | re.DOTALL,
 )
+_MOST: Final = 1e12  # of I/Os per second and of seconds: far more than any plan takes
 _ESCAPES: Final = {"n": "\n", "t": "\t"}
 _BYTES: Final = {
     "": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
@@ -201,7 +202,7 @@ def rollup_type(text: str) -> str:
 
 def size_of(text: str) -> int:
     """Bytes. Raises ValueError."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]i?b)?", text.strip().lower())
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d+)?)\s*([kmgt]i?b)?", text.strip().lower())
     if match is None:
         raise ValueError(f"{text}: not a size")
     return round(float(match[1]) * _BYTES[match[2] or ""])
@@ -214,14 +215,20 @@ def seconds_of(text: str) -> float:
     total = 0.0
     for part in text.split(":"):
         total = total * 60 + float(part)
-    return total
+    return _bounded(total)
 
 
 def number_of(text: str) -> float:
     """Raises ValueError."""
     if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[-+]?\d{1,2})?", text.strip(), re.IGNORECASE):
         raise ValueError("not a number")
-    return float(text)
+    return _bounded(float(text))
+
+
+def _bounded(number: float) -> float:
+    if number > _MOST:
+        raise ValueError(f"more than {_MOST:.0e}")
+    return number
 
 
 def whole_of(text: str) -> int:
