@@ -42,9 +42,8 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
         click.echo(f"{'' if dropped.matters else 'note: '}{dropped}", err=True)
     matters = sum(dropped.matters for dropped in description.dropped)
     if strict and matters:
-        raise PlanError(
-            f"{file}: {matters} options have no counterpart (above), and --strict is given; no plan is written"
-        )
+        have = "option has" if matters == 1 else "options have"
+        raise PlanError(f"{file}: {matters} {have} no counterpart (above), and --strict is given; no plan is written")
     plan = to_plan(description, f"ivypy import {shlex.quote(str(file))}")
     if output is None:
         click.echo(plan, nl=False)

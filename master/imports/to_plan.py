@@ -4,10 +4,14 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
+from typing import Final
 
 from ..plan.select.attributes import ATTRIBUTES
 from ..text.units import format_bytes, format_fraction
 from .description import Description, Edit, Rollup, Run, Select, Settings, Stream, Target
+
+FEW_STEPS: Final = 4  # fewer have their times with them
+_TIMES: Final = ("subinterval", "warmup", "measure", "cooldown")
 
 
 def to_plan(description: Description, command: str) -> str:
@@ -15,6 +19,7 @@ def to_plan(description: Description, command: str) -> str:
 
     Where it would overwrite block devices or files that exist, the loader first demands the user's `destroy: true`.
     """
+    shared = _shared([action for action in description.actions if isinstance(action, Run)])
     lines = [
         f"# {_one_line(command)}",
         *(f"# {_one_line(note)}" for note in description.notes),
@@ -36,8 +41,9 @@ def to_plan(description: Description, command: str) -> str:
         *(line for stream in description.streams for line in _workload(stream, description.targets)),
         "",
         *_rollups(description),
+        *([f"defaults: {{ {_flow(shared)} }}", ""] if shared else []),
         "steps:",
-        *map(_step, description.actions),
+        *(_step(action, shared) for action in description.actions),
     ]
     return "\n".join(lines) + "\n"
 
@@ -143,12 +149,19 @@ def _rollup(rollup: Rollup) -> str:
     return f"{{ by: {', '.join([_quoted(rollup.by), *more])} }}" if more else _quoted(rollup.by)
 
 
-def _step(action: Edit | Run) -> str:
+def _shared(runs: list[Run]) -> Settings:
+    """The times that many steps have in common."""
+    if len(runs) < FEW_STEPS:
+        return ()
+    return tuple(one for one in runs[0].keys if one[0] in _TIMES and all(one in run.keys for run in runs))
+
+
+def _step(action: Edit | Run, shared: Settings) -> str:
     if isinstance(action, Edit):
         return f"  - edit: {{ rollup: {_quoted(action.rollup)}, set: {{ {_flow(action.settings)} }} }}"
     loop = _flow(tuple((key, f"[ {', '.join(values)} ]") for key, values in action.loop))
-    keys = action.keys + ((("loop", f"{{ {loop} }}"),) if loop else ())
-    return f"  - go: {{ name: {_quoted(action.name)}{', ' if keys else ''}{_flow(keys)} }}"
+    keys = [("name", _quoted(action.name)), *(key for key in action.keys if key not in shared)]
+    return f"  - go: {{ {_flow((*keys, *([('loop', f'{{ {loop} }}')] if loop else [])))} }}"
 
 
 def _flow(settings: Settings) -> str:

@@ -429,3 +429,14 @@ def test_every_file_is_a_plan_or_is_refused_with_lines(drawn: list[tuple[str, li
         assert all(re.match(r"x\.parm(:\d+)?: ", line) for line in str(refused).splitlines()), text
     else:
         assert plan.steps
+
+
+def test_times_that_many_steps_have_in_common_are_defaults() -> None:
+    few = (
+        SD + WD + "rd=default,wd=wd1,elapsed=60,warmup=5,iorate=max\n" + "".join(f"rd=r{i},th={i}\n" for i in (1, 2, 3))
+    )
+    assert "defaults:" not in text_of(few)
+    many = few + "rd=r4,th=4,pause=9\n"
+    text = text_of(many)
+    assert "defaults: { warmup: 5s, measure: 1m }" in text and '  - go: { name: "r4", cooldown: 9s }' in text
+    assert [(step.warmup_s, step.measure_s) for step in plan_of(many).steps] == [(5, 60)] * 4
