@@ -24,7 +24,7 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
     from ..imports.formats import READERS, tool_of
     from ..imports.to_plan import to_plan
     from ..output.named_files import write_new
-    from ..plan.load import bytes_of
+    from ..plan.load import bytes_of, read
 
     def included(name: str) -> str:
         beside = file.parent / name
@@ -45,6 +45,10 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
         have = "option has" if matters == 1 else "options have"
         raise PlanError(f"{file}: {matters} {have} no counterpart (above), and --strict is given; no plan is written")
     plan = to_plan(description, f"ivypy import {shlex.quote(str(file))}")
+    try:
+        read(plan.replace("\n# destroy: true", "\ndestroy: true"), "the plan")  # to overwrite is for the user to agree
+    except PlanError as faults:
+        raise PlanError(f"{file}: what it asks for makes no plan\n{faults}") from None
     if output is None:
         click.echo(plan, nl=False)
     else:

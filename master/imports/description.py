@@ -25,7 +25,8 @@ class Dropped:
     matters: bool  # whether the plan's load differs from the original's
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what}: {self.why}" + (f"; {self.nearest}" if self.nearest else "")
+        said = f"{self.where}: {self.what}: {self.why}" + (f"; {self.nearest}" if self.nearest else "")
+        return "".join(char if char.isprintable() else "?" for char in said)
 
 
 @dataclass(frozen=True, slots=True)

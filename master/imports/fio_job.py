@@ -9,14 +9,13 @@ from typing import Final
 
 from ...protocol.parameters import PARAMETERS
 from ..text.suggestions import did_you_mean, suggestion
-from ..text.units import format_bytes, format_number, parse_bytes
+from ..text.units import format_bytes, format_duration, format_number, parse_bytes
 from .description import Stream, Target
 from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, REFUSED, SYNC_ENGINES, UNMAPPED
 from .fio_targets import MOST_CLONES, TargetsReader
 from .fio_text import Option, Section, mean_of_range, mean_of_split, percentage, seconds_of, whole_number
 
 MEASURE_S: Final = 60.0  # where a job ends with its size
-STEADY_WINDOW_S: Final = 30.0
 STEADY_TIMEOUT_S: Final = 900.0  # where a job has no runtime
 _SEQUENTIAL: Final = {"read", "write", "rw"}
 _READS: Final = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}
@@ -293,8 +292,16 @@ class Job(TargetsReader):
         if criterion not in _CRITERIA or not re.fullmatch(r"\d+(\.\d+)?%", limit):
             self._drop(option, "a limit is a percentage of iops or bw", "use `steady` (docs/control.md)", matters=True)
             return None
-        window = self._value("ss_dur", seconds_of, STEADY_WINDOW_S) or STEADY_WINDOW_S
-        return Steady(_CRITERIA[criterion], limit, window, max(runtime or STEADY_TIMEOUT_S, 4 * window))
+        window = self._value("ss_dur", seconds_of, 0.0)
+        if not window:
+            why = "without `ss_dur`, fio looks for no steady state"
+            self._drop(option, why, "the plan measures for its time", matters=False)
+            return None
+        timeout = runtime or STEADY_TIMEOUT_S
+        if timeout < 4 * window:
+            why = f"a steady state needs four windows here: {format_duration(4 * window)} at most"
+            self._drop(option, why, "shorten `window`", matters=True)
+        return Steady(_CRITERIA[criterion], limit, window, max(timeout, 4 * window))
 
 
 def _bytes_in(span: tuple[str, str] | None) -> int | None:

@@ -17,6 +17,7 @@ _IVYSCRIPT: Final = re.compile(
 )
 _FIO: Final = re.compile(r"^[ \t]*\[[^\]\n]+\][ \t]*([;#].*)?$", re.MULTILINE)
 _VDBENCH: Final = re.compile(r"^[ \t]*(hd|host|sd|wd|rd|fsd|fwd|include)=", re.MULTILINE)
+_COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*|^[ \t]*[#;*][^\n]*", re.MULTILINE | re.DOTALL)
 _PLAN: Final = re.compile(r"^(name|luns|workloads|steps)[ \t]*:", re.MULTILINE)
 
 READERS: Final[Mapping[str, Callable[[str, str, Surroundings], Description]]] = {
@@ -28,7 +29,7 @@ READERS: Final[Mapping[str, Callable[[str, str, Surroundings], Description]]] = 
 
 def tool_of(text: str, name: str) -> str:
     """A key of READERS: of fio and vdbench, what comes first decides. Raises PlanError for other texts."""
-    if _IVYSCRIPT.search(text):
+    if _IVYSCRIPT.search(_COMMENT.sub("", text)):
         return "ivyscript"
     section, definition = _FIO.search(text), _VDBENCH.search(text)
     if definition and (section is None or definition.start() < section.start()):

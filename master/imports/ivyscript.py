@@ -36,7 +36,8 @@ Value = TypeVar("Value")
 _SEQUENCERS: Final = {"randomsteady": False, "randomindependent": False, "sequential": True}
 _DEFAULTS: Final = {"blocksize": "8KiB", "iops": "1", "maxtags": "1", "fractionread": "1.0"}  # ivy's own
 _EDITABLE: Final = ("iops", "totaliops", "blocksize", "maxtags", "fractionread")
-_RANGES: Final = ("rangestart", "rangeend", "volumecoveragefractionstart", "volumecoveragefractionend")
+_RANGES: Final = ("rangestart", "rangeend")
+_ALIASES: Final = {"volumecoveragefractionstart": "rangestart", "volumecoveragefractionend": "rangeend"}
 _OF_WORKLOADS: Final = ("blocksize", "iops", "maxtags", "fractionread", *_RANGES, *OF_WORKLOADS)
 _OF_GO: Final = (
     "stepname", "subintervalseconds", "warmupseconds", "measureseconds", "cooldownseconds", "measure", "focusrollup",
@@ -109,6 +110,7 @@ class _Script:
     templates: dict[str, dict[str, str]] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
+    load_left: Statement | None = None  # the last [Go!] whose own load would stay in force in ivy
 
     def read(self) -> None:
         reads: Mapping[str, Callable[[Statement], None]] = {
@@ -171,6 +173,8 @@ class _Script:
             self._fault(one, str(error))
             return {}
         self.written.update(written)
+        given = {_ALIASES.get(name, name): said for name, said in given.items()}
+        self.written.update({_ALIASES[name]: said for name, said in written.items() if name in _ALIASES})
         for name in given:
             if name not in known:
                 self._fault(one, f"{written[name]}: not a parameter of ivy here{did_you_mean(name, known)}")
@@ -234,6 +238,9 @@ class _Script:
         told = {**_DEFAULTS, **self.templates.get(kind, {}), **given}
         self._drop_of(one, told, OF_WORKLOADS)
         settings = dict(self._settings(one, told))
+        chosen = self._selected(one)
+        if any(stream.select == chosen for stream in self.streams if stream.name in self.called.get(one.value, ())):
+            self._fault(one, f"[CreateWorkload] {one.value}: its LUNs have a workload of this name")
         name = unique_name(one.value or "workload", self.taken)
         edited = self._edited_before_creation()
         later = bool(edited) or any(isinstance(done.action, Run) for done in self.course)
@@ -248,7 +255,7 @@ class _Script:
                 iops="0" if later else settings.get("iops", "1"),
                 poisson=kind == "randomindependent",
                 span=self._span(one, told),
-                select=self._selected(one),
+                select=chosen,
             )
         )
         self.alive.append(name)
@@ -269,8 +276,7 @@ class _Script:
                 return format_number(round(fraction_of(text) * 100, 6)) + "%"
             return format_bytes(size_of(text))
 
-        start = told.get("rangestart") or told.get("volumecoveragefractionstart") or "0%"
-        end = told.get("rangeend") or told.get("volumecoveragefractionend") or "100%"
+        start, end = told.get("rangestart", "0%"), told.get("rangeend", "100%")
         span = (
             self._read(one, "RangeStart", start, position, "0%"),
             self._read(one, "RangeEnd", end, position, "100%"),
@@ -352,6 +358,8 @@ class _Script:
                 self._drop(one, self._as_written(name, given[name]), why, "a workload of its own", matters=True)
         settings = self._settings(one, {name: text for name, text in given.items() if name in _EDITABLE})
         rollup = self._edited(one)
+        if {"iops", "total_iops"} & dict(settings).keys():
+            self.load_left = None
         if settings and rollup:
             self._do(one, Edit(rollup, settings))
 
@@ -371,10 +379,21 @@ class _Script:
                 if name not in self.called:
                     self._fault(one, f"[EditRollup] {name}: no such workload{did_you_mean(name, self.called)}")
             instances = [name for said in instances for name in self.called.get(said, ())]
+        elif "workload" in by.split("+"):
+            place = by.split("+").index("workload")
+            instances = [one for said in instances for one in self._renamed(said, place)]
         if by in ("all", "workload") and (by == "all" or not instances):
             return _of(tuple(self.alive))
         self.rollups.setdefault(by, Rollup(by))
         return f"{by}={{{','.join(instances)}}}" if instances else by
+
+    def _renamed(self, instance: str, place: int) -> list[str]:
+        """`w+h1` with the names that the workload has in the plan."""
+        parts = instance.split("+")
+        if place >= len(parts):
+            return [instance]
+        names = self.called.get(parts[place], (parts[place],))
+        return ["+".join([*parts[:place], name, *parts[place + 1 :]]) for name in names]
 
     def _go(self, one: Statement) -> None:
         given = self._given(one, one.value, (*_OF_GO, "totaliops", *_OF_WORKLOADS, *OF_STEPS, *SILENT))
@@ -392,9 +411,19 @@ class _Script:
         default = f"step{len(self.steps):04d}"
         name = unique_name(given.get("stepname", default), self.steps)
         loop = self._loops(one, given)
+        self._note_load_left_behind(given)
         self._do(one, Run(name, tuple(keys), loop))
+        if "dfc" in given:
+            self.load_left = one
         self._after_loops(one, given)
         self._after_curve(one, given, name, loop)
+
+    def _note_load_left_behind(self, given: Mapping[str, str]) -> None:
+        """In ivy the last load of feedback control or a staircase stays in force; a plan's step takes it with it."""
+        if self.load_left is not None and not {"dfc", "iopscurve", "iops", "totaliops"} & given.keys():
+            why = "its last load stays in force in ivy, and ends with its step here"
+            self._drop(self.load_left, "dfc", why, "write an edit before the next step", matters=True)
+        self.load_left = None
 
     def _metric(self, one: Statement, given: Mapping[str, str]) -> str:
         said = re.sub(r"_", "", given.get("measure", "")).lower()

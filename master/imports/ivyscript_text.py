@@ -145,7 +145,7 @@ def parameters(text: str) -> tuple[dict[str, str], dict[str, str]]:
     written: dict[str, str] = {}
     at = 0
     pattern = re.compile(r"""[\s,]*([A-Za-z_][\w ]*?)\s*=\s*("[^"]*"|'[^']*'|\([^)]*\)|[^,\s]+)""")
-    while text[at:].strip(" ,\t\r\n"):
+    while text[at:].replace(",", " ").strip():
         match = pattern.match(text, at)
         if match is None:
             raise ValueError(f"{text[at:].strip()[:40]}: not NAME=VALUE")
@@ -169,7 +169,7 @@ def select(text: str) -> Select:
     at = 0
     text = text.strip().removeprefix("{").removesuffix("}")  # of a text in quotes
     pattern = re.compile(r"""[\s,]*("[^"]*"|[\w ]+?)\s*:\s*(\[(?:"[^"]*"|[^]"[]|\[[^]"]*\])*\]|"[^"]*"|[^,\s]+)""")
-    while text[at:].strip(" ,\t\r\n"):
+    while text[at:].replace(",", " ").strip():
         match = pattern.match(text, at)
         if match is None:
             raise ValueError(f"{text[at:].strip()[:40]}: not ATTRIBUTE : VALUE")

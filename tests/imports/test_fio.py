@@ -96,6 +96,8 @@ def test_an_option_becomes_a_parameter(options: str, expected: dict[str, object]
             "ss=iops_slope:0.3%\nss_dur=20",
             "steady: { criterion: iops_slope, limit: 0.3%, window: 20s, timeout: 1m20s }",
         ),
+        ("runtime=60\nss=iops:2%\nss_dur=15", "window: 15s, timeout: 1m }"),
+        ("ss=iops:2%", "warmup: 0s, measure: 9s"),  # ss_dur is 0: fio looks for none
         ("ioengine=io_uring", 'backend: "io_uring"'),
     ],
 )

@@ -211,6 +211,41 @@ def test_workloads_that_are_deleted_or_created_later_have_no_load() -> None:
     assert [dropped.what for dropped in one.dropped] == ["a list of loads"] and one.dropped[0].matters
 
 
+@pytest.mark.parametrize(
+    ("between", "dropped"),
+    [
+        ("", ["dfc"]),
+        ('[EditRollup] "all=all" [parameters] "maxTags=2";', ["dfc"]),
+        ('[EditRollup] "all=all" [parameters] "IOPS=2";', []),
+    ],
+)
+def test_the_load_that_a_staircase_leaves_in_force_is_named(between: str, dropped: list[str]) -> None:
+    stairs = '[Go!] "stepname=a, dfc=IOPS_staircase, starting_IOPS=100, step=100, ending_IOPS=500";'
+    one = description(f'{HOSTS}{WORKLOAD}{stairs}{between}[Go!] "stepname=b";')
+    assert [found.what for found in one.dropped if found.matters] == dropped
+    assert not description(f"{HOSTS}{WORKLOAD}{stairs}").dropped
+
+
+def test_compound_rollups_follow_the_names_of_the_plan() -> None:
+    two = "".join(
+        f'[CreateWorkload] "a b" [select] {{ port : {port} }} [parameters] "blocksize=4KiB";' for port in ("1A", "2A")
+    )
+    one = description(f'{HOSTS}{two}[EditRollup] "workload+host = {{ a b+h1 }}" [parameters] "maxTags=3";{GO}')
+    assert Edit("workload+host={a_b+h1,a_b-2+h1}", (("maxtags", "3"),)) in one.actions
+
+
+def test_a_workload_has_its_name_once_on_its_luns() -> None:
+    with pytest.raises(PlanError, match=r"x.ivyscript:3: \[CreateWorkload\] w: its LUNs have a workload of this name"):
+        description(HOSTS + WORKLOAD + WORKLOAD + GO)
+
+
+def test_a_workloads_own_range_counts_by_either_name() -> None:
+    template = '[SetIosequencerTemplate] "random_steady" [parameters] "RangeStart=50%";'
+    own = '[CreateWorkload] "w" [parameters] "blocksize=4KiB, VolumeCoverageFractionStart=0";'
+    (stream,) = description(f"{HOSTS}{template}{own}{GO}").streams
+    assert stream.span is None
+
+
 def test_a_name_may_be_used_again_after_its_workload_was_deleted() -> None:
     again = description(f'{HOSTS}{WORKLOAD}{GO}[DeleteWorkload] "*";{WORKLOAD}[EditRollup] "workload={{w}}"'
                         f' [parameters] "maxTags=2";[Go!] "stepname=two";')  # fmt: skip
@@ -369,6 +404,7 @@ def test_every_script_of_known_statements_is_a_plan_with_its_steps(
         ("[Go!] p;", "ivyscript"),
         ('[hosts]\n  "h1"', "ivyscript"), ("[Hosts] list [Select] { a : b };", "ivyscript"),
         ("[go]\n; c\nrw=read", "fio"),
+        ("# as [hosts] (below)\n[job]\nrw=read\n", "fio"),
         ("[job]\nrw=read\n", "fio"), ("; c\n[global] ; all\nbs=4k", "fio"), ("[hosts]\nrw=read\n", "fio"),
         ("* c\nsd=sd1,lun=/dev/sdb\n", "vdbench"), ("include=luns.parm\n", "vdbench"), ("fsd=a\n[x]\n", "vdbench"),
         ("[job]\nsd=1\n", "fio"),
@@ -397,3 +433,21 @@ def test_the_page_shows_what_the_import_makes(tmp_path: Path, monkeypatch: pytes
         "both",
         "accurate",
     ]
+
+
+def test_what_makes_no_plan_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    script, output = tmp_path / "x.ivyscript", tmp_path / "plan.yaml"
+    script.write_text(f'{HOSTS}[CreateWorkload] "w" [parameters] "blocksize=4KiB, maxTags=0";{GO}')
+    done = CliRunner().invoke(cli, ["import", str(script), "-o", str(output)], standalone_mode=False)
+    assert isinstance(done.exception, PlanError) and not output.exists()
+    assert "x.ivyscript: what it asks for makes no plan\nthe plan:" in str(done.exception)
+
+
+@pytest.mark.parametrize("odd", ["\x1b[31m", "\x7f", "\x85", "\u2028"])
+def test_no_control_character_reaches_the_plan_or_the_terminal(odd: str) -> None:
+    text = f'[Hosts] "h1" [Select] {{ vendor : "A{odd}B" }};{WORKLOAD}[Go!] "stepname=go, maxwp=1{odd}";'
+    one = description(text)
+    plan = to_plan(one, f"ivypy import x{odd}.ivyscript")
+    assert all(char.isprintable() for char in plan.replace("\n", ""))
+    assert all(char.isprintable() for char in str(one.dropped[0]))
+    assert read(plan.replace("# destroy: true", "destroy: true"), "plan.yaml").steps
