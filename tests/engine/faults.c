@@ -25,6 +25,7 @@ static struct {
     _Atomic uint64_t suspend_ns;   /* and seems to the thread to suspend the machine for so long, once */
     _Atomic bool renew;            /* the lease is renewed when the ring is polled after its end */
     _Atomic uint64_t submitted, most_in_flight, most_requests, calls;
+    _Atomic uint64_t hung_since_ns; /* when the first I/O of the hung LUN was submitted */
     _Atomic uint64_t waited_ns; /* by how much polls found completions of other LUNs than that after their time */
     _Atomic uint64_t before_ns; /* of a submit call, before each of its I/Os was taken, by each_ns */
     _Atomic uint64_t beside;    /* I/Os that were submitted in one call with one that blocks */
@@ -126,6 +127,8 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
             atomic_store(&told.oldest_ns, looked_ns - due_ns);
         for (uint64_t until_ns = clock_now() + atomic_load(&told.each_ns); clock_now() < until_ns;)
             ;
+        if (tags[n]->instance->lun == atomic_load(&told.hung) && !atomic_load(&told.hung_since_ns))
+            atomic_store(&told.hung_since_ns, clock_now());
         int64_t result = atomic_load(&told.result);
         uint32_t room = atomic_load(&told.room);
         bool again = room && tags[n]->nowait && c->count >= room;
@@ -515,20 +518,22 @@ static void hung(void)
     atomic_store(&told.hung, lun);
     start(2, &s);
     struct end end = stop_after(9, &s, 256);
-    CHECK(s.completed >= 800 && s.completed <= 1000); /* its rate for 0.5 s */
+    CHECK(s.completed >= 500 && s.completed <= 1000); /* its rate for 0.5 s, of which the machine may stall for a part */
     CHECK_EQUAL(s.in_flight - (int64_t)end.sums.caught, 256);
     CHECK_EQUAL(end.sums.uncaught, 256);
-    CHECK(end.sums.oldest_uncaught_ns > 500 * NS_PER_MS);
+    uint64_t until_the_end_ns = s.end_ns - atomic_load(&told.hung_since_ns);
+    CHECK(end.sums.oldest_uncaught_ns + NS_PER_MS > until_the_end_ns + engine->step.catch_ns);
+    CHECK(end.sums.oldest_uncaught_ns < clock_now() - atomic_load(&told.hung_since_ns) + NS_PER_MS);
     CHECK(s.backlog >= 9000);
     CHECK_EQUAL(engine_delete(engine, 0), -EBUSY);
 
     start(2, &s); /* its tags are in the kernel still; nothing of it counts in this step */
-    stop_after(1, &s, 256);
-    CHECK(s.completed >= 100 && s.completed <= 200);
+    stop_after(9, &s, 256);
+    CHECK(s.completed >= 500 && s.completed <= 1000);
     atomic_store(&told.hung, NULL); /* it comes back */
     start(2, &s);
-    end = stop_after(1, &s, 256);
-    CHECK(s.completed > 300);
+    end = stop_after(9, &s, 256);
+    CHECK(s.completed > 1500);
     CHECK_EQUAL(end.sums.uncaught, 0);
     CHECK_EQUAL(engine_delete(engine, 0), 0);
 }
@@ -1253,7 +1258,8 @@ static void full_share(void)
     CHECK(m.lateness_ns > m.response_ns / 10 * 8);
 }
 
-/* While an idle neighbour with 2000 tags shares its device of 128 requests: its 120 tags are in flight. */
+/* While an idle neighbour with 2000 tags shares its device of 128 requests: many of its 120 tags are in flight, as soon
+ * as a busy machine lets the thread submit them. */
 static void idle_neighbour(void)
 {
     struct sums s;
@@ -1262,10 +1268,13 @@ static void idle_neighbour(void)
     open_lun(&lun)->queue = (struct queue){.nr_requests = 128};
     create(0, lun, 0, -1.0, 120);
     create(1, lun, 1, 1.0, 2000);
-    atomic_store(&told.delay_ns, 60 * NS_PER_MS); /* enough to submit many of them, on a busy machine, too */
+    atomic_store(&told.delay_ns, 60 * NS_PER_MS);
     start(2, &s);
-    stop_after(3, &s, 2000);
-    CHECK(atomic_load(&told.most_in_flight) > 32); /* by limits of tags it would be 7 */
+    while (atomic_load(&told.most_in_flight) <= 32) { /* by limits of tags it would be 7 */
+        collect_all(engine, &s, 2000, false);
+        wait_for_news(engine, 1);
+    }
+    stop_after(0, &s, 2000);
     CHECK(atomic_load(&told.most_in_one_room) <= 128);
 }
 
