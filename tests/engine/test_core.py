@@ -64,8 +64,12 @@ SCENARIOS = [
     "counter_ahead",  # or jumps ahead, as in a virtual machine that is restored
 ]
 
-# In these a lateness is the driver's own, and nothing else's, or the next boundary and the rate of 50 ms are kept.
-REALTIME = {"caught_up", "overloaded_expiring", "slowed_down", "full_device", "full_share", "late_by_turns", "hung"}
+# In these a lateness or a reap delay is the driver's own, and nothing else's, or the next boundary is kept, or threads
+# have a core each.
+REALTIME = {
+    "caught_up", "overloaded_expiring", "slowed_down", "full_device", "full_share", "late_by_turns",
+    "blocking_neighbour", "busy_neighbours",
+}  # fmt: skip
 
 HANGS = [
     "hung_open",  # a LUN hangs when it is opened: everything else goes on, and the engine closes
