@@ -1,6 +1,7 @@
 """Which of a step's findings is the cause of others, as one sentence that is shown before the list of reasons.
 
-Rule: it follows from the findings alone. A cause is shown only where it explains a reason that is more than a note.
+Rule: it follows from the findings alone. A cause is shown only where it explains a reason that is more than a note, and
+is large enough to: the tail of latencies shows what lasts for a hundredth of the time, a rate does not.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,6 +19,7 @@ _UNSTEADY_LOAD: Final = (
     Reason.TARGET_NOT_HELD,
     Reason.SEARCH_UNRESOLVED,
 )
+LEAST_SHARE_OF_RATES: Final = 0.05
 _SLOW_THREADS: Final = (Reason.GENERATOR_LATE, Reason.REAP_DELAY, Reason.OVERRUN)
 _DISCREDITED: Final = "the figures in brackets are discredited"
 _MISSING: Final = (Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.SHORTENED, Reason.QUANTITY)
@@ -57,6 +59,7 @@ def _explanation(findings: Sequence[Finding], unexplained: Sequence[Finding]) ->
         found = next((finding for finding in findings if finding.reason is reason), None)
         if found is None or (reason in explained and not found.cause):
             continue
-        if worse.intersection(explained):
+        small = found.share < LEAST_SHARE_OF_RATES
+        if worse.intersection(explained).difference(_UNSTEADY_LOAD if small else ()):
             return words.format(found.cause or found.detail)
     return ""

@@ -428,6 +428,7 @@ class Finding:
     detail: str = ""
     chosen: Severity | None = None  # of a reason that can have several; None for all others
     cause: str = ""  # the detail in one short sentence, where the reason explains others (causes.py)
+    share: float = 1.0  # of the time, or of the bytes, that others took, where that is what it found
 
     def __post_init__(self) -> None:
         several = len(self.reason.severities) > 1

@@ -10,6 +10,7 @@ from ivypy.master.verdicts import ALL, USUAL_PURPOSE, Finding, Reason, Severity
 BUSY = Finding(Reason.CPU_CONTENTION, "h1: long", cause="other processes used 61 % of this host's CPU")
 LIMIT = Finding(Reason.HOST_LIMIT, "busiest core 99 %")
 QUEUE = Finding(Reason.QUEUE_DEPTH_LIMITED, "1,234", cause="the device accepts 32 at once")
+OTHERS = Finding(Reason.FOREIGN_IO, "others 9 MiB, ivypy 11 MiB", share=0.45)
 LOST = Finding(Reason.HOST_LOST, "b: gone")
 LATE = Finding(Reason.GENERATOR_LATE, "34% of the mean", Severity.INVALID)
 A_LITTLE_LATE = Finding(Reason.GENERATOR_LATE, "12% of the mean", Severity.NOTE)
@@ -34,6 +35,11 @@ ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5")
         ((Finding(Reason.EARLIER_BACKLOG), BUSY), "other processes used 61 % of this host's CPU"),
         ((LOST, Finding(Reason.SHORTENED)), "a host was lost: b: gone"),
         ((DELAYED,), ""),
+        ((UNSUSTAINED, replace(BUSY, share=0.02)), ""),  # too little for a rate,
+        ((QUEUE, UNSUSTAINED, replace(BUSY, share=0.02)), "the device accepts 32 at once"),
+        ((LATE, replace(BUSY, share=0.02)), "other processes used 61 % of this host's CPU"),  # but not for a p99
+        ((UNSUSTAINED, replace(OTHERS, share=0.02)), ""),
+        ((UNSUSTAINED, OTHERS), "something else uses the disk: others 9 MiB, ivypy 11 MiB"),
         ((replace(DELAYED, cause="a submit call takes 25 us"),), "a submit call takes 25 us"),
         ((replace(DELAYED, cause="a submit call takes 25 us"), BUSY), "other processes used 61 % of this host's CPU"),
     ],

@@ -276,9 +276,17 @@ def _contention(case: _Case) -> Rows:
         others = len(hosts) - 1
         more = f" (and {others} more host{'s' * (others > 1)})" if others else ""
         detail = ", ".join(one.detail for one in said[worst])
-        cause = max(said[worst], key=lambda one: one.percent).sentence
+        most = max(said[worst], key=lambda one: one.percent)
         where = f"{worst}: " if len(layout.hosts) > 1 else ""
-        yield row, Finding(Reason.CPU_CONTENTION, f"{worst}: {detail}{more}", cause=f"{where}{cause}{more}")
+        yield (
+            row,
+            Finding(
+                Reason.CPU_CONTENTION,
+                f"{worst}: {detail}{more}",
+                cause=f"{where}{most.sentence}{more}",
+                share=most.percent / 100,
+            ),
+        )
 
 
 def _busiest_cores(case: _Case) -> dict[int, float]:
@@ -427,11 +435,11 @@ def _foreign(case: _Case) -> Rows:
     """What others did on the disks, for certain: beyond what may have been in flight at a boundary."""
     foreign, ours = case.count(Count.FOREIGN_BYTES), case.count(Count.BYTES)
 
-    def detail(row: int) -> str:
+    for row in np.flatnonzero(foreign > FOREIGN_NOTE * ours).tolist():
         unit, size = ("MiB", 2**20) if foreign[row] >= 2**20 else ("KiB", 2**10)
-        return f"others {foreign[row] / size:,.0f} {unit}, ivypy {ours[row] / size:,.0f} {unit}"
-
-    yield from _each(foreign > FOREIGN_NOTE * ours, Reason.FOREIGN_IO, detail)
+        detail = f"others {foreign[row] / size:,.0f} {unit}, ivypy {ours[row] / size:,.0f} {unit}"
+        share = float(foreign[row] / (foreign[row] + ours[row]))
+        yield row, Finding(Reason.FOREIGN_IO, detail, share=share)
 
 
 def _few(case: _Case) -> Rows:
