@@ -64,9 +64,9 @@ def compare(
         raise click.UsageError("--json and --md: choose one.")
     from ..compare.compare import Question
     from ..compare.compare import compare as compare_runs
-    from ..compare.find_runs import sides_of
     from ..compare.render_data import html_of, json_of
     from ..compare.render_text import markdown_of, text_of
+    from ..compare.sides import sides_of
 
     names = tuple(name.strip() for given in metrics for name in given.split(","))
     question = Question(names, steps, rollup_types, _fraction(limit))

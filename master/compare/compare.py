@@ -8,6 +8,7 @@ from typing import Final
 
 from ..errors import OutputError, PlanError
 from ..output.histogram_db_reader import HistogramReader
+from ..results.finished_run import FinishedRun, Key, StepRow, read_run
 from ..rollup.instances import ALL
 from ..rollup.metrics import HOW_SHORT, MEAN, METRICS, SHORT_NAMES, Metric, Quantity, full_name, metric_of
 from ..stats.comparison import Change, between_runs, comparable_estimate, within_runs
@@ -16,10 +17,9 @@ from ..stats.metric_sample import MetricSample, interpolated_value
 from ..text.suggestions import did_you_mean, suggestion
 from ..verdicts import Reason, Scope, Severity, Verdict
 from .differences import Difference, differences, plan_lines
-from .find_runs import Sides
-from .finished_run import FinishedRun, Key, StepRow, read_run
 from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, exit_code, judge
 from .samples import samples_of
+from .sides import Sides
 
 USUAL_METRICS: Final = (
     "overall_iops", "overall_service_us_mean", "overall_service_us_p99",

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from ..results.finished_run import FinishedRun
 from ..rollup.instances import ALL
 from ..text.suggestions import listed
-from .finished_run import FinishedRun
 
 MOST_PLAN_LINES: Final = 20
 _MOST_NAMED: Final = 3  # hosts or LUNs

@@ -12,9 +12,9 @@ from math import log1p
 from typing import Final
 
 from ..exit_codes import ExitCode
+from ..results.finished_run import Key
 from ..rollup.metrics import Metric
 from ..stats.comparison import Change, holm
-from .finished_run import Key
 
 ALPHA: Final = 0.05
 FEWEST_RUNS: Final = 3  # a side

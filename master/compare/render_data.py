@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from ..results.finished_run import FinishedRun
 from .compare import Comparison
-from .finished_run import FinishedRun
 from .outcomes import Basis, Judged, Outcome
 from .render_text import SAME, cells, conclusion, counted_runs, method, p_text, short_name
 

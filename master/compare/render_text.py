@@ -5,13 +5,13 @@ from itertools import groupby
 from typing import Final
 
 from ..exit_codes import ExitCode
+from ..results.finished_run import FinishedRun
 from ..rollup.figures import OVERALL
 from ..rollup.metrics import SHORT_NAMES, Metric
 from ..text.metric_amounts import MetricUnit
 from ..text.scaled import scaled_count, scaled_time
 from ..text.wrapping import shortened, wrapped
 from .compare import Comparison
-from .finished_run import FinishedRun
 from .outcomes import ALPHA, Basis, Judged, Outcome
 
 WIDTH: Final = 80

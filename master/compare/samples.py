@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from ...protocol.counters import RESPONSE, SERIES, SERVICE, Moment
 from ...protocol.messages import Result
 from ..output.histogram_db_reader import HistogramReader
+from ..results.finished_run import Key
 from ..rollup.figures import CATEGORIES
 from ..rollup.metrics import Metric, Quantity
 from ..stats.metric_sample import MetricSample
 from ..stats.percentiles import NS_PER_US
-from .finished_run import Key
 
 Samples = Mapping[tuple[Key, str], Sequence[MetricSample]]  # by metric's name; a sample a subinterval
 

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from ivypy.master.cli.compare import compare as command
-from ivypy.master.compare.finished_run import read_run
 from ivypy.master.compare.samples import samples_of
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.output.histogram_db_reader import HistogramReader
+from ivypy.master.results.finished_run import read_run
 from ivypy.master.rollup.metrics import METRICS
 from ivypy.master.stats.metric_sample import value_of
 from tests.support.compared_runs import Made, runs, set_cells, sides

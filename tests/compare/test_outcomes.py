@@ -4,9 +4,9 @@ from math import log1p
 
 import pytest
 
-from ivypy.master.compare.finished_run import Key
 from ivypy.master.compare.outcomes import Basis, Compared, Outcome, exit_code, judge
 from ivypy.master.exit_codes import ExitCode
+from ivypy.master.results.finished_run import Key
 from ivypy.master.rollup.metrics import METRICS
 from ivypy.master.stats.comparison import Change
 

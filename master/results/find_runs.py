@@ -4,8 +4,6 @@ Rule: a run that is named has to have results. One in a folder of runs that has 
 first step, is left out, and the output says so.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import PlanError
@@ -13,31 +11,9 @@ from ..live.socket_client import NoSuchRun, connected
 from .finished_run import why_no_results
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """The run folders of both sides."""
-
-    a: tuple[Path, ...]
-    b: tuple[Path, ...]
-    left_out: tuple[str, ...] = ()  # runs of a folder of runs, and why
-
-
-def sides_of(a: Sequence[str], b: Sequence[str]) -> Sides:
-    """Each word is a run's folder, a folder of runs, or the id of an active run.
-
-    Raises PlanError for a word that names no run, and for a run that is named twice.
-    """
-    left_out: list[str] = []
-    before, after = ([folder for word in words for folder in _folders(word, left_out)] for words in (a, b))
-    seen: set[Path] = set()
-    for folder in (*before, *after):
-        if folder.resolve() in seen:
-            raise PlanError(f"{folder}: named twice; a run counts once, on one side")
-        seen.add(folder.resolve())
-    return Sides(tuple(before), tuple(after), tuple(left_out))
-
-
-def _folders(word: str, left_out: list[str]) -> list[Path]:
+def runs_of(word: str, left_out: list[str]) -> list[Path]:
+    """A word is a run's folder, a folder of runs, or the id of an active run. `left_out`: takes the runs of a folder
+    that have no results, and why. Raises PlanError where it names no run."""
     path = Path(word)
     if not word:
         raise PlanError("the name of a run is empty; name its folder")

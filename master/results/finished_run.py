@@ -1,4 +1,4 @@
-"""A run's folder, read for comparison: what run.json says, and the rows of its summaries.
+"""A run's folder, read back: what run.json says, and the rows of its summaries.
 
 Rule: a run that has not ended is read as far as it is written: its finished steps have their rows.
 """
