@@ -22,6 +22,7 @@ from .compare import compare
 from .import_plan import import_plan
 from .percentiles import percentiles
 from .quick import PlanCommand, not_a_plan, quick
+from .results import list_runs, show
 from .steady import steady
 
 PLAN_PATH = click.Path(path_type=Path, dir_okay=False)
@@ -351,6 +352,8 @@ def columns() -> ExitCode:
     return ExitCode.OK
 
 
+cli.add_command(list_runs)
+cli.add_command(show)
 cli.add_command(compare)
 cli.add_command(quick)
 cli.add_command(import_plan)

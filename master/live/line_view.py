@@ -80,7 +80,7 @@ class TextLines:
             case StepEnds():
                 return verdict_lines(report)
             case RunEnds():
-                table = ["", *steps_table(report, width)] if report.steps else []
+                table = ["", *steps_table(report.steps, width)] if report.steps else []
                 return [*table, *([""] if table else []), report.words, *filter(None, [report.folder])]
             case RunStatus():
                 return standing_lines(report, width, local_now())

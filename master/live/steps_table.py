@@ -3,13 +3,13 @@
 Rule: a figure that its verdict discredits stands in brackets. The width chooses the columns, as for subintervals.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ..text.scaled import WIDEST, scaled_count, scaled_time
 from ..text.wrapping import shortened
 from ..verdicts import Reason, Verdict
-from .reports import Latency, MeasurementRow, RunEnds, StepEnds
+from .reports import Latency, MeasurementRow, StepEnds
 from .subinterval_lines import MIDDLE, NARROW, NARROWEST, WIDE
 
 Cell = tuple[str, Callable[[MeasurementRow], str]]  # title, text
@@ -78,9 +78,9 @@ LAYOUTS: Final[dict[int, tuple[tuple[str, tuple[Cell, ...]], ...]]] = {  # by wi
 }
 
 
-def steps_table(report: RunEnds, width: int) -> list[str]:
-    """The table, then what is to be said of each measurement; a remedy is printed once."""
-    measured = [(step.number, one) for step in report.steps for one in step.measured]
+def steps_table(steps: Sequence[StepEnds], width: int, explained: bool = True) -> list[str]:
+    """The table; then, where it is `explained`, what is to be said of each measurement. A remedy is printed once."""
+    measured = [(step.number, one) for step in steps for one in step.measured]
     groups = LAYOUTS[max((least for least in LAYOUTS if least <= width), default=NARROWEST)]
     figures = sum(2 + (_WIDTH + 1) * len(cells) for _, cells in groups) + len("verdict")
     longest = max((len(f"{number} {one.name}") for number, one in measured), default=0)
@@ -91,7 +91,7 @@ def steps_table(report: RunEnds, width: int) -> list[str]:
     for number, one in measured:
         lines.append(_row(name, f"{number} {one.name}", one.verdict, groups, lambda cell, one=one: cell[1](one)))  # type: ignore[misc]
     known: set[Reason] = set()
-    for number, one in measured:
+    for number, one in measured if explained else ():
         if one.findings:
             lines += [f"  {line}" for line in _measurement_lines(number, one, known)]
     return lines

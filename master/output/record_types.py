@@ -1,6 +1,6 @@
 """The data that a run hands to its folder: plain records, with times as UTC nanoseconds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,7 @@ class StepRecord:
     end_utc_ns: int | None = None
     verdict: str = ""
     reasons: tuple[str, ...] = ()
+    measured: Sequence[Mapping[str, Any]] = ()  # the rows of the table at the end, as JSON has them
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,9 +92,9 @@ class FinishedRun:
 
 def read_run(name: str, folder: Path, rollup_types: Sequence[str]) -> FinishedRun:
     """The run with its rows of these rollup types. Raises PlanError where it has no results, or not these types."""
-    record = _record(folder)
+    record = read_record(folder)
     if why := why_no_results(folder):
-        raise PlanError(f"{folder}: there is nothing to compare: {why}")
+        raise PlanError(f"{folder}: there are no results: {why}")
     rows: dict[Key, StepRow] = {}
     for kind in rollup_types:
         path = folder / f"summary.{stem(kind)}.csv"
@@ -113,14 +113,14 @@ def why_no_results(folder: Path) -> str:
     """Of a run's folder; "" where it has results. Raises PlanError."""
     if (folder / f"summary.{ALL}.csv").is_file():
         return ""
-    code = _record(folder).get("exit_code")
+    code = read_record(folder).get("exit_code")
     if code is None:
         return "no step of the run has ended, so far"
     known = next((one for one in ExitCode if one == code), None)
     return f"the run ended without results, exit code {code}" + (f": {known.sentence}" if known else "")
 
 
-def _record(folder: Path) -> dict[str, Any]:
+def read_record(folder: Path) -> dict[str, Any]:
     """run.json. Raises PlanError."""
     try:
         record = json.loads((folder / "run.json").read_text("utf-8"))

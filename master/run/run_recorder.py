@@ -7,6 +7,7 @@ came that was cut off.
 
 import asyncio
 import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ... import __version__
+from ...protocol.lines import encode_line
 from ...protocol.messages import Hello
 from ...protocol.parameters import Parameters
 from ..errors import OutputError
@@ -24,7 +26,7 @@ from ..exit_codes import ExitCode
 from ..hosts.host_logs import HostLogs
 from ..hosts.host_spec import HostSpec
 from ..live.broadcast import Broadcast
-from ..live.reports import EventLine, Watcher
+from ..live.reports import EventLine, StepEnds, Watcher
 from ..output.csv_text import utc
 from ..output.folder import RunFolder
 from ..output.record_types import (
@@ -40,7 +42,6 @@ from ..output.writer_thread import Writer
 from ..plan.model import Plan, Step
 from ..rollup.instances import Rollups
 from ..rollup.merge_layout import MergeLayout
-from ..verdicts import Verdict
 from .placement import Placement
 
 MOST_EVENTS: Final = 10_000  # that wait for the disk
@@ -147,10 +148,16 @@ class RunRecorder:
         """A measurement of a step: its row in every summary."""
         self.writer.put(partial(self._folder.summary, step.number, step.name + record.suffix, record, rollups))
 
-    def end_step(self, verdict: Verdict, reasons: Sequence[str]) -> None:
-        """The line in run.json of the step that began last."""
+    def end_step(self, ends: StepEnds) -> None:
+        """The entry in run.json of the step that began last."""
         *before, mine = self._run.steps
-        mine = replace(mine, end_utc_ns=self.clock.utc_ns(), verdict=str(verdict), reasons=tuple(reasons))
+        mine = replace(
+            mine,
+            end_utc_ns=self.clock.utc_ns(),
+            verdict=str(ends.verdict),
+            reasons=tuple(map(str, ends.findings)),
+            measured=json.loads(encode_line(ends))["measured"],
+        )
         self._run = replace(self._run, steps=(*before, mine))
         self._write_run()
 

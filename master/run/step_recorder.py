@@ -109,9 +109,8 @@ class StepRecorder:
             self._run.summary(self._step, record, self._rollups)
         last = next((one for one in reversed(result.records) if one.measurement is not None), result.records[-1])
         self._histograms(last)
-        ends = result.ends
-        self._run.end_step(ends.verdict, [str(finding) for finding in ends.findings])
-        self._run.hub.show(ends)
+        self._run.end_step(result.ends)
+        self._run.hub.show(result.ends)
 
     def _put(self, record: SubintervalRecord) -> None:
         self._run.writer.put(partial(self._folder.subinterval, record))

@@ -266,7 +266,7 @@ def test_what_is_no_run_is_named_with_what_it_is(same: tuple[list[Path], list[Pa
             tmp_path,
             "none of its 1 runs has results; compared-20251121T111000Z: the run ended without results",
         ),
-        (refused, "there is nothing to compare: the run ended without results, exit code 4"),
+        (refused, "there are no results: the run ended without results, exit code 4"),
     ]
     for path, text in cases:
         with pytest.raises(PlanError) as raised:

@@ -288,7 +288,7 @@ def test_the_cause_comes_first_then_three_reasons_with_their_remedies() -> None:
         f"    {Reason.EDITED.remedy}",
         "  and 2 more: see summary.all.csv",
     ]
-    figures = {width: steps_table(RunEnds("/f", (ends,), 8, "words"), width)[2].split() for width in LAYOUTS}
+    figures = {width: steps_table((ends,), width)[2].split() for width in LAYOUTS}
     assert figures == {
         60: "1 half invalid 30.6 k | 140 us | [140 us]".split(),
         80: "1 half invalid 30.6 k 0.5% | 36.6 us 140 us | [140 us]".split(),

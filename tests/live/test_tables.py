@@ -116,7 +116,7 @@ MEASURED = st.builds(
 @given(st.lists(MEASURED, min_size=1, max_size=4), st.integers(60, 200))
 def test_the_final_table_fits(measured: list[MeasurementRow], width: int) -> None:
     ends = StepEnds(3, "s", Verdict.VALID, (), tuple(measured))
-    lines = steps_table(RunEnds("/f", (ends,), 0, "words"), width)
+    lines = steps_table((ends,), width)
     assert len(lines) == 2 + len(measured) and max(map(len, lines)) <= width
 
 

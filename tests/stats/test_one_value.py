@@ -328,7 +328,7 @@ def test_the_table_shows_the_half_width_of_the_summary(noisy_run: tuple[Simulate
     assert half > 0
     assert f"{iops:.7g}" == summary["overall_iops"]
     assert f"{half / 100 * iops:.7g}" == summary["overall_iops_half_width"]
-    line = next(line for line in steps_table(ends, WIDE) if line.startswith("0 one"))
+    line = next(line for line in steps_table(ends.steps, WIDE) if line.startswith("0 one"))
     assert f" {half:.1f}% " in line
 
 

@@ -1,0 +1,83 @@
+"""The commands `ivypy list` and `ivypy show`: which runs there are, and what one of them measured.
+
+Rule: this module only parses words; heavy modules are imported when a command runs, so that --help is quick.
+"""
+
+import json
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ..exit_codes import ExitCode
+
+ROOT: Final = Path("runs")  # where `run` and `quick` make their folders, unless they are told otherwise
+
+
+@click.command("list")
+@click.argument("root", required=False, default=ROOT, type=click.Path(path_type=Path), metavar="[ROOT]")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+def list_runs(root: Path, as_json: bool) -> ExitCode:
+    """List the runs in the folder ROOT, by default ./runs, the newest first.
+
+    For each: when it started, whether it is running, ended or was cut off, the worst verdict of its steps, how long it
+    took, its hosts, the steps that began, and its folder.
+    """
+    from ..live.step_lines import local_now
+    from ..results.run_entries import entries_below, entry_data, entry_lines
+
+    now = local_now()
+    entries, faults = entries_below(root, now)
+    for fault in faults:
+        click.echo(fault, err=True)
+    if as_json:
+        click.echo(json.dumps([entry_data(one) for one in entries], indent=2))
+    elif entries:
+        click.echo("\n".join(entry_lines(entries, now)))
+    elif not faults:
+        click.echo(f"{root}: there are no runs", err=True)
+    return ExitCode.PLAN if faults else ExitCode.OK
+
+
+@click.command()
+@click.argument("run", required=False, metavar="[RUN]")
+@click.option(
+    "--step", "steps", multiple=True, metavar="NAME", help="Only this step; also by its number. May be repeated."
+)
+@click.option("--by", default="all", metavar="TYPE", help="Each rollup instance of this type: host, port ...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print the rows of the summary.")
+@click.option("--md", "as_markdown", is_flag=True, help="Print Markdown, for a ticket or a CI's summary.")
+def show(
+    run: str | None, steps: tuple[str, ...], by: str, as_json: bool, as_csv: bool, as_markdown: bool
+) -> ExitCode:  # fmt: skip
+    """Show what a run measured: the table with which it ended.
+
+    RUN is a run's folder, or the id of an active run: then its steps so far. Of a folder of runs it is the newest; by
+    default that of ./runs.
+    """
+    if as_json + as_csv + as_markdown > 1:
+        raise click.UsageError("--json, --csv and --md: choose one.")
+    from ..live.line_view import columns_of_output, width_of_log
+    from ..live.step_lines import local_now
+    from ..results.find_runs import newest_of
+    from ..results.measured_rows import read_measured, summary_text
+    from ..results.render_measured import data_of, markdown_of, measured_lines, standing_line
+    from ..results.run_entries import entry_of
+    from ..text.wrapping import wrapped
+
+    now = local_now()
+    folder = newest_of(run or str(ROOT))
+    measured, entry = read_measured(folder, by, steps), entry_of(folder, now)
+    sentence = "" if entry.exit_code is None else ExitCode(entry.exit_code).sentence
+    if as_json:
+        click.echo(json.dumps(data_of(entry, measured), indent=2, allow_nan=False))
+    elif as_csv:
+        click.echo(summary_text(folder, measured), nl=False)
+    elif as_markdown:
+        click.echo(markdown_of(entry, measured, sentence), nl=False)
+    else:
+        width = columns_of_output() or width_of_log()
+        lines = [str(folder), "", *measured_lines(measured, width), "", standing_line(entry, sentence)]
+        click.echo("\n".join(piece for line in lines for piece in wrapped(line, width)))
+    return ExitCode.OK

@@ -1,0 +1,128 @@
+"""What a run measured, as the rows of the table at its end: of the whole, or of each instance of a rollup type.
+
+Rule: the whole's rows are those that run.json keeps, which watchers were shown. The rows of rollup instances, and those
+of a run whose version did not keep them, are read from the summaries: there a row's cause is not known.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ...protocol.errors import ProtocolError
+from ...protocol.lines import decode
+from ..errors import PlanError
+from ..live.reports import Latency, MeasurementRow, StepEnds
+from ..live.socket_messages import ANSWERS
+from ..output.csv_text import lines as csv_lines
+from ..output.file_names import stem
+from ..rollup.instances import ALL
+from ..text.suggestions import suggestion
+from ..verdicts import Finding, Reason, Scope, Severity, Verdict
+from .finished_run import FinishedRun, StepRow, read_run
+
+_FINDING: Final = re.compile(r"(?P<reason>\w+)\[(?P<severity>\w+)\](?: \((?P<detail>.*)\))?", re.DOTALL)
+_REASONS: Final = {reason.word: reason for reason in Reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The steps of a run that ended, with their measurements of one rollup type."""
+
+    by: str  # the rollup type
+    steps: tuple[StepEnds, ...]
+
+
+def read_measured(folder: Path, by: str, wanted: Sequence[str]) -> Measured:
+    """Of a run's folder. `wanted`: names or numbers of steps; all, where there are none.
+
+    Raises PlanError where the run has no results, no such rollup type or no such step, or is of another version.
+    """
+    run = read_run(folder.name, folder, [by])
+    steps = [one for one in run.record["steps"] if one["verdict"]]
+    for word in wanted:
+        if not any(_is(word, one) for one in steps):
+            raise PlanError(f"{folder}: no step {word!r} has ended{suggestion(word, [one['name'] for one in steps])}")
+    chosen = [one for one in steps if not wanted or any(_is(word, one) for word in wanted)]
+    return Measured(by, tuple(_step(one, run, by) for one in chosen))
+
+
+def summary_text(folder: Path, measured: Measured) -> str:
+    """The rows of summary.<rollup type>.csv that are of these steps, as CSV with its header."""
+    with (folder / f"summary.{stem(measured.by)}.csv").open(
+        newline="", encoding="utf-8", errors="surrogateescape"
+    ) as file:
+        header, *rows = csv.reader(file)
+    numbers = {str(step.number) for step in measured.steps}
+    return csv_lines([header, *(row for row in rows if row[0] in numbers and len(row) == len(header))])
+
+
+def _is(word: str, step: Mapping[str, Any]) -> bool:
+    return word in (step["name"], str(step["number"]))
+
+
+def _step(step: Mapping[str, Any], run: FinishedRun, by: str) -> StepEnds:
+    if by == ALL and step.get("measured"):
+        return _kept(step, run.folder)
+    rows = [(key, row) for key, row in run.rows.items() if row.number == step["number"]]
+    measured = tuple(
+        _row(key.step if by == ALL else f"{key.step} {key.instance}", row, run.folder) for key, row in rows
+    )
+    findings = tuple(finding_of(text, run.folder) for text in step["reasons"])
+    return StepEnds(step["number"], step["name"], Verdict(step["verdict"]), findings, measured)
+
+
+def _kept(step: Mapping[str, Any], folder: Path) -> StepEnds:
+    """The step as it was reported when it ended."""
+    said = {name: step[name] for name in ("number", "name", "verdict", "measured")}
+    findings = tuple(finding_of(text, folder) for text in step["reasons"])
+    try:
+        ends = decode(json.dumps({"type": "step_ends", "findings": [], **said}).encode(), ANSWERS)
+    except ProtocolError as error:
+        raise PlanError(f"{folder}/run.json: of another version of ivypy: {error}") from None
+    assert isinstance(ends, StepEnds)
+    return StepEnds(ends.number, ends.name, ends.verdict, findings, ends.measured)
+
+
+def _row(name: str, row: StepRow, folder: Path) -> MeasurementRow:
+    """A row of a summary."""
+
+    def figure(column: str) -> float | None:
+        text = row.cells.get(column, "")
+        return float(text) if text else None
+
+    def latency(time: str) -> Latency:
+        return Latency(*(figure(f"overall_{time}_us_{one}") for one in ("p50", "p99", "max", "p99_9")))
+
+    iops, half = figure("overall_iops"), figure("overall_iops_half_width")
+    return MeasurementRow(
+        name=name,
+        verdict=Verdict(row.cells["verdict"]),
+        rate_verdict=row.verdict(Scope.RATE),
+        service_verdict=row.verdict(Scope.SERVICE),
+        response_verdict=row.verdict(Scope.RESPONSE),
+        findings=tuple(finding_of(text, folder) for text in filter(None, row.cells["reasons"].split("; "))),
+        cause="",
+        iops=iops,
+        half_width_percent=half / iops * 100 if half is not None and iops else None,
+        mib_per_s=figure("overall_mib_per_s"),
+        service_mean_us=figure("overall_service_us_mean"),
+        service=latency("service"),
+        response_mean_us=figure("overall_response_us_mean"),
+        response=latency("response"),
+    )
+
+
+def finding_of(text: str, folder: Path) -> Finding:
+    """The inverse of str(Finding), without its cause."""
+    try:
+        found = _FINDING.fullmatch(text)
+        assert found is not None
+        reason, severity = _REASONS[found["reason"]], Severity(found["severity"])
+        assert severity in reason.severities
+    except (AssertionError, KeyError, ValueError):
+        raise PlanError(f"{folder}: a reason of another version of ivypy: {text!r}") from None
+    return Finding(reason, found["detail"] or "", severity if len(reason.severities) > 1 else None)

@@ -1,0 +1,65 @@
+"""What a run measured, for people and for programs: text, Markdown, JSON.
+
+Rule: a figure that its verdict discredits stands in brackets; JSON has it as it is, beside its verdict.
+"""
+
+from typing import Any, Final
+
+from ..live.json_lines import plain
+from ..live.reports import MeasurementRow
+from ..live.steps_table import LAYOUTS, steps_table
+from ..live.subinterval_lines import WIDE
+from ..rollup.instances import ALL
+from ..verdicts import Severity
+from .measured_rows import Measured
+from .run_entries import RunEntry, RunState, entry_data
+
+_STANDING: Final = {
+    RunState.RUNNING: "it is running",
+    RunState.CUT_OFF: "it was cut off before its end",
+    RunState.NOT_ENDED: "it has not ended",
+}
+_SPECIAL: Final = str.maketrans({one: f"\\{one}" for one in "\\|`*_<>[]"})
+
+
+def measured_lines(measured: Measured, width: int) -> list[str]:
+    """The table, then what is to be said of each measurement; below a rollup type, only the table."""
+    return steps_table(measured.steps, width, explained=measured.by == ALL)
+
+
+def standing_line(entry: RunEntry, sentence: str) -> str:
+    """How the run ended, or that it did not. `sentence`: of its exit code."""
+    return sentence if entry.state is RunState.ENDED else f"{entry.folder.name}: {_STANDING[entry.state]}"
+
+
+def markdown_of(entry: RunEntry, measured: Measured, sentence: str) -> str:
+    """For a ticket, or a CI's summary: headline, table, and what stands against the figures."""
+    groups = LAYOUTS[WIDE]
+    titles = [f"{group} {title}".strip() for group, cells in groups for title, _ in cells]
+    lines = [f"### {_escaped(entry.folder.name)}", "", standing_line(entry, sentence), ""]
+    lines.append("| " + " | ".join(["step", "verdict", *titles]) + " |")
+    lines.append("|" + "|".join([" --- ", " --- ", *[" ---: "] * len(titles)]) + "|")
+    rows = [(step.number, one) for step in measured.steps for one in step.measured]
+    for number, one in rows:
+        cells = [text(one) for _, cells in groups for _, text in cells]
+        lines.append("| " + " | ".join([_escaped(f"{number} {one.name}"), str(one.verdict), *cells]) + " |")
+    against = [f"- {_escaped(_against(number, one))}" for number, one in rows if _weighty(one)]
+    return "\n".join([*lines, *(["", *against] if against else []), ""])
+
+
+def _weighty(one: MeasurementRow) -> bool:
+    return any(finding.severity is not Severity.NOTE for finding in one.findings)
+
+
+def _against(number: int, one: MeasurementRow) -> str:
+    found = "; ".join(str(finding) for finding in one.findings if finding.severity is not Severity.NOTE)
+    return f"{number} {one.name}: {one.cause + ': ' if one.cause else ''}{found}"
+
+
+def _escaped(text: str) -> str:
+    return text.translate(_SPECIAL)
+
+
+def data_of(entry: RunEntry, measured: Measured) -> dict[str, Any]:
+    """As JSON has it: the run, and each step with its measurements. Latencies in microseconds."""
+    return {"run": entry_data(entry), "by": measured.by, "steps": [plain(step) for step in measured.steps]}

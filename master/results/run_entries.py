@@ -1,0 +1,155 @@
+"""The runs below a folder, each as an entry of a list: name, state, verdict, start, length, hosts, steps.
+
+Rule: a run that did not end is running if a process listens at its control socket; else it was cut off, killed or by a
+crash. Of another user's run nobody but root can tell.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from ..errors import PlanError
+from ..live.socket_paths import answers
+from ..text.scaled import BLANK, duration
+from ..verdicts import Severity, Verdict
+from .finished_run import read_record
+
+RUN_JSON: Final = "run.json"
+
+
+class RunState(StrEnum):
+    RUNNING = "running"
+    ENDED = "ended"
+    CUT_OFF = "cut off"
+    NOT_ENDED = "open"  # of another user: running or cut off
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """One run."""
+
+    folder: Path
+    state: RunState
+    verdict: Verdict | None  # the worst of the steps that ended; None: none did
+    exit_code: int | None  # of a run that ended
+    plan: str
+    version: str  # of ivypy
+    start: datetime  # UTC
+    length_s: float | None  # until now where it is running; None where it is not known
+    hosts: tuple[str, ...]
+    steps: tuple[str, ...]  # that began
+
+
+def entries_below(root: Path, now: datetime) -> tuple[list[RunEntry], list[str]]:
+    """The runs in a folder, or the run that the folder is; the newest first. And what could not be read, with why.
+
+    Raises PlanError where there is no such folder.
+    """
+    if not root.is_dir():
+        raise PlanError(
+            f"{root}: {'a file' if root.exists() else 'there is no such folder'}; name a folder in which "
+            "`ivypy run -o` or `ivypy quick -o` made runs"
+        )
+    folders = [root] if (root / RUN_JSON).is_file() else [one.parent for one in root.glob(f"*/{RUN_JSON}")]
+    found, faults = [], []
+    for folder in folders:
+        try:
+            found.append(entry_of(folder, now))
+        except PlanError as error:
+            faults.append(str(error))
+    return sorted(found, key=lambda one: (one.start, one.folder.name), reverse=True), sorted(faults)
+
+
+def entry_of(folder: Path, now: datetime) -> RunEntry:
+    """A run's entry; `now` in UTC. Raises PlanError where its run.json cannot be read."""
+    record = read_record(folder)
+    try:
+        start, end = _time(record["start_utc"]), _time(record.get("end_utc"))
+        assert start is not None
+        steps = [(str(one["name"]), str(one["verdict"])) for one in record["steps"]]
+        state = _state(folder, record)
+        until = end or (now if state is RunState.RUNNING else None)
+        return RunEntry(
+            folder=folder,
+            state=state,
+            verdict=worst(Verdict(verdict) for _, verdict in steps if verdict),
+            exit_code=record.get("exit_code"),
+            plan=str(record["plan"]),
+            version=str(record["version"]),
+            start=start,
+            length_s=None if until is None else (until - start).total_seconds(),
+            hosts=tuple(map(str, record["hosts"])),
+            steps=tuple(name for name, _ in steps),
+        )
+    except (KeyError, TypeError, ValueError, AssertionError) as error:
+        raise PlanError(f"{folder}/{RUN_JSON}: not read: it is no run of ivypy ({error!r})") from None
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict | None:
+    """None of none."""
+    order = [Verdict.VALID, *(Verdict(one) for one in Severity if one is not Severity.NOTE)]
+    return max(verdicts, key=order.index, default=None)
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _state(folder: Path, record: dict[str, Any]) -> RunState:
+    if record.get("end_utc"):
+        return RunState.ENDED
+    if os.geteuid() not in (0, (folder / RUN_JSON).stat().st_uid):
+        return RunState.NOT_ENDED
+    path = record.get("socket")
+    return RunState.RUNNING if path and answers(Path(path)) else RunState.CUT_OFF
+
+
+_TITLES: Final = ("started", "state", "verdict", "length", "hosts", "steps", "run")
+_WIDTHS: Final = (-16, -7, -7, 6, 5, 5)  # negative: to the left
+
+
+def entry_lines(entries: Iterable[RunEntry], now: datetime) -> list[str]:
+    """A line each, with the title first; times in the zone of `now`. The folder is last, whole, to be copied."""
+    rows = [_TITLES, *(_cells(one, now) for one in entries)]
+    return [
+        " ".join(
+            [
+                *(f"{cell:{'<' if width < 0 else '>'}{abs(width)}}" for cell, width in zip(row, _WIDTHS, strict=False)),
+                row[-1],
+            ]
+        )
+        for row in rows
+    ]
+
+
+def _cells(one: RunEntry, now: datetime) -> tuple[str, ...]:
+    return (
+        f"{one.start.astimezone(now.tzinfo):%Y-%m-%d %H:%M}",
+        str(one.state),
+        str(one.verdict or BLANK),
+        BLANK if one.length_s is None else duration(one.length_s),
+        str(len(one.hosts)),
+        str(len(one.steps)),
+        str(one.folder),
+    )
+
+
+def entry_data(one: RunEntry) -> dict[str, Any]:
+    """As JSON has it; times in UTC, ISO 8601."""
+    return {
+        "run": one.folder.name,
+        "folder": str(one.folder),
+        "state": str(one.state),
+        "verdict": one.verdict and str(one.verdict),
+        "exit_code": one.exit_code,
+        "plan": one.plan,
+        "version": one.version,
+        "start_utc": one.start.isoformat().replace("+00:00", "Z"),
+        "length_s": one.length_s,
+        "hosts": list(one.hosts),
+        "steps": list(one.steps),
+    }

@@ -1,0 +1,125 @@
+"""`ivypy list`: which runs there are below a folder, and how each stands."""
+
+import json
+import socket
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from ivypy.master.cli.results import list_runs
+from ivypy.master.errors import PlanError
+from ivypy.master.exit_codes import ExitCode
+from ivypy.master.results.run_entries import RunState, entries_below, entry_of
+from ivypy.master.verdicts import Verdict
+
+START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+
+
+def a_run(root: Path, name: str, minutes: int = 0, ended: bool = True, verdicts: str = "", path: str = "") -> Path:
+    """A folder that has only run.json. `verdicts`: of its steps, a blank for one that runs."""
+    folder = root / name
+    folder.mkdir(parents=True)
+    start = START + timedelta(minutes=minutes)
+    steps: list[dict[str, object]] = [
+        {"number": n, "name": f"s{n}", "verdict": one.strip()} for n, one in enumerate(verdicts.split(","))
+    ]
+    record: dict[str, object] = {
+        "version": "0.1.0", "plan": "p.yaml", "hosts": {"h1": {}, "h2": {}}, "steps": steps if verdicts else [],
+        "start_utc": start.isoformat(), "end_utc": (start + timedelta(seconds=95)).isoformat() if ended else None,
+        "exit_code": 0 if ended else None, "socket": path,
+    }  # fmt: skip
+    (folder / "run.json").write_text(json.dumps(record))
+    return folder
+
+
+def listed(*words: str) -> tuple[int, list[str], str]:
+    """Exit code, lines of the output, and the errors."""
+    done = CliRunner().invoke(list_runs, words, standalone_mode=False)
+    if isinstance(done.exception, PlanError | click.ClickException):
+        return ExitCode.PLAN, [], str(done.exception)
+    assert done.exception is None, done.exception
+    return done.return_value, done.stdout.splitlines(), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "worst"),
+    [
+        ("", None),
+        (" ", None),  # the first step is running
+        ("valid", "valid"),
+        ("valid,partial,", "partial"),
+        ("failed,valid,partial", "failed"),
+        ("failed,invalid,valid", "invalid"),
+    ],
+)
+def test_the_verdict_is_the_worst_of_the_steps_that_ended(tmp_path: Path, verdicts: str, worst: str | None) -> None:
+    entry = entry_of(a_run(tmp_path, "r", verdicts=verdicts), START)
+    assert entry.verdict == (worst and Verdict(worst))
+
+
+def test_a_run_without_an_end_is_running_if_its_socket_listens(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    folder = a_run(tmp_path, "r", ended=False, path=str(path))
+    now = START + timedelta(seconds=30)
+    assert entry_of(folder, now).state is RunState.CUT_OFF and entry_of(folder, now).length_s is None
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        assert entry_of(folder, now).state is RunState.CUT_OFF, "bound by a run that was killed"
+        listening.listen()
+        assert entry_of(folder, now).state is RunState.RUNNING and entry_of(folder, now).length_s == 30
+    assert entry_of(a_run(tmp_path, "e"), now).state is RunState.ENDED
+
+
+def test_the_newest_is_first_and_a_folder_can_be_copied(tmp_path: Path) -> None:
+    for minutes, name in ((5, "b-with-a-name-that-is-longer-than-a-terminal-of-eighty-columns"), (9, "a"), (1, "c")):
+        a_run(tmp_path, name, minutes, verdicts="valid,invalid")
+    code, lines, errors = listed(str(tmp_path))
+    assert (code, errors) == (ExitCode.OK, "")
+    assert lines[0].split() == ["started", "state", "verdict", "length", "hosts", "steps", "run"]
+    assert [Path(line.split()[-1]).name[0] for line in lines[1:]] == ["a", "b", "c"]
+    assert all(Path(line.split()[-1]).is_dir() for line in lines[1:])
+    assert lines[1].split()[2:-1] == ["ended", "invalid", "1m35s", "2", "2"]
+    assert lines[1].startswith(f"{(START + timedelta(minutes=9)).astimezone():%Y-%m-%d %H:%M} ")
+
+
+def test_what_cannot_be_read_is_named_and_the_others_are_listed(tmp_path: Path) -> None:
+    a_run(tmp_path, "good")
+    for name, text in (("empty", ""), ("list", "[]"), ("other", '{"start_utc": "yesterday", "steps": []}')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(text)
+    code, lines, errors = listed(str(tmp_path))
+    assert code == ExitCode.PLAN and len(lines) == 2
+    assert [line.split("/run.json: not read: ")[0] for line in errors.splitlines()] == [
+        str(tmp_path / name) for name in ("empty", "list", "other")
+    ]
+
+
+def test_a_folder_may_be_a_run_empty_or_missing(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "runs", "one")
+    assert len(listed(str(run))[1]) == 2
+    assert listed(str(run / "log"))[0] == ExitCode.PLAN and "no such folder" in listed(str(run / "log"))[2]
+    assert "a file" in listed(str(run / "run.json"))[2]
+    (tmp_path / "empty").mkdir()
+    assert listed(str(tmp_path / "empty")) == (ExitCode.OK, [], f"{tmp_path}/empty: there are no runs\n")
+
+
+def test_json_has_every_entry(tmp_path: Path) -> None:
+    a_run(tmp_path, "a", verdicts="valid")
+    code, lines, _ = listed(str(tmp_path), "--json")
+    (entry,) = json.loads("\n".join(lines))
+    assert code == ExitCode.OK
+    assert entry == {
+        "run": "a", "folder": str(tmp_path / "a"), "state": "ended", "verdict": "valid", "exit_code": 0,
+        "plan": "p.yaml", "version": "0.1.0", "start_utc": "2026-01-01T12:00:00Z", "length_s": 95.0,
+        "hosts": ["h1", "h2"], "steps": ["s0"],
+    }  # fmt: skip
+
+
+def test_runs_that_began_in_the_same_second_have_an_order(tmp_path: Path) -> None:
+    for name in ("r", "r-2", "r-3"):
+        a_run(tmp_path, name)
+    found, faults = entries_below(tmp_path, START)
+    assert [one.folder.name for one in found] == ["r-3", "r-2", "r"] and not faults

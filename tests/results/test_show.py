@@ -1,0 +1,173 @@
+"""`ivypy show`: a finished run's table is the one with which it ended, by any way in which it is asked for."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ivypy.master.cli.results import show
+from ivypy.master.errors import PlanError
+from ivypy.master.exit_codes import ExitCode
+from ivypy.master.live.line_view import TextLines
+from ivypy.master.live.reports import MeasurementRow, RunEnds, StepEnds
+from ivypy.master.results.measured_rows import finding_of, read_measured
+from ivypy.master.results.run_entries import RUN_JSON
+from ivypy.master.run.run import Run
+from ivypy.master.verdicts import Finding, Reason
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
+
+pytestmark = pytest.mark.slow
+
+CLIMB = ONE_STEP.replace(
+    "go: one",
+    "go: { name: climb, measure: 10s, slo: { metric: overall_iops, at_most: 300000 },"
+    " staircase: { start: 100000, step: 125% } }, go: again",
+)
+
+
+async def nobody(run: Run, staged: SimulatedRun) -> None:
+    """Nobody does anything while it runs."""
+
+
+@pytest.fixture(scope="module")
+def staged(tmp_path_factory: pytest.TempPathFactory) -> SimulatedRun:
+    """A staircase that misses a threshold and saturates, and another step."""
+    return stage(tmp_path_factory.mktemp("run"), nobody, CLIMB)
+
+
+def shown(*words: str, columns: int = 80) -> tuple[int, str]:
+    """Exit code, and the output or the error."""
+    done = CliRunner(env={"COLUMNS": str(columns)}).invoke(show, words, standalone_mode=False)
+    if isinstance(done.exception, PlanError | click.ClickException):
+        return ExitCode.PLAN, str(done.exception)
+    assert done.exception is None, done.exception
+    return done.return_value, done.stdout
+
+
+def ends_of(staged: SimulatedRun) -> RunEnds:
+    return next(report for report in staged.eyes.seen if isinstance(report, RunEnds))
+
+
+def rows_of(steps: Sequence[StepEnds]) -> list[MeasurementRow]:
+    return [one for step in steps for one in step.measured]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120, 160])
+def test_the_table_is_the_one_that_the_run_ended_with(staged: SimulatedRun, columns: int) -> None:
+    code, text = shown(str(staged.folder), columns=columns)
+    said = TextLines(lambda line: None, lambda: columns).lines(ends_of(staged))
+    folder, *lines = text.splitlines()
+    assert code == ExitCode.OK and folder == str(staged.folder)
+    assert lines == said[:-1], "but for the folder, which is first"
+
+
+def test_what_run_json_keeps_is_what_watchers_saw(staged: SimulatedRun) -> None:
+    steps = read_measured(staged.folder, "all", ()).steps
+    assert rows_of(steps) == rows_of(ends_of(staged).steps)
+    assert [one.verdict for one in rows_of(steps)] == ["valid", "valid", "failed", "invalid", "valid"]
+
+
+def test_the_summaries_alone_give_the_same_figures(staged: SimulatedRun, tmp_path: Path) -> None:
+    """A run of an earlier version, whose run.json has no rows."""
+    for path in staged.folder.glob("*.csv"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    record = json.loads((staged.folder / RUN_JSON).read_text())
+    for step in record["steps"]:
+        del step["measured"]
+    (tmp_path / RUN_JSON).write_text(json.dumps(record))
+    read, kept = (rows_of(read_measured(folder, "all", ()).steps) for folder in (tmp_path, staged.folder))
+    for mine, theirs in zip(read, kept, strict=True):
+        assert (mine.name, mine.verdict) == (theirs.name, theirs.verdict)
+        assert {*map(str, mine.findings)} == {*map(str, theirs.findings)}
+        for column in ("iops", "mib_per_s", "half_width_percent", "service_mean_us", "response_mean_us"):
+            assert getattr(mine, column) == pytest.approx(getattr(theirs, column))
+        for time in ("service", "response"):
+            assert asdict(getattr(mine, time)) == pytest.approx(asdict(getattr(theirs, time)))
+
+
+@pytest.mark.parametrize("by", ["host", "workload"])
+def test_every_instance_has_the_figures_of_its_summary(staged: SimulatedRun, by: str) -> None:
+    summary = staged.rows(f"summary.{by}.csv")
+    rows = rows_of(read_measured(staged.folder, by, ()).steps)
+    assert [one.name for one in rows] == [f"{row['name']} {row['rollup_instance']}" for row in summary]
+    for one, row in zip(rows, summary, strict=True):
+        assert f"{one.iops:.7g}" == row["overall_iops"]
+        assert f"{one.service.p99_us:.9g}" == row["overall_service_us_p99"]
+        assert str(one.response_verdict) == row["response_verdict"]
+        assert "; ".join(map(str, one.findings)) == row["reasons"]
+
+
+def test_json_and_csv_have_the_same_figures(staged: SimulatedRun) -> None:
+    data = json.loads(shown(str(staged.folder), "--json")[1])
+    rows = list(csv.DictReader(io.StringIO(shown(str(staged.folder), "--csv")[1])))
+    measured = [one for step in data["steps"] for one in step["measured"]]
+    assert [row["name"] for row in rows] == [one["name"] for one in measured]
+    assert [row["overall_iops"] for row in rows] == [f"{one['iops']:.7g}" for one in measured]
+    assert data["run"]["exit_code"] == ExitCode.SLO_MISSED and data["by"] == "all"
+    assert rows == staged.rows("summary.all.csv")
+
+
+def test_markdown_is_one_table_with_what_speaks_against_it(staged: SimulatedRun) -> None:
+    lines = shown(str(staged.folder), "--md")[1].splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 2 + 5 and len({line.count(" | ") for line in table[:1] + table[2:]}) == 1
+    assert "[600 k]" in table[5], "discredited"
+    assert [line.split()[2] for line in lines if line.startswith("- ")] == [
+        "climb:total\\_iops=506250:", "climb:total\\_iops=1.13906e+06:",
+    ]  # fmt: skip
+
+
+def test_a_step_is_named_or_numbered(staged: SimulatedRun) -> None:
+    folder = str(staged.folder)
+    assert shown(folder, "--step", "again") == shown(folder, "--step", "1")
+    rows = csv.DictReader(io.StringIO(shown(folder, "--step", "again", "--csv")[1]))
+    assert {row["name"] for row in rows} == {"again"}
+
+
+def test_of_a_folder_of_runs_it_is_the_newest(staged: SimulatedRun) -> None:
+    assert shown(str(staged.folder.parent)) == shown(str(staged.folder))
+
+
+def test_errors_name_the_way_out(staged: SimulatedRun, tmp_path: Path) -> None:
+    folder = str(staged.folder)
+    (tmp_path / RUN_JSON).write_text('{"exit_code": 3, "steps": []}')
+    for words, said in [
+        ((folder, "--step", "agian"), "did you mean 'again'?"),
+        ((folder, "--by", "hosts"), "it has no rollup type hosts; it has all,"),
+        ((folder, "--json", "--csv"), "choose one"),
+        ((f"{folder}/run.json",), f"a file; name the run's folder: {folder}"),
+        ((f"{folder}/log",), f"a part of a run; name the run's folder: {folder}"),
+        ((str(tmp_path),), "the run ended without results, exit code 3"),
+        ((str(tmp_path / "nowhere"),), "nowhere"),
+    ]:
+        code, text = shown(*words)
+        assert code == ExitCode.PLAN and said in text, (words, text)
+
+
+FINDINGS = st.sampled_from([*Reason]).flatmap(
+    lambda reason: st.builds(
+        Finding,
+        st.just(reason),
+        st.text(st.characters(exclude_categories=["Cs"])),
+        st.sampled_from(reason.severities) if len(reason.severities) > 1 else st.none(),
+    )
+)
+
+
+@given(FINDINGS)
+def test_a_reason_is_read_as_it_was_written(finding: Finding) -> None:
+    assert str(finding_of(str(finding), Path("r"))) == str(finding)
+
+
+@pytest.mark.parametrize("text", ["", "unknown[note]", "edited", "edited[worse]", "edited[invalid]", "edited[note] x"])
+def test_a_reason_of_another_version_is_refused(text: str) -> None:
+    with pytest.raises(PlanError, match="of another version of ivypy"):
+        finding_of(text, Path("r"))
