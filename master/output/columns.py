@@ -98,6 +98,22 @@ HALF_WIDTHS: Final = (
     Column("overall_response_us_p99_half_width", "us", f"the same for overall_response_us_p99; {_OF_FIRST}"),
 )
 
+NARROW_METRICS: Final = tuple(
+    METRICS[f"{category}_{what}"]
+    for category, times in (("overall", ("service", "response")), ("read", ("service",)), ("write", ("service",)))
+    for what in (
+        "iops", "mib_per_s",
+        *(f"{time}_us_{one}" for time in times for one in ("mean", "p50", "p99", "p99_9", "max")),
+    )
+)  # fmt: skip
+NARROW_KEYS: Final = (Column("run", "", "name of the run's folder"), *SUMMARY[:2])
+NARROW: Final = (
+    *INSTANCE,
+    *VERDICT[:4],
+    Column("iops_setting", "1/s", "sum of the `iops` settings; blank where instances are at max"),
+    *metric_columns(NARROW_METRICS),
+)
+
 HOSTS: Final = (
     Column("host", "", "its name in the plan"),
     Column("hostname", "", "the machine's own name"),
@@ -298,6 +314,9 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
     "summary.<rollup type>.csv": (
         SUMMARY, "a column per attribute of the rollup type", VERDICT, PRESENCE, PARAMETER_COLUMNS,
         METRIC_COLUMNS, HALF_WIDTHS,
+    ),
+    "summary.csv": (
+        NARROW_KEYS, "a column per parameter that a step of the plan loops over: bytes, seconds, shares of 1", NARROW,
     ),
     "step*/<rollup type>/<instance>.histogram.csv": (HISTOGRAM,),
     "step*/index.csv": (INDEX,),

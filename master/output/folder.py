@@ -22,7 +22,7 @@ from .csv_text import append, lines, make_folder, overwrite_file, replace_file, 
 from .file_names import stem
 from .histogram_db import HistogramWriter
 from .record_types import Event, HostRecord, LunRecord, RunRecord, SummaryRecord
-from .rows import InstanceCells, summary_header, summary_rows
+from .rows import InstanceCells, narrow_header, narrow_rows, summary_header, summary_rows
 from .step_folder import StepFolder
 
 MOST_BROTHERS = 1000
@@ -120,8 +120,16 @@ class RunFolder:
         """A step begins. `cores`: per host, the numbers of its cores (`hello.cores`)."""
         return StepFolder(self.path, self._base, number, name, layout, cores)
 
-    def summary(self, number: int, name: str, record: SummaryRecord, rollups: Rollups) -> None:
-        """A step has ended: its rows in every summary.<rollup type>.csv."""
+    def summary(
+        self, number: int, name: str, record: SummaryRecord, rollups: Rollups, loop: Mapping[str, Any] | None = None
+    ) -> None:
+        """A step has ended: its rows in every summary.<rollup type>.csv, and in summary.csv.
+
+        `loop`: every parameter that a step of the plan loops over, with this step's value, None if it has none.
+        """
+        loop = loop or {}
+        narrow = narrow_rows(self.path.name, number, name, [*loop.values()], record, rollups.rows)
+        self._append("summary.csv", narrow_header(loop), narrow)
         rows = summary_rows(number, name, record, InstanceCells(rollups))
         for kind in rollups.types:
             text = "".join(rows[instance.row] for instance in kind.instances)

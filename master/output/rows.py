@@ -4,10 +4,12 @@ Rule: numbers are made for all rows in one go, and texts that stay the same betw
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...protocol.parameters import MAX
 from ..rollup.arrays import Presence
 from ..rollup.figures import Figures
 from ..rollup.instances import ALL, RollupInstance, Rollups, RollupType
@@ -19,6 +21,9 @@ from ..verdicts import Scope, Verdict
 from .columns import (
     HALF_WIDTHS,
     METRIC_COLUMNS,
+    NARROW,
+    NARROW_KEYS,
+    NARROW_METRICS,
     PARAMETER_COLUMNS,
     PRESENCE,
     SUBINTERVAL,
@@ -118,6 +123,28 @@ def summary_rows(number: int, name: str, record: SummaryRecord, instances: Insta
     settings = setting_cells(record.settings)
     parts = zip(instances.cells, verdicts, window, presence, settings, metrics, strict=True)
     return [",".join((start, *part)) + "\n" for part in parts]
+
+
+def narrow_header(loop: Iterable[str]) -> str:
+    """The first line of summary.csv. `loop`: the parameters that the plan's steps loop over."""
+    return lines([[*names(NARROW_KEYS), *loop, *names(NARROW)]])
+
+
+def narrow_rows(
+    run: str, number: int, name: str, loop: Sequence[Any], record: SummaryRecord, rows: Sequence[RollupInstance]
+) -> str:
+    """One step in summary.csv. `loop`: its values of the looped parameters, None where it has none."""
+    measurement, validity = record.measurement, record.validity
+    metrics = [",".join([""] * len(NARROW_METRICS))] * len(rows)
+    if measurement is not None:
+        figures = Figures(measurement.merged, record.settings.response_rows(validity.reached))
+        metrics = number_cells([(one.precision.value, value(figures, one)) for one in NARROW_METRICS])
+    settings = ["" if text == MAX else text for text in record.settings.iops]
+    start = cells([run, number, name, *loop])
+    return "".join(
+        f"{start},{cells([one.type, one.name, *_verdicts(validity, one.row), settings[one.row]])},{metrics[one.row]}\n"
+        for one in rows
+    )
 
 
 def _verdicts(validity: Validity, row: int) -> list[Verdict]:

@@ -39,13 +39,18 @@ from ..output.record_types import (
 )
 from ..output.step_folder import StepFolder
 from ..output.writer_thread import Writer
-from ..plan.model import Plan, Step
+from ..plan.model import TOTAL_IOPS, Plan, Step
+from ..plan.read.field_types import written
 from ..rollup.instances import Rollups
 from ..rollup.merge_layout import MergeLayout
+from ..text.plan_parameters import Value
 from .placement import Placement
 
 MOST_EVENTS: Final = 10_000  # that wait for the disk
 LOGGED_EVERY_S: Final = 0.1  # lines of hosts' logs are written together
+
+
+_OWN_COLUMN: Final = (TOTAL_IOPS,)  # summary.csv has `iops_setting` in any case
 
 
 class RunClock:
@@ -76,6 +81,7 @@ class RunRecorder:
         self.seed = seed_of_run(self._folder.path.name, utc_ns)
         self._run = RunRecord(__version__, tuple(command_line), str(plan.path or ""), utc_ns, self.seed)
         self._cores: Mapping[str, Sequence[int]] = {}
+        self._looped = dict.fromkeys(name for step in plan.steps for name in step.loop if name not in _OWN_COLUMN)
         self._folder.plan(_with_seed(plan, self.seed))
         self._folder.run(self._run)
 
@@ -146,7 +152,9 @@ class RunRecorder:
 
     def summary(self, step: Step, record: SummaryRecord, rollups: Rollups) -> None:
         """A measurement of a step: its row in every summary."""
-        self.writer.put(partial(self._folder.summary, step.number, step.name + record.suffix, record, rollups))
+        loop = {name: _cell(name, step.loop.get(name)) for name in self._looped}
+        name = step.name + record.suffix
+        self.writer.put(partial(self._folder.summary, step.number, name, record, rollups, loop))
 
     def end_step(self, ends: StepEnds) -> None:
         """The entry in run.json of the step that began last."""
@@ -196,6 +204,11 @@ class RunRecorder:
 
     def _write_run(self) -> None:
         self.writer.put(partial(self._folder.run, self._run))
+
+
+def _cell(name: str, value: Value | None) -> int | float | str | None:
+    """A looped parameter's value in a cell: a number where it is one, else as a plan has it."""
+    return value if value is None or isinstance(value, int | float) else written(name, value)
 
 
 def seed_of_run(name: str, start_utc_ns: int) -> int:

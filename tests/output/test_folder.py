@@ -57,7 +57,8 @@ def test_the_folder_is_as_designed(run: Path) -> None:
         "index.csv", "interlock.csv", "late/h2.jsonl", "threads.csv", "windows.csv",
     ]  # fmt: skip
     assert found == sorted([
-        "events.csv", "histograms.sqlite", "hosts.csv", "luns.csv", "plan.yaml", "run.json", "workloads.csv",
+        "events.csv", "histograms.sqlite", "hosts.csv", "luns.csv", "plan.yaml", "run.json", "summary.csv",
+        "workloads.csv",
         *(f"summary.{kind}.csv" for kind in ("all", "host", "host+port", "port")),
         *(f"{folder}/{file}" for folder in ("step0000.max", "step0001.half%2C%20again") for file in step),
     ])  # fmt: skip
