@@ -6,7 +6,7 @@ plan leaves out, its documents fill in (plan/read/schema_control.py). A spec may
 read to its end: check.py reports it, and build.py makes states only from specs without faults.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..stats.estimate import Correction
@@ -124,15 +124,29 @@ class SloSpec:
         """A value of its metric, with the unit; on its side of the threshold also in the digits that are shown."""
         return amount_in_words(self.focus.unit, value, digits, self.limit)
 
-    def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
-        """One for each instance of a measurement that missed, or has no value."""
+    def findings(self, values: Mapping[str, float | None], slowed: Collection[str]) -> tuple[Finding, ...]:
+        """One for each instance of a measurement that missed, or has no value. A miss of a `slowed` one shows nothing
+        about the storage, where the host alone may have caused it."""
         return tuple(
-            Finding(Reason.SLO_MISSED, f"{self}: blank of {instance}", Severity.INVALID)
-            if value is None
-            else Finding(Reason.SLO_MISSED, f"{self}: {self.in_words(value)} of {instance}", Severity.FAILED)
+            self._missed(value, instance, instance in slowed)
             for instance, value in values.items()
             if value is None or self.excess(value) > 0
         )
+
+    def _missed(self, value: float | None, instance: str, slowed: bool) -> Finding:
+        if value is None:
+            return Finding(Reason.SLO_MISSED, f"{self}: blank of {instance}", Severity.INVALID)
+        detail = f"{self}: {self.in_words(value)} of {instance}"
+        if slowed and self._worse_when_slowed:
+            return Finding(Reason.SLO_MISSED, f"{detail}, at max while others used the CPU", Severity.INVALID)
+        return Finding(Reason.SLO_MISSED, detail, Severity.FAILED)
+
+    @property
+    def _worse_when_slowed(self) -> bool:
+        """Without the CPU that it needs, a load at max has lower rates and longer times."""
+        if self.side is Side.AT_LEAST:
+            return self.focus.scope is Scope.RATE
+        return self.focus.scope in (Scope.SERVICE, Scope.RESPONSE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from ..rollup.merge import MergedSubinterval
 from ..rollup.metrics import MEAN, METRICS, Quantity
 from ..rollup.overload import Outstanding, rows_surged
 from ..rollup.parameters_in_force import Settings
+from ..rollup.validity import slowed_rows
 from ..rollup.window import Measurement
 from ..stats.metric_sample import MetricSample, value_of
 from ..stats.percentiles import NS_PER_US
@@ -75,6 +76,17 @@ def observe_measurement(measurement: Measurement, focuses: Iterable[Focus]) -> d
             name: value_of([sample], focus.fraction)
             for name, sample in samples(figures, focus, _present(figures, rollups, focus.rollup)).items()
         }
+        for focus in set(focuses)
+    }
+
+
+def slowed_instances(
+    measurement: Measurement, settings: Settings, focuses: Iterable[Focus]
+) -> dict[Focus, frozenset[str]]:
+    """Of each focus, the instances that have a load at max on a host whose CPU others took."""
+    slowed, rollups = slowed_rows(measurement, settings), measurement.layout.rollups
+    return {
+        focus: frozenset(one.name for one in rollups.type(focus.rollup).instances if one.row in slowed)
         for focus in set(focuses)
     }
 

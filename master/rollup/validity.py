@@ -23,7 +23,7 @@ from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity, Verdict,
 from . import thread_stats
 from .arrays import Floats
 from .figures import PERCENTILES, Figures
-from .host_cpu import contentions
+from .host_cpu import Contention, contentions
 from .instances import Rollups
 from .lateness_share import excess
 from .metrics import column
@@ -257,6 +257,22 @@ def _idle_beside_busy(of_host: Mapping[str, thread_stats.ThreadSummary], uneven:
     return f"{said} ({host}, thread {one.busiest} {one.busy_percent:.0f} %{more}): use more of them with `spread`"
 
 
+def slowed_rows(measurement: Measurement, settings: Settings) -> frozenset[int]:
+    """The rows with a load at max on a host whose CPU others took: at max, rates are lower for it, and times longer."""
+    layout, said = measurement.layout, _contentions(measurement)
+    pairs = zip(*(part.tolist() for part in layout.pairs), strict=True)
+    return frozenset(row for row, host in pairs if settings.some_max[row] and said.get(layout.hosts[host]))
+
+
+def _contentions(measurement: Measurement) -> dict[str, list[Contention]]:
+    """What kept the threads of each host from running."""
+    position = measurement.layout.position
+    return {
+        host: contentions(taken, int(measurement.length_ns[position[host]]))
+        for host, taken in measurement.taken.items()
+    }
+
+
 def _contention(case: _Case) -> Rows:
     """The host that lost the most to one cause stands for all; the others are counted. A row without I/O, as of a
     paused instance, has no figures that they could have changed; one at `iops: max` may have none for that reason."""
@@ -265,8 +281,7 @@ def _contention(case: _Case) -> Rows:
     had_io = case.count(Count.DUE) + case.count(Count.COMPLETED) + outstanding > 0
     concerned = had_io | np.array(case.settings.some_max, bool)
     layout = measurement.layout
-    lengths = {host: int(measurement.length_ns[layout.position[host]]) for host in measurement.taken}
-    said = {host: contentions(taken, lengths[host]) for host, taken in measurement.taken.items()}
+    said = _contentions(measurement)
     of_row: dict[int, list[str]] = {}
     for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
         if concerned[row] and said.get(layout.hosts[host]):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..control.decision import Measured
 from ..control.observation import Phase
-from ..control.observe import observe_measurement
+from ..control.observe import observe_measurement, slowed_instances
 from ..rollup.merge import MergedSubinterval
 from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Window
@@ -83,8 +83,9 @@ class StepMeasurements:
     def _sum(self, one: _Unsummed, window: Window) -> SummedMeasurement:
         """With its sum, and the findings of its checks."""
         measurement = window.measurement()
-        values = observe_measurement(measurement, [check.focus for check in one.measured.checks])
-        measured = one.measured.checked(values)
+        focuses = [check.focus for check in one.measured.checks]
+        slowed = slowed_instances(measurement, one.settings, focuses)
+        measured = one.measured.checked(observe_measurement(measurement, focuses), slowed)
         why = "; ".join(str(finding) for finding in measured.findings) or one.progress or "as planned"
         summed = SummedMeasurement(measured, why, one.settings, one.start_ns, one.end_ns, measurement)
         self._summed(summed)

@@ -14,10 +14,11 @@ from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation
+from ivypy.master.control.observe import focus_on
 from ivypy.master.control.slo import Watched
 from ivypy.master.stats.batch_means import MOST, BatchMeans
 from ivypy.master.stats.metric_sample import MetricSample, merged
-from ivypy.master.verdicts import Reason
+from ivypy.master.verdicts import Reason, Severity
 from tests.support.control_plants import checked
 from tests.support.control_specs import slo_spec
 
@@ -61,6 +62,26 @@ def watched(limit: float = 100, measurement: int = 20, **more: bool | float | Si
 def test_the_value_of_the_whole_measurement_decides(side: Side, value: float, missed: bool) -> None:
     (measured,) = drive(watched(side=side), lambda number: {"all": value})[-1].measured
     assert [finding.reason for finding in measured.findings] == ([Reason.SLO_MISSED] if missed else [])
+
+
+@pytest.mark.parametrize(
+    ("metric", "side", "slowed", "severity"),
+    [
+        ("overall_service_us_p99", Side.AT_MOST, ["a"], Severity.INVALID),
+        ("overall_response_us_mean", Side.AT_MOST, ["a"], Severity.INVALID),
+        ("overall_iops", Side.AT_LEAST, ["a"], Severity.INVALID),
+        ("overall_service_us_p99", Side.AT_MOST, ["b"], Severity.FAILED),
+        ("overall_service_us_p99", Side.AT_LEAST, ["a"], Severity.FAILED),  # the times would be even shorter
+        ("overall_iops", Side.AT_MOST, ["a"], Severity.FAILED),  # the rate would be even higher
+    ],
+)
+def test_a_miss_that_the_host_alone_may_have_caused_is_none_of_the_storages(
+    metric: str, side: Side, slowed: list[str], severity: Severity
+) -> None:
+    value = 101.0 if side is Side.AT_MOST else 99.0
+    (found,) = slo_spec(focus_on(metric), 100, side=side).findings({"a": value}, slowed)
+    assert (found.reason, found.severity) == (Reason.SLO_MISSED, severity)
+    assert ("while others used the CPU" in found.detail) == (severity is Severity.INVALID)
 
 
 @given(st.floats(1, 1e9), st.floats(1, 1e9))

@@ -12,7 +12,7 @@ from ivypy.master.run.run import Run
 from ivypy.protocol.payload import CpuTaken
 from tests.support.simulated.plants import queue
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, controlled, run, slaves, stage
-from tests.support.simulated.slave import Faults
+from tests.support.simulated.slave import Faults, steady
 
 WAITED = CpuTaken(others=30, others_user=30, others_beside=60, wait=25)
 LONGER = ONE_STEP.replace("measure: 30s", "measure: 60s")  # 12 subintervals, of which 3 may be set aside
@@ -105,3 +105,22 @@ def test_a_search_repeats_a_disturbed_probe_and_names_it(tmp_path: Path) -> None
     (summary,) = staged.rows("summary.all.csv")
     for row in repeated:
         assert f"set_aside[note] (probe {row['probe']} at {float(row['total_iops']):.6g} IOPS, " in summary["reasons"]
+
+
+@pytest.mark.parametrize(
+    ("iops", "taken", "verdict", "code"),
+    [
+        ("max", WAITED, "invalid", ExitCode.INVALID),
+        ("max", CpuTaken(), "failed", ExitCode.SLO_MISSED),
+        ("500", WAITED, "failed", ExitCode.SLO_MISSED),  # it has the rate that was asked for
+    ],
+    ids=["at max", "at max, undisturbed", "paced"],
+)
+def test_a_host_that_lacks_cpu_does_not_look_like_slow_storage(
+    tmp_path: Path, iops: str, taken: CpuTaken, verdict: str, code: ExitCode
+) -> None:
+    go = "measure: 60s, disturbed: keep, slo: { metric: overall_iops, at_least: 1000000 }"
+    faults = {"a": Faults(taken=dict.fromkeys(range(20), taken))}
+    staged = controlled(tmp_path, go, steady(), iops=iops, faults=faults)
+    (summary,) = staged.rows("summary.all.csv")
+    assert (summary["verdict"], summary["rate_verdict"], staged.code) == (verdict, "valid", code)
