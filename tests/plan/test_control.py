@@ -514,6 +514,7 @@ ONE_HOST = "edit: { rollup: host=local, set: { total_iops: 100 } }"
         ([TOTAL, go("measure: 100s, slo: { metric: p99_9, at_most: 5ms }")], ""),
         ([go("loop: { total_iops: [1, 2] }, measure: 600s, slo: { metric: p99, at_most: 5ms }")], "600 I/Os are"),
         ([TOTAL, go("loop: { iops: [1, 2] }, measure: 60s, slo: { metric: p99_9, at_most: 5ms }")], ""),  # LUNs decide
+        ([go("measure: 60s, slo: { metric: p99_9, at_most: 5ms }")], "6000 I/Os are measured"),  # of one file
         ([ONE_HOST, go("measure: 60s, slo: { metric: p99_9, at_most: 5ms }")], ""),
         ([TOTAL, go("measure: { metric: iops }, slo: { metric: p99_9, at_most: 5ms }")], ""),  # until it is accurate
     ],
@@ -524,6 +525,24 @@ def test_a_threshold_on_a_percentile_of_too_few_ios_is_refused(steps: list[str],
     fault = checked(completed(workload + "".join(f"  - {step}\n" for step in steps)))
     assert (fault is None) == (not says)
     assert fault is None or says in fault.text
+
+
+@pytest.mark.parametrize(
+    ("luns", "few"),
+    [
+        ("create: { path: '/x/f{}', size: 1MiB, count: 2 }", "in step 'a' 20 I/Os are measured"),
+        ("paths: [ /dev/sdb, /dev/sdc, /dev/sdd ]", "in step 'a' 30 I/Os are measured"),
+        ("paths: '/dev/sd*'", ""),
+        ("files: '/x/?'", ""),
+        ("files: '/x/[ab]'", ""),
+        ("create: { path: /x/f, size: 1MiB }, select: { vendor: HITACHI }", ""),
+    ],
+)
+def test_a_workloads_own_rate_counts_where_the_plan_names_every_lun(luns: str, few: str) -> None:
+    text = f"luns: {{ {luns} }}\nworkloads: {{ w: {{ fraction_read: 100%, iops: 10 }} }}\nsteps:\n"
+    fault = checked(completed(text + "  - " + go("measure: 1s, slo: { metric: p99, at_most: 5ms }") + "\n"))
+    assert (fault is None) == (not few)
+    assert fault is None or few in fault.text
 
 
 @pytest.mark.parametrize("end", ["auto: true", "low_iops: 1000, high_iops: 10k"])

@@ -17,12 +17,13 @@ from ...rollup.metrics import METRICS, metric_of
 from ...stats.percentiles import fewest_ios
 from ...text.units import format_duration
 from ..model import TOTAL_IOPS, Edit, Workload
-from ..read.schema import PlanDoc
+from ..read.schema import LunsDoc, PlanDoc
 from ..read.yaml_positions import Faults, Path
 from ..steps import Schedule
 from .io_mix import WORKLOAD, Mix, possible
 
 _SEQUENCES: Final = {"random": "random_steady", "sequential": "sequential"}  # a category: a way to have its I/O
+_PATTERN: Final = frozenset("*?[")  # a path with one of these matches what exists
 _DIRECTIONS: Final = {"read": "fraction_read above 0%", "write": "fraction_read below 100%"}
 
 Sort = tuple[str, str]  # of I/O: one of _SEQUENCES, one of _DIRECTIONS
@@ -75,11 +76,12 @@ def check_samples(
 ) -> None:
     """No threshold is on a percentile of fewer I/Os than it needs: its figure would be blank, and the step invalid.
 
-    Only where the IOPS of all LUNs together are certain, and the time of the measurement is given.
+    Only where the plan bounds the IOPS of all LUNs together, and gives the time of the measurement.
     """
+    luns = _most_luns(doc.luns, hosts)
     mixes = [(step.number, mix) for one in workloads for _, step, mix in possible(one, schedule, hosts)]
     for entry, step in schedule.steps():
-        iops = _total_iops(step.edits)
+        iops = _most_iops(step.edits, workloads, luns)
         if iops is None or not step.control.fixed:
             continue
         reads = [mix.fraction_read for number, mix in mixes if number == step.number] or [1.0]
@@ -96,13 +98,25 @@ def check_samples(
                 faults.add(place, f"{what}, and it needs {needed}; measure for {longer}, or use a lower percentile")
 
 
-def _total_iops(edits: Iterable[Edit]) -> float | None:
-    """The planned IOPS of all LUNs together; None where they are not certain."""
-    found: Any = None
-    for edit in edits:
-        if {TOTAL_IOPS, "iops"} & edit.changes.keys():
-            found = edit.changes.get(TOTAL_IOPS) if edit.rollup == ALL else None
-    return found if isinstance(found, (int, float)) else None
+def _most_iops(edits: Iterable[Edit], workloads: Sequence[Workload], luns: int | None) -> float | None:
+    """The most that the plan asks of all LUNs together; None where it has no such bound."""
+    set_by = [edit for edit in edits if {TOTAL_IOPS, "iops"} & edit.changes.keys()]
+    if set_by:
+        found: Any = set_by[-1].changes.get(TOTAL_IOPS) if set_by[-1].rollup == ALL else None
+        return found if isinstance(found, (int, float)) else None
+    rates = [workload.parameters.iops for workload in workloads]
+    numbers = [rate for rate in rates if isinstance(rate, (int, float))]
+    return sum(numbers) * luns if luns is not None and len(numbers) == len(rates) else None
+
+
+def _most_luns(doc: LunsDoc | None, hosts: Collection[str]) -> int | None:
+    """How many LUNs there are at most; None where that depends on what the hosts have."""
+    if doc is None or doc.select is not None:
+        return None
+    named = [*doc.paths, *doc.files]
+    if any(_PATTERN & {*path} for path in named):
+        return None
+    return (len(named) + sum(file.count for file in doc.create)) * len(hosts)
 
 
 def _met_by_zero(control: ControlSpec, keys: Keys) -> bool:
