@@ -66,5 +66,5 @@ def notice(path: str) -> Notice | None:
     return Notice(
         NoticeKind.UNWRITTEN_EXTENTS,
         f"{missing:,} of {os.path.getsize(path):,} bytes of {path} were never written, so reads of them do not reach"
-        " the disk; write the file whole once, or let the plan `create` it",
+        " the disk: write the file whole once, or let the plan `create` it",
     )

@@ -18,6 +18,7 @@ NARROW: Final = 60  # where there are fewer
 STATISTICS: Final = {WIDE: ("mean", "p50", "p99", "p99_9", "max"), NARROW: ("mean", "p99", "max")}
 MOST_REASONS: Final = 2
 MOST_LINES: Final = 3  # of a reason
+CUT: Final = " ..."  # stands for the rest of it
 
 Row = Mapping[str, str]  # of a CSV file, by column
 
@@ -122,9 +123,16 @@ def _verdict(measured: MeasurementRow, width: int) -> list[str]:
 
 
 def _fitted(text: str, width: int) -> list[str]:
-    """At most MOST_LINES, without words that are longer than a line: paths, mostly, which the CSV has."""
+    """At most MOST_LINES, the last with an end mark where more was cut, without words that are longer than a line:
+    paths, mostly, which the CSV has."""
     shown = " ".join(word if len(word) < width - 8 else f"{word[:40]}~" for word in text.split(" "))
-    return wrapped(shown, width)[:MOST_LINES]
+    lines = wrapped(shown, width)
+    if len(lines) <= MOST_LINES:
+        return lines
+    *whole, last = lines[:MOST_LINES]
+    if len(last) + len(CUT) > width:
+        last = last.rpartition(" ")[0]
+    return [*whole, f"{last}{CUT}"]
 
 
 def _number(row: Row, column: str) -> float | None:

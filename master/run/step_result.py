@@ -235,6 +235,6 @@ def _unwritten(discovered: PlacedPlan) -> list[ScopedFinding]:
     for (host, key), lun in discovered.placement.lun_of.items():
         for notice in lun.lun.notices:
             if notice.kind is NoticeKind.UNWRITTEN_EXTENTS:
-                finding = Finding(Reason.UNWRITTEN_EXTENTS, f"{host}: {lun.lun.path}: {notice.text}")
+                finding = Finding(Reason.UNWRITTEN_EXTENTS, f"{host}: {notice.text}")
                 found.append(ScopedFinding(finding, host, key))
     return found

@@ -93,6 +93,16 @@ def test_without_figures_the_result_says_why_there_are_none() -> None:
     assert "no I/O was completed" in lines
 
 
+def test_a_reason_that_is_cut_says_so_and_ends_with_a_whole_word() -> None:
+    words = " ".join(f"word{number:03}" for number in range(60))
+    late = Finding(Reason.OVERRUN, words)
+    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(late,))), [{}], [LUN])
+    (last,) = [line for line in lines if line.endswith(" ...")]
+    assert last.split()[-2] in words.split() and len(last) <= WIDE
+    uncut = result_lines("h", ends(measurement(findings=(Finding(Reason.OVERRUN, "short"),))), [{}], [LUN])
+    assert not any("..." in line for line in uncut)
+
+
 def test_nothing_measured_says_so() -> None:
     assert "nothing was measured" in result_lines("h", ends(), [], [LUN])
 

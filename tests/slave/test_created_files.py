@@ -352,7 +352,7 @@ class TestExtents:
             file.write(b"x" * MIB)
         assert extents.notice(str(path)) == Notice(
             NoticeKind.UNWRITTEN_EXTENTS,
-            f"7,340,032 of 8,388,608 bytes of {path} were never written, so reads of them do not reach the disk; write"
+            f"7,340,032 of 8,388,608 bytes of {path} were never written, so reads of them do not reach the disk: write"
             " the file whole once, or let the plan `create` it",
         )
 
