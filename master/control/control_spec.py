@@ -136,7 +136,10 @@ class SloSpec:
     def _missed(self, value: float | None, instance: str, slowed: bool) -> Finding:
         if value is None:
             return Finding(Reason.SLO_MISSED, f"{self}: blank of {instance}", Severity.INVALID)
-        detail = f"{self}: {self.in_words(value)} of {instance}"
+        return self.missed(f"{self}: {self.in_words(value)} of {instance}", slowed)
+
+    def missed(self, detail: str, slowed: bool) -> Finding:
+        """That a value misses it. `slowed`: see Check."""
         if slowed and self._worse_when_slowed:
             return Finding(Reason.SLO_MISSED, f"{detail}, at max while others used the CPU", Severity.INVALID)
         return Finding(Reason.SLO_MISSED, detail, Severity.FAILED)

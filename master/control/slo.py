@@ -6,7 +6,7 @@ only when the window so far misses the threshold by more than its half-width at 
 threshold, since nothing shows that it does. Memory and time do not grow with the step's length.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..rollup.disturbance import Disturbance, set_aside_finding
@@ -14,7 +14,7 @@ from ..stats.batch_means import BatchMeans
 from ..stats.estimate import estimate
 from ..stats.metric_sample import value_of
 from ..text.metric_amounts import amount_in_words
-from ..verdicts import Finding, Reason, Severity
+from ..verdicts import Finding
 from .choices import Side
 from .control_spec import SloSpec
 from .decide import ControlState
@@ -61,18 +61,33 @@ class EarlyAbort:
         for threshold, batches in zip(thresholds, self.batches, strict=True):
             if batches.in_part:
                 continue
-            if why := _surely_missed(threshold, batches):
+            if miss := _surely_missed(threshold, batches):
                 within = [one for one in self.aside if one[0] < self.last]
                 noted = set_aside_finding([one for _, one in within], self.subintervals)
                 numbers = tuple(number for number, _ in within)
-                return Measured(
-                    self.first, self.last, "", (Finding(Reason.SLO_MISSED, why, Severity.FAILED), *noted), (), numbers
-                )
+                return Measured(self.first, self.last, "", noted, (miss,), numbers)
         return None
 
 
-def _surely_missed(threshold: SloSpec, batches: BatchMeans) -> str:
-    """Which of the worst instances certainly misses the threshold; "" for none."""
+@dataclass(frozen=True, slots=True)
+class _CertainMiss:
+    """One instance's miss, which aborts the step early."""
+
+    threshold: SloSpec
+    instance: str
+    detail: str
+
+    @property
+    def focus(self) -> Focus:
+        return self.threshold.focus
+
+    def findings(self, values: Mapping[str, float | None], slowed: Collection[str]) -> tuple[Finding, ...]:
+        """Whatever the window's value: it was certain before the window was summed."""
+        return (self.threshold.missed(self.detail, self.instance in slowed),)
+
+
+def _surely_missed(threshold: SloSpec, batches: BatchMeans) -> _CertainMiss | None:
+    """That of the worst instances which certainly misses the threshold."""
     fraction = threshold.focus.fraction
     values = {name: value_of([sample], fraction) for name, sample in batches.total.items()}
     excess = {name: threshold.excess(value) for name, value in values.items() if value is not None}
@@ -82,8 +97,8 @@ def _surely_missed(threshold: SloSpec, batches: BatchMeans) -> str:
         if got is not None and threshold.excess(got.value) > got.half_width:
             half_width = amount_in_words(threshold.focus.unit, got.half_width, 2)
             found = f"{threshold.in_words(got.value)} +/- {half_width}"
-            return f"{threshold}: {found} of {name}, aborted early"
-    return ""
+            return _CertainMiss(threshold, name, f"{threshold}: {found} of {name}, aborted early")
+    return None
 
 
 @dataclass(frozen=True, slots=True)

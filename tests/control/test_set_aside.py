@@ -22,7 +22,7 @@ from ivypy.master.control.search import Find
 from ivypy.master.control.slo import Watched
 from ivypy.master.rollup.disturbance import Cause, Disturbance
 from ivypy.master.stats.metric_sample import MetricSample
-from ivypy.master.verdicts import Reason
+from ivypy.master.verdicts import Reason, Severity
 from tests.support.control_plants import LATENCY, Plant, linear, noise, simulate
 from tests.support.control_specs import TOLERANCE, find_spec, slo_spec
 
@@ -292,5 +292,6 @@ def test_a_disturbed_subinterval_neither_aborts_nor_alerts() -> None:
     step = run(Watched(fixed(1, 40), (threshold,)), {3: DELAY}, values=steady)
     assert Counter(step.phases)[Phase.RUN] < 40
     assert step.measured.set_aside == (3,)
-    assert Reason.SLO_MISSED in {finding.reason for finding in step.measured.findings}
+    (miss,) = (finding for check in step.measured.checks for finding in check.findings({}, ()))
+    assert (miss.reason, miss.severity) == (Reason.SLO_MISSED, Severity.FAILED)
     assert len(step.notes()) == 1

@@ -116,11 +116,13 @@ def test_a_search_repeats_a_disturbed_probe_and_names_it(tmp_path: Path) -> None
     ],
     ids=["at max", "at max, undisturbed", "paced"],
 )
+@pytest.mark.parametrize("more", ["", ", abort_early: true"], ids=["at its end", "early"])
 def test_a_host_that_lacks_cpu_does_not_look_like_slow_storage(
-    tmp_path: Path, iops: str, taken: CpuTaken, verdict: str, code: ExitCode
+    tmp_path: Path, iops: str, taken: CpuTaken, verdict: str, code: ExitCode, more: str
 ) -> None:
-    go = "measure: 60s, disturbed: keep, slo: { metric: overall_iops, at_least: 1000000 }"
+    go = f"measure: 60s, disturbed: keep, slo: {{ metric: overall_iops, at_least: 1000000{more} }}"
     faults = {"a": Faults(taken=dict.fromkeys(range(20), taken))}
     staged = controlled(tmp_path, go, steady(), iops=iops, faults=faults)
     (summary,) = staged.rows("summary.all.csv")
     assert (summary["verdict"], summary["rate_verdict"], staged.code) == (verdict, "valid", code)
+    assert ("aborted early" in summary["reasons"]) == bool(more)
