@@ -22,7 +22,7 @@ from .compare import compare
 from .import_plan import import_plan
 from .percentiles import percentiles
 from .quick import PlanCommand, not_a_plan, quick
-from .results import list_runs, show
+from .results import check_junit, list_runs, show, write_junit
 from .steady import steady
 
 PLAN_PATH = click.Path(path_type=Path, dir_okay=False)
@@ -140,24 +140,39 @@ def names_a_plan(name: str) -> bool:
     help="Consent to overwrite exactly the LUNs for which `ivypy devices` prints this token.",
 )
 @HOSTS
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="At the end, write JUnit's XML for CI: a test case for each step and threshold.",
+)
 @UI
-def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, hosts: str | None, ui: str) -> ExitCode:
+def run(
+    plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, hosts: str | None, junit: Path | None,
+    ui: str,
+) -> ExitCode:  # fmt: skip
     """Run PLAN.yaml and write a folder of CSV files.
 
     Ctrl-C once halts the I/O, writes the results so far and exits with 130; twice gives up the hosts; three times
     exits at once.
     """
     from ..live.choose_view import watcher
+    from ..live.end_views import KeepsTheEnd
     from ..run.run import Options, run_plan
     from ..run.signals import run_until_pressed
 
+    if junit is not None:
+        check_junit(junit)
     loaded = _load(plan, defines, hosts)
     options = Options(root=root, destroy=destroy, command_line=tuple(sys.argv))
     watching = watcher(Ui(ui))
+    end = KeepsTheEnd(watching)
     try:
-        return run_until_pressed(lambda presses: run_plan(loaded, options, watching, presses))
+        return run_until_pressed(lambda presses: run_plan(loaded, options, end, presses))
     finally:
         close_view(watching)
+        if junit is not None and end.folder:
+            write_junit(junit, Path(end.folder))
 
 
 @cli.command()

@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from ..errors import PlanError
 from ..exit_codes import ExitCode
 
 ROOT: Final = Path("runs")  # where `run` and `quick` make their folders, unless they are told otherwise
@@ -39,6 +40,30 @@ def list_runs(root: Path, as_json: bool) -> ExitCode:
     return ExitCode.PLAN if faults else ExitCode.OK
 
 
+def check_junit(file: Path) -> None:
+    """Before a run, whether it can be written at its end. Raises PlanError."""
+    if not file.parent.is_dir():
+        raise PlanError(f"--junit {file}: there is no folder {file.parent}; make it first")
+    if file.is_block_device():
+        raise PlanError(f"--junit {file}: a block device; name a file")
+
+
+def write_junit(file: Path, folder: Path) -> None:
+    """The run in a folder as JUnit's XML. Raises PlanError, OutputError."""
+    from datetime import UTC, datetime
+
+    from ..output.named_files import save
+    from ..results.finished_run import read_record, why_no_results
+    from ..results.junit import junit_of
+    from ..results.measured_rows import Measured, read_measured
+    from ..results.run_entries import entry_of
+
+    entry, why = entry_of(folder, datetime.now(UTC)), why_no_results(folder)
+    measured = Measured("all", ()) if why else read_measured(folder, "all", ())
+    text = junit_of(entry, measured, read_record(folder), why)
+    save(file, lambda: file.write_text(text, encoding="utf-8", errors="replace"))
+
+
 @click.command()
 @click.argument("run", required=False, metavar="[RUN]")
 @click.option(
@@ -48,8 +73,11 @@ def list_runs(root: Path, as_json: bool) -> ExitCode:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the rows of the summary.")
 @click.option("--md", "as_markdown", is_flag=True, help="Print Markdown, for a ticket or a CI's summary.")
+@click.option("--junit", "junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Also write JUnit's XML: a test case for each step and threshold.")  # fmt: skip
 def show(
-    run: str | None, steps: tuple[str, ...], by: str, as_json: bool, as_csv: bool, as_markdown: bool
+    run: str | None, steps: tuple[str, ...], by: str, as_json: bool, as_csv: bool, as_markdown: bool,
+    junit: Path | None,
 ) -> ExitCode:  # fmt: skip
     """Show what a run measured: the table with which it ended.
 
@@ -70,6 +98,8 @@ def show(
     folder = newest_of(run or str(ROOT))
     measured, entry = read_measured(folder, by, steps), entry_of(folder, now)
     sentence = "" if entry.exit_code is None else ExitCode(entry.exit_code).sentence
+    if junit is not None:
+        write_junit(junit, folder)
     if as_json:
         click.echo(json.dumps(data_of(entry, measured), indent=2, allow_nan=False))
     elif as_csv:

@@ -21,6 +21,22 @@ class OnlyTheEnd:
         pass
 
 
+class KeepsTheEnd:
+    """Keeps where a run's folder is, once it has ended."""
+
+    def __init__(self, inner: Watcher) -> None:
+        self._inner = inner
+        self.folder = ""  # "" until then, and of a run that was refused and left none
+
+    def show(self, report: Report) -> None:
+        if isinstance(report, RunEnds):
+            self.folder = report.folder
+        self._inner.show(report)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
 class WithResult:
     """Shows a run, and at its end a result instead of the table of its steps."""
 

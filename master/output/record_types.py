@@ -49,6 +49,7 @@ class StepRecord:
     end_utc_ns: int | None = None
     verdict: str = ""
     reasons: tuple[str, ...] = ()
+    thresholds: tuple[str, ...] = ()  # in the words of the reasons that name them
     measured: Sequence[Mapping[str, Any]] = ()  # the rows of the table at the end, as JSON has them
 
 

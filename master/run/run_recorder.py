@@ -145,7 +145,8 @@ class RunRecorder:
     async def begin_step(self, step: Step, utc_ns: int, rollups: Rollups) -> StepFolder:
         """The folder of a step, and its line in run.json. Raises OutputError."""
         layout = MergeLayout.build(rollups, {host: rollups.order(host) for host in rollups.hosts()})
-        self._run = replace(self._run, steps=(*self._run.steps, StepRecord(step.number, step.name, utc_ns)))
+        begun = StepRecord(step.number, step.name, utc_ns, thresholds=tuple(map(str, step.control.slo)))
+        self._run = replace(self._run, steps=(*self._run.steps, begun))
         self._write_run()
         cores = {host: self._cores.get(host, ()) for host in rollups.hosts()}
         return await self.writer.do(partial(self._folder.step, step.number, step.name, layout, cores))

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import psutil
 import pytest
@@ -29,7 +30,9 @@ def slaves_of(pid: int) -> list[psutil.Process]:
 
 
 def test_the_first_plan_runs_to_a_result(tmp_path: Path) -> None:
-    done = run(ROOT / "configs" / "first.yaml", tmp_path / "runs", *QUICK, "-D", f"path={tmp_path / 'data'}")
+    junit = tmp_path / "first.xml"
+    words = ("-D", f"path={tmp_path / 'data'}", "--junit", str(junit))
+    done = run(ROOT / "configs" / "first.yaml", tmp_path / "runs", *QUICK, *words)
     assert done.code in (0, 8), done.out + done.err  # a busy machine may be late, and then says so
     assert [row["name"] for row in done.rows("summary.all.csv")] == ["max", "half", "half_mixed"]
     assert str(done.folder) in done.out
@@ -38,6 +41,9 @@ def test_the_first_plan_runs_to_a_result(tmp_path: Path) -> None:
     first, half, _ = done.rows("summary.all.csv")
     assert float(first["overall_iops"]) > 0 and first["overall_response_us_mean"] == ""
     assert float(half["iops_setting"]) == pytest.approx(float(first["overall_iops"]) / 2)
+    assert [case.get("name") for case in ElementTree.parse(junit).iter("testcase")] == ["max", "half", "half_mixed"]
+    shown = ivypy("show", str(done.root))
+    assert shown.returncode == 0 and shown.stdout.splitlines()[4].split()[:2] == ["0", "max"]
 
 
 ABOVE = "measure: 2s, slo: { metric: overall_iops, at_most: 1 }"

@@ -1,0 +1,97 @@
+"""A run as JUnit's XML, which CI systems show: a test case for each step, and one for each of its thresholds.
+
+Rule: a failure says that the storage did not do what it had to; an error, that the figures do not tell. So a threshold
+of a step that is invalid is an error, met or missed. Of a step that was repeated, the last attempt counts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from ..live.reports import StepEnds
+from ..plan.attempts import step_of_attempt
+from ..verdicts import Finding, Reason, Severity, Verdict
+from .measured_rows import Measured
+from .run_entries import RunEntry
+
+FAILURE: Final = "failure"
+ERROR: Final = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test case."""
+
+    name: str
+    kind: str = ""  # FAILURE or ERROR; "": passed
+    message: str = ""
+
+
+def cases_of(step: StepEnds, thresholds: Sequence[str]) -> list[Case]:
+    """The step's own case, then those of its thresholds, in words as its reasons have them."""
+    name = step_of_attempt(step.name)
+    missed = {text: _missed(text, step.findings) for text in thresholds}
+    others = [one for one in step.findings if one.reason is not Reason.SLO_MISSED]
+    against = _against(step, others)
+    match step.verdict:
+        case Verdict.INVALID | Verdict.PARTIAL if against:
+            own = Case(name, ERROR, against)
+        case Verdict.FAILED if any(one.severity is Severity.FAILED for one in others):
+            own = Case(name, FAILURE, against)
+        case _:
+            own = Case(name)
+    return [own, *(_threshold(f"{name}: {text}", step.verdict, missed[text], against) for text in thresholds)]
+
+
+def _threshold(name: str, verdict: Verdict, missed: Finding | None, against: str) -> Case:
+    if missed is not None and missed.severity is Severity.INVALID:
+        return Case(name, ERROR, missed.detail)
+    if verdict is Verdict.INVALID:
+        return Case(name, ERROR, against or "the step is invalid")
+    return Case(name, FAILURE, missed.detail) if missed is not None else Case(name)
+
+
+def _missed(threshold: str, findings: Sequence[Finding]) -> Finding | None:
+    return next((one for one in findings if one.reason is Reason.SLO_MISSED and f"{threshold}: " in one.detail), None)
+
+
+def _against(step: StepEnds, findings: Sequence[Finding]) -> str:
+    """The first cause of its measurements, and what is more than a note."""
+    cause = next((one.cause for one in step.measured if one.cause), "")
+    return "\n".join(filter(None, [cause, *(str(one) for one in findings if one.severity is not Severity.NOTE)]))
+
+
+def junit_of(entry: RunEntry, measured: Measured, record: Mapping[str, Any], why: str) -> str:
+    """The file's text. `record`: run.json; `why`: of a run in which no step has ended, which is one error."""
+    counting = {step_of_attempt(one.name): one for one in measured.steps}.values()  # in the order of the first attempts
+    said = {one["number"]: one for one in record["steps"]}
+    cases = [case for step in counting for case in cases_of(step, said[step.number].get("thresholds", ()))]
+    suite = Element(
+        "testsuite", name=entry.folder.name, timestamp=entry.start.isoformat(timespec="seconds").replace("+00:00", ""),
+        time=f"{entry.length_s or 0:.3f}",
+    )  # fmt: skip
+    for case in cases or [Case("run", ERROR, why)]:
+        _add(suite, entry, case)
+    kinds = [child.tag for case in suite for child in case]
+    counts = {"tests": len(suite), "failures": kinds.count(FAILURE), "errors": kinds.count(ERROR)}
+    for name, count in counts.items():
+        suite.set(name, str(count))
+    root = Element("testsuites")
+    root.append(suite)
+    indent(root)
+    return tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _add(suite: Element, entry: RunEntry, case: Case) -> None:
+    element = SubElement(
+        suite, "testcase", classname=entry.folder.name.rpartition("-")[0] or entry.plan, name=case.name
+    )
+    if case.kind:
+        first, _, _ = case.message.partition("\n")
+        SubElement(element, case.kind, message=_printable(first)).text = _printable(case.message)
+
+
+def _printable(text: str) -> str:
+    """Without the characters that XML cannot have."""
+    return "".join(one if one.isprintable() or one == "\n" else "?" for one in text)

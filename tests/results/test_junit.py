@@ -1,0 +1,96 @@
+"""JUnit's XML of a run: what CI shows as passed, as failure, and as error."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from ivypy.master.cli.results import check_junit, write_junit
+from ivypy.master.errors import PlanError
+from ivypy.master.live.reports import StepEnds
+from ivypy.master.results.junit import ERROR, FAILURE, cases_of
+from ivypy.master.run.run import Run
+from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
+from tests.results.test_run_entries import a_run
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
+
+FAST, SLOW = "p99 at most 1 ms", "p99 at most 5 ms"
+MISSED = Finding(Reason.SLO_MISSED, f"{FAST}: 2.1 ms of all=all", Severity.FAILED)
+BLANK = Finding(Reason.SLO_MISSED, f"{FAST}: blank", Severity.INVALID)
+LATE = Finding(Reason.GENERATOR_LATE, "34% of the mean", Severity.INVALID)
+NOTE = Finding(Reason.TOO_FEW_SUBINTERVALS, "3")
+LOST = Finding(Reason.HOST_LOST, "h1")
+UNRESOLVED = Finding(Reason.SEARCH_UNRESOLVED, "9 %")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "findings", "kinds"),
+    [  # of the step, of the threshold of 1 ms, of that of 5 ms
+        (Verdict.VALID, (NOTE,), ["", "", ""]),
+        (Verdict.VALID, (LATE,), ["", "", ""]),  # of figures that the step was not for
+        (Verdict.FAILED, (MISSED,), ["", FAILURE, ""]),
+        (Verdict.FAILED, (UNRESOLVED,), [FAILURE, "", ""]),
+        (Verdict.FAILED, (UNRESOLVED, MISSED), [FAILURE, FAILURE, ""]),
+        (Verdict.INVALID, (LATE, MISSED), [ERROR, ERROR, ERROR]),  # nothing is known of either threshold
+        (Verdict.INVALID, (BLANK,), ["", ERROR, ERROR]),
+        (Verdict.PARTIAL, (LOST,), [ERROR, "", ""]),
+    ],
+)
+def test_a_failure_is_the_storages_and_an_error_is_not(
+    verdict: Verdict, findings: tuple[Finding, ...], kinds: list[str]
+) -> None:
+    cases = cases_of(StepEnds(0, "half", verdict, findings, ()), [FAST, SLOW])
+    assert [case.name for case in cases] == ["half", f"half: {FAST}", f"half: {SLOW}"]
+    assert [case.kind for case in cases] == kinds
+    assert all(bool(case.message) == bool(case.kind) for case in cases)
+
+
+def test_a_repeated_step_has_the_name_of_its_first_attempt() -> None:
+    cases = cases_of(StepEnds(3, "half+attempt=2", Verdict.VALID, (), ()), [FAST])
+    assert [case.name for case in cases] == ["half", f"half: {FAST}"]
+
+
+def suite(file: Path) -> ElementTree.Element:
+    (found,) = ElementTree.parse(file).getroot()
+    return found
+
+
+def test_a_run_in_which_no_step_ended_is_one_error(tmp_path: Path) -> None:
+    folder = a_run(tmp_path, "first-20260101T120000Z")
+    write_junit(tmp_path / "x.xml", folder)
+    found = suite(tmp_path / "x.xml")
+    assert (found.get("tests"), found.get("errors"), found.get("failures")) == ("1", "1", "0")
+    assert (found.get("timestamp"), found.get("time")) == ("2026-01-01T12:00:00", "95.000")
+    (error,) = found[0]
+    assert (found[0].get("classname"), error.tag) == ("first", ERROR) and "without results" in error.get("message", "")
+
+
+THRESHOLDS = ONE_STEP.replace(
+    "go: one",
+    "go: { name: slow, slo: [ { metric: overall_iops, at_most: 1 }, { metric: overall_iops, at_least: 1 } ] }, go: two",
+)
+
+
+async def nobody(run: Run, staged: SimulatedRun) -> None:
+    """Nobody does anything while it runs."""
+
+
+@pytest.mark.slow
+def test_the_thresholds_of_a_run_are_cases(tmp_path: Path) -> None:
+    staged = stage(tmp_path, nobody, THRESHOLDS)
+    write_junit(tmp_path / "x.xml", staged.folder)
+    found = suite(tmp_path / "x.xml")
+    assert [(case.get("name"), [child.tag for child in case]) for case in found] == [
+        ("slow", []),
+        ("slow: overall_iops at most 1", [FAILURE]),
+        ("slow: overall_iops at least 1", []),
+        ("two", []),
+    ]
+    assert (found.get("tests"), found.get("failures"), found.get("errors")) == ("4", "1", "0")
+    assert "overall_iops at most 1: " in found[1][0].get("message", "")
+
+
+def test_a_file_that_could_not_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"there is no folder .*; make it first"):
+        check_junit(tmp_path / "no" / "x.xml")
+    check_junit(tmp_path / "x.xml")
