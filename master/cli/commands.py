@@ -345,7 +345,8 @@ def clock(host: str, duration: str, as_json: bool) -> ExitCode:
 
 
 @cli.command()
-def schema() -> ExitCode:
+@click.option("--result", is_flag=True, help="That of a run's result.json instead.")
+def schema(result: bool) -> ExitCode:
     """Print the JSON schema of plans, for editors.
 
     With the YAML language server: `# yaml-language-server: $schema=plan.schema.json` as a plan's first line.
@@ -353,8 +354,9 @@ def schema() -> ExitCode:
     import json
 
     from ..plan.doc_pages import schema as plan_schema
+    from ..results.result_document import schema as result_schema
 
-    click.echo(json.dumps(plan_schema(), indent=2))
+    click.echo(json.dumps(result_schema() if result else plan_schema(), indent=2))
     return ExitCode.OK
 
 

@@ -90,7 +90,8 @@ def show(
     from ..live.step_lines import local_now
     from ..results.find_runs import newest_of
     from ..results.measured_rows import read_measured, summary_text
-    from ..results.render_measured import data_of, markdown_of, measured_lines, standing_line
+    from ..results.render_measured import markdown_of, measured_lines, standing_line
+    from ..results.result_document import result_of
     from ..results.run_entries import entry_of
     from ..text.wrapping import wrapped
 
@@ -101,7 +102,7 @@ def show(
     if junit is not None:
         write_junit(junit, folder)
     if as_json:
-        click.echo(json.dumps(data_of(entry, measured), indent=2, allow_nan=False))
+        click.echo(result_of(folder, (by,), steps).model_dump_json(indent=1))
     elif as_csv:
         click.echo(summary_text(folder, measured), nl=False)
     elif as_markdown:

@@ -99,13 +99,14 @@ def read_run(name: str, folder: Path, rollup_types: Sequence[str]) -> FinishedRu
     for kind in rollup_types:
         path = folder / f"summary.{stem(kind)}.csv"
         if not path.is_file():
-            raise PlanError(f"{folder}: it has no rollup type {kind}; it has {', '.join(_types(folder))}")
+            raise PlanError(f"{folder}: it has no rollup type {kind}; it has {', '.join(types_of(folder))}")
         for cells in _table(path):
             rows[Key(cells["name"], cells["rollup_type"], cells["rollup_instance"])] = StepRow(cells)
     return FinishedRun(name, folder, record, rows)
 
 
-def _types(folder: Path) -> list[str]:
+def types_of(folder: Path) -> list[str]:
+    """Those of which a run has a summary; `all` is among them."""
     return [path.name.removeprefix("summary.").removesuffix(".csv") for path in sorted(folder.glob("summary.*.csv"))]
 
 

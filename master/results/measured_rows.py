@@ -42,12 +42,17 @@ def read_measured(folder: Path, by: str, wanted: Sequence[str]) -> Measured:
     Raises PlanError where the run has no results, no such rollup type or no such step, or is of another version.
     """
     run = read_run(folder.name, folder, [by])
+    return Measured(by, tuple(_step(one, run, by) for one in chosen_steps(run, wanted)))
+
+
+def chosen_steps(run: FinishedRun, wanted: Sequence[str]) -> list[Mapping[str, Any]]:
+    """The entries in run.json of the steps that ended: all, or those of these names or numbers. Raises PlanError."""
     steps = [one for one in run.record["steps"] if one["verdict"]]
     for word in wanted:
         if not any(_is(word, one) for one in steps):
-            raise PlanError(f"{folder}: no step {word!r} has ended{suggestion(word, [one['name'] for one in steps])}")
-    chosen = [one for one in steps if not wanted or any(_is(word, one) for word in wanted)]
-    return Measured(by, tuple(_step(one, run, by) for one in chosen))
+            near = suggestion(word, [one["name"] for one in steps])
+            raise PlanError(f"{run.folder}: no step {word!r} has ended{near}")
+    return [one for one in steps if not wanted or any(_is(word, one) for word in wanted)]
 
 
 def summary_text(folder: Path, measured: Measured) -> str:

@@ -1,18 +1,17 @@
-"""What a run measured, for people and for programs: text, Markdown, JSON.
+"""What a run measured, for people: text and Markdown.
 
-Rule: a figure that its verdict discredits stands in brackets; JSON has it as it is, beside its verdict.
+Rule: a figure that its verdict discredits stands in brackets.
 """
 
-from typing import Any, Final
+from typing import Final
 
-from ..live.json_lines import plain
 from ..live.reports import MeasurementRow
 from ..live.steps_table import LAYOUTS, steps_table
 from ..live.subinterval_lines import WIDE
 from ..rollup.instances import ALL
 from ..verdicts import Severity
 from .measured_rows import Measured
-from .run_entries import RunEntry, RunState, entry_data
+from .run_entries import RunEntry, RunState
 
 _STANDING: Final = {
     RunState.RUNNING: "it is running",
@@ -58,8 +57,3 @@ def _against(number: int, one: MeasurementRow) -> str:
 
 def _escaped(text: str) -> str:
     return text.translate(_SPECIAL)
-
-
-def data_of(entry: RunEntry, measured: Measured) -> dict[str, Any]:
-    """As JSON has it: the run, and each step with its measurements. Latencies in microseconds."""
-    return {"run": entry_data(entry), "by": measured.by, "steps": [plain(step) for step in measured.steps]}

@@ -41,6 +41,7 @@ from ..output.step_folder import StepFolder
 from ..output.writer_thread import Writer
 from ..plan.model import TOTAL_IOPS, Plan, Step
 from ..plan.read.field_types import written
+from ..results.result_document import write_result
 from ..rollup.instances import Rollups
 from ..rollup.merge_layout import MergeLayout
 from ..text.plan_parameters import Value
@@ -176,8 +177,7 @@ class RunRecorder:
         try:
             self._write_run()
             await self.writer.do(self._finish)
-            if not keep:
-                await self.writer.do(self._folder.remove)
+            await self.writer.do(partial(write_result, self.path) if keep else self._folder.remove)
         except OutputError:
             with suppress(OutputError):
                 await self.writer.last(self._finish_in_need)

@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
 
 import click
@@ -18,8 +19,11 @@ from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import MeasurementRow, RunEnds, StepEnds
+from ivypy.master.results import result_document
 from ivypy.master.results.measured_rows import finding_of, read_measured
+from ivypy.master.results.result_document import ResultDocument, result_of, schema
 from ivypy.master.results.run_entries import RUN_JSON
+from ivypy.master.rollup.metrics import METRICS
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import Finding, Reason
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
@@ -108,11 +112,38 @@ def test_every_instance_has_the_figures_of_its_summary(staged: SimulatedRun, by:
 def test_json_and_csv_have_the_same_figures(staged: SimulatedRun) -> None:
     data = json.loads(shown(str(staged.folder), "--json")[1])
     rows = list(csv.DictReader(io.StringIO(shown(str(staged.folder), "--csv")[1])))
-    measured = [one for step in data["steps"] for one in step["measured"]]
+    measured = [one for step in data["steps"] for one in step["measurements"]]
     assert [row["name"] for row in rows] == [one["name"] for one in measured]
-    assert [row["overall_iops"] for row in rows] == [f"{one['iops']:.7g}" for one in measured]
-    assert data["run"]["exit_code"] == ExitCode.SLO_MISSED and data["by"] == "all"
+    for row, one in zip(rows, measured, strict=True):
+        assert one["metrics"] == {name: float(row[name]) for name in METRICS if row[name]}
+    assert data["run"]["exit_code"] == ExitCode.SLO_MISSED
     assert rows == staged.rows("summary.all.csv")
+
+
+def test_result_json_has_every_row_of_every_summary(staged: SimulatedRun) -> None:
+    """And is what the schema says, with nothing else."""
+    result = ResultDocument.model_validate_json((staged.folder / "result.json").read_bytes(), strict=True)
+    found = [one for step in result.steps for one in step.measurements]
+    written = [row for path in staged.folder.glob("summary.*.csv") for row in staged.rows(path.name)]
+    key = attrgetter("name", "rollup_type", "rollup_instance")
+    assert {key(one) for one in found} == {
+        tuple(row[c] for c in ("name", "rollup_type", "rollup_instance")) for row in written
+    }
+    assert len(found) == len(written) > 10
+    assert [step.thresholds for step in result.steps] == [["overall_iops at most 300000"], []]
+    assert found[0].parameters["blocksize"] == "8192(6/12) 65536(6/12)"
+    assert {one.parameters["blocksize"] for one in found if one.rollup_type == "workload"} == {8192, 65536}
+    assert result.run.exit_code == ExitCode.SLO_MISSED and result.run.state == "ended"
+    assert {*schema()["properties"]} == {"format", "run", "left_out", "steps"}
+
+
+def test_a_summary_that_is_too_large_is_named(staged: SimulatedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {path.name: path.stat().st_size for path in staged.folder.glob("summary.*.csv")}
+    monkeypatch.setattr(result_document, "MOST_BYTES", sizes["summary.host.csv"] - 1)
+    result = result_of(staged.folder, ())
+    assert "host" in result.left_out and "all" not in result.left_out
+    assert not any(one.rollup_type == "host" for step in result.steps for one in step.measurements)
+    assert result_of(staged.folder, ("host",)).steps[0].measurements, "asked for"
 
 
 def test_markdown_is_one_table_with_what_speaks_against_it(staged: SimulatedRun) -> None:

@@ -1,0 +1,165 @@
+"""A run's results as one JSON document, result.json and `ivypy show --json`, and the schema of it.
+
+Rule: the numbers are those of the summaries, under the same names and in the same units; what is blank there is left
+out. `ivypy schema --result` prints the schema, which changes only together with `format`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...protocol.parameters import PARAMETERS
+from ..output.csv_text import replace_file
+from ..output.file_names import stem
+from ..rollup.metrics import METRICS
+from ..verdicts import Scope
+from .finished_run import FinishedRun, Key, StepRow, read_run, types_of, why_no_results
+from .measured_rows import chosen_steps, finding_of
+from .run_entries import RunEntry, entry_data, entry_of
+
+FILE: Final = "result.json"
+MOST_BYTES: Final = 16 << 20  # of a rollup type's summary; beyond, the document would take seconds and much memory
+_PARAMETERS: Final = ("iops_setting", *PARAMETERS)
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Verdicts = Literal["valid", "partial", "failed", "invalid"]
+
+
+class RunDocument(_Model):
+    """The run."""
+
+    run: str = Field(description="the name of its folder")
+    folder: str
+    state: Literal["running", "ended", "cut off", "open"]
+    verdict: Verdicts | None = Field(description="the worst of the steps; null: none has ended")
+    exit_code: int | None = Field(description="null: the run has not ended")
+    plan: str = Field(description="path of the plan")
+    version: str = Field(description="of ivypy")
+    start_utc: str = Field(description="ISO 8601")
+    length_s: float | None
+    hosts: list[str]
+    steps: list[str] = Field(description="names of the steps that began")
+
+
+class ReasonDocument(_Model):
+    """Something that speaks for or against figures."""
+
+    reason: str = Field(description="one of docs/verdicts.md")
+    severity: Literal["note", "partial", "failed", "invalid"]
+    detail: str
+    remedy: str
+
+
+class MeasurementDocument(_Model):
+    """One measurement of a step, of one rollup instance: a row of a summary."""
+
+    name: str = Field(description="the step's; where the load is control's, with the load")
+    rollup_type: str
+    rollup_instance: str
+    verdict: Verdicts = Field(description="of the figures that the step was for")
+    rate_verdict: Verdicts
+    service_verdict: Verdicts
+    response_verdict: Verdicts
+    reasons: list[ReasonDocument]
+    parameters: dict[str, float | str] = Field(
+        description="in force; bytes, seconds, shares of 1; text where they differ"
+    )
+    metrics: dict[str, float] = Field(
+        description="by name, in the unit of docs/columns.md; without those that are blank"
+    )
+
+
+class StepDocument(_Model):
+    """One step that has ended."""
+
+    number: int
+    name: str
+    verdict: Verdicts = Field(description="of all measurements that count")
+    reasons: list[ReasonDocument]
+    thresholds: list[str] = Field(description="in words; those that were missed are in `reasons`, as slo_missed")
+    start_utc: str
+    end_utc: str
+    measurements: list[MeasurementDocument]
+
+
+class ResultDocument(_Model):
+    """The results of a run."""
+
+    format: Literal[1]
+    run: RunDocument
+    left_out: list[str] = Field(description="rollup types with so many instances that only their CSV has them")
+    steps: list[StepDocument]
+
+
+def result_of(folder: Path, types: Sequence[str], wanted: Sequence[str] = ()) -> ResultDocument:
+    """Of a run's folder; `types`: rollup types, all where there are none; `wanted`: steps, by name or number, likewise.
+
+    Raises PlanError where the run has no results, no such rollup type or no such step, or is of another version.
+    """
+    sizes = {kind: (folder / f"summary.{stem(kind)}.csv").stat().st_size for kind in types_of(folder)}
+    large = sorted(kind for kind, size in sizes.items() if size > MOST_BYTES) if not types else []
+    run = read_run(folder.name, folder, types or [kind for kind in sizes if kind not in large])
+    steps = [_step(one, run) for one in chosen_steps(run, wanted)]
+    entry = entry_of(folder, datetime.now(UTC))
+    return ResultDocument(format=1, run=_run(entry), left_out=large, steps=steps)
+
+
+def write_result(folder: Path) -> None:
+    """result.json, of a run that has ended; none where no step has. Raises PlanError, OutputError."""
+    if not why_no_results(folder):
+        replace_file(folder, FILE, result_of(folder, ()).model_dump_json(indent=1) + "\n")
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the document."""
+    return ResultDocument.model_json_schema()
+
+
+def _run(entry: RunEntry) -> RunDocument:
+    return RunDocument.model_validate(entry_data(entry))
+
+
+def _step(step: Mapping[str, Any], run: FinishedRun) -> StepDocument:
+    rows = [(key, row) for key, row in run.rows.items() if row.number == step["number"]]
+    return StepDocument(
+        **{name: step[name] for name in ("number", "name", "verdict", "start_utc", "end_utc")},
+        thresholds=list(step.get("thresholds", ())),
+        reasons=_reasons(step["reasons"], run.folder),
+        measurements=[_measurement(key, row, run.folder) for key, row in rows],
+    )
+
+
+def _measurement(key: Key, row: StepRow, folder: Path) -> MeasurementDocument:
+    parameters = {name: row.cells[name] for name in _PARAMETERS if row.cells.get(name)}
+    figures = {name: row.figure(metric) for name, metric in METRICS.items()}
+    return MeasurementDocument.model_validate({
+        "name": key.step, "rollup_type": key.rollup_type, "rollup_instance": key.instance,
+        "verdict": row.cells["verdict"], **{f"{scope}_verdict": str(row.verdict(scope)) for scope in Scope},
+        "reasons": _reasons(filter(None, row.cells["reasons"].split("; ")), folder),
+        "parameters": {name: _number(text) for name, text in parameters.items()},
+        "metrics": {name: value for name, value in figures.items() if value is not None},
+    })  # fmt: skip
+
+
+def _reasons(texts: Iterable[str], folder: Path) -> list[ReasonDocument]:
+    found = [finding_of(text, folder) for text in texts]
+    return [
+        ReasonDocument(reason=one.reason.word, severity=one.severity.value, detail=one.detail, remedy=one.reason.remedy)
+        for one in found
+    ]
+
+
+def _number(text: str) -> float | str:
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return value if isfinite(value) else text
