@@ -31,7 +31,7 @@ class Case:
 def cases_of(step: StepEnds, thresholds: Sequence[str]) -> list[Case]:
     """The step's own case, then those of its thresholds, in words as its reasons have them."""
     name = step_of_attempt(step.name)
-    missed = {text: _missed(text, step.findings) for text in thresholds}
+    missed = {text: _misses(text, step.findings) for text in thresholds}
     others = [one for one in step.findings if one.reason is not Reason.SLO_MISSED]
     against = _against(step, others)
     match step.verdict:
@@ -44,16 +44,21 @@ def cases_of(step: StepEnds, thresholds: Sequence[str]) -> list[Case]:
     return [own, *(_threshold(f"{name}: {text}", step.verdict, missed[text], against) for text in thresholds)]
 
 
-def _threshold(name: str, verdict: Verdict, missed: Finding | None, against: str) -> Case:
-    if missed is not None and missed.severity is Severity.INVALID:
-        return Case(name, ERROR, missed.detail)
+def _threshold(name: str, verdict: Verdict, misses: Sequence[Finding], against: str) -> Case:
+    message = "\n".join(one.detail for one in misses)
+    if any(one.severity is Severity.INVALID for one in misses):
+        return Case(name, ERROR, message)
     if verdict is Verdict.INVALID:
         return Case(name, ERROR, against or "the step is invalid")
-    return Case(name, FAILURE, missed.detail) if missed is not None else Case(name)
+    return Case(name, FAILURE, message) if misses else Case(name)
 
 
-def _missed(threshold: str, findings: Sequence[Finding]) -> Finding | None:
-    return next((one for one in findings if one.reason is Reason.SLO_MISSED and f"{threshold}: " in one.detail), None)
+def _misses(threshold: str, findings: Sequence[Finding]) -> list[Finding]:
+    """Those of a threshold: its words begin the detail, or follow whose measurement it was."""
+    return [
+        one for one in findings
+        if one.reason is Reason.SLO_MISSED and f": {threshold}: " in f": {one.detail}"
+    ]  # fmt: skip
 
 
 def _against(step: StepEnds, findings: Sequence[Finding]) -> str:

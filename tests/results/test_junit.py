@@ -45,6 +45,20 @@ def test_a_failure_is_the_storages_and_an_error_is_not(
     assert all(bool(case.message) == bool(case.kind) for case in cases)
 
 
+def missed(detail: str) -> Finding:
+    return Finding(Reason.SLO_MISSED, detail, Severity.FAILED)
+
+
+@pytest.mark.parametrize("of", ["", "total_iops=500: "])
+def test_each_threshold_has_the_misses_of_its_own(of: str) -> None:
+    """The words of one may be within those of another."""
+    read, longer = "read_service_us_p99 at most 1 ms", "random_read_service_us_p99 at most 1 ms"
+    misses = tuple(missed(f"{of}{longer}: 2 ms of {host}") for host in ("a", "b"))
+    of_step, of_read, of_longer = cases_of(StepEnds(0, "half", Verdict.FAILED, misses, ()), [read, longer])
+    assert (of_step.kind, of_read.kind, of_longer.kind) == ("", "", FAILURE)
+    assert of_longer.message.splitlines() == [one.detail for one in misses]
+
+
 def test_a_repeated_step_has_the_name_of_its_first_attempt() -> None:
     cases = cases_of(StepEnds(3, "half+attempt=2", Verdict.VALID, (), ()), [FAST])
     assert [case.name for case in cases] == ["half", f"half: {FAST}"]
