@@ -82,12 +82,23 @@ class FinishedRun:
         path = self.folder / "plan.yaml"
         return path.read_text("utf-8", "replace") if path.is_file() else ""
 
+    @cached_property
+    def _rows_by_step(self) -> dict[int, list[tuple[Key, StepRow]]]:
+        found: dict[int, list[tuple[Key, StepRow]]] = {}
+        for key, row in self.rows.items():
+            found.setdefault(row.number, []).append((key, row))
+        return found
+
+    def rows_of(self, step: int) -> list[tuple[Key, StepRow]]:
+        """Those of a step, by its number."""
+        return self._rows_by_step.get(step, [])
+
     def measured(self, step: int) -> dict[Key, frozenset[int]]:
         """Of each row of a step, the subintervals that its figures include: without those that were set aside."""
         paths = sorted(self.folder.glob(f"step{step:04d}.*/{ALL}/{ALL}.csv"))
         rows = _table(paths[0]) if paths else []
         aside = {int(one["subinterval"]) for one in rows if one.get("in_measurement") == "0"}
-        return {key: row.subintervals - aside for key, row in self.rows.items() if row.number == step}
+        return {key: row.subintervals - aside for key, row in self.rows_of(step)}
 
 
 def read_run(name: str, folder: Path, rollup_types: Sequence[str]) -> FinishedRun:

@@ -72,9 +72,9 @@ def _is(word: str, step: Mapping[str, Any]) -> bool:
 def _step(step: Mapping[str, Any], run: FinishedRun, by: str) -> StepEnds:
     if by == ALL and step.get("measured"):
         return _kept(step, run.folder)
-    rows = [(key, row) for key, row in run.rows.items() if row.number == step["number"]]
     measured = tuple(
-        _row(key.step if by == ALL else f"{key.step} {key.instance}", row, run.folder) for key, row in rows
+        _row(key.step if by == ALL else f"{key.step} {key.instance}", row, run.folder)
+        for key, row in run.rows_of(step["number"])
     )
     findings = tuple(finding_of(text, run.folder) for text in step["reasons"])
     return StepEnds(step["number"], step["name"], Verdict(step["verdict"]), findings, measured)
@@ -123,11 +123,9 @@ def _row(name: str, row: StepRow, folder: Path) -> MeasurementRow:
 
 def finding_of(text: str, folder: Path) -> Finding:
     """The inverse of str(Finding), without its cause."""
-    try:
-        found = _FINDING.fullmatch(text)
-        assert found is not None
-        reason, severity = _REASONS[found["reason"]], Severity(found["severity"])
-        assert severity in reason.severities
-    except (AssertionError, KeyError, ValueError):
-        raise PlanError(f"{folder}: a reason of another version of ivypy: {text!r}") from None
-    return Finding(reason, found["detail"] or "", severity if len(reason.severities) > 1 else None)
+    found = _FINDING.fullmatch(text)
+    reason = _REASONS.get(found["reason"]) if found else None
+    if found is None or reason is None or found["severity"] not in reason.severities:
+        raise PlanError(f"{folder}: a reason of another version of ivypy: {text!r}")
+    severity = Severity(found["severity"]) if len(reason.severities) > 1 else None
+    return Finding(reason, found["detail"] or "", severity)

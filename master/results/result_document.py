@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ...protocol.parameters import PARAMETERS
 from ..output.csv_text import replace_file
 from ..output.file_names import stem
+from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS
 from ..verdicts import Scope
 from .finished_run import FinishedRun, Key, StepRow, read_run, types_of, why_no_results
@@ -22,7 +23,7 @@ from .measured_rows import chosen_steps, finding_of
 from .run_entries import RunEntry, entry_data, entry_of
 
 FILE: Final = "result.json"
-MOST_BYTES: Final = 16 << 20  # of a rollup type's summary; beyond, the document would take seconds and much memory
+MOST_BYTES: Final = 4 << 20  # of all its summaries; more would delay the end of a run, and fill the controller's memory
 _PARAMETERS: Final = ("iops_setting", *PARAMETERS)
 
 
@@ -69,7 +70,7 @@ class MeasurementDocument(_Model):
     service_verdict: Verdicts
     response_verdict: Verdicts
     reasons: list[ReasonDocument]
-    parameters: dict[str, float | str] = Field(
+    parameters: dict[str, int | float | str] = Field(
         description="in force; bytes, seconds, shares of 1; text where they differ"
     )
     metrics: dict[str, float] = Field(
@@ -95,7 +96,7 @@ class ResultDocument(_Model):
 
     format: Literal[1]
     run: RunDocument
-    left_out: list[str] = Field(description="rollup types with so many instances that only their CSV has them")
+    left_out: list[str] = Field(description="rollup types of so many measurements that only their CSV has them")
     steps: list[StepDocument]
 
 
@@ -104,12 +105,24 @@ def result_of(folder: Path, types: Sequence[str], wanted: Sequence[str] = ()) ->
 
     Raises PlanError where the run has no results, no such rollup type or no such step, or is of another version.
     """
-    sizes = {kind: (folder / f"summary.{stem(kind)}.csv").stat().st_size for kind in types_of(folder)}
-    large = sorted(kind for kind, size in sizes.items() if size > MOST_BYTES) if not types else []
-    run = read_run(folder.name, folder, types or [kind for kind in sizes if kind not in large])
+    found = types or _that_fit(folder)
+    run = read_run(folder.name, folder, found)
     steps = [_step(one, run) for one in chosen_steps(run, wanted)]
     entry = entry_of(folder, datetime.now(UTC))
-    return ResultDocument(format=1, run=_run(entry), left_out=large, steps=steps)
+    left_out = [] if types else sorted({*types_of(folder)} - {*found})
+    return ResultDocument(format=1, run=_run(entry), left_out=left_out, steps=steps)
+
+
+def _that_fit(folder: Path) -> list[str]:
+    """The whole, and as many rollup types as there is room for, those with the fewest measurements first."""
+    sizes = {kind: (folder / f"summary.{stem(kind)}.csv").stat().st_size for kind in types_of(folder)}
+    found, room = [ALL], MOST_BYTES - sizes.pop(ALL, 0)
+    for kind in sorted(sizes, key=lambda one: (sizes[one], one)):
+        room -= sizes[kind]
+        if room < 0:
+            break
+        found.append(kind)
+    return found
 
 
 def write_result(folder: Path) -> None:
@@ -128,12 +141,11 @@ def _run(entry: RunEntry) -> RunDocument:
 
 
 def _step(step: Mapping[str, Any], run: FinishedRun) -> StepDocument:
-    rows = [(key, row) for key, row in run.rows.items() if row.number == step["number"]]
     return StepDocument(
         **{name: step[name] for name in ("number", "name", "verdict", "start_utc", "end_utc")},
         thresholds=list(step.get("thresholds", ())),
         reasons=_reasons(step["reasons"], run.folder),
-        measurements=[_measurement(key, row, run.folder) for key, row in rows],
+        measurements=[_measurement(key, row, run.folder) for key, row in run.rows_of(step["number"])],
     )
 
 
@@ -157,9 +169,11 @@ def _reasons(texts: Iterable[str], folder: Path) -> list[ReasonDocument]:
     ]
 
 
-def _number(text: str) -> float | str:
+def _number(text: str) -> int | float | str:
     try:
         value = float(text)
     except ValueError:
         return text
-    return value if isfinite(value) else text
+    if not isfinite(value):
+        return text
+    return int(text) if text.isdecimal() else value

@@ -68,8 +68,8 @@ def entry_of(folder: Path, now: datetime) -> RunEntry:
     """A run's entry; `now` in UTC. Raises PlanError where its run.json cannot be read."""
     record = read_record(folder)
     try:
-        start, end = _time(record["start_utc"]), _time(record.get("end_utc"))
-        assert start is not None
+        start = _time(record["start_utc"])
+        end = _time(record["end_utc"]) if record.get("end_utc") else None
         steps = [(str(one["name"]), str(one["verdict"])) for one in record["steps"]]
         state = _state(folder, record)
         until = end or (now if state is RunState.RUNNING else None)
@@ -85,7 +85,7 @@ def entry_of(folder: Path, now: datetime) -> RunEntry:
             hosts=tuple(map(str, record["hosts"])),
             steps=tuple(name for name, _ in steps),
         )
-    except (KeyError, TypeError, ValueError, AssertionError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise PlanError(f"{folder}/{RUN_JSON}: not read: it is no run of ivypy ({error!r})") from None
 
 
@@ -95,8 +95,8 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict | None:
     return max(verdicts, key=order.index, default=None)
 
 
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def _state(folder: Path, record: dict[str, Any]) -> RunState:

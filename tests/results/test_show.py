@@ -132,17 +132,22 @@ def test_result_json_has_every_row_of_every_summary(staged: SimulatedRun) -> Non
     assert len(found) == len(written) > 10
     assert [step.thresholds for step in result.steps] == [["overall_iops at most 300000"], []]
     assert found[0].parameters["blocksize"] == "8192(6/12) 65536(6/12)"
-    assert {one.parameters["blocksize"] for one in found if one.rollup_type == "workload"} == {8192, 65536}
+    assert {repr(one.parameters["blocksize"]) for one in found if one.rollup_type == "workload"} == {"8192", "65536"}
     assert result.run.exit_code == ExitCode.SLO_MISSED and result.run.state == "ended"
     assert {*schema()["properties"]} == {"format", "run", "left_out", "steps"}
 
 
-def test_a_summary_that_is_too_large_is_named(staged: SimulatedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {path.name: path.stat().st_size for path in staged.folder.glob("summary.*.csv")}
-    monkeypatch.setattr(result_document, "MOST_BYTES", sizes["summary.host.csv"] - 1)
+@pytest.mark.parametrize("room", [0.0, 0.3, 0.6, 0.99, 1.0])
+def test_rollup_types_that_do_not_fit_are_named(
+    staged: SimulatedRun, monkeypatch: pytest.MonkeyPatch, room: float
+) -> None:
+    sizes = {path.name.split(".")[1]: path.stat().st_size for path in staged.folder.glob("summary.*.csv")}
+    monkeypatch.setattr(result_document, "MOST_BYTES", int(room * sum(sizes.values())))
     result = result_of(staged.folder, ())
-    assert "host" in result.left_out and "all" not in result.left_out
-    assert not any(one.rollup_type == "host" for step in result.steps for one in step.measurements)
+    there = {one.rollup_type for step in result.steps for one in step.measurements}
+    assert there | {*result.left_out} == {*sizes} and there.isdisjoint(result.left_out) and "all" in there
+    assert there == {"all"} or sum(sizes[kind] for kind in there) <= room * sum(sizes.values())
+    assert bool(result.left_out) == (room < 1)
     assert result_of(staged.folder, ("host",)).steps[0].measurements, "asked for"
 
 
