@@ -15,12 +15,12 @@ from ...protocol.counters import Count
 from ..rollup.arrays import Floats, Merged
 from ..rollup.disturbance import disturbance
 from ..rollup.figures import Figures, LatencyFigures
+from ..rollup.generator_checks import slowed_rows
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.merge import MergedSubinterval
 from ..rollup.metrics import MEAN, METRICS, Quantity
 from ..rollup.overload import Outstanding, rows_surged
 from ..rollup.parameters_in_force import Settings
-from ..rollup.validity import slowed_rows
 from ..rollup.window import Measurement
 from ..stats.metric_sample import MetricSample, value_of
 from ..stats.percentiles import NS_PER_US

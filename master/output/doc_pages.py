@@ -8,9 +8,9 @@ from typing import Final
 
 from ..exit_codes import NOT_REACHED, OF_COMMANDS, ORDER, ExitCode
 from ..rollup.figures import CATEGORIES
+from ..rollup.generator_checks import LATENESS_INVALID, LATENESS_NOTE
 from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS
 from ..rollup.thread_stats import BUSY_PERCENT
-from ..rollup.validity import LATENESS_INVALID, LATENESS_NOTE
 from ..stats.confidence import FEWEST_STATED
 from ..stats.percentiles import FEWEST_BEYOND
 from ..text.suggestions import OLD_NAMES

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ivypy.master.rollup.generator_checks import LATENESS_INVALID, LATENESS_NOTE
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.parameters_in_force import Settings
-from ivypy.master.rollup.validity import LATENESS_INVALID, LATENESS_NOTE, Validity, check_validity
+from ivypy.master.rollup.validity import Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import DELAYED, LATENESS, RESPONSE, SERVICE, UNDELAYED, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters

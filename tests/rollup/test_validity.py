@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from ivypy.master.rollup.instances import Rollups, RollupSpec
+from ivypy.master.rollup.io_checks import older_by_chance
 from ivypy.master.rollup.parameters_in_force import Settings
-from ivypy.master.rollup.validity import ScopedFinding, Validity, check_validity, older_by_chance
+from ivypy.master.rollup.validity import ScopedFinding, Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Verdict
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount

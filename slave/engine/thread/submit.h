@@ -19,7 +19,7 @@ enum { THREAD_BATCH = 32 }; /* I/Os in one submit call, at most */
 
 /* One stamp stands for a batch, so a call adds to the service time of each I/O in it: half of it, on average. It is to last
  * no longer than this part of the mean service time, so that it adds a tenth, or than the first of these, half of which is
- * too little to be checked (master/rollup/validity.py). Where I/Os complete in the call itself, so that their service time
+ * too little to be checked (master/rollup/generator_checks.py). Where I/Os complete in the call itself, so that their service time
  * is the call, it may last for the second: such a device has no time of its own, and shorter calls only cost throughput. */
 #define SUBMIT_CALL_NS UINT64_C(20000)
 #define SUBMIT_WHOLE_NS UINT64_C(32000)
