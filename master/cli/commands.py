@@ -7,9 +7,8 @@ as it is, and its exit code says whose fault it was. Commands import heavy modul
 import io
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -17,7 +16,7 @@ from ..errors import HostsError, IvypyError, PlanError
 from ..exit_codes import ExitCode
 from ..live import stdio
 from ..live.choose_view import Ui, close_view
-from ..live.terminal_width import fitted
+from .active_runs import UI, attach, edit, mark, pause, skip, status, stop, unpause
 from .compare import compare
 from .import_plan import import_plan
 from .percentiles import percentiles
@@ -34,15 +33,8 @@ DEFINE = click.option(
     metavar="NAME=VALUE",
     help="Set a parameter that the plan declares. May be repeated.",
 )
-UI = click.option(
-    "--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
-    help="What to show during the run; auto is a progress bar on a terminal, lines elsewhere.",
-)  # fmt: skip
 HOSTS_HELP = "Hosts instead of the plan's: lab[01-16],db1; slurm is every node of this Slurm allocation."
 HOSTS = click.option("--hosts", metavar="NAMES", help=HOSTS_HELP)
-BY = click.option("--by", default="", metavar="TYPE", help="A rollup type of the plan: host, port, serial ...")
-RUN = click.argument("run", required=False, metavar="[RUN]")
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -76,14 +68,14 @@ def check(plan: Path | None, defines: tuple[str, ...], connect: bool, hosts: str
     from ..plan.describe import describe
 
     loaded = _load(plan, defines, hosts)
-    _say(describe(loaded))
+    stdio.say(describe(loaded))
     if not connect:
         return ExitCode.OK
     from ..run.signals import run_until_pressed
     from .host_list import hosts_page
 
     page, missing = run_until_pressed(lambda presses: hosts_page(loaded))
-    _say("\n" + page)
+    stdio.say("\n" + page)
     return ExitCode.HOSTS if missing else ExitCode.OK
 
 
@@ -106,7 +98,7 @@ def devices(names: tuple[str, ...], defines: tuple[str, ...], hosts: str | None,
 
     def show(text: str) -> None:
         if text:
-            _say(text)
+            stdio.say(text)
 
     if len(names) == 1 and names_a_plan(names[0]):
         if user is not None:
@@ -176,155 +168,6 @@ def run(
 
 
 @cli.command()
-@click.argument("words", nargs=-1, required=True, metavar="[RUN] CLAUSE... SETTING...")
-@click.option("--force", is_flag=True, help="Change iops even where the step's own control sets it.")
-def edit(words: tuple[str, ...], force: bool) -> ExitCode:
-    """Change the load of a running test, on all hosts at once.
-
-    A CLAUSE names rollup instances, as in plans: all=all, host=h1, 'host={h1,h2}'. Several clauses select their
-    union. A SETTING is iops=5000, iops=+100, iops=*1.2, total_iops=20k, fraction_read=50%, maxtags=16,
-    blocksize=64KiB or range=0%..50%; or target=2ms alone, the target of control: pid. RUN is a run's folder or id,
-    needed where several runs are active. An edit that is rejected changes nothing.
-    """
-    from ..live.change_lines import changed_lines
-    from ..live.socket_client import NoSuchRun
-    from ..live.socket_messages import Changed, EditRequest
-    from ..live.step_lines import local_now
-
-    # RUN has no "=" in it, unless it is a folder that has.
-    named = "=" not in words[0] or Path(words[0]).is_dir()
-    run, rest = (words[0], words[1:]) if named else (None, words)
-    try:
-        answer = _request(run, EditRequest(rest, force))
-    except NoSuchRun as error:
-        raise PlanError(f"{error}; for a clause, write {words[0]}=..., like all=all or host=h1") from None
-    assert isinstance(answer, Changed)
-    _say("\n".join(changed_lines(answer, local_now())))
-    return ExitCode.PARTIAL if any(took.failed for took in answer.took) else ExitCode.OK
-
-
-@cli.command()
-@RUN
-@BY
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def status(run: str | None, by: str, as_json: bool) -> ExitCode:
-    """Print the status of a running test: step, phase, last figures, control, remaining time, hosts.
-
-    With --by, also the figures of each rollup instance of that type, the highest p99 first. RUN is a run's folder or
-    id; default: your newest active run. `kill -USR1` makes the run itself print the same.
-    """
-    from ..live.json_lines import JsonLines
-    from ..live.line_view import TextLines
-    from ..live.reports import RunStatus
-    from ..live.socket_messages import StatusRequest
-
-    answer = _request(run, StatusRequest(by), only=False)
-    assert isinstance(answer, RunStatus)
-    (JsonLines(click.echo) if as_json else TextLines(click.echo)).show(answer)
-    return ExitCode.OK
-
-
-@cli.command()
-@RUN
-def stop(run: str | None) -> ExitCode:
-    """Stop a running test like the first Ctrl-C: halt the I/O and write the results so far."""
-    from ..live.socket_messages import StopRequest
-
-    return _command(run, StopRequest())
-
-
-@cli.command()
-@RUN
-def skip(run: str | None) -> ExitCode:
-    """End the running step with what it has measured, and go on with the next one.
-
-    Its measurement is of the complete subintervals until then: its verdict is `partial`, reason `shortened`.
-    """
-    from ..live.socket_messages import SkipRequest
-
-    return _command(run, SkipRequest())
-
-
-@cli.command()
-@RUN
-def pause(run: str | None) -> ExitCode:
-    """Stop all I/O of a running step until `ivypy unpause`; then the measurement starts again."""
-    from ..live.socket_messages import PauseRequest
-
-    return _command(run, PauseRequest())
-
-
-@cli.command()
-@RUN
-def unpause(run: str | None) -> ExitCode:
-    """Continue after `ivypy pause`, with the load from before."""
-    from ..live.socket_messages import UnpauseRequest
-
-    return _command(run, UnpauseRequest())
-
-
-@cli.command()
-@click.argument("text")
-@RUN
-def mark(text: str, run: str | None) -> ExitCode:
-    """Write TEXT into the events.csv of a running test."""
-    from ..live.socket_messages import MarkRequest
-
-    return _command(run, MarkRequest(text))
-
-
-@cli.command()
-@RUN
-@BY
-@UI
-def attach(run: str | None, by: str, ui: str) -> ExitCode:
-    """Follow a running test from another terminal, to its end.
-
-    With --by, on a terminal: a full-screen table of the rollup instances of that type, the worst first, each with its
-    latest subintervals. Exits with the run's exit code. Ctrl-C stops following; the run continues.
-    """
-    from ..live.choose_view import followed
-    from ..live.reports import RunEnds
-    from ..live.socket_client import connected, exit_code_of
-
-    code = None
-    with connected(run) as client:
-        folder = client.standing(by).folder
-        with followed(Ui(ui), by) as (watching, has_left):
-            try:
-                for report in client.follow(by):
-                    watching.show(report)
-                    code = report.exit_code if isinstance(report, RunEnds) else code
-            except KeyboardInterrupt:
-                if has_left():
-                    return ExitCode.OK
-                click.echo("no longer following; the run continues", err=True)
-                return ExitCode.INTERRUPTED
-            finally:
-                close_view(watching)
-    return ExitCode(exit_code_of(folder) if code is None else code)
-
-
-def _request(run: str | None, request: Any, only: bool = True) -> Any:
-    """Ask a run. Without a name it is the newest; `only` where it is to be changed: then there must be no other."""
-    from ..live.socket_client import connected
-
-    with connected(run, only) as client:
-        return client.request(request)
-
-
-def _command(run: str | None, request: Any) -> ExitCode:
-    """Ask for something that is answered with a sentence, or with what changed."""
-    from ..live.change_lines import changed_lines
-    from ..live.socket_messages import Changed
-    from ..live.step_lines import local_now
-
-    answer = _request(run, request)
-    _say("\n".join(changed_lines(answer, local_now())) if isinstance(answer, Changed) else answer.text)
-    return ExitCode.OK
-
-
-@cli.command()
 @click.option(
     "--host", default="local", show_default=True, metavar="HOST", help="local, or [user@]name[:port], by ssh."
 )
@@ -369,18 +212,11 @@ def columns() -> ExitCode:
     return ExitCode.OK
 
 
-cli.add_command(list_runs)
-cli.add_command(show)
-cli.add_command(compare)
-cli.add_command(quick)
-cli.add_command(import_plan)
-cli.add_command(percentiles)
-cli.add_command(steady)
-
-
-def _say(text: str) -> None:
-    """Lines on standard output, wrapped where that is a terminal."""
-    click.echo(fitted(text, sys.stdout))
+for command in (
+    compare, quick, import_plan, percentiles, steady, list_runs, show,
+    attach, edit, mark, pause, skip, status, stop, unpause,
+):  # fmt: skip
+    cli.add_command(command)
 
 
 def _load(path: Path, defines: tuple[str, ...], hosts: str | None = None) -> Any:

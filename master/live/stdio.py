@@ -126,6 +126,11 @@ def guard() -> None:
     atexit.register(aside.outlet.flush, LAST_WORDS_S)
 
 
+def say(text: str) -> None:
+    """Lines on standard output, wrapped where that is a terminal."""
+    print(fitted(text, sys.stdout), flush=True)
+
+
 def complain(words: str) -> None:
     """A line on standard error, if there is somebody to read it."""
     with suppress(OSError):
