@@ -53,7 +53,8 @@ def write_junit(file: Path, folder: Path) -> None:
     from datetime import UTC, datetime
 
     from ..output.named_files import save
-    from ..results.finished_run import read_record, why_no_results
+    from ..results.checked_files import read_record
+    from ..results.finished_run import why_no_results
     from ..results.junit import junit_of
     from ..results.measured_rows import Measured, read_measured
     from ..results.run_entries import entry_of

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..errors import PlanError
 from ..live.socket_client import NoSuchRun, connected
-from .finished_run import read_record, why_no_results
+from .checked_files import RUN_JSON, read_record
+from .finished_run import why_no_results
 
 
 def runs_of(word: str, left_out: list[str]) -> list[Path]:
@@ -29,7 +30,7 @@ def newest_of(word: str) -> Path:
     if not word or not path.is_dir() or _is_run(path):
         return _one(word, path)
     runs = _below(path)
-    return max(runs, key=lambda run: (str(read_record(run).get("start_utc", "")), run.name))
+    return max(runs, key=lambda run: (read_record(run)["start_utc"] or "", run.name))
 
 
 def _one(word: str, path: Path) -> Path:
@@ -59,12 +60,12 @@ def _within(folder: Path, left_out: list[str]) -> list[Path]:
 
 def _below(folder: Path) -> list[Path]:
     """The runs in a folder, of which there is one at least. Raises PlanError."""
-    if runs := sorted(one.parent for one in folder.glob("*/run.json")):
+    if runs := sorted(one.parent for one in folder.glob(f"*/{RUN_JSON}")):
         return runs
     if _is_run(folder.parent):
         raise PlanError(f"{folder}: a part of a run; name the run's folder: {folder.parent}")
-    raise PlanError(f"{folder}: no run's folder (it has no run.json), and no folder of runs")
+    raise PlanError(f"{folder}: no run's folder (it has no {RUN_JSON}), and no folder of runs")
 
 
 def _is_run(folder: Path) -> bool:
-    return (folder / "run.json").is_file()
+    return (folder / RUN_JSON).is_file()

@@ -3,8 +3,6 @@
 Rule: a run that has not ended is read as far as it is written: its finished steps have their rows.
 """
 
-import csv
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +16,7 @@ from ..output.file_names import stem
 from ..rollup.instances import ALL
 from ..rollup.metrics import Metric
 from ..verdicts import Scope, Verdict
+from .checked_files import read_record, read_summary, read_table
 
 
 class Key(NamedTuple):
@@ -44,7 +43,7 @@ class StepRow:
     @property
     def subintervals(self) -> frozenset[int]:
         """From the first to the last of the measurement; none where there is no measurement."""
-        first, last = self.cells["first_subinterval"], self.cells["last_subinterval"]
+        first, last = self.cells.get("first_subinterval"), self.cells.get("last_subinterval")
         return frozenset(range(int(first), int(last) + 1)) if first and last else frozenset()
 
     def verdict(self, scope: Scope) -> Verdict:
@@ -69,12 +68,12 @@ class FinishedRun:
     @cached_property
     def hosts(self) -> list[dict[str, str]]:
         """hosts.csv; empty where there is none."""
-        return _table(self.folder / "hosts.csv")
+        return read_table(self.folder / "hosts.csv")
 
     @cached_property
     def luns(self) -> list[dict[str, str]]:
         """luns.csv; empty where there is none."""
-        return _table(self.folder / "luns.csv")
+        return read_table(self.folder / "luns.csv")
 
     @cached_property
     def plan(self) -> str:
@@ -96,7 +95,7 @@ class FinishedRun:
     def measured(self, step: int) -> dict[Key, frozenset[int]]:
         """Of each row of a step, the subintervals that its figures include: without those that were set aside."""
         paths = sorted(self.folder.glob(f"step{step:04d}.*/{ALL}/{ALL}.csv"))
-        rows = _table(paths[0]) if paths else []
+        rows = read_table(paths[0]) if paths else []
         aside = {int(one["subinterval"]) for one in rows if one.get("in_measurement") == "0"}
         return {key: row.subintervals - aside for key, row in self.rows_of(step)}
 
@@ -111,7 +110,7 @@ def read_run(name: str, folder: Path, rollup_types: Sequence[str]) -> FinishedRu
         path = folder / f"summary.{stem(kind)}.csv"
         if not path.is_file():
             raise PlanError(f"{folder}: it has no rollup type {kind}; it has {', '.join(types_of(folder))}")
-        for cells in _table(path):
+        for cells in read_summary(path):
             rows[Key(cells["name"], cells["rollup_type"], cells["rollup_instance"])] = StepRow(cells)
     return FinishedRun(name, folder, record, rows)
 
@@ -125,33 +124,7 @@ def why_no_results(folder: Path) -> str:
     """Of a run's folder; "" where it has results. Raises PlanError."""
     if (folder / f"summary.{ALL}.csv").is_file():
         return ""
-    code = read_record(folder).get("exit_code")
+    code = read_record(folder)["exit_code"]
     if code is None:
         return "no step of the run has ended, so far"
-    known = next((one for one in ExitCode if one == code), None)
-    return f"the run ended without results, exit code {code}" + (f": {known.sentence}" if known else "")
-
-
-def read_record(folder: Path) -> dict[str, Any]:
-    """run.json. Raises PlanError."""
-    try:
-        record = json.loads((folder / "run.json").read_text("utf-8"))
-        if not isinstance(record, dict):
-            raise ValueError("it is no object")
-    except (OSError, ValueError) as error:
-        raise PlanError(f"{folder}/run.json: not read: {error}") from None
-    return record
-
-
-def _table(path: Path) -> list[dict[str, str]]:
-    """A CSV's whole rows; none where there is no such file. Raises PlanError for one that is not ours."""
-    if not path.is_file():
-        return []
-    try:
-        with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
-            rows = [row for row in csv.DictReader(file) if None not in row.values()]
-    except (OSError, csv.Error) as error:
-        raise PlanError(f"{path}: not read: {error}") from None
-    if rows and path.name.startswith("summary.") and not {"step", "name", "verdict"} <= rows[0].keys():
-        raise PlanError(f"{path}: not read: it is no summary of ivypy")
-    return rows
+    return f"the run ended without results, exit code {code}: {ExitCode(code).sentence}"

@@ -70,8 +70,8 @@ def _against(step: StepEnds, findings: Sequence[Finding]) -> str:
 def junit_of(entry: RunEntry, measured: Measured, record: Mapping[str, Any], why: str) -> str:
     """The file's text. `record`: run.json; `why`: of a run in which no step has ended, which is one error."""
     counting = {step_of_attempt(one.name): one for one in measured.steps}.values()  # in the order of the first attempts
-    said = {one["number"]: one for one in record["steps"]}
-    cases = [case for step in counting for case in cases_of(step, said[step.number].get("thresholds", ()))]
+    thresholds = {step["number"]: step["thresholds"] for step in record["steps"]}
+    cases = [case for step in counting for case in cases_of(step, thresholds[step.number])]
     suite = Element(
         "testsuite", name=entry.folder.name, timestamp=entry.start.isoformat(timespec="seconds").replace("+00:00", ""),
         time=f"{entry.length_s or 0:.3f}",

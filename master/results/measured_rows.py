@@ -70,7 +70,7 @@ def _is(word: str, step: Mapping[str, Any]) -> bool:
 
 
 def _step(step: Mapping[str, Any], run: FinishedRun, by: str) -> StepEnds:
-    if by == ALL and step.get("measured"):
+    if by == ALL and step["measured"]:
         return _kept(step, run.folder)
     measured = tuple(
         _row(key.step if by == ALL else f"{key.step} {key.instance}", row, run.folder)

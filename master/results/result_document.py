@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ...protocol.parameters import PARAMETERS
 from ..output.csv_text import replace_file
@@ -27,6 +27,10 @@ MOST_BYTES: Final = 4 << 20  # of all its summaries; more would delay the end of
 _PARAMETERS: Final = ("iops_setting", *PARAMETERS)
 
 
+# Bytes of a name that are no UTF-8 are shown by their numbers: JSON cannot have them.
+Text = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "backslashreplace").decode())]
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -37,17 +41,17 @@ Verdicts = Literal["valid", "partial", "failed", "invalid"]
 class RunDocument(_Model):
     """The run."""
 
-    run: str = Field(description="the name of its folder")
-    folder: str
+    run: Text = Field(description="the name of its folder")
+    folder: Text
     state: Literal["running", "ended", "cut off", "open"]
     verdict: Verdicts | None = Field(description="the worst of the steps; null: none has ended")
     exit_code: int | None = Field(description="null: the run has not ended")
-    plan: str = Field(description="path of the plan")
-    version: str = Field(description="of ivypy")
+    plan: Text = Field(description="path of the plan")
+    version: Text = Field(description="of ivypy")
     start_utc: str = Field(description="ISO 8601")
     length_s: float | None
-    hosts: list[str]
-    steps: list[str] = Field(description="names of the steps that began")
+    hosts: list[Text]
+    steps: list[Text] = Field(description="names of the steps that began")
 
 
 class ReasonDocument(_Model):
@@ -55,22 +59,22 @@ class ReasonDocument(_Model):
 
     reason: str = Field(description="one of docs/verdicts.md")
     severity: Literal["note", "partial", "failed", "invalid"]
-    detail: str
+    detail: Text
     remedy: str
 
 
 class MeasurementDocument(_Model):
     """One measurement of a step, of one rollup instance: a row of a summary."""
 
-    name: str = Field(description="the step's; where the load is control's, with the load")
-    rollup_type: str
-    rollup_instance: str
+    name: Text = Field(description="the step's; where the load is control's, with the load")
+    rollup_type: Text
+    rollup_instance: Text
     verdict: Verdicts = Field(description="of the figures that the step was for")
     rate_verdict: Verdicts
     service_verdict: Verdicts
     response_verdict: Verdicts
     reasons: list[ReasonDocument]
-    parameters: dict[str, int | float | str] = Field(
+    parameters: dict[str, int | float | Text] = Field(
         description="in force; bytes, seconds, shares of 1; text where they differ"
     )
     metrics: dict[str, float] = Field(
@@ -82,12 +86,12 @@ class StepDocument(_Model):
     """One step that has ended."""
 
     number: int
-    name: str
+    name: Text
     verdict: Verdicts = Field(description="of all measurements that count")
     reasons: list[ReasonDocument]
-    thresholds: list[str] = Field(description="in words; those that were missed are in `reasons`, as slo_missed")
+    thresholds: list[Text] = Field(description="in words; those that were missed are in `reasons`, as slo_missed")
     start_utc: str
-    end_utc: str
+    end_utc: str | None
     measurements: list[MeasurementDocument]
 
 
@@ -96,7 +100,7 @@ class ResultDocument(_Model):
 
     format: Literal[1]
     run: RunDocument
-    left_out: list[str] = Field(description="rollup types of so many measurements that only their CSV has them")
+    left_out: list[Text] = Field(description="rollup types of so many measurements that only their CSV has them")
     steps: list[StepDocument]
 
 
@@ -142,8 +146,7 @@ def _run(entry: RunEntry) -> RunDocument:
 
 def _step(step: Mapping[str, Any], run: FinishedRun) -> StepDocument:
     return StepDocument(
-        **{name: step[name] for name in ("number", "name", "verdict", "start_utc", "end_utc")},
-        thresholds=list(step.get("thresholds", ())),
+        **{name: step[name] for name in ("number", "name", "verdict", "thresholds", "start_utc", "end_utc")},
         reasons=_reasons(step["reasons"], run.folder),
         measurements=[_measurement(key, row, run.folder) for key, row in run.rows_of(step["number"])],
     )

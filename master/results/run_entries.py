@@ -16,9 +16,7 @@ from ..errors import PlanError
 from ..live.socket_paths import answers
 from ..text.scaled import BLANK, duration
 from ..verdicts import Severity, Verdict
-from .finished_run import read_record
-
-RUN_JSON: Final = "run.json"
+from .checked_files import RUN_JSON, read_record
 
 
 class RunState(StrEnum):
@@ -68,25 +66,24 @@ def entry_of(folder: Path, now: datetime) -> RunEntry:
     """A run's entry; `now` in UTC. Raises PlanError where its run.json cannot be read."""
     record = read_record(folder)
     try:
-        start = _time(record["start_utc"])
-        end = _time(record["end_utc"]) if record.get("end_utc") else None
-        steps = [(str(one["name"]), str(one["verdict"])) for one in record["steps"]]
-        state = _state(folder, record)
-        until = end or (now if state is RunState.RUNNING else None)
-        return RunEntry(
-            folder=folder,
-            state=state,
-            verdict=worst(Verdict(verdict) for _, verdict in steps if verdict),
-            exit_code=record.get("exit_code"),
-            plan=str(record["plan"]),
-            version=str(record["version"]),
-            start=start,
-            length_s=None if until is None else (until - start).total_seconds(),
-            hosts=tuple(map(str, record["hosts"])),
-            steps=tuple(name for name, _ in steps),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise PlanError(f"{folder}/{RUN_JSON}: not read: it is no run of ivypy ({error!r})") from None
+        start = _time(record["start_utc"] or "")
+        end = _time(record["end_utc"]) if record["end_utc"] else None
+    except ValueError as error:
+        raise PlanError(f"{folder}/{RUN_JSON}: not read: {error}") from None
+    state = _state(folder, record)
+    until = end or (now if state is RunState.RUNNING else None)
+    return RunEntry(
+        folder=folder,
+        state=state,
+        verdict=worst(Verdict(step["verdict"]) for step in record["steps"] if step["verdict"]),
+        exit_code=record["exit_code"],
+        plan=record["plan"],
+        version=record["version"],
+        start=start,
+        length_s=None if until is None else (until - start).total_seconds(),
+        hosts=tuple(record["hosts"]),
+        steps=tuple(step["name"] for step in record["steps"]),
+    )
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict | None:
@@ -100,11 +97,11 @@ def _time(text: str) -> datetime:
 
 
 def _state(folder: Path, record: dict[str, Any]) -> RunState:
-    if record.get("end_utc"):
+    if record["end_utc"]:
         return RunState.ENDED
     if os.geteuid() not in (0, (folder / RUN_JSON).stat().st_uid):
         return RunState.NOT_ENDED
-    path = record.get("socket")
+    path = record["socket"]
     return RunState.RUNNING if path and answers(Path(path)) else RunState.CUT_OFF
 
 

@@ -20,9 +20,9 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import MeasurementRow, RunEnds, StepEnds
 from ivypy.master.results import result_document
+from ivypy.master.results.checked_files import RUN_JSON
 from ivypy.master.results.measured_rows import finding_of, read_measured
 from ivypy.master.results.result_document import ResultDocument, result_of, schema
-from ivypy.master.results.run_entries import RUN_JSON
 from ivypy.master.rollup.metrics import METRICS
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import Finding, Reason

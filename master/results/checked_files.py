@@ -1,0 +1,110 @@
+"""The files of a run's folder, read and checked: run.json, and the CSV files.
+
+Rule: whatever is wrong with a file, damaged or of another version, is a PlanError that names the file and the place; so
+whoever reads on may trust the types.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ..errors import PlanError
+from ..exit_codes import ExitCode
+from ..rollup.metrics import METRICS
+from ..verdicts import Verdict
+
+RUN_JSON: Final = "run.json"
+_TEXTS: Final = ("name", "rollup_type", "rollup_instance", "reasons")  # columns that every summary has, as the next
+_NUMBERS: Final[Mapping[str, Callable[[str], float]]] = {
+    **dict.fromkeys(("step", "first_subinterval", "last_subinterval"), int),
+    **dict.fromkeys([*METRICS, *(f"{name}_half_width" for name in METRICS)], float),
+}
+_VERDICTS: Final = {"verdict": True, "rate_verdict": False, "service_verdict": False, "response_verdict": False}
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _Step(_Entry):
+    number: int
+    name: str
+    verdict: Literal["", "valid", "partial", "failed", "invalid"]  # "": the step has not ended
+    reasons: list[str] = []
+    thresholds: list[str] = []
+    measured: list[dict[str, Any]] = []
+    start_utc: str = ""
+    end_utc: str | None = None
+
+
+class _Record(_Entry):
+    version: str = ""
+    plan: str = ""
+    argv: list[str] = []
+    hosts: dict[str, Any] = {}
+    backends: dict[str, str] = {}
+    steps: list[_Step] = []
+    exit_code: int | None = None
+    start_utc: str | None = None
+    end_utc: str | None = None
+    socket: str | None = None
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """run.json, with every key that _Record has. Raises PlanError."""
+    path = folder / RUN_JSON
+    try:
+        record = _Record.model_validate(json.loads(path.read_text("utf-8"))).model_dump()
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise PlanError(f"{path}: not read: {place + ': ' if place else ''}{first['msg']}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise PlanError(f"{path}: not read: {error}") from None
+    code = record["exit_code"]
+    if code is not None and code not in [*ExitCode]:
+        raise PlanError(f"{path}: not read: exit_code: {code} is none of ivypy's")
+    return record
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """A CSV's whole rows; none where there is no such file. Raises PlanError."""
+    return [row for _, row in _rows(path)[1]] if path.is_file() else []
+
+
+def read_summary(path: Path) -> list[dict[str, str]]:
+    """The whole rows of a summary.<rollup type>.csv, checked. Raises PlanError."""
+    names, rows = _rows(path)
+    if missing := [name for name in (*_TEXTS, "verdict", "step") if name not in names]:
+        raise PlanError(f"{path}: not read: it is no summary of ivypy: it has no column {missing[0]}")
+    for line, row in rows:
+        _check(f"{path}:{line}", row)
+    return [row for _, row in rows]
+
+
+def _rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """The columns, and each row with the number of its last line."""
+    try:
+        with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
+            reader = csv.DictReader(file)
+            rows = [(reader.line_num, row) for row in reader if None not in row.values() and None not in row]
+            return [*(reader.fieldnames or ())], rows
+    except (OSError, csv.Error) as error:
+        raise PlanError(f"{path}: not read: {error}") from None
+
+
+def _check(place: str, row: Mapping[str, str]) -> None:
+    for name, number in _NUMBERS.items():
+        text = row.get(name, "")
+        try:
+            if text or name == "step":
+                number(text)
+        except ValueError:
+            raise PlanError(f"{place}: {name}: {text!r} is no number") from None
+    for name, needed in _VERDICTS.items():
+        if (text := row.get(name, "")) not in [*Verdict] and (text or needed):
+            raise PlanError(f"{place}: {name}: {text!r} is no verdict")
