@@ -21,7 +21,7 @@ from .compare import compare
 from .import_plan import import_plan
 from .percentiles import percentiles
 from .quick import PlanCommand, not_a_plan, quick
-from .results import check_junit, list_runs, show, write_junit
+from .results import begin_junit, list_runs, show, write_junit
 from .steady import steady
 
 PLAN_PATH = click.Path(path_type=Path, dir_okay=False)
@@ -154,7 +154,7 @@ def run(
     from ..run.signals import run_until_pressed
 
     if junit is not None:
-        check_junit(junit)
+        begin_junit(junit, plan)
     loaded = _load(plan, defines, hosts)
     options = Options(root=root, destroy=destroy, command_line=tuple(sys.argv))
     watching = watcher(Ui(ui))

@@ -40,19 +40,41 @@ def list_runs(root: Path, as_json: bool) -> ExitCode:
     return ExitCode.PLAN if faults else ExitCode.OK
 
 
-def check_junit(file: Path) -> None:
-    """Before a run, whether it can be written at its end. Raises PlanError."""
+def begin_junit(file: Path, plan: Path) -> None:
+    """Before a run: JUnit's XML that says that it has not ended, in the place of that of an earlier run.
+
+    Raises PlanError, OutputError.
+    """
+    from datetime import UTC, datetime
+
+    from ..results.junit import junit_of_no_run
+
+    _save_junit(file, junit_of_no_run(str(plan), datetime.now(UTC)))
+
+
+def _save_junit(file: Path, text: str) -> None:
+    """In the place of an earlier one, but of no other file: not of a plan that was named by mistake."""
+    from ..output.named_files import save
+
     if not file.parent.is_dir():
         raise PlanError(f"--junit {file}: there is no folder {file.parent}; make it first")
-    if file.is_block_device():
-        raise PlanError(f"--junit {file}: a block device; name a file")
+    if file.is_file() and file.stat().st_size and not _is_xml(file):
+        raise PlanError(f"--junit {file}: a file that is no XML; name another")
+    save(file, lambda: file.write_text(text, encoding="utf-8", errors="replace"))
+
+
+def _is_xml(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(5) == b"<?xml"
+    except OSError as error:
+        raise PlanError(f"--junit {file}: not read: {error.strerror}") from None
 
 
 def write_junit(file: Path, folder: Path) -> None:
     """The run in a folder as JUnit's XML. Raises PlanError, OutputError."""
     from datetime import UTC, datetime
 
-    from ..output.named_files import save
     from ..results.checked_files import read_record
     from ..results.finished_run import why_no_results
     from ..results.junit import junit_of
@@ -61,8 +83,7 @@ def write_junit(file: Path, folder: Path) -> None:
 
     entry, why = entry_of(folder, datetime.now(UTC)), why_no_results(folder)
     measured = Measured("all", ()) if why else read_measured(folder, "all", ())
-    text = junit_of(entry, measured, read_record(folder), why)
-    save(file, lambda: file.write_text(text, encoding="utf-8", errors="replace"))
+    _save_junit(file, junit_of(entry, measured, read_record(folder), why))
 
 
 @click.command()

@@ -6,6 +6,8 @@ of a step that is invalid is an error, met or missed. Of a step that was repeate
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePath
 from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -72,29 +74,31 @@ def junit_of(entry: RunEntry, measured: Measured, record: Mapping[str, Any], why
     counting = {step_of_attempt(one.name): one for one in measured.steps}.values()  # in the order of the first attempts
     thresholds = {step["number"]: step["thresholds"] for step in record["steps"]}
     cases = [case for step in counting for case in cases_of(step, thresholds[step.number])]
-    suite = Element(
-        "testsuite", name=entry.folder.name, timestamp=entry.start.isoformat(timespec="seconds").replace("+00:00", ""),
-        time=f"{entry.length_s or 0:.3f}",
-    )  # fmt: skip
-    for case in cases or [Case("run", ERROR, why)]:
-        _add(suite, entry, case)
-    kinds = [child.tag for case in suite for child in case]
-    counts = {"tests": len(suite), "failures": kinds.count(FAILURE), "errors": kinds.count(ERROR)}
-    for name, count in counts.items():
-        suite.set(name, str(count))
+    plan = entry.folder.name.rpartition("-")[0] or entry.plan
+    return _text(entry.folder.name, plan, entry.start, entry.length_s or 0, cases or [Case("run", ERROR, why)])
+
+
+def junit_of_no_run(plan: str, now: datetime) -> str:
+    """The text until a run ends; so it stays, should that be refused or killed. `plan`: its path; `now`: in UTC."""
+    name = PurePath(plan).stem
+    return _text(name, name, now, 0, [Case("run", ERROR, f"no run of {plan} has ended: its output says why")])
+
+
+def _text(suite: str, plan: str, start: datetime, length_s: float, cases: Sequence[Case]) -> str:
+    kinds = [case.kind for case in cases]
     root = Element("testsuites")
-    root.append(suite)
+    found = SubElement(
+        root, "testsuite", name=suite, timestamp=start.isoformat(timespec="seconds").replace("+00:00", ""),
+        time=f"{length_s:.3f}", tests=f"{len(cases)}", failures=f"{kinds.count(FAILURE)}",
+        errors=f"{kinds.count(ERROR)}",
+    )  # fmt: skip
+    for case in cases:
+        element = SubElement(found, "testcase", classname=plan, name=_printable(case.name))
+        if case.kind:
+            first, _, _ = case.message.partition("\n")
+            SubElement(element, case.kind, message=_printable(first)).text = _printable(case.message)
     indent(root)
     return tostring(root, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _add(suite: Element, entry: RunEntry, case: Case) -> None:
-    element = SubElement(
-        suite, "testcase", classname=entry.folder.name.rpartition("-")[0] or entry.plan, name=case.name
-    )
-    if case.kind:
-        first, _, _ = case.message.partition("\n")
-        SubElement(element, case.kind, message=_printable(first)).text = _printable(case.message)
 
 
 def _printable(text: str) -> str:

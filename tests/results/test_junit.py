@@ -4,8 +4,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 
-from ivypy.master.cli.results import check_junit, write_junit
+from ivypy.master.cli.commands import cli
+from ivypy.master.cli.results import begin_junit, write_junit
 from ivypy.master.errors import PlanError
 from ivypy.master.live.reports import StepEnds
 from ivypy.master.results.junit import ERROR, FAILURE, cases_of
@@ -104,7 +106,32 @@ def test_the_thresholds_of_a_run_are_cases(tmp_path: Path) -> None:
     assert "overall_iops at most 1: " in found[1][0].get("message", "")
 
 
-def test_a_file_that_could_not_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r"there is no folder .*; make it first"):
-        check_junit(tmp_path / "no" / "x.xml")
-    check_junit(tmp_path / "x.xml")
+PLAN_TEXT = "name: p\n"
+
+
+def refused_run(tmp_path: Path, junit: Path) -> str:
+    """What a run says whose plan cannot be read."""
+    (tmp_path / "p.yaml").write_text("name: [")
+    done = CliRunner().invoke(cli, ["run", str(tmp_path / "p.yaml"), "--junit", str(junit)], standalone_mode=False)
+    assert isinstance(done.exception, PlanError)
+    return str(done.exception)
+
+
+def test_a_run_that_is_refused_leaves_no_earlier_ones_result(tmp_path: Path) -> None:
+    """Else CI would show last night's."""
+    write_junit(tmp_path / "x.xml", a_run(tmp_path, "first-20260101T120000Z", verdicts="valid"))
+    refused_run(tmp_path, tmp_path / "x.xml")
+    found = suite(tmp_path / "x.xml")
+    assert (found.get("name"), found.get("tests"), found.get("errors")) == ("p", "1", "1")
+    assert "no run of" in found[0][0].get("message", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("no/x.xml", "there is no folder .*; make it first"), ("other.yaml", "a file that is no XML; name another")],
+)
+def test_a_file_that_is_not_its_own_is_refused_before_the_run(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "other.yaml").write_text(PLAN_TEXT)
+    with pytest.raises(PlanError, match=said):
+        begin_junit(tmp_path / name, Path("p.yaml"))
+    assert (tmp_path / "other.yaml").read_text() == PLAN_TEXT
