@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from ..plan.attempts import attempts_that_count
 from ..rollup.metrics import METRICS
 from ..verdicts import Verdict
 
@@ -58,7 +59,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     """run.json, with every key that _Record has. Raises PlanError."""
     path = folder / RUN_JSON
     try:
-        record = _Record.model_validate(json.loads(path.read_text("utf-8"))).model_dump()
+        record = _Record.model_validate(json.loads(path.read_text("utf-8", "surrogateescape"))).model_dump()
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
@@ -69,6 +70,12 @@ def read_record(folder: Path) -> dict[str, Any]:
     if code is not None and code not in [*ExitCode]:
         raise PlanError(f"{path}: not read: exit_code: {code} is none of ivypy's")
     return record
+
+
+def that_count(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The steps of run.json, of a repeated one the last attempt."""
+    counting = attempts_that_count([step["name"] for step in record["steps"]])
+    return [step for step in record["steps"] if step["name"] in counting]
 
 
 def read_table(path: Path) -> list[dict[str, str]]:

@@ -29,8 +29,15 @@ def newest_of(word: str) -> Path:
     path = Path(word)
     if not word or not path.is_dir() or _is_run(path):
         return _one(word, path)
-    runs = _below(path)
-    return max(runs, key=lambda run: (read_record(run)["start_utc"] or "", run.name))
+    return max(_below(path), key=lambda run: (_start(run), run.name))
+
+
+def _start(run: Path) -> str:
+    """When it began; "" where its run.json cannot be read: then any other is newer."""
+    try:
+        return read_record(run)["start_utc"] or ""
+    except PlanError:
+        return ""
 
 
 def _one(word: str, path: Path) -> Path:

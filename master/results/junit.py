@@ -1,7 +1,8 @@
 """A run as JUnit's XML, which CI systems show: a test case for each step, and one for each of its thresholds.
 
 Rule: a failure says that the storage did not do what it had to; an error, that the figures do not tell. So a threshold
-of a step that is invalid is an error, met or missed. Of a step that was repeated, the last attempt counts.
+of a step that is invalid is an error, met or missed. Of a step that was repeated, the last attempt counts. A run that
+did not end is an error, whatever its steps were.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from ..live.reports import StepEnds
 from ..plan.attempts import step_of_attempt
 from ..verdicts import Finding, Reason, Severity, Verdict
 from .measured_rows import Measured
-from .run_entries import RunEntry
+from .run_entries import RunEntry, RunState
 
 FAILURE: Final = "failure"
 ERROR: Final = "error"
@@ -51,7 +52,7 @@ def _threshold(name: str, verdict: Verdict, misses: Sequence[Finding], against: 
     if any(one.severity is Severity.INVALID for one in misses):
         return Case(name, ERROR, message)
     if verdict is Verdict.INVALID:
-        return Case(name, ERROR, against or "the step is invalid")
+        return Case(name, ERROR, "\n".join(filter(None, [message, against])) or "the step is invalid")
     return Case(name, FAILURE, message) if misses else Case(name)
 
 
@@ -71,9 +72,10 @@ def _against(step: StepEnds, findings: Sequence[Finding]) -> str:
 
 def junit_of(entry: RunEntry, measured: Measured, record: Mapping[str, Any], why: str) -> str:
     """The file's text. `record`: run.json; `why`: of a run in which no step has ended, which is one error."""
-    counting = {step_of_attempt(one.name): one for one in measured.steps}.values()  # in the order of the first attempts
     thresholds = {step["number"]: step["thresholds"] for step in record["steps"]}
-    cases = [case for step in counting for case in cases_of(step, thresholds[step.number])]
+    cases = [case for step in measured.steps for case in cases_of(step, thresholds[step.number])]
+    if cases and entry.state is not RunState.ENDED:
+        cases.append(Case("run", ERROR, "it did not end, or not yet: steps may be missing"))
     plan = entry.folder.name.rpartition("-")[0] or entry.plan
     return _text(entry.folder.name, plan, entry.start, entry.length_s or 0, cases or [Case("run", ERROR, why)])
 
@@ -88,12 +90,12 @@ def _text(suite: str, plan: str, start: datetime, length_s: float, cases: Sequen
     kinds = [case.kind for case in cases]
     root = Element("testsuites")
     found = SubElement(
-        root, "testsuite", name=suite, timestamp=start.isoformat(timespec="seconds").replace("+00:00", ""),
+        root, "testsuite", name=_printable(suite), timestamp=start.isoformat(timespec="seconds").replace("+00:00", ""),
         time=f"{length_s:.3f}", tests=f"{len(cases)}", failures=f"{kinds.count(FAILURE)}",
         errors=f"{kinds.count(ERROR)}",
     )  # fmt: skip
     for case in cases:
-        element = SubElement(found, "testcase", classname=plan, name=_printable(case.name))
+        element = SubElement(found, "testcase", classname=_printable(plan), name=_printable(case.name))
         if case.kind:
             first, _, _ = case.message.partition("\n")
             SubElement(element, case.kind, message=_printable(first)).text = _printable(case.message)

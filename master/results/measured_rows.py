@@ -22,6 +22,7 @@ from ..output.file_names import stem
 from ..rollup.instances import ALL
 from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason, Scope, Severity, Verdict
+from .checked_files import that_count
 from .finished_run import FinishedRun, StepRow, read_run
 
 _FINDING: Final = re.compile(r"(?P<reason>\w+)\[(?P<severity>\w+)\](?: \((?P<detail>.*)\))?", re.DOTALL)
@@ -37,12 +38,15 @@ class Measured:
 
 
 def read_measured(folder: Path, by: str, wanted: Sequence[str]) -> Measured:
-    """Of a run's folder. `wanted`: names or numbers of steps; all, where there are none.
+    """Of a run's folder. `wanted`: names or numbers of steps; where there are none, all, of a repeated step the last
+    attempt.
 
     Raises PlanError where the run has no results, no such rollup type or no such step, or is of another version.
     """
     run = read_run(folder.name, folder, [by])
-    return Measured(by, tuple(_step(one, run, by) for one in chosen_steps(run, wanted)))
+    counting = {step["number"] for step in that_count(run.record)}
+    steps = [one for one in chosen_steps(run, wanted) if wanted or one["number"] in counting]
+    return Measured(by, tuple(_step(one, run, by) for one in steps))
 
 
 def chosen_steps(run: FinishedRun, wanted: Sequence[str]) -> list[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ from ..errors import PlanError
 from ..live.socket_paths import answers
 from ..text.scaled import BLANK, duration
 from ..verdicts import Severity, Verdict
-from .checked_files import RUN_JSON, read_record
+from .checked_files import RUN_JSON, read_record, that_count
 
 
 class RunState(StrEnum):
@@ -32,7 +32,7 @@ class RunEntry:
 
     folder: Path
     state: RunState
-    verdict: Verdict | None  # the worst of the steps that ended; None: none did
+    verdict: Verdict | None  # the worst of the steps that ended, of a repeated one the last attempt's; None: none did
     exit_code: int | None  # of a run that ended
     plan: str
     version: str  # of ivypy
@@ -75,7 +75,7 @@ def entry_of(folder: Path, now: datetime) -> RunEntry:
     return RunEntry(
         folder=folder,
         state=state,
-        verdict=worst(Verdict(step["verdict"]) for step in record["steps"] if step["verdict"]),
+        verdict=worst(Verdict(step["verdict"]) for step in that_count(record) if step["verdict"]),
         exit_code=record["exit_code"],
         plan=record["plan"],
         version=record["version"],

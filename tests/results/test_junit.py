@@ -1,5 +1,6 @@
 """JUnit's XML of a run: what CI shows as passed, as failure, and as error."""
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,10 +11,13 @@ from ivypy.master.cli.commands import cli
 from ivypy.master.cli.results import begin_junit, write_junit
 from ivypy.master.errors import PlanError
 from ivypy.master.live.reports import StepEnds
-from ivypy.master.results.junit import ERROR, FAILURE, cases_of
+from ivypy.master.results.checked_files import read_record
+from ivypy.master.results.junit import ERROR, FAILURE, cases_of, junit_of
+from ivypy.master.results.measured_rows import Measured
+from ivypy.master.results.run_entries import RunState, entry_of
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
-from tests.results.test_run_entries import a_run
+from tests.results.test_run_entries import START, a_run
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 
 FAST, SLOW = "p99 at most 1 ms", "p99 at most 5 ms"
@@ -69,6 +73,21 @@ def test_a_repeated_step_has_the_name_of_its_first_attempt() -> None:
 def suite(file: Path) -> ElementTree.Element:
     (found,) = ElementTree.parse(file).getroot()
     return found
+
+
+def test_a_miss_is_said_also_where_the_step_is_invalid() -> None:
+    _, fast, slow = cases_of(StepEnds(0, "half", Verdict.INVALID, (LATE, MISSED), ()), [FAST, SLOW])
+    assert fast.message.splitlines() == [MISSED.detail, str(LATE)] and slow.message == str(LATE)
+
+
+def test_a_run_that_did_not_end_is_an_error(tmp_path: Path) -> None:
+    """Though each step that did is valid."""
+    folder = a_run(tmp_path, "r-20260101T120000Z", ended=False, verdicts="valid")
+    ends = StepEnds(0, "s0", Verdict.VALID, (), ())
+    for entry in (entry_of(folder, START), replace(entry_of(folder, START), state=RunState.ENDED)):
+        text = junit_of(entry, Measured("all", (ends,)), read_record(folder), "")
+        (found,) = ElementTree.fromstring(text)
+        assert (found.get("errors") == "1") == (entry.state is not RunState.ENDED)
 
 
 def test_a_run_in_which_no_step_ended_is_one_error(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from ivypy.master.cli.results import list_runs
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
+from ivypy.master.results.find_runs import newest_of
 from ivypy.master.results.run_entries import RunState, entries_below, entry_of
 from ivypy.master.verdicts import Verdict
 
@@ -58,6 +59,28 @@ def listed(*words: str) -> tuple[int, list[str], str]:
 def test_the_verdict_is_the_worst_of_the_steps_that_ended(tmp_path: Path, verdicts: str, worst: str | None) -> None:
     entry = entry_of(a_run(tmp_path, "r", verdicts=verdicts), START)
     assert entry.verdict == (worst and Verdict(worst))
+
+
+def test_of_a_repeated_step_the_last_attempt_counts(tmp_path: Path) -> None:
+    folder = a_run(tmp_path, "r", verdicts="valid,invalid,valid")
+    text = (folder / "run.json").read_text()
+    (folder / "run.json").write_text(text.replace('"s2"', '"s1+attempt=2"'))
+    assert entry_of(folder, START).verdict == Verdict.VALID
+
+
+def test_bytes_that_are_no_utf_8_are_read(tmp_path: Path) -> None:
+    """As in the path of a plan."""
+    folder = a_run(tmp_path, "r")
+    (folder / "run.json").write_bytes((folder / "run.json").read_bytes().replace(b"p.yaml", b"p\xff.yaml"))
+    assert entry_of(folder, START).plan == "p\udcff.yaml"
+
+
+def test_the_newest_run_is_found_beside_one_that_cannot_be_read(tmp_path: Path) -> None:
+    for minutes, name in ((1, "old"), (2, "new")):
+        a_run(tmp_path, name, minutes)
+    (tmp_path / "zzz").mkdir()
+    (tmp_path / "zzz" / "run.json").write_text("{")
+    assert newest_of(str(tmp_path)).name == "new"
 
 
 def test_a_run_without_an_end_is_running_if_its_socket_listens(tmp_path: Path) -> None:
