@@ -401,8 +401,8 @@ class Reason(Enum):
         (Severity.FAILED, Severity.INVALID),
         STEP,
         "The measurement breaches a threshold (slo) of the step. Invalid: the figure is blank, so nothing shows that "
-        "the threshold is met; or the load is at max and others took CPU time from it (cpu_contention), so nothing "
-        "shows that the storage misses it.",
+        "the threshold is met; or the load is at max, and the CPU time that was taken from it (cpu_contention) may "
+        "explain the miss, so nothing shows that the storage misses it.",
         "Ask for less: `find` shows the highest load that meets the threshold. If the figure is blank, measure "
         "for longer. If others used the CPU, stop them, or set `iops`.",
     )

@@ -1,6 +1,6 @@
 """What control answers at barrier 1: what comes next, which loads change, what was measured, and why."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -50,10 +50,11 @@ class Check(Protocol):
     @property
     def focus(self) -> Focus: ...
 
-    def findings(self, values: Mapping[str, float | None], slowed: Collection[str]) -> tuple[Finding, ...]:
+    def findings(self, values: Mapping[str, float | None], slowed: Mapping[str, float]) -> tuple[Finding, ...]:
         """What is wrong with the values of the focus, by rollup instance; None is blank.
 
-        `slowed`: the instances with a load at max on a host whose CPU others took.
+        `slowed`: the instances with a load at max on a host whose threads were kept from running, with the share of
+        the time.
         """
         ...
 
@@ -75,14 +76,14 @@ class Measured:
         return self.last - self.first + 1 - len(self.set_aside)
 
     def checked(
-        self, values: Mapping[Focus, Mapping[str, float | None]], slowed: Mapping[Focus, Collection[str]]
+        self, values: Mapping[Focus, Mapping[str, float | None]], slowed: Mapping[Focus, Mapping[str, float]]
     ) -> "Measured":
         """With the findings of its checks; `values`: of the whole measurement, by focus and rollup instance. The rest:
         see Check."""
         found = tuple(
             finding
             for check in self.checks
-            for finding in check.findings(values[check.focus], slowed.get(check.focus, ()))
+            for finding in check.findings(values[check.focus], slowed.get(check.focus, {}))
         )
         return replace(self, findings=(*self.findings, *found), checks=())
 

@@ -82,11 +82,11 @@ def observe_measurement(measurement: Measurement, focuses: Iterable[Focus]) -> d
 
 def slowed_instances(
     measurement: Measurement, settings: Settings, focuses: Iterable[Focus]
-) -> dict[Focus, frozenset[str]]:
-    """Of each focus, the instances that have a load at max on a host whose CPU others took."""
+) -> dict[Focus, dict[str, float]]:
+    """Of each focus, the instances that slowed_rows finds, with its shares."""
     slowed, rollups = slowed_rows(measurement, settings), measurement.layout.rollups
     return {
-        focus: frozenset(one.name for one in rollups.type(focus.rollup).instances if one.row in slowed)
+        focus: {one.name: slowed[one.row] for one in rollups.type(focus.rollup).instances if one.row in slowed}
         for focus in set(focuses)
     }
 

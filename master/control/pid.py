@@ -4,7 +4,7 @@ Rule: each instance has a loop of its own (pid_loop.py), of integral action alon
 measurement may begin after the last gain step of any loop, and its own value is checked against the target.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,7 +51,7 @@ class TargetCheck:
     iops: float  # where the load stood at the end
     clamped: bool  # at a bound of its range
 
-    def findings(self, values: Mapping[str, float | None], slowed: Collection[str]) -> tuple[Finding, ...]:
+    def findings(self, values: Mapping[str, float | None], slowed: Mapping[str, float]) -> tuple[Finding, ...]:
         if self.instance not in values:  # no host of it is left
             return ()
         value = values[self.instance]

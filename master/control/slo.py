@@ -6,7 +6,7 @@ only when the window so far misses the threshold by more than its half-width at 
 threshold, since nothing shows that it does. Memory and time do not grow with the step's length.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..rollup.disturbance import Disturbance, set_aside_finding
@@ -75,15 +75,16 @@ class _CertainMiss:
 
     threshold: SloSpec
     instance: str
+    value: float
     detail: str
 
     @property
     def focus(self) -> Focus:
         return self.threshold.focus
 
-    def findings(self, values: Mapping[str, float | None], slowed: Collection[str]) -> tuple[Finding, ...]:
+    def findings(self, values: Mapping[str, float | None], slowed: Mapping[str, float]) -> tuple[Finding, ...]:
         """Whatever the window's value: it was certain before the window was summed."""
-        return (self.threshold.missed(self.detail, self.instance in slowed),)
+        return (self.threshold.missed(self.value, self.detail, slowed.get(self.instance, 0.0)),)
 
 
 def _surely_missed(threshold: SloSpec, batches: BatchMeans) -> _CertainMiss | None:
@@ -97,7 +98,7 @@ def _surely_missed(threshold: SloSpec, batches: BatchMeans) -> _CertainMiss | No
         if got is not None and threshold.excess(got.value) > got.half_width:
             half_width = amount_in_words(threshold.focus.unit, got.half_width, 2)
             found = f"{threshold.in_words(got.value)} +/- {half_width}"
-            return _CertainMiss(threshold, name, f"{threshold}: {found} of {name}, aborted early")
+            return _CertainMiss(threshold, name, got.value, f"{threshold}: {found} of {name}, aborted early")
     return None
 
 

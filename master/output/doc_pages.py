@@ -83,7 +83,8 @@ Each step has a code, which follows from its verdict ([verdicts](verdicts.md)):
 - `invalid`: {invalid}, or {target} where the only reasons are targets that were not reached
   ({targets}).
   A threshold whose figure is discredited or blank, or that stands beside a load that was not sustained, gives
-  {invalid}, never {slo}. So does one that a load at max misses while others take CPU time from it (`cpu_contention`).
+  {invalid}, never {slo}. So does one that a load at
+  max misses, where the CPU time that was taken from it may explain the miss (`cpu_contention`).
 - `failed`: {slo} where a threshold is missed, or {target} where a search ended unresolved.
 - `partial`: {partial}. `valid`: 0.
 

@@ -139,11 +139,16 @@ def _idle_beside_busy(of_host: Mapping[str, thread_stats.ThreadSummary], uneven:
     return f"{said} ({host}, thread {one.busiest} {one.busy_percent:.0f} %{more}): use more of them with `spread`"
 
 
-def slowed_rows(measurement: Measurement, settings: Settings) -> frozenset[int]:
-    """The rows with a load at max on a host whose CPU others took: at max, rates are lower for it, and times longer."""
+def slowed_rows(measurement: Measurement, settings: Settings) -> dict[int, float]:
+    """The rows with a load at max on a host whose threads were kept from running, with the share of the time, of the
+    host that was kept longest: at max, rates are lower for it, and times longer."""
     layout, said = measurement.layout, _contentions(measurement)
-    pairs = zip(*(part.tolist() for part in layout.pairs), strict=True)
-    return frozenset(row for row, host in pairs if settings.some_max[row] and said.get(layout.hosts[host]))
+    shares = {host: min(1.0, sum(one.percent for one in found) / 100) for host, found in said.items() if found}
+    slowed: dict[int, float] = {}
+    for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
+        if settings.some_max[row] and layout.hosts[host] in shares:
+            slowed[row] = max(slowed.get(row, 0.0), shares[layout.hosts[host]])
+    return slowed
 
 
 def _contentions(measurement: Measurement) -> dict[str, list[Contention]]:
