@@ -75,8 +75,8 @@ class Reason(Enum):
         (Severity.NOTE, Severity.INVALID),
         (Scope.RESPONSE,),
         "Part of the response time is the generator's own lateness. Note: more than 10 % of the mean or p99, or more "
-        "than 25 % of the p99.9 or maximum. Invalid: more than 25 % of the mean, or the p99 may be more than 25 % "
-        "shorter without the late I/Os.",
+        "than 25 % of the p99.9 or maximum; percentiles are compared with what they are when every I/O is counted "
+        "without its own lateness. Invalid: more than 25 % of the mean or p99.",
         "Leave the workload threads cores of their own (`cpus`), stop other programs, or let the threads "
         "busy-wait (`spin: on`).",
     )

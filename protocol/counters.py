@@ -3,9 +3,9 @@
 Rule: the order here is the order on the wire and in the engine's C structs (a test compares them). All arrays
 are row-major, little-endian, 64 bits unless said otherwise.
 
-A *series* is one latency distribution of a merge class. There are eleven: service and response time of four
-kinds of I/O, the generator's lateness, and two of the I/Os that were found late (DELAYED). Beside each series'
-buckets travel its seven moments.
+A *series* is one latency distribution of a merge class. There are thirteen: service and response time of four
+kinds of I/O, the generator's lateness, two of the I/Os that were found late (DELAYED), and two of those that were
+submitted late (LATE). Beside each series' buckets travel its seven moments.
 """
 
 from enum import IntEnum
@@ -32,7 +32,9 @@ RESPONSE = KINDS  # series RESPONSE + kind: due to completion; paced I/O only
 LATENESS = 2 * KINDS  # one series: the part of the wait before submission that is the generator's own fault
 DELAYED = 2 * KINDS + 1  # one series: service times of those that may have waited for a busy or preempted thread
 UNDELAYED = 2 * KINDS + 2  # one series: service times of the same I/Os, less all the time that they may have waited
-SERIES = 2 * KINDS + 3
+LATE = 2 * KINDS + 3  # one series: response times of those that were submitted late
+PUNCTUAL = 2 * KINDS + 4  # one series: response times of the same I/Os, less their lateness
+SERIES = 2 * KINDS + 5
 SERIES_OF_0_1: Final = 9  # stored runs of 0.1.0 have no reap delay, and do not say how many series they have
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import DELAYED, LATENESS, RESPONSE, SERVICE, UNDELAYED, Kind, Moment
+from ...protocol.counters import DELAYED, LATE, LATENESS, PUNCTUAL, RESPONSE, SERVICE, UNDELAYED, Kind, Moment
 from ..stats.percentiles import NS_PER_US, percentiles
 from .arrays import NO_LEAST, Buckets, Floats, Merged, difference, integers, reals, sum_of
 
@@ -132,12 +132,20 @@ class Figures:
     def undelayed(self, name: str) -> Floats:
         """One of PERCENTILES of the service time, in microseconds, had no completion waited for its thread: the least
         that it may have been."""
-        service, delayed, undelayed = self.service(OVERALL), self._of((DELAYED,)), self._of((UNDELAYED,))
-        others = difference(service.buckets, delayed.buckets)
-        buckets = sum_of([others, undelayed.buckets], len(self.merged.counts))
-        least = np.minimum(service.least_ns, undelayed.least_ns)
-        found = percentiles(buckets.counts, buckets.low, least, service.most_ns, [PERCENTILES[name]])
-        return np.asarray(found[0] / NS_PER_US)
+        return self._instead(self.service(OVERALL), DELAYED, UNDELAYED, name)
+
+    def punctual(self, name: str) -> Floats:
+        """One of PERCENTILES of the response time, in microseconds, had each I/O been submitted without lateness."""
+        return self._instead(self.response(OVERALL), LATE, PUNCTUAL, name)
+
+    def _instead(self, of: LatencyFigures, series: int, instead: int, name: str) -> Floats:
+        """A percentile where the I/Os of a series had taken as long as another series says of them."""
+        found, better = self._of((series,)), self._of((instead,))
+        others = difference(of.buckets, found.buckets)
+        buckets = sum_of([others, better.buckets], len(self.merged.counts))
+        least = np.minimum(of.least_ns, better.least_ns)
+        (value,) = percentiles(buckets.counts, buckets.low, least, of.most_ns, [PERCENTILES[name]])
+        return np.asarray(value / NS_PER_US)
 
     def has_response(self, category: str) -> NDArray[np.bool_]:
         """Rows where the response time of a category has a meaning: where it was recorded for every I/O."""
@@ -156,8 +164,7 @@ class Figures:
 
     def kinds(self, category: str) -> tuple[Kind, ...]:
         """The kinds of a category that saw any I/O, in any row."""
-        buckets = self.merged.buckets
-        return tuple(kind for kind in CATEGORIES[category] if buckets[SERVICE + kind].counts.shape[1])
+        return kinds_in(self.merged, category)
 
     def _latency(self, first: int, category: str) -> LatencyFigures:
         kinds = self.kinds(category) or CATEGORIES[category][:1]
@@ -167,3 +174,8 @@ class Figures:
         if series not in self._latencies:
             self._latencies[series] = LatencyFigures(self.merged, series)
         return self._latencies[series]
+
+
+def kinds_in(merged: Merged, category: str) -> tuple[Kind, ...]:
+    """The kinds of a category that saw any I/O, in any row."""
+    return tuple(kind for kind in CATEGORIES[category] if merged.buckets[SERVICE + kind].counts.shape[1])

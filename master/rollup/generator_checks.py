@@ -13,9 +13,7 @@ from ...protocol.counters import Count
 from ..verdicts import Finding, Reason, Severity
 from . import thread_stats
 from .arrays import Floats
-from .figures import PERCENTILES
 from .host_cpu import Contention, contentions
-from .lateness_share import excess
 from .parameters_in_force import Settings
 from .validity_case import Case, Rows, each, rows_of_host
 from .window import Measurement
@@ -46,12 +44,12 @@ def late_submissions(case: Case) -> Rows:
         known = shown & (of_response > 0) & ~np.isnan(of_lateness)
         return np.divide(of_lateness, of_response, out=np.zeros(len(shown)), where=known)
 
-    def tail(name: str, least: float) -> Floats:
-        found = excess(response.buckets, lateness.buckets, PERCENTILES[name], least)
-        return np.where(shown, np.nan_to_num(found), 0.0)
+    def tail(name: str) -> Floats:
+        share = 1 - case.figures.punctual(name) / response.percentile(name)
+        return np.where(shown, np.nan_to_num(share), 0.0)
 
-    checked = {"mean": part(lateness.mean, response.mean), "p99": tail("p99", LATENESS_NOTE)}
-    noted = {"p99.9": tail("p99_9", LATENESS_INVALID), "max": part(lateness.max, response.max)}
+    checked = {"mean": part(lateness.mean, response.mean), "p99": tail("p99")}
+    noted = {"p99.9": tail("p99_9"), "max": part(lateness.max, response.max)}
     limits = {**dict.fromkeys(checked, LATENESS_NOTE), **dict.fromkeys(noted, LATENESS_INVALID)}
     parts = {**checked, **noted}
 

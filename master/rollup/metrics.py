@@ -314,7 +314,22 @@ BLOCKS: Final[tuple[tuple[str, tuple[Metric, ...]], ...]] = (
     ("", LATENESS),
 )
 METRICS: Final[dict[str, Metric]] = {metric.name: metric for _, block in BLOCKS for metric in block}
+_OF_NOTHING: Final = {  # the cells of a category that saw no I/O
+    metric.name: "0" if metric.is_rate or (metric.quantity, metric.statistic) == (Quantity.SERVICE, COUNT) else ""
+    for category, block in BLOCKS
+    if category not in ("", OVERALL)
+    for metric in block
+}
+_BLANK: Final = dict.fromkeys(_OF_NOTHING, "")
 _OF_PARTS: Final = {(one.category, one.quantity, one.statistic): one for one in METRICS.values() if one.category}
+
+
+def of_nothing(overall_iops: str) -> Mapping[str, str]:
+    """The cells of categories that saw no I/O, whose columns files leave out, in a row with that overall_iops.
+
+    Where that is blank, the row has no figures at all: its host was lost, or nothing was measured.
+    """
+    return _OF_NOTHING if overall_iops else _BLANK
 
 
 def _short_names() -> Mapping[str, str]:

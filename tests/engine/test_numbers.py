@@ -49,6 +49,8 @@ def test_columns_are_those_of_the_protocol() -> None:
         "lateness": counters.LATENESS,
         "delayed": counters.DELAYED,
         "undelayed": counters.UNDELAYED,
+        "late": counters.LATE,
+        "punctual": counters.PUNCTUAL,
         "moments": len(counters.Moment),
         "counts": len(counters.Count),
         "thread_counts": len(counters.ThreadCount),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Moment, ThreadCount
+from ivypy.protocol.counters import LATE, LATENESS, PUNCTUAL, RESPONSE, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.slave.engine._engine import Engine
 from tests.support.engine import MS, REAL, Drive, S
 from tests.support.hogs import wanted_core
@@ -88,3 +88,30 @@ def test_a_sleep_that_finds_nothing_is_not_late(image: Path) -> None:
         assert engine.close(15.0) == []
     assert all(result.thread(ThreadCount.REAP_DELAY_SUM) == 0 for result in step.results)
     assert all(result.thread(ThreadCount.REAP_DELAY_P99) == 0 for result in step.results)
+
+
+@pytest.mark.parametrize(("backend", "iops"), [("null", 200_000.0), ("libaio", 5_000.0)])
+def test_late_ios_are_counted_with_and_without_their_lateness(backend: str, iops: float, image: Path) -> None:
+    """Whatever made them late: what the pairs differ by is the lateness, but for what is too little to be paired."""
+    engine = Engine(backend, [-1])
+    try:
+        step = Drive(engine)
+        step.create(0, step.lun(image), iops=iops, maxtags=8)
+        step.go([0], 100 * MS)
+        engine.stop(3)
+        step.finish()
+    finally:
+        assert engine.close(15.0) == []
+
+    def total(series: int, moment: Moment) -> int:
+        return sum(result.series(series, moment) for result in step.results)
+
+    late, responses = total(LATE, Moment.COUNT), sum(total(RESPONSE + kind, Moment.COUNT) for kind in Kind)
+    response_ns = sum(total(RESPONSE + kind, Moment.SUM) for kind in Kind)
+    paired_ns = total(LATE, Moment.SUM) - total(PUNCTUAL, Moment.SUM)
+    in_flight = total(LATENESS, Moment.COUNT) - responses  # at the end
+    assert late == total(PUNCTUAL, Moment.COUNT) <= responses and 0 <= in_flight <= 8
+    assert late > 0 or backend != "null"
+    most_ns = max(result.series(LATENESS, Moment.MAX) for result in step.results)
+    unpaired_ns = total(LATENESS, Moment.SUM) - paired_ns
+    assert 0 <= unpaired_ns <= response_ns / 32 + responses * 1000 + in_flight * most_ns

@@ -14,7 +14,8 @@ from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import ScopedFinding, Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Verdict
-from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
+from ivypy.protocol import counters
+from ivypy.protocol.counters import LATENESS, PUNCTUAL, RESPONSE, SERVICE, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
 from ivypy.protocol.payload import ArrayType, CpuTaken
 from tests.support.rollup import instance, merger_of, rollup_spec
@@ -89,6 +90,8 @@ def _data(plant: Plant, k: int) -> HostData:
     if plant.response_ns is not None:
         samples[0, RESPONSE] = [plant.response_ns] * plant.done
         samples[0, LATENESS] = [plant.lateness_ns] * plant.done
+        samples[0, counters.LATE] = [plant.response_ns] * plant.done
+        samples[0, PUNCTUAL] = [plant.response_ns - min(plant.lateness_ns, plant.response_ns)] * plant.done
     submitted = plant.due - _grown(plant.backlog, k)
     counts = {
         Count.DUE: plant.due,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.output.columns import HOST_FACTS, names
+from ivypy.master.output.column import names
+from ivypy.master.output.columns import HOST_FACTS
 from ivypy.protocol import messages as m
 from ivypy.protocol.payload import Notice, NoticeKind
 from ivypy.protocol.text import why_unsendable

@@ -25,8 +25,8 @@ struct column {
 
 static const struct column columns[] = {
     {"buckets", HISTOGRAM_BUCKETS}, {"series", SERIES}, {"service", SERIES_SERVICE}, {"response", SERIES_RESPONSE},
-    {"lateness", SERIES_LATENESS}, {"delayed", SERIES_DELAYED}, {"undelayed", SERIES_UNDELAYED}, {"kinds", KINDS},
-    {"moments", MOMENTS}, {"counts", COUNTS}, {"thread_counts", THREAD_COUNTS}, KINDS_TABLE(KIND_ENTRY) MOMENTS_TABLE(MOMENT_ENTRY) COUNTS_TABLE(COUNT_ENTRY)
+    {"lateness", SERIES_LATENESS}, {"delayed", SERIES_DELAYED}, {"undelayed", SERIES_UNDELAYED},
+    {"late", SERIES_LATE}, {"punctual", SERIES_PUNCTUAL}, {"kinds", KINDS}, {"moments", MOMENTS}, {"counts", COUNTS}, {"thread_counts", THREAD_COUNTS}, KINDS_TABLE(KIND_ENTRY) MOMENTS_TABLE(MOMENT_ENTRY) COUNTS_TABLE(COUNT_ENTRY)
     THREAD_COUNTS_TABLE(THREAD_ENTRY)
 };
 

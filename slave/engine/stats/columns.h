@@ -35,7 +35,9 @@ enum {
     SERIES_LATENESS = 2 * KINDS,
     SERIES_DELAYED = 2 * KINDS + 1,
     SERIES_UNDELAYED = 2 * KINDS + 2,
-    SERIES = 2 * KINDS + 3,
+    SERIES_LATE = 2 * KINDS + 3,
+    SERIES_PUNCTUAL = 2 * KINDS + 4,
+    SERIES = 2 * KINDS + 5,
 };
 
 #endif

@@ -97,6 +97,7 @@ static __attribute__((noinline)) void sample(struct thread *t, const struct tag 
 static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
 {
     uint64_t service_ns = now_ns - tag->submit_ns, delay_ns = reap_delay_of(&t->reap_delay, tag->submit_ns, service_ns);
+    uint64_t late_ns = tag->late_ns;
 
     tag->late_ns += delay_ns;
     tag->instance->found_ns = now_ns - delay_ns;
@@ -111,6 +112,7 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
             .service_ns = service_ns,
             .response_ns = tag->due_ns ? now_ns - tag->due_ns : UNCHANGED,
             .delay_ns = delay_ns,
+            .late_ns = late_ns,
             .tag = tag,
             .bytes = tag_bytes(tag),
             .kind = tag->kind,
@@ -145,6 +147,17 @@ static __attribute__((noinline)) void record_delay(struct thread *t, const struc
     record(t, done->tag->instance, SERIES_UNDELAYED, done->service_ns - done->delay_ns, done->bytes);
 }
 
+/* Likewise of a response time, with and without the lateness in it. */
+static __attribute__((noinline)) void record_late(struct thread *t, const struct done *done)
+{
+    uint64_t late_ns = earlier(done->late_ns, done->response_ns);
+
+    if (late_ns * REAP_DELAY_LEAST_PART < done->response_ns)
+        return;
+    record(t, done->tag->instance, SERIES_LATE, done->response_ns, done->bytes);
+    record(t, done->tag->instance, SERIES_PUNCTUAL, done->response_ns - late_ns, done->bytes);
+}
+
 void reap_record(struct thread *t)
 {
     uint64_t service_ns = 0;
@@ -159,8 +172,11 @@ void reap_record(struct thread *t)
         row->bytes += done->bytes;
         service_ns += done->service_ns;
         record(t, i, SERIES_SERVICE + done->kind, done->service_ns, done->bytes);
-        if (done->response_ns != UNCHANGED)
+        if (done->response_ns != UNCHANGED) {
             record(t, i, SERIES_RESPONSE + done->kind, done->response_ns, done->bytes);
+            if (done->late_ns >= REAP_DELAY_LEAST_NS)
+                record_late(t, done);
+        }
         if (done->delay_ns >= REAP_DELAY_LEAST_NS)
             record_delay(t, done);
         /* Now rather than when it is due. A tag that was taken again meanwhile was filled then. */

@@ -23,7 +23,7 @@ struct thread;
 
 #define REAP_DELAY_WATCH_NS NS_PER_MS
 
-/* Less is not recorded, as it would not be noted (master/rollup/generator_checks.py): this time, or this part of the service time. */
+/* Less, of this or of lateness, is not recorded, as it would not be noted (master/rollup/generator_checks.py): this time, or this part of the service time. */
 #define REAP_DELAY_LEAST_NS UINT64_C(1000)
 enum { REAP_DELAY_LEAST_PART = 32 };
 

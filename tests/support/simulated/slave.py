@@ -14,7 +14,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ivypy.protocol import messages as m
-from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
+from ivypy.protocol.counters import (
+    KINDS,
+    LATE,
+    LATENESS,
+    PUNCTUAL,
+    RESPONSE,
+    SERIES,
+    SERVICE,
+    Count,
+    Kind,
+    Moment,
+    ThreadCount,
+)
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.histogram import bucket_of
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
@@ -414,7 +426,11 @@ class SimulatedSlave:
                     entry = series.setdefault((belongs, RESPONSE + kind), [0, 0, service_ns + self.faults.lateness_ns])
                     entry[0] += n
             if not math.isinf(offered):
-                series.setdefault((belongs, LATENESS), [0, 0, self.faults.lateness_ns])[0] += done
+                late_ns, response_ns = self.faults.lateness_ns, service_ns + self.faults.lateness_ns
+                series.setdefault((belongs, LATENESS), [0, 0, late_ns])[0] += done
+                if late_ns:
+                    series.setdefault((belongs, LATE), [0, 0, response_ns])[0] += done
+                    series.setdefault((belongs, PUNCTUAL), [0, 0, service_ns])[0] += done
         moments = array("Q", bytes(8 * class_count * SERIES * len(Moment)))
         spans = array("I", bytes(4 * class_count * SERIES * 2))
         buckets = array("Q")
