@@ -6,6 +6,7 @@ interval, analyse, check the thresholds, write.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from .result.interval_statistics import Interpolation
 from .result.series import Series
 from .result.sla import Threshold, check_thresholds
 from .result.table import LogResult
-from .timeline.clock_alignment import HostStart, apart, misalignment, read_start_times, with_start_times
+from .timeline.clock_alignment import HostStart, apart, begins_ns, misalignment, read_start_times, with_start_times
 from .timeline.common_axis import placed_logs, steps_on_grid
 from .timeline.resample import Weighting, tolerance_ns
 from .timeline.unlogged_tail import read_totals
@@ -163,6 +164,7 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
         left_out,
         placed.zero_ns,
         placed.apart_ns,
+        *_run_marks(placed.sources),
     )
     if not result.series:
         raise LogError(faults or [Fault(sources[0].name, "holds no I/Os, and nor does any other log")])
@@ -172,6 +174,19 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
             "choose a longer interval"
         )
     return result
+
+
+def _run_marks(sources: Sequence[Source]) -> tuple[tuple[tuple[int, str], ...], tuple[tuple[int, int], ...]]:
+    """Of one run: where its steps begin, and the stretches that no measurement counts; nothing of anything else."""
+    if len({source.run for source in sources}) != 1 or sources[0].format is not Format.IVYPY:
+        return (), ()
+    steps: dict[str, int] = {}
+    stretches: set[tuple[int, int]] = set()
+    for source in sorted(sources, key=lambda one: (one.step, one.host)):
+        if source.job not in steps:  # hosts have the same boundaries
+            stretches |= {(begin + source.start_ns, end + source.start_ns) for begin, end in source.not_measured}
+        steps[source.job] = min(steps.get(source.job, begins_ns(source)), begins_ns(source))
+    return tuple((at, name) for name, at in steps.items()), tuple(sorted(stretches))
 
 
 def _usable(
@@ -333,8 +348,9 @@ def _deliver(text: str, path: Path | None, out: Write) -> None:
 
 
 def _draw(result: LogResult, options: PercentilesOptions) -> None:
-    """Pictures and HdrHistogram's files show the series `all` of the first kind of log."""
-    drawn = [series for series in result.series if series.histograms is not None]
+    """Pictures and HdrHistogram's files show the series `all` of the first kind of log, pages any instance."""
+    kept = [series for series in result.series if series.histograms is not None]
+    drawn = [series for series in kept if series.instance.rollup_type == "all"]
     for path in (*options.plots, *options.hgrm):
         if not drawn and any(series.instance.rollup_type == "all" for series in result.series):
             raise PlanError(
@@ -342,17 +358,19 @@ def _draw(result: LogResult, options: PercentilesOptions) -> None:
             )
         if not drawn:
             raise PlanError(f"{path}: only `all` is drawn; add it to --by")
-        save(path, lambda path=path: _draw_one(result, drawn[0], path))  # type: ignore[misc]
+        save(path, partial(_draw_one, result, [*drawn, *(one for one in kept if one not in drawn)], path))
 
 
-def _draw_one(result: LogResult, series: Series, path: Path) -> None:
-    from .render import hdr, plot_html, plot_png
+def _draw_one(result: LogResult, drawn: Sequence[Series], path: Path) -> None:
+    """`drawn`: what can be drawn, the series `all` first."""
+    from .render import hdr, plot_page, plot_png
 
+    series = drawn[0]
     match path.suffix:
         case ".png":
             plot_png.draw(result, series, path)
         case ".html":
-            plot_html.draw(result, series, path)
+            plot_page.draw(result, drawn, path)
         case ".hgrm":
             path.write_text(hdr.hgrm(series), encoding="ascii")
         case ".hlog":

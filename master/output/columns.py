@@ -5,23 +5,14 @@ rollup/metrics.py and the workload parameters from protocol/parameters.py, so no
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.parameters import PARAMETERS, Unit
 from ..rollup.half_widths import STATED_ROWS
 from ..rollup.instances import ALL, RollupType
 from ..rollup.metrics import METRICS, Metric
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column that is not a metric."""
-
-    name: str
-    unit: str
-    meaning: str
-
+from .column import Column, Group, names
+from .control_columns import FIND, MEASURE, PID, SLO, STAIRCASE, STEADY
 
 _PARAMETER_UNITS: Final = {Unit.BYTES: "bytes", Unit.TIMEOUT: "s", Unit.IOPS: "1/s", Unit.RANGE: "bytes"}
 
@@ -305,8 +296,6 @@ WINDOWS: Final = (
     Column("why", "", "how its ends were chosen"),
 )
 
-Group = tuple[Column, ...] | str  # columns; those that depend on plan and hosts, in words
-
 FILES: Final[dict[str, tuple[Group, ...]]] = {
     "step*/<rollup type>/<instance>.csv": (
         SUBINTERVAL, "a column per attribute of the rollup type", PRESENCE, PARAMETER_COLUMNS, METRIC_COLUMNS,
@@ -316,7 +305,9 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
         METRIC_COLUMNS, HALF_WIDTHS,
     ),
     "summary.csv": (
-        NARROW_KEYS, "a column per parameter that a step of the plan loops over: bytes, seconds, shares of 1", NARROW,
+        NARROW_KEYS,
+        "a column per parameter that a step of the plan loops over: bytes, seconds, shares of 1; inf: `max`, `never`",
+        NARROW,
     ),
     "step*/<rollup type>/<instance>.histogram.csv": (HISTOGRAM,),
     "step*/index.csv": (INDEX,),
@@ -325,16 +316,28 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
     "step*/threads.csv": (THREADS,),
     "step*/clock.csv": (CLOCK,),
     "step*/windows.csv": (WINDOWS,),
+    "step*/measure.csv": (MEASURE,),
+    "step*/steady.csv": (STEADY,),
+    "step*/pid.csv": (PID,),
+    "step*/find.csv": (FIND,),
+    "step*/staircase.csv": (STAIRCASE,),
+    "step*/slo.csv": (SLO,),
     "hosts.csv": (HOSTS, HOST_FACTS),
     "luns.csv": (LUNS, "a column per attribute"),
     "workloads.csv": (WORKLOADS, "a column per parameter, and rollup.<type> per rollup type"),
     "events.csv": (EVENTS,),
 }  # fmt: skip
 
-
-def names(*groups: tuple[Column, ...]) -> list[str]:
-    """The header of some groups of columns."""
-    return [column.name for group in groups for column in group]
+OTHER_FILES: Final = {
+    "plan.yaml": "the plan, and the seed with which to repeat the run's addresses",
+    "run.json": "command line, version, times, exit code; the steps with their verdicts, parameters and hosts",
+    "result.json": "the results as one document, written at the end; its schema is printed by `ivypy schema --result`",
+    "report.html": "the [report](report.md), written at the end",
+    "histograms.sqlite": "every host's histograms of every subinterval; its schema is in master/output/histogram_db.py",
+    "log/<host>.log": "all messages to and from a host",
+    "step*/steady.json": "the newest window of a steady-state criterion: [control](control.md#steady-states)",
+    "step*/late/<host>.jsonl": "results that arrived too late to be merged, or were truncated, as the host sent them",
+}
 
 
 _TAKEN: Final = frozenset(

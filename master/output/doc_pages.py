@@ -15,7 +15,8 @@ from ..stats.confidence import FEWEST_STATED
 from ..stats.percentiles import FEWEST_BEYOND
 from ..text.suggestions import OLD_NAMES
 from ..verdicts import ALL, STEP, Reason, Severity, Verdict
-from .columns import FILES, METRIC_COLUMNS, Column, Group, metric_columns
+from .column import Column, Group
+from .columns import FILES, METRIC_COLUMNS, OTHER_FILES, metric_columns
 
 _GENERATED: Final = "<!-- Printed by scripts/docs from the program's own tables: do not edit. -->"
 _COLUMNS_HEAD: Final = ("column", "unit", "meaning")
@@ -31,6 +32,9 @@ number does not exist: nothing was counted, or the figure would have no meaning.
   is blank where fewer than {FEWEST_BEYOND} samples lie above it (insufficient samples).
 - **Response time** starts when the I/O fell due, so it includes the wait during a stall. It is blank where a workload
   instance of the row is not paced, and in the summary where the load was not sustained.
+- **Categories**: the files of rollup instances have the columns of a category (`write`, `random_read` ...) once it saw
+  an I/O, in all rows. What has no columns did nothing. The tables of `ivypy query`, `ivypy export` and `ivypy.load`
+  have all columns.
 - **Rates** are sums over hosts; each host's I/Os are divided by the real length of its own subinterval.
 - **Half-widths** belong to the printed figure. They allow for subintervals that depend on each other (effective sample
   size), and are blank for fewer than {FEWEST_STATED} subintervals.
@@ -38,9 +42,6 @@ number does not exist: nothing was counted, or the figure would have no meaning.
   reads `first-end`, in bytes, or `all`.
 - **File names**: bytes of instance names outside [A-Za-z0-9._=+-] become %XX, and long names end in a hash; index.csv
   maps names to files.
-- **`histograms.sqlite`** holds every host's results of every subinterval, for windows and later analysis; its schema is
-  in master/output/histogram_db.py. Results that arrived too late to be merged, or were truncated, are in
-  `step*/late/<host>.jsonl` as the host sent them. `log/<host>.log` holds all messages to and from a host.
 - **Slow disks**: a disk that is slow, or stalls for a while, delays these files and nothing else. If events or log
   lines are lost because of that, `events.csv` says so (`not_written`). Results are never left out: after 60 s without
   progress the run ends with an error.
@@ -100,7 +101,9 @@ def pages() -> dict[str, str]:
 def columns_page() -> str:
     """Every file, every column, every metric."""
     files = [f"## {file}\n\n" + _file(groups) for file, groups in FILES.items()]
-    return _page("Columns", [_COLUMNS_START, *files, "## Metrics\n\n" + _metrics(), _OLD_START, _old_names()])
+    rows = ((f"`{one}`", content) for one, content in OTHER_FILES.items())
+    others = "## Other files\n\n" + _table(("file", "content"), rows)
+    return _page("Columns", [_COLUMNS_START, *files, others, "## Metrics\n\n" + _metrics(), _OLD_START, _old_names()])
 
 
 def verdicts_page() -> str:

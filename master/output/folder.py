@@ -17,13 +17,15 @@ from ..errors import OutputError
 from ..rollup.instances import Rollups, RollupType
 from ..rollup.merge_layout import MergeLayout
 from ..rollup.parameters_in_force import text
-from .columns import EVENTS, HOST_FACTS, HOSTS, LUNS, WORKLOADS, names
+from .column import names
+from .columns import EVENTS, HALF_WIDTHS, HOST_FACTS, HOSTS, LUNS, WORKLOADS
 from .csv_text import append, lines, make_folder, overwrite_file, replace_file, utc
 from .file_names import stem
 from .histogram_db import HistogramWriter
 from .record_types import Event, HostRecord, LunRecord, RunRecord, SummaryRecord
 from .rows import InstanceCells, narrow_header, narrow_rows, summary_header, summary_rows
 from .step_folder import StepFolder
+from .used_categories import ALWAYS, used_in, widen
 
 MOST_BROTHERS = 1000
 
@@ -36,6 +38,7 @@ class RunFolder:
         self.path = path
         self._base = HistogramWriter(path / "histograms.sqlite")
         self._begun: set[str] = set()  # files that have their header
+        self._used = ALWAYS  # categories that the summaries have columns of
         make_folder(path / "log")
 
     @classmethod
@@ -130,10 +133,14 @@ class RunFolder:
         loop = loop or {}
         narrow = narrow_rows(self.path.name, number, name, [*loop.values()], record, rollups.rows)
         self._append("summary.csv", narrow_header(loop), narrow)
-        rows = summary_rows(number, name, record, InstanceCells(rollups))
+        used = self._used | (used_in(record.measurement.merged) if record.measurement else ALWAYS)
+        rows = summary_rows(number, name, record, InstanceCells(rollups), used)
         for kind in rollups.types:
-            text = "".join(rows[instance.row] for instance in kind.instances)
-            self._append(_summary_file(kind), summary_header(kind), text)
+            file, text = _summary_file(kind), "".join(rows[instance.row] for instance in kind.instances)
+            if used != self._used and file in self._begun:
+                widen(self.path / file, self._used, used, behind=len(HALF_WIDTHS))
+            self._append(file, summary_header(kind, used), text)
+        self._used = used
 
     def close(self) -> None:
         self._base.close()

@@ -1,20 +1,26 @@
 """histograms.sqlite, written: every result of every host as it was sent, so that any window can be summed afterwards.
 
-Rule: arrays are stored as they came over the link, compressed and once per merge class; nothing is lost, and nothing
-is worked out before somebody asks. One transaction a subinterval, with a rollback journal (WAL fails on NFS), so
-that whatever prefix of a run survives can be read. histogram_db_reader.py reads it.
+Rule: arrays are stored as they came over the link, compressed and once per merge class; nothing is lost. One
+transaction a subinterval, with a rollback journal (WAL fails on NFS), so that whatever prefix of a run survives can be
+read. histogram_db_reader.py reads it.
 """
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
-from ...protocol.counters import SERIES
+import numpy as np
+
+from ...protocol.counters import KINDS, SERIES, Moment
 from ...protocol.histogram import BITS, GROUPS
 from ...protocol.messages import Result
+from ..rollup.arrays import Merged, integers
+from ..rollup.instances import ALL
 from ..rollup.merge import MergedSubinterval
 from ..rollup.merge_layout import MergeLayout
 from .csv_text import not_written
@@ -48,7 +54,28 @@ CREATE TABLE result (
     rest TEXT NOT NULL -- JSON: what else the result said
 );
 CREATE UNIQUE INDEX result_place ON result (step, subinterval, host);
+
+-- the sum of all these, as merged when the subinterval closed, so that whoever draws it need not read every host's
+CREATE TABLE total (
+    step INTEGER NOT NULL, subinterval INTEGER NOT NULL,
+    moments BLOB NOT NULL, -- u8 (TOTAL_SERIES, TotalMoment)
+    spans BLOB NOT NULL, -- u4 (TOTAL_SERIES, 2)
+    buckets BLOB NOT NULL, -- u8: the used ranges one after the other
+    PRIMARY KEY (step, subinterval)
+) WITHOUT ROWID;
 """
+
+TOTAL_SERIES: Final = 2 * KINDS  # service and response times of each kind of I/O
+PATIENCE_S: Final = 60.0  # for readers that hold the file locked: as long as for a slow disk
+
+
+class TotalMoment(IntEnum):
+    """Columns of `moments` in the table `total`; times in nanoseconds."""
+
+    COUNT = 0
+    SUM = 1
+    MIN = 2
+    MAX = 3
 
 
 class HistogramWriter:
@@ -58,7 +85,7 @@ class HistogramWriter:
         """A new file. Raises OutputError."""
         self._path = path
         try:
-            self._base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._base = sqlite3.connect(path, PATIENCE_S, isolation_level=None, check_same_thread=False)
             self._base.execute("PRAGMA journal_mode = DELETE")
             self._base.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT")
             layout = {"buckets_per_power_of_two": 1 << BITS, "groups": GROUPS, "series": SERIES}
@@ -86,7 +113,7 @@ class HistogramWriter:
             (step, interval.subinterval, host, phase, start_utc_ns, *_stored(result))
             for host, result in interval.results.items()
         ]
-        self._write({"result": rows})
+        self._write({"result": rows, "total": [(step, interval.subinterval, *_total(interval.merged))]})
 
     def close(self) -> None:
         self._base.close()
@@ -108,6 +135,25 @@ class HistogramWriter:
     def _insert(self, table: str, rows: Sequence[tuple[object, ...]]) -> None:
         if rows:
             self._base.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * len(rows[0]))})", rows)
+
+
+def _total(merged: Merged) -> tuple[bytes, ...]:
+    """The columns of `total` from moments on."""
+    row = next(one.row for one in merged.rollups.rows if one.type == ALL)
+    of, shown = merged.moments, slice(TOTAL_SERIES)
+    moments = np.empty((TOTAL_SERIES, len(TotalMoment)), "<u8")
+    moments[:, TotalMoment.COUNT] = integers(of.limbs[row, shown], Moment.COUNT)
+    moments[:, TotalMoment.SUM] = integers(of.limbs[row, shown], Moment.SUM)
+    moments[:, TotalMoment.MIN] = of.least[row, shown]
+    moments[:, TotalMoment.MAX] = of.most[row, shown]
+    spans, buckets = [], []
+    for one in merged.buckets[shown]:
+        used = np.flatnonzero(one.counts[row])
+        first, end = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
+        spans.append((one.low + first, end - first))
+        buckets.append(one.counts[row, first:end])
+    texts = (moments, np.array(spans, "<u4"), np.concatenate(buckets).astype("<u8"))
+    return tuple(zlib.compress(one.tobytes(), 1) for one in texts)
 
 
 def _stored(result: Result) -> tuple[object, ...]:

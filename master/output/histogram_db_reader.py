@@ -1,6 +1,7 @@
 """histograms.sqlite, read: what every host said of every subinterval; sums over any window and rollup instance.
 
-Rule: reading needs nothing but the file, works while the run is still writing, and adds exactly what merging added.
+Rule: reading needs nothing but the file, works while the run is still writing, and adds exactly what merging added. The
+file is locked only while a few rows are fetched, since the run cannot write meanwhile.
 """
 
 import json
@@ -23,9 +24,10 @@ from ..errors import OutputError
 from ..rollup.arrays import LIMBS, NO_LEAST, integers, limbs_of
 from ..rollup.instances import ALL
 from ..rollup.merge import MergedSubinterval, Merger
-from .histogram_db import VERSION
+from .histogram_db import VERSION, TotalMoment
 
 EVER: Final = 1 << 62
+ROWS_AT_ONCE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,15 @@ class Distribution:
                 self.buckets[series, first : first + count] += buckets[ends[place] - count : ends[place]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredTotal:
+    """A row of `total`: all hosts of a subinterval."""
+
+    moments: NDArray[np.uint64]  # (TOTAL_SERIES, TotalMoment), ns
+    spans: NDArray[np.int64]  # (TOTAL_SERIES, 2): the first used bucket of each series, and how many
+    buckets: NDArray[np.uint64]  # the used ranges one after the other
+
+
 class HistogramReader:
     """An open histograms.sqlite. Nothing is changed in it. Close it, or use it in a `with`."""
 
@@ -93,6 +104,8 @@ class HistogramReader:
             raise OutputError(f"{path}: not read: its schema is version {version}, this ivypy reads version {VERSION}")
         if (meta.get("buckets_per_power_of_two"), meta.get("groups")) != (str(1 << BITS), str(GROUPS)):
             raise OutputError(f"{path}: not read: its histograms have other buckets")
+        found = self._base.execute("SELECT 1 FROM sqlite_master WHERE name = 'total'").fetchone()
+        self.has_totals = found is not None  # those of an older ivypy have none
         self._series = int(meta.get("series", SERIES_OF_0_1))
 
     def __enter__(self) -> "HistogramReader":
@@ -126,14 +139,40 @@ class HistogramReader:
             for number, phase, start, length, hosts in self._base.execute(query, (step,))
         ]
 
-    def results(self, step: int, first: int = 0, last: int = EVER) -> Iterator[tuple[str, Result]]:
-        """(host, what it said) for the subintervals first to last, in order."""
+    def results(
+        self, step: int, first: int = 0, last: int = EVER, hosts: Collection[str] | None = None
+    ) -> Iterator[tuple[str, Result]]:
+        """(host, what it said) for the subintervals first to last, in order; `hosts`: only of these."""
         query = (
             "SELECT host, subinterval, length_ns, counts, moments, spans, buckets, bucket_type, threads, rest"
-            " FROM result WHERE step = ? AND subinterval BETWEEN ? AND ? ORDER BY subinterval, host"
+            " FROM result WHERE step = ? AND (subinterval, host) > (?, ?) AND subinterval <= ?"
+            " ORDER BY subinterval, host LIMIT ?"
         )
-        for host, *columns in self._base.execute(query, (step, first, last)):
-            yield host, _with_all_series(_result(*columns), self._series)
+        place = (first, "")
+        while rows := self._base.execute(query, (step, *place, last, ROWS_AT_ONCE)).fetchall():
+            for host, *columns in rows:
+                if hosts is None or host in hosts:
+                    yield host, _with_all_series(_result(*columns), self._series)
+            place = rows[-1][1], rows[-1][0]
+
+    def totals(self, step: int, first: int = 0) -> Iterator[tuple[int, StoredTotal]]:
+        """(subinterval, all hosts together) from the subinterval `first` on, in order; only where `has_totals`."""
+        query = (
+            "SELECT subinterval, moments, spans, buckets FROM total"
+            " WHERE step = ? AND subinterval >= ? ORDER BY subinterval LIMIT ?"
+        )
+        while rows := self._base.execute(query, (step, first, ROWS_AT_ONCE)).fetchall():
+            for number, *arrays in rows:
+                moments, spans, buckets = (zlib.decompress(one) for one in arrays)
+                yield (
+                    number,
+                    StoredTotal(
+                        np.frombuffer(moments, "<u8").reshape(-1, len(TotalMoment)),
+                        np.frombuffer(spans, "<u4").reshape(-1, 2).astype(np.int64),
+                        np.frombuffer(buckets, "<u8"),
+                    ),
+                )
+            first = rows[-1][0] + 1
 
     def intervals(self, merger: Merger, step: int, first: int = 0, last: int = EVER) -> Iterator[MergedSubinterval]:
         """The subintervals first to last merged again, as they were when they closed."""
@@ -153,7 +192,7 @@ class HistogramReader:
     ) -> Iterator[tuple[int, Distribution]]:
         """(subinterval, its distribution) of one rollup instance, in order."""
         number, distribution = -1, Distribution()
-        chosen = self._chosen(step, rollup_type, instance)
+        chosen = self.chosen(step, rollup_type, instance)
         for host, result in self.results(step, first, last):
             if result.subinterval != number:
                 if number >= 0:
@@ -166,12 +205,12 @@ class HistogramReader:
     def window(self, step: int, first: int, last: int, rollup_type: str = ALL, instance: str = ALL) -> Distribution:
         """The distribution of one rollup instance over the subintervals first to last."""
         distribution = Distribution()
-        chosen = self._chosen(step, rollup_type, instance)
+        chosen = self.chosen(step, rollup_type, instance)
         for host, result in self.results(step, first, last):
             distribution.add(result, chosen.get(host, ()))
         return distribution
 
-    def _chosen(self, step: int, rollup_type: str, instance: str) -> dict[str, list[int]]:
+    def chosen(self, step: int, rollup_type: str, instance: str) -> dict[str, list[int]]:
         """Host: its classes that belong to a rollup instance. Raises KeyError if none does."""
         chosen: dict[str, list[int]] = {}
         for one in self.classes(step):

@@ -13,14 +13,14 @@ from ...protocol.parameters import MAX
 from ..rollup.arrays import Presence
 from ..rollup.figures import Figures
 from ..rollup.instances import ALL, RollupInstance, Rollups, RollupType
-from ..rollup.metrics import BLOCKS, METRICS, value
+from ..rollup.metrics import BLOCKS, value
 from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import Validity
 from ..rollup.window import Measurement
 from ..verdicts import Scope, Verdict
+from .column import names
 from .columns import (
     HALF_WIDTHS,
-    METRIC_COLUMNS,
     NARROW,
     NARROW_KEYS,
     NARROW_METRICS,
@@ -30,21 +30,23 @@ from .columns import (
     SUMMARY,
     VERDICT,
     attribute_columns,
-    names,
 )  # fmt: skip
 from .csv_text import cells, lines, number_cells, utc
 from .record_types import SubintervalRecord, SummaryRecord
+from .used_categories import metrics_of
 
 
-def subinterval_header(kind: RollupType) -> str:
-    """The first line of <rollup type>/<instance>.csv."""
-    return lines([[*names(SUBINTERVAL), *attribute_columns(kind), *names(PRESENCE, PARAMETER_COLUMNS, METRIC_COLUMNS)]])
+def subinterval_header(kind: RollupType, used: Collection[str]) -> str:
+    """The first line of <rollup type>/<instance>.csv. `used`: categories that have columns."""
+    metrics = [metric.name for metric in metrics_of(used)]
+    return lines([[*names(SUBINTERVAL), *attribute_columns(kind), *names(PRESENCE, PARAMETER_COLUMNS), *metrics]])
 
 
-def summary_header(kind: RollupType) -> str:
+def summary_header(kind: RollupType, used: Collection[str]) -> str:
     """The first line of summary.<rollup type>.csv."""
-    groups = names(VERDICT, PRESENCE, PARAMETER_COLUMNS, METRIC_COLUMNS, HALF_WIDTHS)
-    return lines([[*names(SUMMARY), *attribute_columns(kind), *groups]])
+    metrics = [metric.name for metric in metrics_of(used)]
+    start = [*names(SUMMARY), *attribute_columns(kind), *names(VERDICT, PRESENCE, PARAMETER_COLUMNS)]
+    return lines([[*start, *metrics, *names(HALF_WIDTHS)]])
 
 
 class InstanceCells:
@@ -70,11 +72,14 @@ def presence_cells(presence: Presence) -> list[str]:
     return [f"{here},{of},{instances}" for here, of, instances in columns]
 
 
-def metric_cells(figures: Figures) -> list[str]:
-    """All metrics, a text per row. Blocks with the same values are made once: few steps use all kinds of I/O."""
+def metric_cells(figures: Figures, used: Collection[str]) -> list[str]:
+    """The metrics of the used categories, a text per row. Blocks with the same values are made once: few steps use all
+    kinds of I/O."""
     made: dict[object, list[str]] = {}
     texts = []
     for category, metrics in BLOCKS:
+        if category not in used:
+            continue
         key = figures.kinds(category) if category else metrics
         if key not in made:
             made[key] = number_cells([(metric.precision.value, value(figures, metric)) for metric in metrics])
@@ -82,12 +87,14 @@ def metric_cells(figures: Figures) -> list[str]:
     return [",".join(parts) for parts in zip(*texts, strict=True)]
 
 
-def subinterval_rows(record: SubintervalRecord, instances: InstanceCells, settings: Sequence[str]) -> list[str]:
+def subinterval_rows(
+    record: SubintervalRecord, instances: InstanceCells, settings: Sequence[str], used: Collection[str]
+) -> list[str]:
     """One subinterval as a line for each row, not in a measurement yet. `settings`: setting_cells of its settings."""
     merged = record.interval.merged
     start = f"{record.interval.subinterval},0,{utc(record.start_utc_ns)}"
     lengths = number_cells([("%.9g", merged.presence.length_s)])
-    metrics = metric_cells(record.figures)
+    metrics = metric_cells(record.figures, used)
     parts = zip(lengths, instances.cells, presence_cells(merged.presence), settings, metrics, strict=True)
     return [
         f"{start},{length},{record.phase},{instance},{present},{setting},{metric}\n"
@@ -107,7 +114,9 @@ def measured_flags(rows: Iterable[bytes], subintervals: Collection[int]) -> list
     return places
 
 
-def summary_rows(number: int, name: str, record: SummaryRecord, instances: InstanceCells) -> list[str]:
+def summary_rows(
+    number: int, name: str, record: SummaryRecord, instances: InstanceCells, used: Collection[str]
+) -> list[str]:
     """One step as a line for each row."""
     start = cells([number, name])
     size = len(instances.cells)
@@ -115,10 +124,10 @@ def summary_rows(number: int, name: str, record: SummaryRecord, instances: Insta
     window = _window_cells(record, size)
     if measurement is None:
         presence = ["," * (len(PRESENCE) - 1)] * size
-        metrics = ["," * (len(METRICS) + len(HALF_WIDTHS) - 1)] * size
+        metrics = ["," * (len(metrics_of(used)) + len(HALF_WIDTHS) - 1)] * size
     else:
         presence = presence_cells(measurement.merged.presence)
-        metrics = _measured_cells(measurement, record.settings.response_rows(validity.reached))
+        metrics = _measured_cells(measurement, record.settings.response_rows(validity.reached), used)
     verdicts = [cells([*_verdicts(validity, row), "; ".join(map(str, validity.findings[row]))]) for row in range(size)]
     settings = setting_cells(record.settings)
     parts = zip(instances.cells, verdicts, window, presence, settings, metrics, strict=True)
@@ -161,7 +170,7 @@ def _window_cells(record: SummaryRecord, size: int) -> list[str]:
     return [f"{start},{length}" for length in lengths]
 
 
-def _measured_cells(measurement: Measurement, response: NDArray[np.bool_]) -> list[str]:
+def _measured_cells(measurement: Measurement, response: NDArray[np.bool_], used: Collection[str]) -> list[str]:
     figures = Figures(measurement.merged, response)
     shown = figures.has_response("overall")
     widths = number_cells(
@@ -173,5 +182,5 @@ def _measured_cells(measurement: Measurement, response: NDArray[np.bool_]) -> li
             ("%.7g", np.where(shown, measurement.response_p99.half_widths_us(), np.nan)),
         ]
     )
-    metrics = metric_cells(figures)
+    metrics = metric_cells(figures, used)
     return [f"{metric},{width}" for metric, width in zip(metrics, widths, strict=True)]

@@ -20,16 +20,19 @@ from ...protocol.messages import Result
 from ..rollup.arrays import Buckets
 from ..rollup.decode_result import whole
 from ..rollup.figures import CATEGORIES, Figures
+from ..rollup.instances import RollupType
 from ..rollup.merge_layout import MergeLayout
 from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Measurement
-from .columns import CLOCK, CPU, HISTOGRAM, INDEX, INTERLOCK, THREADS, WINDOWS, names
+from .column import names
+from .columns import CLOCK, CPU, HISTOGRAM, INDEX, INTERLOCK, THREADS, WINDOWS
 from .csv_text import append, lines, make_folder, not_written, replace_file, utc
 from .file_names import stem, step_folder
 from .histogram_db import HistogramWriter
 from .host_rows import Row, clock_rows, core_numbers, cpu_rows, interlock_rows, thread_rows
 from .record_types import SubintervalRecord, WindowRecord
 from .rows import InstanceCells, measured_flags, setting_cells, subinterval_header, subinterval_rows
+from .used_categories import ALWAYS, used_in, widen
 
 LATE: Final = "late"  # folder of results that were not merged, a file per host
 _EDGES: Final = lower_edges()
@@ -40,10 +43,10 @@ _BOUNDS: Final = [f"{_EDGES[b] / 1e3:.15g},{_EDGES[b + 1] / 1e3:.15g}" for b in 
 class _File:
     """Where a rollup instance's rows go."""
 
+    kind: RollupType
     row: int
     rows: Path  # of subintervals
     histogram: Path
-    header: str
 
 
 class StepFolder:
@@ -67,6 +70,7 @@ class StepFolder:
         self._settings: tuple[Settings | None, list[str]] = (None, [])
         self._begun: set[str] = set()  # tables that have their header
         self._rows_begun = False  # the instances' files have theirs
+        self._used = ALWAYS  # categories that these files have columns of
         self._files = self._make(layout)
         base.step(number, name, layout)
 
@@ -119,13 +123,13 @@ class StepFolder:
         files: list[_File] = []
         index: list[Row] = []
         for kind in layout.rollups.types:
-            folder, header = Path(stem(kind.name)), subinterval_header(kind)
+            folder = Path(stem(kind.name))
             if kind.csv:
                 make_folder(self.path / folder)
             for instance in kind.instances:
                 rows, histogram = (folder / f"{stem(instance.name)}{end}" for end in (".csv", ".histogram.csv"))
                 if kind.csv:
-                    files.append(_File(instance.row, self.path / rows, self.path / histogram, header))
+                    files.append(_File(kind, instance.row, self.path / rows, self.path / histogram))
                 written = (rows.as_posix(), histogram.as_posix()) if kind.csv else (None, None)
                 index.append((kind.name, instance.name, *written, len(instance.members)))
         append(self.path / "index.csv", lines([names(INDEX), *index]))
@@ -134,9 +138,14 @@ class StepFolder:
     def _append_instances(self, record: SubintervalRecord) -> None:
         if self._settings[0] is not record.settings:
             self._settings = (record.settings, setting_cells(record.settings))
-        rows = subinterval_rows(record, self._instances, self._settings[1])
+        used = self._used | used_in(record.interval.merged)
+        if used != self._used and self._rows_begun:
+            for file in self._files:
+                widen(file.rows, self._used, used)
+        self._used = used
+        rows = subinterval_rows(record, self._instances, self._settings[1], used)
         for file in self._files:
-            append(file.rows, rows[file.row] if self._rows_begun else file.header + rows[file.row])
+            append(file.rows, ("" if self._rows_begun else subinterval_header(file.kind, used)) + rows[file.row])
         self._rows_begun = True
 
     def _append(self, file: str, header: Sequence[str], rows: Iterable[Row]) -> None:

@@ -74,6 +74,7 @@ def resolved(
         polled=doc.polled,
         sqpoll=doc.sqpoll,
         reserved_huge_pages=doc.reserved_huge_pages,
+        report=doc.report,
         prepare_timeout_s=doc.prepare_timeout,
         start_timeout_s=doc.start_timeout,
         may_miss=doc.may_miss,

@@ -138,6 +138,7 @@ class Plan:
     may_miss: int  # so many hosts may be missing when the run begins
     sqpoll: bool  # kernel threads take io_uring's submissions
     reserved_huge_pages: bool  # I/O buffers may take them
+    report: bool  # is written at the run's end
     prepare_timeout_s: float  # for each command between steps, without progress
     start_timeout_s: float  # from `go` until a host is ready
     parameters: Mapping[str, str]  # `${name}` and the text it became

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..plan.attempts import attempts_that_count
-from ..rollup.metrics import METRICS
+from ..rollup.metrics import METRICS, of_nothing
 from ..verdicts import Verdict
 
 RUN_JSON: Final = "run.json"
@@ -84,13 +84,13 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 
 def read_summary(path: Path) -> list[dict[str, str]]:
-    """The whole rows of a summary.<rollup type>.csv, checked. Raises PlanError."""
+    """The whole rows of a summary.<rollup type>.csv, checked, with the columns that it left out. Raises PlanError."""
     names, rows = _rows(path)
     if missing := [name for name in (*_TEXTS, "verdict", "step") if name not in names]:
         raise PlanError(f"{path}: not read: it is no summary of ivypy: it has no column {missing[0]}")
     for line, row in rows:
         _check(f"{path}:{line}", row)
-    return [row for _, row in rows]
+    return [{**of_nothing(row.get("overall_iops", "")), **row} for _, row in rows]
 
 
 def _rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:

@@ -8,7 +8,8 @@ import pytest
 
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.logs.readers.metric_series import series_of
-from ivypy.master.output.columns import FILES, names
+from ivypy.master.output.column import names
+from ivypy.master.output.columns import FILES
 from ivypy.master.text.suggestions import OLD_NAMES
 from tests.support.log_table import table
 from tests.support.logs import run, run_steady

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.exit_codes import ExitCode
-from ivypy.master.output.columns import FILES, METRIC_COLUMNS, names
+from ivypy.master.output.column import names
+from ivypy.master.output.columns import FILES, METRIC_COLUMNS
 from ivypy.master.output.doc_pages import columns_page, exit_codes_page, pages, verdicts_page
 from ivypy.master.rollup.metrics import METRICS
 from ivypy.master.verdicts import Reason

@@ -210,3 +210,18 @@ def test_a_full_disk_is_an_error_with_the_path(tmp_path: Path) -> None:
 def test_a_new_base_needs_a_folder(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"histograms.sqlite: not written: unable to open database file"):
         HistogramWriter(tmp_path / "gone" / "histograms.sqlite")
+
+
+def test_whoever_reads_slowly_never_keeps_the_run_from_writing(tmp_path: Path) -> None:
+    path, merging = tmp_path / "histograms.sqlite", merger()
+    writer = HistogramWriter(path)
+    writer.step(0, "max", merging.layout)
+    for k in range(100):
+        writer.subinterval(0, "run", START + k * LENGTH, interval(merging, k))
+    with HistogramReader(path) as stored:
+        reading = stored.results(0), stored.totals(0)
+        for one in reading:
+            next(one)
+        writer.subinterval(0, "run", START + 100 * LENGTH, interval(merging, 100))  # would fail after PATIENCE_S
+        assert [sum(1 for _ in one) for one in reading] == [2 * 101 - 1, 101 - 1]
+    writer.close()

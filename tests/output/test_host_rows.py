@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ivypy.master.output.columns import CLOCK, CPU, INTERLOCK, Column, names
+from ivypy.master.output.column import Column, names
+from ivypy.master.output.columns import CLOCK, CPU, INTERLOCK
 from ivypy.master.output.host_rows import clock_rows, core_numbers, cpu_rows, interlock_rows, thread_rows
 from ivypy.master.output.record_types import HostTiming, SubintervalRecord, Timing
 from ivypy.master.rollup.instances import Rollups

@@ -38,6 +38,7 @@ def test_all_but_names_and_verdicts_are_numbers(tmp_path: Path) -> None:
 LOOPS = """  - go: { name: sizes, loop: { blocksize: [4k, 8KiB], maxtags: [1, 2] } }
   - go: { name: rates, loop: { total_iops: [100, 200] } }
   - go: { name: plain }
+  - go: { name: waits, loop: { drop_after: [1s, never] } }
 """
 
 
@@ -54,5 +55,6 @@ def test_what_steps_loop_over_is_a_column(tmp_path: Path) -> None:
     assert [*rows[0]][3:5] == ["blocksize", "maxtags"] and "total_iops" not in rows[0]
     looped = [(row["blocksize"], row["maxtags"]) for row in whole.values()]
     assert looped[:4] == [("4096", "1"), ("4096", "2"), ("8192", "1"), ("8192", "2")]
-    assert looped[4:] == [("", "")] * 3
+    assert looped[4:] == [("", "")] * (len(whole) - 4)
+    assert [row["drop_after"] for row in whole.values()][-2:] == ["1.0", "inf"], "numbers alone"
     assert [whole[f"rates+total_iops={rate}"]["iops_setting"] for rate in (100, 200)] == ["100", "200"]

@@ -23,7 +23,7 @@ from ivypy.master.results import result_document
 from ivypy.master.results.checked_files import RUN_JSON
 from ivypy.master.results.measured_rows import finding_of, read_measured
 from ivypy.master.results.result_document import ResultDocument, result_of, schema
-from ivypy.master.rollup.metrics import METRICS
+from ivypy.master.rollup.metrics import METRICS, of_nothing
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import Finding, Reason
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
@@ -115,7 +115,9 @@ def test_json_and_csv_have_the_same_figures(staged: SimulatedRun) -> None:
     measured = [one for step in data["steps"] for one in step["measurements"]]
     assert [row["name"] for row in rows] == [one["name"] for one in measured]
     for row, one in zip(rows, measured, strict=True):
-        assert one["metrics"] == {name: float(row[name]) for name in METRICS if row[name]}
+        assert one["metrics"] == {
+            name: float(cell) for name in METRICS if (cell := {**of_nothing(row["overall_iops"]), **row}[name])
+        }
     assert data["run"]["exit_code"] == ExitCode.SLO_MISSED
     assert rows == staged.rows("summary.all.csv")
 

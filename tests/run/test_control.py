@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.exit_codes import ExitCode
-from tests.support.real_runs import ROOT
 from tests.support.simulated.plants import noisy, over_time, queue
 from tests.support.simulated.runs import SimulatedRun, controlled
 from tests.support.simulated.slave import Faults, steady
@@ -374,24 +373,3 @@ def test_a_finding_in_a_level_does_not_affect_earlier_levels(tmp_path: Path) -> 
     rows = failed.rows("summary.all.csv")
     assert [row["verdict"] for row in rows] == ["valid", "valid", "invalid"] and failed.code is ExitCode.INVALID
     assert "io_errors" in rows[2]["reasons"]
-
-
-# The files.
-
-
-def test_every_column_is_explained(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "control.md").read_text()
-    slo = f"slo: {{ metric: {P99}, at_most: 1s }}"
-    pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, low_iops: 400, high_iops: 1900 }} }}, {slo}"
-    goes = [
-        f"measure: {{ metric: {IOPS}, timeout: 2m }}, {pid}",
-        "steady: { criterion: iops, window: 20s }, staircase: { start: 300, end: 400, step: 100 }",
-        f"find: {{ metric: {P99}, target: 1ms, probes: 4, longest_probe: 10 }}",
-    ]
-    for i, go in enumerate(goes):
-        outcome = controlled(tmp_path / str(i), go, noisy(queue(2000.0, 500_000), 0.01, seed=i))
-        written = {path.name for path in outcome.folder.glob("step0000.it/*.csv")}
-        for name in written & {"measure.csv", "steady.csv", "pid.csv", "find.csv", "staircase.csv", "slo.csv"}:
-            assert name in page
-            for column in table(outcome, name)[0]:
-                assert f"`{column}`" in page, f"{name}: {column}"

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import numpy as np
@@ -39,11 +39,12 @@ _DIRECTION_OF: Final = {
 }
 _PLACES: Final = "SELECT host, start_utc_ns, length_ns, phase FROM result WHERE step = ? ORDER BY subinterval"
 _RESULTS: Final = (
-    "SELECT phase, start_utc_ns, length_ns, moments, spans, buckets, bucket_type FROM result"
-    " WHERE step = ? AND host = ? ORDER BY subinterval"
+    "SELECT subinterval, phase, start_utc_ns, length_ns, moments, spans, buckets, bucket_type FROM result"
+    " WHERE step = ? AND host = ? AND subinterval > ? ORDER BY subinterval LIMIT 64"
 )
 _MOMENTS: Final = (
-    "SELECT phase, start_utc_ns, length_ns, moments FROM result WHERE step = ? AND host = ? ORDER BY subinterval"
+    "SELECT subinterval, phase, start_utc_ns, length_ns, moments FROM result"
+    " WHERE step = ? AND host = ? AND subinterval > ? ORDER BY subinterval LIMIT 64"
 )
 
 
@@ -90,6 +91,7 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
                             run=str(path.parent),
                             other_phases=other_phases,
                             gaps=_gaps(own, other_phases),
+                            not_measured=tuple((at, at + length) for at, length, phase in own if phase != Phase.RUN),
                             unpaced=recorded[host].unpaced if latency == "response" else (),
                             blank_rollups=_blank_rollups(blank, number, host) if latency == "response" else frozenset(),
                             is_discredited=(number, latency) in discredited,
@@ -140,7 +142,7 @@ def _recorded(base: sqlite3.Connection, step: int, host: str, other_phases: tupl
     unpaced: list[tuple[int, int]] = []
     was_paced = True
     series = _series_stored(base)
-    for phase, begin_ns, length_ns, moments in base.execute(_MOMENTS, (step, host)):
+    for phase, begin_ns, length_ns, moments in _rows(base, _MOMENTS, step, host):
         if phase in other_phases:
             continue
         known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, series, len(Moment))
@@ -202,6 +204,14 @@ def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
 
 
+def _rows(base: sqlite3.Connection, query: str, step: int | None, host: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of a host's subintervals, without the number; few at once, since the run cannot write meanwhile."""
+    last = -1
+    while rows := base.execute(query, (step, host, last)).fetchall():
+        yield from (row[1:] for row in rows)
+        last = rows[-1][0]
+
+
 def _series_stored(base: sqlite3.Connection) -> int:
     """How many series a merge class has in this run."""
     found = base.execute("SELECT value FROM meta WHERE key = 'series'").fetchone()
@@ -214,7 +224,7 @@ def read(reading: Reading) -> Iterator[Records]:
     try:
         with closing(_connect(source.path)) as base:
             series = _series_stored(base)
-            for phase, begin_ns, length_ns, *arrays in base.execute(_RESULTS, (source.step, source.host)):
+            for phase, begin_ns, length_ns, *arrays in _rows(base, _RESULTS, source.step, source.host):
                 if phase in source.other_phases:
                     continue
                 begin_ns += source.start_ns

@@ -59,6 +59,7 @@ class Source:
     run: str = NONE  # ivypy: the run's folder
     other_phases: tuple[str, ...] = ()  # ivypy: phases whose subintervals are left out
     gaps: tuple[tuple[int, int], ...] = ()  # ivypy: the stretches left out between others, on its own clock
+    not_measured: tuple[tuple[int, int], ...] = ()  # ivypy: the stretches of other phases, likewise
     unpaced: tuple[tuple[int, int], ...] = ()  # ivypy, response: where I/Os have none, (begin, end] on its own clock
     blank_rollups: frozenset[str] = frozenset()  # ivypy, response: `all`, `host`: whose row of the step is blank
     is_discredited: bool = False  # ivypy: the step's row in the run's summary has a verdict against this latency

@@ -155,6 +155,8 @@ class LogResult:
     left_out: tuple[str, ...]
     zero_ns: int | None = None  # where quantum 0 begins, from 1970; None: at the jobs' own start
     apart_ns: dict[Slice, int] = field(default_factory=dict)  # the same of each series, where they are runs apart
+    steps: tuple[tuple[int, str], ...] = ()  # of a run: where each begins, in ns from quantum 0, and its name
+    not_measured: tuple[tuple[int, int], ...] = ()  # of a run: (begin, end) of warmup and the like, likewise
 
     @property
     def span(self) -> range:

@@ -376,6 +376,11 @@ class PlanDoc(Section):
         "before the lease ended may be submitted a moment after that.",
         False,
     )
+    report: Annotated[bool, FLAG] = about(
+        "Whether the run writes `report.html` into its folder at its end; `--no-report` of the command line leaves it "
+        "out, too.",
+        True,
+    )
     reserved_huge_pages: Annotated[bool, FLAG] = about(
         "Whether I/O buffers of 2 MiB and more may take huge pages that the administrator reserved "
         "(vm.nr_hugepages), perhaps for a database or virtual machines. Without, they use transparent huge pages.",
