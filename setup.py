@@ -97,7 +97,7 @@ if __name__ == "__main__":
         package_dir={"ivypy": "."},
         package_data={
             "": ["*.pyi", "py.typed"],
-            "ivypy.master.logs.render": ["page.html"],
+            "ivypy.master.pages": ["static/*"],
             "ivypy.slave.engine": ["portable/*/*.so"] if FOR_ALL_HOSTS else [],
         },
         include_package_data=False,

@@ -1,0 +1,1 @@
+"""A run's folder as the data of a page, and the page itself."""

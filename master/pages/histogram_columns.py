@@ -1,0 +1,149 @@
+"""The histograms of one rollup instance over time, as a page takes them: binary, a column per stretch of time.
+
+The answer is little-endian: a u32, the length of the header; the header, JSON, padded with spaces so that what follows
+begins at a multiple of 8; then the counts of each set, u32, row-major (columns, buckets).
+
+    {"group": 4, "first": [0, 4, ...], "start": [...], "length_s": [...], "in_measurement": [...], "bits": 6,
+     "sets": [{"name": "read.service", "low": 700, "high": 1100, "offset": 0,
+               "count": [...], "min_us": [...], "max_us": [...], "sum_us": [...], "valid": [...]}]}
+
+A column is `group` neighbouring subintervals, a power of two, so that there are at most MOST_COLUMNS; the columns of an
+answer take the place of those that the page has from its first one on. `offset` counts bytes from the first count.
+`valid` is 0 where response times have no meaning, since some I/O was not paced. Buckets are those of
+protocol/histogram.py: the page takes the percentile from them exactly as master/stats/percentiles.py does.
+"""
+
+import json
+import struct
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.counters import KINDS, RESPONSE, SERVICE, Kind
+from ...protocol.histogram import BITS
+
+MOST_COLUMNS: Final = 1200
+SETS: Final[Mapping[str, tuple[int, ...]]] = {  # the series of which each is the sum
+    f"{direction}.{time}": tuple(first + kind for kind in kinds)
+    for time, first in (("service", SERVICE), ("response", RESPONSE))
+    for direction, kinds in (
+        ("read", (Kind.RANDOM_READ, Kind.SEQUENTIAL_READ)),
+        ("write", (Kind.RANDOM_WRITE, Kind.SEQUENTIAL_WRITE)),
+    )
+}
+SERIES_SHOWN: Final = 2 * KINDS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """One histogram, and the moments of what is in it; times in nanoseconds."""
+
+    low: int  # its first bucket
+    counts: NDArray[np.uint64]
+    count: int
+    total: int
+    least: int
+    most: int
+
+    @property
+    def high(self) -> int:
+        return self.low + len(self.counts)
+
+
+def added(parts: Sequence[Cells]) -> Cells | None:
+    """The sum of histograms; None of none."""
+    if len(parts) <= 1:
+        return parts[0] if parts else None
+    low, high = min(one.low for one in parts), max(one.high for one in parts)
+    counts = np.zeros(high - low, np.uint64)
+    for one in parts:
+        counts[one.low - low : one.high - low] += one.counts
+    return Cells(
+        low,
+        counts,
+        sum(one.count for one in parts),
+        sum(one.total for one in parts),
+        min(one.least for one in parts),
+        max(one.most for one in parts),
+    )
+
+
+Column = Mapping[str, Cells]  # by the name of a set, those that hold any I/O
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Times:
+    """What is known of each subinterval, by its place: lists of one length."""
+
+    start: Sequence[float]  # unix seconds
+    length_s: Sequence[float]
+    in_measurement: Sequence[int]
+    valid: Mapping[str, Sequence[bool]]  # of each set
+
+
+def group_of(subintervals: int) -> int:
+    """How many neighbouring subintervals make a column."""
+    group = 1
+    while subintervals > group * MOST_COLUMNS:
+        group *= 2
+    return group
+
+
+def encoded(columns: Sequence[Column], times: Times, first: int, names: Collection[str] = tuple(SETS)) -> bytes:
+    """The answer for the subintervals from `first` on, or from the begin of the column that it is in.
+
+    `names`: of the sets; logs that do not tell reads from writes have `all.service` and `all.response` instead.
+    """
+    group = group_of(len(columns))
+    begins = range(first - first % group, len(columns), group)
+    grouped = [_grouped(columns[begin : begin + group], names) for begin in begins]
+    sets, arrays, offset = [], [], 0
+    for name in names:
+        valid = [int(all(times.valid[name][begin : begin + group])) for begin in begins]
+        if (made := _set([one.get(name) for one in grouped])) is not None:
+            about, counts = made
+            sets.append({"name": name, "offset": offset, **about, "valid": valid})
+            arrays.append(counts)
+            offset += counts.nbytes
+    header = {
+        "group": group,
+        "first": [*begins],
+        "start": [times.start[begin] for begin in begins],
+        "length_s": [sum(times.length_s[begin : begin + group]) for begin in begins],
+        "in_measurement": [max(times.in_measurement[begin : begin + group]) for begin in begins],
+        "bits": BITS,
+        "sets": sets,
+    }
+    text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
+    text += b" " * (-(4 + len(text)) % 8)
+    return b"".join([struct.pack("<I", len(text)), text, *(one.tobytes() for one in arrays)])
+
+
+def _grouped(columns: Sequence[Column], names: Collection[str]) -> Column:
+    if len(columns) == 1:
+        return columns[0]
+    sums = {name: added([one[name] for one in columns if name in one]) for name in names}
+    return {name: cells for name, cells in sums.items() if cells is not None}
+
+
+def _set(cells: Sequence[Cells | None]) -> tuple[dict[str, Any], NDArray[np.uint32]] | None:
+    """A set's part of the header, and its counts; None where it holds nothing at all."""
+    used = [one for one in cells if one is not None]
+    if not used:
+        return None
+    low, high = min(one.low for one in used), max(one.high for one in used)
+    counts = np.zeros((len(cells), high - low), "<u4")
+    for row, one in enumerate(cells):
+        if one is not None:
+            counts[row, one.low - low : one.high - low] = np.minimum(one.counts, 0xFFFFFFFF)
+    return {
+        "low": low,
+        "high": high,
+        "count": [one.count if one else 0 for one in cells],
+        "min_us": [one.least / 1000 if one else None for one in cells],
+        "max_us": [one.most / 1000 if one else None for one in cells],
+        "sum_us": [one.total / 1000 if one else 0 for one in cells],
+    }, counts

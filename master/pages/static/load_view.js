@@ -1,0 +1,124 @@
+// Latency against load: levels of a staircase, probes of a search, steps of a curve; with the knee and the thresholds.
+
+import { addresses } from "./source.js";
+import { discard, draw, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
+import { choice, el, fill, table, badge } from "./dom.js";
+import { count, latency } from "./format.js";
+import { colours } from "./theme.js";
+
+const METRICS = [
+  ["overall_response_us_p99", "response p99"], ["overall_response_us_mean", "response mean"],
+  ["overall_service_us_p99", "service p99"], ["overall_service_us_mean", "service mean"], ["overall_service_us_p50", "service p50"],
+];
+
+/** The load from which latency rises faster than the load does: the point farthest below the line between the ends, in
+ * logarithms of both. null for fewer than four points, or where nothing bends. */
+export function kneeOf(points) {
+  if (points.length < 4) return null;
+  const logs = points.map(([x, y]) => [Math.log(x), Math.log(y)]);
+  const [first, last] = [logs[0], logs[logs.length - 1]];
+  const slope = (last[1] - first[1]) / (last[0] - first[0]);
+  const below = logs.map(([x, y]) => first[1] + slope * (x - first[0]) - y);
+  const at = below.indexOf(Math.max(...below));
+  const isRising = points.slice(0, at).every(([, y]) => y <= points[at][1]); // else there was a stall, or noise
+  return below[at] > 0.1 && isRising ? points[at] : null;
+}
+
+export class LoadView {
+  constructor(model, node) {
+    this.model = model;
+    this.metric = null;
+    this.bar = el("div", { class: "bar" });
+    this.chart = el("div", { class: "chart tall" });
+    this.tableNode = el("div");
+    this.note = el("p", { class: "quiet" });
+    fill(node, el("section", { class: "panel", "aria-label": "latency against load" }, el("h2", {}, "Latency against load"), this.bar, this.chart, this.note, this.tableNode));
+  }
+
+  close() {
+    discard(this.chart);
+  }
+
+  measurements() {
+    return this.model.document.steps.flatMap((step) => step.measurements.map((one) => ({ step, ...one })));
+  }
+
+  async show(what) {
+    if (what === "figures" && this.metric) return;
+    const all = this.measurements().filter((one) => one.metrics.overall_iops);
+    if (!all.length) {
+      fill(this.note, "No measurement is complete yet.");
+      return;
+    }
+    const hasResponse = all.some((one) => one.metrics.overall_response_us_p99 !== undefined);
+    this.metric ??= hasResponse ? "overall_response_us_p99" : "overall_service_us_p99";
+    fill(this.bar, choice("latency", METRICS, this.metric, (value) => { this.metric = value; this.drawPoints(all); }));
+    await this.drawPoints(all);
+    fill(this.tableNode, table("Measurements", [
+      { title: "measurement", cell: (one) => one.name }, { title: "verdict", cell: (one) => badge(one.verdict) },
+      { title: "IOPS", number: true, cell: (one) => count(one.metrics.overall_iops) },
+      ...METRICS.map(([name, title]) => ({ title, number: true, cell: (one) => latency(one.metrics[name]) })),
+    ], all));
+  }
+
+  async drawPoints(all) {
+    const of = colours();
+    const scope = this.metric.includes("response") ? "response_verdict" : "service_verdict";
+    const groups = new Map([["", []]]);
+    for (const one of all) {
+      const name = one.level ? one.step.name : "";
+      if (!groups.has(name)) groups.set(name, []);
+      if (one.metrics[this.metric] !== undefined) groups.get(name).push(one);
+    }
+    const palette = [of.blue, of.orange, of.green, of.purple, of.red];
+    const traces = [];
+    const shapes = [];
+    const annotations = [];
+    for (const [name, own] of groups) {
+      if (!own.length) continue;
+      const colour = palette[traces.length % palette.length];
+      const sorted = [...own].sort((a, b) => a.metrics.overall_iops - b.metrics.overall_iops);
+      const points = sorted.map((one) => [one.metrics.overall_iops, one.metrics[this.metric]]);
+      const symbols = sorted.map((one) => (one.verdict === "failed" ? "x" : one[scope] === "invalid" ? "circle-open" : "circle"));
+      const texts = sorted.map((one) => `${one.name}: ${count(one.metrics.overall_iops)} IOPS, ${latency(one.metrics[this.metric])}, ${one.verdict}`.replaceAll("<", "&lt;"));
+      traces.push({ type: "scatter", mode: "lines+markers", name: name || "steps", x: points.map(([x]) => x), y: points.map(([, y]) => y), line: { color: colour, dash: name ? "solid" : "dot" }, marker: { color: colour, symbol: symbols, size: 9 }, text: texts, hovertemplate: "%{text}<extra></extra>" });
+      const knee = kneeOf(points);
+      if (knee) annotations.push({ x: knee[0], y: Math.log10(knee[1]), text: "knee", arrowcolor: of.grey, ay: -34, font: { color: of.ink } });
+    }
+    const limits = this.model.document.steps.flatMap((step) => step.thresholds.map((text) => this.limitOf(text))).filter((one) => one !== null);
+    const most = Math.max(...all.map((one) => one.metrics.overall_iops));
+    for (const limit of new Set(limits)) {
+      traces.push({ type: "scatter", mode: "lines", name: `threshold ${latency(limit)}`, x: [0, most], y: [limit, limit], line: { color: of.red, dash: "longdash", width: 1.2 } });
+    }
+    const search = await this.search();
+    if (search?.metric === this.metric) traces.push({ type: "scatter", mode: "lines", name: `target ${latency(search.target)}`, x: [0, most], y: [search.target, search.target], line: { color: of.purple, dash: "longdash", width: 1.2 } });
+    for (const [edge, word] of bracketOf(search)) {
+      shapes.push({ type: "line", xref: "x", yref: "paper", x0: edge, x1: edge, y0: 0, y1: 1, line: { color: word === "pass" ? of.green : of.red, dash: "dot" } });
+      annotations.push({ x: edge, y: 1, yref: "paper", yanchor: "bottom", showarrow: false, text: word, font: { size: 11, color: of.ink } });
+    }
+    const title = METRICS.find(([name]) => name === this.metric)[1];
+    fill(this.note, traces.length ? "Crosses missed a threshold; open circles are discredited by their verdict." : `No measurement has a ${title}: it needs a paced load, and enough I/Os.`);
+    await draw(this.chart, traces, layoutOf({ hovermode: "closest", shapes, annotations, xaxis: { title: "IOPS", rangemode: "tozero" }, yaxis: latencyAxis(title, traces), margin: WIDE_MARGIN }));
+  }
+
+  /** The limit in us of a threshold of the shown metric; null of others. */
+  limitOf(text) {
+    const found = text.match(/^(\w+) (?:at most|<=) ([\d.]+) ?(ns|us|ms|s)\b/);
+    if (!found || found[1] !== this.metric) return null;
+    return Number(found[2]) * { ns: 1e-3, us: 1, ms: 1e3, s: 1e6 }[found[3]];
+  }
+
+  /** The last row of a search's table; null of a step without one. */
+  async search() {
+    const { id, step, source } = this.model;
+    const { find } = await source.json(addresses.control(id, step)).catch(() => ({}));
+    const last = find?.rows[find.rows.length - 1];
+    return last ? Object.fromEntries(find.columns.map((name, place) => [name, last[place]])) : null;
+  }
+}
+
+/** The ends of a search's bracket: [IOPS, "pass" or "fail"]. */
+function bracketOf(search) {
+  const ends = [[search?.highest_pass_iops, "pass"], [search?.lowest_fail_iops, "fail"]];
+  return ends.filter(([edge]) => typeof edge === "number");
+}

@@ -1,0 +1,147 @@
+// What the page knows of one run: the document, and the figures of the step and rollup instance that are shown.
+
+import { addresses } from "./source.js";
+import { joinedColumns, unpackHistograms } from "./histogram.js";
+
+export class RunModel {
+  constructor(source, id) {
+    this.source = source;
+    this.id = id;
+    this.document = null;
+    this.step = null; // the number of the one that is shown
+    this.by = "all";
+    this.instance = "all";
+    this.series = null;
+    this.columns = []; // of histograms
+    this.group = 1;
+    this.status = null; // of a running run, from its control socket
+    this.unlinkedAt = null; // since when the server has not been reached, in unix seconds
+    this.seen = null; // the newest state that was used
+    this.waiting = null; // the newest state that was not
+    this.isBusy = false;
+    this.isClosed = false;
+    this.listeners = [];
+    this.unfollow = () => {};
+    this.look = () => !document.hidden && this.waiting && this.take(this.waiting);
+  }
+
+  /** `listener(what)`: "document", "figures" or "status" changed. */
+  onchange(listener) {
+    this.listeners.push(listener);
+  }
+
+  tell(what) {
+    if (!this.isClosed) for (const one of this.listeners) one(what);
+  }
+
+  async open(step) {
+    this.document = await this.source.json(addresses.run(this.id));
+    const numbers = this.document.steps.map((one) => one.number);
+    this.isFollowingSteps = step === null && this.isRunning;
+    this.step = numbers.includes(step) ? step : (numbers[numbers.length - 1] ?? null);
+    await this.readFigures();
+    if (this.source.isLive && this.isRunning) {
+      document.addEventListener("visibilitychange", this.look);
+      this.unfollow = this.source.follow(
+        this.id,
+        (state) => this.take(state),
+        (isLinked) => {
+          this.unlinkedAt = isLinked ? null : (this.unlinkedAt ?? Date.now() / 1000);
+          this.tell("status");
+        },
+      );
+    }
+  }
+
+  close() {
+    this.isClosed = true;
+    document.removeEventListener("visibilitychange", this.look);
+    this.unfollow();
+  }
+
+  get isRunning() {
+    return ["running", "open"].includes(this.document.run.state);
+  }
+
+  get stepEntry() {
+    return this.document.steps.find((one) => one.number === this.step) ?? null;
+  }
+
+  /** Show another step or rollup instance. */
+  async choose({ step = this.step, by = this.by, instance = this.instance }) {
+    const rollups = this.document.steps.find((one) => one.number === step)?.rollups ?? {};
+    const exists = (rollups[by] ?? []).includes(instance);
+    [this.step, this.by, this.instance] = [step, exists ? by : "all", exists ? instance : "all"];
+    await this.readFigures();
+    this.tell("figures");
+  }
+
+  async readFigures() {
+    if (this.step === null) return;
+    const wanted = `${this.step} ${this.by} ${this.instance}`;
+    const words = [this.id, this.step, this.by, this.instance, 0];
+    const [series, packed] = await Promise.all([
+      this.source.json(addresses.series(...words)),
+      this.source.binary(addresses.histograms(...words)),
+    ]);
+    if (`${this.step} ${this.by} ${this.instance}` !== wanted) return;
+    this.series = series;
+    const unpacked = unpackHistograms(packed);
+    [this.columns, this.group] = [unpacked.columns, unpacked.group];
+  }
+
+  /** A new state from the server: only the newest counts while an older one is still worked on, or nobody looks. */
+  async take(state) {
+    this.waiting = state;
+    if (this.isBusy || document.hidden) return;
+    this.isBusy = true;
+    try {
+      while (this.waiting && !this.isClosed) {
+        const next = this.waiting;
+        this.waiting = null;
+        await this.use(next);
+      }
+    } catch {
+      this.seen = null; // the server went away meanwhile: the next state reads everything anew
+    } finally {
+      this.isBusy = false;
+    }
+  }
+
+  async use(state) {
+    const isNewDocument = this.seen === null || state.doc !== this.seen.doc;
+    if (isNewDocument) this.document = await this.source.json(addresses.run(this.id));
+    this.status = state.status;
+    if (isNewDocument && this.isFollowingSteps && state.step !== null && state.step !== this.step) {
+      await this.choose({ step: state.step });
+    } else if (isNewDocument) {
+      await this.readFigures(); // rows change when a measurement is complete
+    } else if (state.step === this.step && state.closed > (this.series?.subinterval.length ?? 0)) {
+      await this.readAdded();
+    }
+    this.seen = state;
+    this.tell(isNewDocument ? "document" : "figures");
+    if (state.ended) this.unfollow();
+  }
+
+  async readAdded() {
+    const words = [this.id, this.step, this.by, this.instance];
+    const from = this.series.subinterval.length;
+    const [series, packed] = await Promise.all([
+      this.source.json(addresses.series(...words, from)),
+      this.source.binary(addresses.histograms(...words, from)),
+    ]);
+    if (series.from !== from) return this.readFigures();
+    append(this.series, series);
+    const unpacked = unpackHistograms(packed);
+    if (unpacked.group !== this.group) return this.readFigures();
+    this.columns = joinedColumns(this.columns, unpacked.columns);
+  }
+}
+
+function append(onto, added) {
+  for (const [name, values] of Object.entries(added)) {
+    if (Array.isArray(values)) onto[name].push(...values);
+  }
+  for (const [name, values] of Object.entries(added.metrics)) onto.metrics[name].push(...values);
+}

@@ -1,0 +1,195 @@
+// One run: its state, verdict and figures, its steps, and the views of the step that is chosen.
+
+import { Missing } from "./source.js";
+import { badge, choice, el, fill, refill } from "./dom.js";
+import { duration, shortTime, utcTime } from "./format.js";
+import { bigFigures, verdictBlock } from "./figures.js";
+import { RunModel } from "./run_model.js";
+import { Overview } from "./overview.js";
+import { InstancesView } from "./instances_view.js";
+import { DistributionView } from "./distribution_view.js";
+import { LoadView } from "./load_view.js";
+import { SurfaceView } from "./surface_view.js";
+import { EventsView } from "./events_view.js";
+import { PlanView } from "./plan_view.js";
+import { ControlPanel } from "./control_panel.js";
+
+const TABS = [
+  ["overview", "Overview", Overview],
+  ["instances", "Instances", InstancesView],
+  ["distribution", "Distribution", DistributionView],
+  ["load", "Latency and load", LoadView],
+  ["surface", "Surface", SurfaceView],
+  ["events", "Events", EventsView],
+  ["plan", "Plan and hosts", PlanView],
+];
+const MOST_INSTANCES = 2000; // in a list to choose from
+
+/** Show a run in a node; returns what ends it. `route`: {id, step, tab}. */
+export function showRun(source, node, route, mayControl) {
+  const view = new RunView(source, node, route, mayControl);
+  view.open();
+  return () => view.close();
+}
+
+class RunView {
+  constructor(source, node, route, mayControl) {
+    this.node = node;
+    this.route = route;
+    this.mayControl = mayControl;
+    this.source = source;
+    this.model = new RunModel(source, route.id);
+    this.tab = TABS.some(([name]) => name === route.tab) ? route.tab : "overview";
+  }
+
+  async open() {
+    fill(this.node, el("p", { class: "empty", role: "status" }, "Loading the run ..."));
+    try {
+      await this.model.open(this.route.step);
+    } catch (error) {
+      const what = error instanceof Missing ? "There is no such run here." : error.message;
+      fill(this.node, el("p", { class: "empty", role: "alert" }, what), el("p", {}, el("a", { href: "#/" }, "All runs")));
+      return;
+    }
+    if (this.model.isClosed) return;
+    this.build();
+    this.model.onchange((what) => this.changed(what));
+    await this.showTab(this.tab);
+  }
+
+  close() {
+    this.model.close();
+    this.current?.close?.();
+  }
+
+  build() {
+    this.head = el("header", { class: "run-head" });
+    this.link = el("p", { class: "lost-link", role: "status" });
+    this.steps = el("nav", { class: "steps", "aria-label": "steps" });
+    this.figures = el("div", { class: "figures" });
+    this.verdict = el("div");
+    this.filter = el("div", { class: "bar" });
+    this.content = el("div", { class: "content", id: "view", role: "tabpanel", tabindex: -1 });
+    this.tabs = el(
+      "div",
+      { class: "tabs", role: "tablist", "aria-label": "views of the step", onkeydown: (event) => this.key(event) },
+      TABS.map(([name, title]) =>
+        el("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "view", onclick: () => this.showTab(name) }, title),
+      ),
+    );
+    const isControlled = this.mayControl && this.model.isRunning;
+    this.control = isControlled ? new ControlPanel(this.model, this.source) : null;
+    fill(this.node, this.head, this.link, this.steps, this.figures, this.verdict, this.control?.node, this.tabs, this.filter, this.content);
+    this.showHead();
+  }
+
+  key(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const at = TABS.findIndex(([name]) => name === this.tab);
+    const [name] = TABS[(at + step + TABS.length) % TABS.length];
+    this.showTab(name).then(() => document.getElementById(`tab-${name}`).focus());
+  }
+
+  async showTab(name) {
+    this.tab = name;
+    for (const tab of this.tabs.children) {
+      const isChosen = tab.id === `tab-${name}`;
+      tab.setAttribute("aria-selected", String(isChosen));
+      tab.tabIndex = isChosen ? 0 : -1;
+    }
+    this.verdict.hidden = name !== "overview"; // the other views begin at the top; the step's button has the word
+    this.content.setAttribute("aria-labelledby", `tab-${name}`);
+    this.remember();
+    this.current?.close?.();
+    const [, , View] = TABS.find(([one]) => one === name);
+    fill(this.content);
+    this.showFilter();
+    if (this.model.step === null && name !== "plan" && name !== "events") {
+      this.current = null;
+      fill(this.content, el("p", { class: "empty" }, this.model.isRunning ? "No step has begun yet: the run connects, discovers LUNs and creates files first." : "No step of this run began."));
+      return;
+    }
+    this.current = new View(this.model, this.content, (chosen) => this.choose(chosen));
+    await this.current.show();
+  }
+
+  remember() {
+    const id = encodeURIComponent(this.model.id);
+    const step = this.model.step === null || this.model.isFollowingSteps ? "" : `/step/${this.model.step}`;
+    history.replaceState(null, "", `#/run/${id}${step}${this.tab === "overview" ? "" : `/${this.tab}`}`);
+  }
+
+  async choose(chosen) {
+    if ("step" in chosen) this.model.isFollowingSteps = false;
+    await this.model.choose(chosen);
+  }
+
+  async changed(what) {
+    this.showHead();
+    if (what === "status") return;
+    this.remember();
+    this.showFilter();
+    if (this.current) await this.current.show(what);
+    else if (this.model.step !== null) await this.showTab(this.tab);
+  }
+
+  showHead() {
+    const { run, steps } = this.model.document;
+    document.title = `${run.run} - ivypy`;
+    const started = Date.parse(run.start_utc) / 1000;
+    fill(
+      this.head,
+      el("h1", {}, run.run),
+      el("p", { class: "facts" }, badge(run.state), " ", badge(run.verdict), " ",
+        el("time", { datetime: run.start_utc, title: utcTime(started) }, shortTime(started)), " · ", duration(run.length_s), " · ",
+        `${run.hosts.length} host${run.hosts.length === 1 ? "" : "s"}`, run.plan ? ` · ${run.plan}` : null, this.remaining(), this.sentence()),
+    );
+    fill(this.link, this.model.unlinkedAt === null ? null : `Not connected since ${shortTime(this.model.unlinkedAt)}: what is shown is the last that arrived. Trying again ...`);
+    const known = steps.map((one) => [one.number, one.name, one.state, one.verdict]);
+    refill(this.steps, [known, this.model.step], () => steps.map((one) => this.stepButton(one)));
+    bigFigures(this.model, this.figures);
+    verdictBlock(this.model, this.verdict);
+    this.control?.show();
+  }
+
+  sentence() {
+    return this.model.document.sentence ? el("span", { class: "sentence" }, ` · ${this.model.document.sentence}`) : null;
+  }
+
+  remaining() {
+    const last = this.model.status?.last;
+    if (!last || !this.model.isRunning) return null;
+    const end = Date.now() / 1000 + last.run_remaining_s;
+    return el("span", { title: utcTime(end) }, ` · ${last.paused ? "paused" : last.phase}, ends at about ${shortTime(end).slice(0, 5)}`);
+  }
+
+  stepButton(step) {
+    const isChosen = step.number === this.model.step;
+    const word = step.state === "ended" ? step.verdict : step.state;
+    return el(
+      "button",
+      { type: "button", class: "step", "aria-pressed": String(isChosen), onclick: () => this.choose({ step: step.number }) },
+      el("span", { class: "number" }, String(step.number)), " ", step.name, " ", badge(word),
+    );
+  }
+
+  showFilter() {
+    const rollups = this.model.stepEntry?.rollups ?? {};
+    const offered = Object.keys(rollups).filter((one) => rollups[one].length); // a report may have left out all of a type
+    const { by, instance } = this.model;
+    const isOffered = ["overview", "distribution", "surface"].includes(this.tab) && offered.length > 1;
+    refill(this.filter, [isOffered, offered, rollups[by], by, instance], () => (isOffered ? this.filterOf(rollups, offered) : []));
+  }
+
+  filterOf(rollups, offered) {
+    const types = offered.map((one) => [one, one]);
+    const { by, instance } = this.model;
+    const instances = (rollups[by] ?? []).slice(0, MOST_INSTANCES).map((one) => [one, one]);
+    return [
+      choice("rollup", types, by, (value) => this.choose({ by: value, instance: rollups[value][0] })),
+      by === "all" ? null : choice("instance", instances, instance, (value) => this.choose({ instance: value })),
+      by === "all" ? null : el("button", { type: "button", class: "small", onclick: () => this.choose({ by: "all", instance: "all" }) }, "show all"),
+    ];
+  }
+}

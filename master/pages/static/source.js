@@ -1,0 +1,135 @@
+// Where the page has its data from: a server, or the archive that a report carries.
+//
+// Rule: both give the same answers under the same addresses; nothing else knows which of them it is.
+
+export const addresses = {
+  runs: () => "/api/runs",
+  run: (id) => `/api/runs/${encodeURIComponent(id)}`,
+  series: (id, step, by, instance, from) => stepAddress(id, step, "series", { by, instance, from }),
+  histograms: (id, step, by, instance, from) => stepAddress(id, step, "histograms", { by, instance, from }),
+  cpu: (id, step, from) => stepAddress(id, step, "cpu", { from }),
+  instances: (id, step, by) => stepAddress(id, step, "instances", { by }),
+  control: (id, step) => stepAddress(id, step, "control", {}),
+  distribution: (id, step, by, instance) => stepAddress(id, step, "distribution", { by, instance }),
+};
+
+function stepAddress(id, step, what, query) {
+  const words = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  return `${addresses.run(id)}/steps/${step}/${what}${words.length ? "?" + words.join("&") : ""}`;
+}
+
+/** Something that the source does not have; its message is a sentence. */
+export class Missing extends Error {}
+
+/** The archive in the document, else the server. */
+export async function sourceOf() {
+  const packed = document.getElementById("archive-gz");
+  if (packed) return new ArchiveSource(await unpacked(packed.textContent).json());
+  const archive = document.getElementById("archive");
+  return archive ? new ArchiveSource(JSON.parse(archive.textContent)) : new LiveSource();
+}
+
+function bytesOf(base64) {
+  return Uint8Array.from(atob(base64.trim()), (letter) => letter.charCodeAt(0));
+}
+
+/** What base64 of gzip holds, to be read as text, JSON or bytes. */
+function unpacked(base64) {
+  return new Response(new Blob([bytesOf(base64)]).stream().pipeThrough(new DecompressionStream("gzip")));
+}
+
+class ArchiveSource {
+  constructor(archive) {
+    this.answers = archive.answers;
+    this.leftOut = archive.left_out ?? [];
+    this.notes = archive.notes ?? [];
+    this.route = archive.route ?? ""; // the view to begin with
+    this.isLive = false;
+  }
+
+  /** A recorded answer; {"gzip": ...} is one that was compressed. */
+  recorded(address) {
+    if (!(address in this.answers)) throw new Missing("The report does not contain this.");
+    return this.answers[address];
+  }
+
+  async json(address) {
+    const answer = this.recorded(address);
+    return answer.gzip ? unpacked(answer.gzip).json() : answer;
+  }
+
+  async binary(address) {
+    return unpacked(this.recorded(address).gzip).arrayBuffer();
+  }
+
+  follow() {
+    return () => {};
+  }
+}
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 15000;
+
+class LiveSource {
+  constructor() {
+    this.leftOut = [];
+    this.notes = [];
+    this.isLive = true;
+  }
+
+  async json(address) {
+    return (await this.fetched(address)).json();
+  }
+
+  async binary(address) {
+    return (await this.fetched(address)).arrayBuffer();
+  }
+
+  async fetched(address, options = {}) {
+    let answer;
+    try {
+      answer = await fetch(address, { credentials: "same-origin", ...options });
+    } catch {
+      throw new Error("The server does not answer.");
+    }
+    if (answer.ok) return answer;
+    const said = await answer.json().catch(() => ({}));
+    const words = said.error ?? `The server answered ${answer.status}.`;
+    throw answer.status === 404 ? new Missing(words) : new Error(words);
+  }
+
+  async act(id, action, words = [], force = false) {
+    const body = JSON.stringify({ action, words, force });
+    const headers = { "Content-Type": "application/json" };
+    return (await this.fetched(`${addresses.run(id)}/act`, { method: "POST", body, headers })).json();
+  }
+
+  /** Call `onstate` with each newest state, `onlink` with true or false; returns what ends it. */
+  follow(id, onstate, onlink) {
+    let socket = null;
+    let wait = FIRST_WAIT_MS;
+    let timer = null;
+    let ended = false;
+    const open = () => {
+      const scheme = location.protocol === "https:" ? "wss" : "ws";
+      socket = new WebSocket(`${scheme}://${location.host}${addresses.run(id)}/live`);
+      socket.onopen = () => onlink(true);
+      socket.onmessage = (message) => {
+        wait = FIRST_WAIT_MS;
+        onstate(JSON.parse(message.data));
+      };
+      socket.onclose = () => {
+        if (ended) return;
+        onlink(false);
+        timer = setTimeout(open, wait);
+        wait = Math.min(2 * wait, LONGEST_WAIT_MS);
+      };
+    };
+    open();
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+      socket.close();
+    };
+  }
+}

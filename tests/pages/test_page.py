@@ -1,0 +1,514 @@
+"""The page in a real browser: every figure that it works out itself is Python's, and everybody can use it."""
+
+import csv
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ivypy.master.pages.run_data import RunData
+from ivypy.master.stats.percentiles import percentile
+from ivypy.protocol.histogram import BUCKETS, lower_edge
+from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen, chromium
+from tests.support.page_server import Answers, serving
+from tests.support.shown_runs import MARKUP, held, tour
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytest.importorskip("plotly", reason="plotly is not installed")
+
+HOLD = "#/run/tour/step/1"
+VIEWS = ("", "/instances", "/distribution", "/load", "/events", "/plan")
+TIME_CHARTS = ".chart[data-time]"
+OVERVIEW_DRAWN = """() => ['track', 'rate', 'latency', 'heat', 'cpu', 'errors'].every(
+    (name) => document.querySelector(`.chart.${name}`)?.querySelector('.main-svg'))"""
+
+pytestmark = IN_A_BROWSER
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("runs")
+    return {"tour": tour(root).folder, "held": held(root).folder}
+
+
+@pytest.fixture(scope="module")
+def address(folders: dict[str, Path]) -> Iterator[str]:
+    with serving(Answers(folders)) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser(address: str) -> Iterator[Any]:
+    """Started when the runs are there, which have a loop of their own."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def seen(address: str) -> Seen:
+    return Seen(address)
+
+
+@pytest.fixture(scope="module")
+def wide(browser: Any, seen: Seen) -> Iterator[Any]:
+    """One page for many tests: a page takes a second to load, another view of it a tenth."""
+    context = browser.new_context(viewport=WIDE, color_scheme="light", timezone_id="Asia/Kolkata")
+    seen.watch(context)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def page(wide: Any, seen: Seen) -> Iterator[Any]:
+    wide.goto(f"{seen.address}/#/")
+    yield wide
+    assert not seen.errors and not seen.elsewhere
+
+
+def show(page: Any, seen: Seen, route: str) -> None:
+    """Go to a view, and wait until it is drawn."""
+    page.goto(f"{seen.address}/{route}")
+    if route.startswith("#/run/") and route.count("/") == 4:
+        page.wait_for_function(OVERVIEW_DRAWN)
+    elif route.startswith("#/run"):
+        page.wait_for_selector("#view .panel, #view table, #view .empty")
+
+
+def decoded(answer: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """The header, and each set's counts over all buckets."""
+    (length,) = struct.unpack_from("<I", answer)
+    header = json.loads(answer[4 : 4 + length])
+    columns = len(header["first"])
+    counts = {}
+    for one in header["sets"]:
+        width = one["high"] - one["low"]
+        own = np.frombuffer(answer[4 + length :], "<u4", columns * width, one["offset"]).reshape(columns, width)
+        counts[one["name"]] = np.zeros((columns, BUCKETS), np.int64)
+        counts[one["name"]][:, one["low"] : one["high"]] = own
+    return header, counts
+
+
+def known(values: Sequence[float | None]) -> list[float]:
+    """Blanks as nan."""
+    return [np.nan if one is None else one for one in values]
+
+
+def expected(folder: Path, kinds: Sequence[str], time: str, fraction: float) -> list[float]:
+    """The percentile of each subinterval of step 1, by the arithmetic of every CSV; in us."""
+    header, counts = decoded(RunData(folder).histograms(1))
+    sets = {one["name"]: one for one in header["sets"]}
+    names = [f"{kind}.{time}" for kind in kinds]
+    found: list[float] = []
+    for place in range(len(header["first"])):
+        used = [name for name in names if sets[name]["count"][place]]
+        if not used or not all(sets[name]["valid"][place] for name in used):
+            found.append(np.nan)
+            continue
+        total = sum(counts[name][place] for name in used)
+        least = min(sets[name]["min_us"][place] for name in used) * 1000
+        most = max(sets[name]["max_us"][place] for name in used) * 1000
+        found.append(percentile(total, 0, least, most, fraction) / 1000)
+    return found
+
+
+def line(page: Any, chart: str, name: str) -> list[float]:
+    """The values of a line, once it is drawn."""
+    found = "(chart, name) => document.querySelector(`.chart.${chart}`)?.data?.find((one) => one.name === name)"
+    page.wait_for_function(f"([chart, name]) => ({found})(chart, name)", arg=[chart, name])
+    return known(page.evaluate(f"([chart, name]) => [...({found})(chart, name).y]", [chart, name]))
+
+
+CHOICES = [
+    (0.9, "service time", "all I/O", ("read", "write"), "service"),
+    (0.99, "response time", "reads", ("read",), "response"),
+    (0.5, "service time", "writes", ("write",), "service"),
+    (0.999, "response time", "all I/O", ("read", "write"), "response"),
+]
+
+
+def test_the_slider_draws_exactly_the_percentile_that_it_names(page: Any, seen: Seen, folders: dict[str, Path]) -> None:
+    show(page, seen, HOLD)
+    names = set()
+    said, shown = (
+        "document.getElementById('percentile').ariaValueText",
+        "document.querySelector('.readout').textContent",
+    )
+    for fraction, time_text, io_text, kinds, time in CHOICES:
+        page.get_by_label("time", exact=True).select_option(time_text)
+        page.get_by_label("I/O", exact=True).select_option(io_text)
+        slider = page.get_by_label("percentile", exact=True)
+        page.get_by_role("button", name=f"p{fraction * 100:g}", exact=True).click()
+        slider.focus()
+        for key in ("", "ArrowLeft", "PageDown"):
+            if key:
+                page.keyboard.press(key)
+            page.wait_for_function(f"() => {said}.split(',')[0] === {shown}.split(' ')[0]")
+            text = page.locator(".readout").inner_text().split(" ")[0]
+            names.add(text)
+            wanted = expected(folders["tour"], kinds, time, float(text[1:]) / 100)
+            assert line(page, "latency", text) == pytest.approx(wanted, rel=1e-12, nan_ok=True), (text, time, io_text)
+    assert len(names) > len(CHOICES), "the arrow keys move it"
+
+
+def test_percentiles_are_those_of_python(page: Any, seen: Seen) -> None:
+    """Of random histograms: narrow and wide, of few I/Os and of billions."""
+    random = np.random.default_rng(7)
+    cases, wanted = [], []
+    for size in (1, 10, 11, 99, 100, 1000, 1001, 123_457, 3_000_000_000):
+        for width in (1, 2, 64, 700):
+            low = int(random.integers(0, BUCKETS - width))
+            counts = random.multinomial(size, random.dirichlet(np.full(width, 0.3)))
+            used = low + np.flatnonzero(counts)
+            least, most = lower_edge(int(used[0])), lower_edge(int(used[-1]) + 1) - 1
+            fractions = [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, float(random.integers(5000, 9999)) / 10_000]
+            of = {"low": low, "counts": counts.tolist(), "count": size, "min": least, "max": most, "valid": True}
+            cases.append([of, fractions])
+            wanted.append([percentile(counts, low, least, most, one) / 1000 for one in fractions])
+    script = """async (cases) => {
+        const { percentile } = await import('/static/histogram.js');
+        return cases.map(([histogram, fractions]) => fractions.map((one) => percentile(histogram, one)));
+    }"""
+    for case, found, right in zip(cases, page.evaluate(script, cases), wanted, strict=True):
+        assert known(found) == pytest.approx(right, rel=1e-12, nan_ok=True), case
+
+
+def test_cells_of_the_heat_map_are_densities(page: Any, seen: Seen) -> None:
+    """I/Os that are spread evenly over log latency have rows of the same height: no bands at powers of two."""
+    script = """async () => {
+        const { logRows, lowerEdge } = await import('/static/histogram.js');
+        const low = 64 * 8, counts = [];
+        for (let one = low; one < 64 * 12; one++) counts.push(1e6 * Math.log10(lowerEdge(one + 1) / lowerEdge(one)));
+        const [from, to] = [Math.log10(lowerEdge(low)), Math.log10(lowerEdge(64 * 12))];
+        const edges = Array.from({ length: 31 }, (_, row) => from + (to - from) * row / 30);
+        return [...logRows({ low, counts }, edges)];
+    }"""
+    rows = page.evaluate(script)
+    assert rows == pytest.approx([sum(rows) / 30] * 30, rel=1e-6) and sum(rows) > 1e6
+
+
+def test_every_chart_over_time_zooms_with_the_others(page: Any, seen: Seen) -> None:
+    show(page, seen, HOLD)
+    area = page.locator(".chart.rate .nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    ranges = f"[...document.querySelectorAll('{TIME_CHARTS}')].map((one) => String(one.layout.xaxis.range))"
+    (whole,) = set(page.evaluate(ranges))
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.3, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=4)
+    page.mouse.up()
+    page.wait_for_function(f"(whole) => new Set({ranges}).size === 1 && {ranges}[0] !== whole", arg=whole)
+    assert len(page.evaluate(ranges)) == 6
+    page.mouse.dblclick(box["x"] + box["width"] / 2, middle)
+    page.wait_for_function(f"(whole) => {ranges}.every((one) => one === whole)", arg=whole)
+
+
+def test_a_click_on_an_instance_filters_every_chart(page: Any, seen: Seen, folders: dict[str, Path]) -> None:
+    show(page, seen, f"{HOLD}/instances")
+    page.get_by_role("button", name="lab04", exact=True).click()
+    page.get_by_role("tab", name="Overview").click()
+    page.wait_for_function(OVERVIEW_DRAWN)
+    (path,) = folders["tour"].glob("step0001.*/host/lab04.csv")
+    with path.open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert line(page, "rate", "all") == [float(row["overall_iops"]) for row in rows]
+    longest = known([float(row["overall_service_us_max"] or np.nan) for row in rows])
+    assert line(page, "latency", "max") == pytest.approx(longest, nan_ok=True)
+    page.get_by_role("button", name="show all").click()
+    page.wait_for_function(
+        f"() => document.querySelector('.chart.rate').data[0].y[5] > {2 * float(rows[5]['overall_iops'])}"
+    )
+
+
+def test_a_table_sorts_by_the_keyboard(page: Any, seen: Seen) -> None:
+    show(page, seen, f"{HOLD}/instances")
+    page.wait_for_selector("table.instances")
+    page.locator("#tab-instances").focus()
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.dataset.sort") == "p99":
+            break
+    cells = "[...document.querySelectorAll('table.instances tbody th button')].map((one) => one.textContent)"
+    page.keyboard.press("Enter")
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("p99")
+    assert page.evaluate(cells)[0] == "lab04"
+    page.keyboard.press("Enter")
+    assert page.locator("th[aria-sort=ascending]").inner_text().startswith("p99"), "it kept the focus"
+    assert [one for one in page.evaluate(cells) if one != "lab03"][-1] == "lab04"
+
+
+def test_tabs_are_moved_through_with_arrow_keys(page: Any, seen: Seen) -> None:
+    show(page, seen, f"{HOLD}/events")
+    page.locator("#tab-events").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("#tab-plan[aria-selected=true]:focus")
+    assert page.url.endswith(f"{HOLD}/plan")
+
+
+def test_names_are_shown_as_text(page: Any, seen: Seen) -> None:
+    """In the list of events, on the track of events, and as an instance."""
+    dialogs: list[str] = []
+
+    def dismiss(dialog: Any) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
+    show(page, seen, f"{HOLD}/events")
+    assert page.get_by_text(f"fan pulled {MARKUP}").count() == 1
+    page.get_by_role("tab", name="Instances").click()
+    page.get_by_label("rollup").select_option("port")
+    page.get_by_role("button", name=MARKUP).click()
+    page.get_by_role("tab", name="Overview").click()
+    page.wait_for_function(OVERVIEW_DRAWN)
+    point = page.locator(".chart.track .point").last.bounding_box()
+    page.mouse.move(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
+    for tab in ("Distribution", "Latency and load", "Plan and hosts"):
+        page.get_by_role("tab", name=tab).click()
+        page.wait_for_selector("#view .panel")
+    assert page.locator("img").count() == 0 and not dialogs
+
+
+def test_runs_are_found_and_compared(page: Any, seen: Seen) -> None:
+    page.get_by_label("search runs").fill("steady")
+    page.wait_for_function("() => document.querySelectorAll('table.runs tbody tr').length === 1")
+    page.get_by_label("search runs").fill("none has this")
+    page.wait_for_selector("text=No run has")
+    page.get_by_label("search runs").fill("")
+    for box in page.get_by_role("checkbox").all():
+        box.check()
+    page.get_by_role("button", name="Compare 2 runs").click()
+    page.wait_for_function("() => document.querySelector('.chart.distribution')?.data?.length")
+    assert page.get_by_role("heading", level=1).inner_text() == "Comparison of 2 runs"
+
+
+def test_a_step_beside_another_is_overlaid(page: Any, seen: Seen) -> None:
+    show(page, seen, f"{HOLD}/distribution")
+    page.get_by_role("checkbox", name="0 max").check()
+    page.wait_for_function(
+        "() => ['hold, service time', 'hold, response time', 'max, service time'].every((name) =>"
+        " document.querySelector('.chart.tall').data.some((one) => one.name === name))"
+    )
+
+
+def test_the_load_view_has_levels_thresholds_and_the_bracket(page: Any, seen: Seen) -> None:
+    show(page, seen, "#/run/tour/step/3/load")
+    page.get_by_label("latency", exact=True).select_option("service p99")
+    lines = "document.querySelector('.chart.tall').data"
+    page.wait_for_function(f"() => {lines}?.some((one) => one.name === 'threshold 5.00 ms')")
+    levels = page.evaluate("document.querySelector('.chart.tall').data.find((one) => one.name === 'climb').x")
+    assert len(levels) >= 4 and levels == sorted(levels)
+    said = page.evaluate("document.querySelector('.chart.tall').layout.annotations.map((one) => one.text)")
+    assert "pass" in said or "fail" in said
+    page.get_by_label("latency", exact=True).select_option("response p99")
+    page.wait_for_function(f"() => {lines}.some((one) => one.name === 'target 3.00 ms')")
+
+
+@pytest.mark.parametrize(
+    ("step", "chart"), [(0, "measure"), (1, "pid"), (2, "steady")], ids=["accuracy", "feedback", "steady state"]
+)
+def test_what_control_saw_is_drawn(page: Any, seen: Seen, step: int, chart: str) -> None:
+    show(page, seen, f"#/run/held/step/{step}")
+    drawn = f"document.querySelector('[data-table={chart}] .chart')?.data"
+    page.wait_for_function(f"() => {drawn}?.some((one) => one.y.some((y) => y !== null))")
+
+
+KNEES = [
+    ("a queue", [[100, 1.0], [200, 1.1], [400, 1.3], [800, 2.0], [900, 8.0], [950, 40.0]], [800, 2.0]),
+    ("three points", [[100, 1.0], [200, 1.1], [400, 9.0]], None),
+    ("a straight line", [[100, 1.0], [200, 2.0], [400, 4.0], [800, 8.0]], None),
+    ("a stall in the second", [[600, 1.7], [900, 14.6], [1350, 2.5], [2000, 4.3]], None),
+]
+
+
+@pytest.mark.parametrize(("points", "knee"), [one[1:] for one in KNEES], ids=[one[0] for one in KNEES])
+def test_the_knee_is_where_latency_bends(page: Any, points: list[list[float]], knee: list[float] | None) -> None:
+    script = "async (points) => (await import('/static/load_view.js')).kneeOf(points)"
+    assert page.evaluate(script, points) == knee
+
+
+FOLLOWED = """async () => {
+    const { RunModel } = await import('/static/run_model.js');
+    const asked = [], released = [];
+    let answered = 0, group = 1;
+    const packed = (from) => {
+        const places = group === 1 ? [0, 1, 2].filter((one) => one >= from) : [0];
+        const header = { group, first: places, start: places, length_s: places.map(() => 1),
+                         in_measurement: places.map(() => 1), bits: 6, sets: [] };
+        const text = new TextEncoder().encode(JSON.stringify(header).padEnd(300));
+        const bytes = new Uint8Array(4 + text.length);
+        new DataView(bytes.buffer).setUint32(0, text.length, true);
+        bytes.set(text, 4);
+        return bytes.buffer;
+    };
+    const from = (address) => Number(new URL(address, location).searchParams.get('from'));
+    const source = {
+        isLive: true,
+        json: async (address) => {
+            asked.push(address.split('/').slice(4).join('/') || 'document');
+            if (released.length) await released[0];
+            if (!address.includes('series')) return { run: { state: 'running' }, steps: [{ number: 0, rollups: {} }] };
+            const fresh = [0, 1, 2].filter((one) => one >= from(address) && one < answered);
+            return { from: from(address), subinterval: fresh, metrics: { overall_iops: [...fresh] } };
+        },
+        binary: async (address) => (asked.push(address.split('/').slice(4).join('/')), packed(from(address))),
+        follow: () => () => {},
+    };
+    const model = new RunModel(source, 'x');
+    answered = 1;
+    await model.open(null);
+    const state = (closed, doc = 1) => ({ doc, step: 0, closed, status: { paused: false }, ended: false });
+    await model.take(state(1));
+    const before = asked.length;
+    answered = 2;
+    let release;
+    released.push(new Promise((resolve) => (release = resolve)));
+    const all = [2, 2, 2, 2, 3].map((closed) => model.take(state(closed)));
+    answered = 3;
+    release();
+    await Promise.all(all);
+    const added = asked.slice(before);
+    const series = [...model.series.subinterval];
+    group = 2;
+    await model.take(state(4));
+    return { added, series, columns: model.columns.length, group: model.group, asked };
+}"""
+
+
+def test_a_slow_browser_asks_once_for_the_newest_state(page: Any) -> None:
+    """Five states arrive while one is worked on. And columns of another width replace those that there are."""
+    found = page.evaluate(FOLLOWED)
+    assert found["series"] == [0, 1, 2]
+    assert 2 <= len(found["added"]) <= 4 and all("from=1" in one or "from=3" in one for one in found["added"])
+    assert found["asked"][-1].endswith("from=0") and (found["group"], found["columns"]) == (2, 1)
+
+
+RECONNECTED = """async () => {
+    const { addresses, sourceOf } = await import('/static/source.js');
+    const own = window.WebSocket, opened = [], seen = [];
+    window.WebSocket = class { constructor(url) { this.url = url; opened.push(this); } close() {} };
+    const source = await sourceOf();
+    const end = source.follow('a b', (state) => seen.push(state.closed), (isLinked) => seen.push(isLinked));
+    opened[0].onopen();
+    opened[0].onmessage({ data: '{"closed": 7}' });
+    opened[0].onclose();
+    while (opened.length < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+    opened[1].onopen();
+    opened[1].onmessage({ data: '{"closed": 9}' });
+    end();
+    opened[1].onclose();
+    window.WebSocket = own;
+    return { seen, path: new URL(opened[1].url).pathname };
+}"""
+
+
+def test_a_lost_connection_is_said_and_made_again(page: Any) -> None:
+    found = page.evaluate(RECONNECTED)
+    assert found == {"seen": [True, 7, False, True, 9], "path": "/api/runs/a%20b/live"}
+
+
+def test_a_run_that_there_is_not_is_said(wide: Any, seen: Seen) -> None:
+    wide.goto(f"{seen.address}/#/run/nothing")
+    wide.wait_for_selector("[role=alert] >> text=There is no such run here.")
+    assert [one for one in seen.errors if "404" not in one] == [] and not seen.elsewhere
+    seen.errors.clear()
+
+
+def test_times_are_local_with_utc_beside_them(page: Any) -> None:
+    started = page.locator("table.runs time").first
+    utc = started.get_attribute("title")
+    assert utc.endswith(" UTC")
+    minute = int(utc[14:16]) + 30
+    assert f":{minute % 60:02}" in started.inner_text(), "half an hour beside it: the browser is in India"
+
+
+NAMELESS = """() => [...document.querySelectorAll(
+        'button, a, input, select, summary, [role=button], [role=img], [role=region]')]
+    .filter((one) => one.checkVisibility() && !(one.ariaLabel || one.textContent.trim() || one.title
+        || one.labels?.[0]?.textContent.trim())).map((one) => one.outerHTML.slice(0, 200))"""
+HEADINGS = """[...document.querySelectorAll('h1, h2, h3, h4')].filter((one) => one.checkVisibility())
+    .map((one) => Number(one.tagName[1]))"""
+POOR_CONTRAST = """() => {
+    const parsed = (text) => (text.match(/[\\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map((one) => one / 255).map((one) =>
+        one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, one, place) => sum + one * [0.2126, 0.7152, 0.0722][place], 0);
+    const behind = (node) => {
+        for (; node; node = node.parentElement) {
+            const found = parsed(getComputedStyle(node).backgroundColor);
+            if (found.length < 4 || found[3] > 0.99) return found;
+        }
+        return [255, 255, 255];
+    };
+    const poor = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const node = walker.currentNode.parentElement;
+        const isText = walker.currentNode.data.trim() && !node.closest('noscript, script, style');
+        if (!isText || !node.checkVisibility()) continue;
+        const style = getComputedStyle(node);
+        const ink = node.closest('svg') ? style.fill : style.color;
+        if (parsed(ink)[3] === 0) continue;
+        const [a, b] = [light(parsed(ink)), light(behind(node))].sort((one, two) => two - one);
+        if ((a + 0.05) / (b + 0.05) < 4.5) poor.push(`${walker.currentNode.data.trim().slice(0, 40)}: ${ink}`);
+    }
+    return [...new Set(poor)];
+}"""
+
+
+def accessible(page: Any) -> None:
+    assert page.evaluate(NAMELESS) == []
+    levels = page.evaluate(HEADINGS)
+    assert levels[:1] == [1] and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels)), levels
+    assert page.evaluate(POOR_CONTRAST) == []
+    assert page.locator("main").count() == 1 and page.locator("nav[aria-label]").count() >= 1
+    assert page.locator("th:not([scope])").count() == 0
+
+
+def test_every_view_is_accessible_in_both_themes(page: Any, seen: Seen) -> None:
+    accessible(page)
+    for route in [*(f"{HOLD}{view}" for view in VIEWS), "#/compare/tour,held"]:
+        show(page, seen, route)
+        if route == "#/compare/tour,held":
+            page.wait_for_function("() => document.querySelector('.chart.distribution')?.data?.length")
+        accessible(page)
+        page.locator("#theme").click()
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        page.wait_for_selector(".chart .main-svg, #view table, #view pre")
+        accessible(page)
+        page.locator("#theme").click()
+
+
+def test_a_chosen_theme_stays(browser: Any, seen: Seen) -> None:
+    """A phone in the dark: the browser's own wish first, then the user's; and nothing is wider than the screen."""
+    context = browser.new_context(viewport=PHONE, color_scheme="dark", has_touch=True)
+    seen.watch(context)
+    page = context.new_page()
+    page.goto(f"{seen.address}/#/")
+    page.wait_for_selector("table.runs")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.locator("#theme").click()
+    page.reload()
+    page.wait_for_selector("table.runs")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    for route in ["#/", *(f"{HOLD}{view}" for view in VIEWS), "#/compare/tour,held"]:
+        show(page, seen, route)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], route
+    context.close()
+    assert not seen.errors and not seen.elsewhere
+
+
+def test_the_surface_is_drawn_when_it_is_opened(page: Any, seen: Seen) -> None:
+    show(page, seen, HOLD)
+    assert page.locator("canvas").count() == 0 or page.locator(".gl-container canvas").count() == 0
+    page.get_by_role("tab", name="Surface").click()
+    page.wait_for_selector(".chart.surface canvas")
+    shape = page.evaluate("(({ z }) => [z.length, z[0].length])(document.querySelector('.chart.surface').data[0])")
+    assert shape[0] <= 64 and shape[1] <= 240
