@@ -64,7 +64,7 @@ def compare(
         raise click.UsageError("--json and --md: choose one.")
     from ..compare.compare import Question
     from ..compare.compare import compare as compare_runs
-    from ..compare.render_data import html_of, json_of
+    from ..compare.render_data import json_of
     from ..compare.render_text import markdown_of, text_of
     from ..compare.sides import sides_of
 
@@ -72,9 +72,10 @@ def compare(
     question = Question(names, steps, rollup_types, _fraction(limit))
     comparison = compare_runs(sides_of(a, b), question)
     if page is not None:
-        from ..output.named_files import save
+        from ..compare.render_page import write_page
 
-        save(page, lambda: page.write_text(html_of(comparison), encoding="utf-8"))
+        if said := write_page(page, comparison):
+            click.echo(said, err=True)
     render: Any = json_of if as_json else markdown_of if as_markdown else text_of
     click.echo(render(comparison))
     return ExitCode(comparison.exit_code)

@@ -36,7 +36,7 @@ _T = TypeVar("_T")  # what an option is parsed to
               help="Output format. [default: table on a terminal, else csv]")  # fmt: skip
 @click.option("-o", "--output", type=_FILE, help="Write to a file instead of standard output.")
 @click.option("--plot", "plots", multiple=True, type=_FILE, metavar="FILE.png|.html",
-              help="Draw percentiles, bands and a heat map; a page has a percentile slider and a surface.")  # fmt: skip
+              help="Draw percentiles, a heat map and the rate; a page has a slider and each group.")  # fmt: skip
 @click.option(
     "--hgrm", multiple=True, type=_FILE, metavar="FILE.hgrm|.hlog", help="Write the format of HdrHistogram's viewers."
 )

@@ -10,7 +10,15 @@ from .compare import Comparison
 from .outcomes import Basis, Judged, Outcome
 from .render_text import SAME, cells, conclusion, counted_runs, method, p_text, short_name
 
-_PAGE = """<!DOCTYPE html>
+LOOK = """\
+.table { overflow-x: auto; }
+td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
+.worse, .better { font-weight: 600; }
+.worse::before { content: "\\25BC  "; }
+.better::before { content: "\\25B2  "; }
+.why { opacity: .75; }
+"""
+_PAGE = f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -18,17 +26,11 @@ _PAGE = """<!DOCTYPE html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>ivypy compare</title>
 <style>
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
-.table { overflow-x: auto; }
-table { border-collapse: collapse; margin: 1rem 0; }
-th, td { border-bottom: 1px solid #8886; padding: .25rem .7rem; text-align: left; }
-td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
-.worse, .better { font-weight: 600; }
-.worse::before { content: "\\25BC  "; }
-.better::before { content: "\\25B2  "; }
-.why { opacity: .75; }
-</style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }}
+table {{ border-collapse: collapse; margin: 1rem 0; }}
+th, td {{ border-bottom: 1px solid #8886; padding: .25rem .7rem; text-align: left; }}
+{LOOK}</style>
 </head>
 <body>
 """
@@ -85,7 +87,12 @@ def _row(row: Judged) -> dict[str, Any]:
 
 def html_of(comparison: Comparison) -> str:
     """A page: conclusion, runs, what differs, the table, the method."""
-    parts = [_PAGE, "<h1>Comparison of runs</h1>", f"<p><strong>{escape(conclusion(comparison))}</strong></p>"]
+    return f"{_PAGE}{body_of(comparison)}\n</body>\n</html>\n"
+
+
+def body_of(comparison: Comparison) -> str:
+    """Its content, for another page."""
+    parts = ["<h1>Comparison of runs</h1>", f"<p><strong>{escape(conclusion(comparison))}</strong></p>"]
     parts.append(
         _list(
             f"{letter}: {counted_runs(runs)}: {', '.join(str(run.folder) for run in runs)}"
@@ -103,7 +110,7 @@ def html_of(comparison: Comparison) -> str:
         differ = [(one.where, one.fact, one.a, one.b, one.who) for one in comparison.differences]
         parts.append(_table(("where", "fact", "A", "B", "of"), map(_cells, differ)))
     parts += ["<h2>Figures</h2>", _table(_TITLES, map(_figures, comparison.rows))]
-    parts += ["<h2>Method</h2>", f"<p>{escape(method(comparison))}</p>", "</body>\n</html>\n"]
+    parts += ["<h2>Method</h2>", f"<p>{escape(method(comparison))}</p>"]
     return "\n".join(parts)
 
 

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from ivypy.master.cli.compare import compare as command
+from ivypy.master.compare import render_page
 from ivypy.master.compare.samples import samples_of
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
@@ -311,8 +312,19 @@ def test_the_page_needs_nothing_else_and_shows_names_as_they_are(tmp_path: Path)
     code, _ = run_compare(before, after, "--html", str(page))
     read = _Page()
     read.feed(page.read_text())
-    assert code == ExitCode.SLO_MISSED and read.fetched == [] and "script" not in read.tags and "b" not in read.tags
+    assert code == ExitCode.SLO_MISSED and "b" not in read.tags
+    assert [one for one in read.fetched if not one.startswith(("#", "data:"))] == []
+    assert read.tags.count("script") == 3, "the data, plotly, and the page's own"
     assert name in read.text and "<b>F2" in read.text and "worse" in read.text and "Regression" in read.text
+
+
+def test_without_plotly_the_page_has_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render_page, "has_plotly", lambda: False)
+    page = tmp_path / "page.html"
+    run_compare(*sides(tmp_path, runs(3), runs(3, 1.1)), "--html", str(page))
+    read = _Page()
+    read.feed(page.read_text())
+    assert "script" not in read.tags and read.fetched == [] and "worse" in read.text
 
 
 def test_markdown_is_a_table_whatever_the_names(tmp_path: Path) -> None:

@@ -1,0 +1,160 @@
+"""A report opens from disk in a browser that has no network: every view is drawn, and nothing is complained of."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ivypy.master.cli.commands import cli
+from ivypy.master.report.archive import Limits
+from ivypy.master.report.write_report import write_report
+from tests.support.browser import IN_A_BROWSER, chromium
+from tests.support.logs import STALL, case_logs, run
+
+pytestmark = IN_A_BROWSER
+DRAWN = ".js-plotly-plot .main-svg"
+WAIT_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+class Opened:
+    """A page without network, and what went wrong in it."""
+
+    def __init__(self, browser: Any, file: Path, **options: Any) -> None:
+        self._file = file
+        self.context = browser.new_context(**options)
+        self.context.set_offline(True)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(WAIT_MS)
+        self.wrong: list[str] = []
+        self.page.on("console", lambda said: self.wrong.append(said.text) if said.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("request", self._requested)
+
+    def _requested(self, request: Any) -> None:
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            self.wrong.append(request.url)
+
+    def go(self, route: str = "") -> Any:
+        self.page.goto("about:blank")
+        self.page.goto(self._file.as_uri() + route)
+        return self.page
+
+    def __enter__(self) -> "Opened":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.context.close()
+
+
+@pytest.fixture(scope="module")
+def report(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(path, [run_folder])
+    return path
+
+
+def test_every_view_is_drawn_without_network(browser: Any, report: Path, run_folder: Path) -> None:
+    with Opened(browser, report, viewport={"width": 1280, "height": 900}) as opened:
+        page = opened.go()
+        page.wait_for_selector(DRAWN)
+        assert page.inner_text("h1") == run_folder.name, "the only run is shown at once"
+        tabs = page.locator("[role=tab]")
+        for place in range(tabs.count()):
+            tabs.nth(place).click()
+            page.wait_for_function("() => document.querySelector('#view').innerText.length > 20")
+        assert opened.wrong == []
+
+
+def test_a_mark_with_markup_is_text(browser: Any, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        page = opened.go()
+        page.wait_for_selector(DRAWN)
+        page.click("#tab-events")
+        page.wait_for_selector("text=</script><script>alert(1)</script>; by me")
+        assert opened.wrong == []
+
+
+def test_an_instance_is_drawn_from_the_file(browser: Any, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        page = opened.go()
+        page.wait_for_selector(DRAWN)
+        page.select_option("label:has-text('rollup') select", "host")
+        page.wait_for_selector("label:has-text('instance') select")
+        page.select_option("label:has-text('instance') select", "c")
+        page.wait_for_function("() => document.querySelector('.chart.rate').data?.length > 0")
+        assert opened.wrong == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_theme_is_that_of_the_reader(browser: Any, report: Path, scheme: str) -> None:
+    with Opened(browser, report, color_scheme=scheme, viewport={"width": 390, "height": 800}) as opened:
+        page = opened.go()
+        page.wait_for_selector(DRAWN)
+        assert page.get_attribute("html", "data-theme") == scheme
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, "no scrolling to the side"
+        assert opened.wrong == []
+
+
+def test_what_is_left_out_is_said(browser: Any, run_folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "small.html"
+    write_report(path, [run_folder], Limits(most_bytes=0))
+    with Opened(browser, path) as opened:
+        page = opened.go()
+        page.wait_for_selector(DRAWN)
+        assert "charts of 3 of 3 instances of host" in (page.text_content("#left-out") or "")
+        page.click("#tab-instances")
+        page.wait_for_selector("#view th[scope=row]")
+        assert opened.wrong == []
+
+
+def test_several_runs_are_listed_and_compared(browser: Any, run_folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / run_folder.name
+    shutil.copytree(run_folder, copy)
+    path = tmp_path / "both.html"
+    write_report(path, [run_folder, copy], Limits(most_bytes=0))
+    with Opened(browser, path) as opened:
+        page = opened.go()
+        page.wait_for_selector("table.runs")
+        for box in page.locator("table.runs input[type=checkbox]").all():
+            box.check()
+        page.click("text=Compare 2 runs")
+        page.wait_for_selector(DRAWN)
+        assert opened.wrong == []
+
+
+def test_logs_of_other_tools_are_drawn(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.html"
+    run(*case_logs(STALL, "stall*"), "--by", "all,direction", "--plot", path)
+    with Opened(browser, path) as opened:
+        page = opened.go()
+        page.wait_for_selector(DRAWN)
+        assert "service time stands for the logs' clat" in page.inner_text("#left-out")
+        page.wait_for_function(
+            "() => document.querySelector('.chart.latency').data?.some((one) => one.y.some((us) => us > 0))"
+        )
+        assert opened.wrong == []
+
+
+def test_a_comparison_has_charts_below_its_tables(browser: Any, run_folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / run_folder.name
+    shutil.copytree(run_folder, copy)
+    path = tmp_path / "compare.html"
+    words = ["compare", str(run_folder), "--vs", str(copy), "--html", str(path)]
+    assert CliRunner().invoke(cli, words, standalone_mode=False).exception is None
+    with Opened(browser, path) as opened:
+        page = opened.go()
+        page.wait_for_selector(DRAWN)
+        page.wait_for_function("() => document.querySelector('.chart.distribution').data?.length === 2")
+        assert page.locator("section .table").count() >= 1, "the figures"
+        names = page.evaluate("document.querySelector('.chart.rate').data.map((one) => one.name)")
+        assert names == [f"A1 {run_folder.name}", f"B1 {run_folder.name}"]
+        assert opened.wrong == []
