@@ -1,0 +1,121 @@
+"""The metrics of one run, beside it: served for Prometheus, and as a file for node_exporter's textfile collector.
+
+Rule: nothing here can delay the run. What the run reports only wakes a thread; all reading, serving and writing is in
+threads of their own, from the run's folder.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ..errors import OutputError, PlanError
+from ..live.reports import Report, RunBegins, RunEnds, Subinterval, Watcher
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+LOOPBACK: Final = "127.0.0.1"
+LAST_FILE_S: Final = 5.0  # at the end of the run
+
+
+class MetricsExport:
+    """A watcher that passes reports on, and exports the run's metrics meanwhile.
+
+    `address`: to listen at, like `:9101`, which is loopback; `file`: to write after each subinterval; "" and None:
+    neither. Raises PlanError where nobody can listen there, the file cannot be written, or a library is missing.
+    """
+
+    def __init__(self, inner: Watcher, address: str, file: Path | None, types: tuple[str, ...]) -> None:
+        self._inner = inner
+        self._folders: list[Path] = []
+        self._registry = registry_of(lambda: self._folders, types or None)
+        self._server = served(self._registry, address) if address else None
+        self._file = file
+        self._news = threading.Event()
+        self._ended = threading.Event()
+        self._writer: threading.Thread | None = None
+        if file is not None:
+            write_file(self._registry, file)  # a fault shows before any host is connected
+            self._writer = threading.Thread(target=self._write_files, name="ivypy-metrics", daemon=True)
+            self._writer.start()
+
+    def show(self, report: Report) -> None:
+        if isinstance(report, RunBegins):
+            self._folders = [Path(report.folder)]
+        if isinstance(report, Subinterval | RunEnds):
+            self._news.set()
+        self._inner.show(report)
+
+    def close(self) -> None:
+        self._ended.set()
+        self._news.set()
+        if self._writer is not None:
+            self._writer.join(LAST_FILE_S)
+        self._inner.close()
+
+    def _write_files(self) -> None:
+        assert self._file is not None
+        while not self._ended.is_set():
+            self._news.wait()
+            self._news.clear()
+            with suppress(PlanError, OutputError):  # of a full disk: the next one may have room
+                write_file(self._registry, self._file)
+
+
+def registry_of(folders: Callable[[], Iterable[Path]], types: tuple[str, ...] | None) -> "CollectorRegistry":
+    """A registry with the metrics of these runs alone. Raises PlanError where the library is missing."""
+    try:
+        from prometheus_client import CollectorRegistry
+    except ImportError:
+        raise PlanError("metrics need prometheus-client, which is not installed: pip install 'ivypy[web]'") from None
+    from .collector import RunCollector
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(RunCollector(folders, types))
+    return registry
+
+
+def served(registry: "CollectorRegistry", address: str) -> object:
+    """Serve /metrics in threads of their own until the process ends. Raises PlanError."""
+    from prometheus_client import start_http_server
+
+    host, port = parse_address(address)
+    try:
+        server, _ = start_http_server(port, host, registry)
+    except OSError as error:
+        raise PlanError(
+            f"--metrics {address}: cannot listen there: {error.strerror or error}; name another port"
+        ) from None
+    return server
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """(host, port) of `127.0.0.1:9101`, `[::1]:9101`, or `:9101`, which is loopback. Raises PlanError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
+        raise PlanError(f"--metrics {text}: is no address; write {LOOPBACK}:9101, or :9101, which is the same")
+    return host.strip("[]") or LOOPBACK, int(port)
+
+
+def write_file(registry: "CollectorRegistry", path: Path) -> None:
+    """Write the exposition in the place of the file, at once: a reader sees the one before or this one.
+
+    Raises PlanError where the path is a folder or its folder is missing, OutputError for what else fails.
+    """
+    from prometheus_client import generate_latest
+
+    if path.is_dir() or not path.parent.is_dir():
+        what = "a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        raise PlanError(f"--metrics-file {path}: {what}; name a file, which ends in .prom")
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(generate_latest(registry))
+        beside.chmod(0o644)
+        os.replace(beside, path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise OutputError(f"{path}: not written: {error.strerror or error}") from None
