@@ -162,10 +162,8 @@ def _request(run: str | None, request: Any, only: bool = True) -> Any:
 
 def _command(run: str | None, request: Any) -> ExitCode:
     """Ask for something that is answered with a sentence, or with what changed."""
-    from ..live.change_lines import changed_lines
-    from ..live.socket_messages import Changed
+    from ..live.change_lines import answer_text
     from ..live.step_lines import local_now
 
-    answer = _request(run, request)
-    stdio.say("\n".join(changed_lines(answer, local_now())) if isinstance(answer, Changed) else answer.text)
+    stdio.say(answer_text(_request(run, request), local_now()))
     return ExitCode.OK

@@ -17,12 +17,16 @@ from ..exit_codes import ExitCode
 from ..live import stdio
 from ..live.choose_view import Ui, close_view
 from .active_runs import UI, attach, edit, mark, pause, skip, status, stop, unpause
+from .analysis import export, query
 from .compare import compare
 from .import_plan import import_plan
+from .metrics import METRICS, METRICS_BY, METRICS_FILE, exported
 from .percentiles import percentiles
 from .quick import PlanCommand, not_a_plan, quick
+from .report import NO_REPORT, report, report_at_end
 from .results import begin_junit, list_runs, show, write_junit
 from .steady import steady
+from .web import need_web, page_of_run, web
 
 PLAN_PATH = click.Path(path_type=Path, dir_okay=False)
 PLAN = click.argument("plan", type=PLAN_PATH, metavar="PLAN.yaml")
@@ -138,10 +142,15 @@ def names_a_plan(name: str) -> bool:
     metavar="FILE",
     help="At the end, write JUnit's XML for CI: a test case for each step and threshold.",
 )
+@click.option("--web", "with_page", is_flag=True, help="Show the run in the browser: prints the address of its page.")
+@NO_REPORT
+@METRICS
+@METRICS_FILE
+@METRICS_BY
 @UI
 def run(
     plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, hosts: str | None, junit: Path | None,
-    ui: str,
+    with_page: bool, no_report: bool, metrics: str, metrics_file: Path | None, metrics_by: str, ui: str,
 ) -> ExitCode:  # fmt: skip
     """Run PLAN.yaml and write a folder of CSV files.
 
@@ -153,18 +162,27 @@ def run(
     from ..run.run import Options, run_plan
     from ..run.signals import run_until_pressed
 
+    if with_page:
+        need_web()
     if junit is not None:
         begin_junit(junit, plan)
     loaded = _load(plan, defines, hosts)
     options = Options(root=root, destroy=destroy, command_line=tuple(sys.argv))
-    watching = watcher(Ui(ui))
+    page = page_of_run(root) if with_page else None
+    watching = exported(watcher(Ui(ui)), loaded, metrics, metrics_file, metrics_by)
     end = KeepsTheEnd(watching)
+    code = ExitCode.INTERRUPTED
     try:
-        return run_until_pressed(lambda presses: run_plan(loaded, options, end, presses))
+        code = run_until_pressed(lambda presses: run_plan(loaded, options, end, presses))
+        return code
     finally:
         close_view(watching)
+        if page is not None:
+            page.end(stay=code is not ExitCode.INTERRUPTED)
         if junit is not None and end.folder:
             write_junit(junit, Path(end.folder))
+        if loaded.report and not no_report:
+            report_at_end(end, Ui(ui))
 
 
 @cli.command()
@@ -213,8 +231,8 @@ def columns() -> ExitCode:
 
 
 for command in (
-    compare, quick, import_plan, percentiles, steady, list_runs, show,
-    attach, edit, mark, pause, skip, status, stop, unpause,
+    compare, quick, import_plan, percentiles, steady, list_runs, show, report, query, export,
+    attach, edit, mark, pause, skip, status, stop, unpause, web,
 ):  # fmt: skip
     cli.add_command(command)
 

@@ -22,6 +22,7 @@ from ..live.choose_view import Ui, close_view, watcher
 from ..live.terminal_width import columns_of, fitted
 from ..text.suggestions import did_you_mean
 from .quick_fio import nearest_to, without_fio_flags
+from .report import NO_REPORT, report_at_end
 
 if TYPE_CHECKING:
     from ..live.reports import RunEnds
@@ -118,6 +119,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
                      help="Agree to overwrite the LUNs of which a refusal shows this token."),
         click.option("-o", "--output", "root", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"),
                      show_default=True, metavar="ROOT", help="Folder in which to create the run folder."),
+        NO_REPORT,
         click.option("--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
                      help="What to show during the run."),
     ]  # fmt: skip
@@ -143,7 +145,7 @@ def quick(paths: tuple[str, ...], root: Path, destroy: str | None, ui: str, **wo
     """
     from .quick_plan import QuickOptions, quick_plan
 
-    save, dry_run = words.pop("save"), words.pop("dry_run")
+    save, dry_run, no_report = words.pop("save"), words.pop("dry_run"), words.pop("no_report")
     named = [*paths, *(part for text in words.pop("filename") for part in text.split(":") if part)]
     objectives = {key: words.pop(key) for key in list(words) if key.startswith("objective_")}
     if not named and not words["select"]:
@@ -170,7 +172,7 @@ def quick(paths: tuple[str, ...], root: Path, destroy: str | None, ui: str, **wo
     if dry_run:
         click.echo(made.text, nl=False)
         return ExitCode.OK
-    return _run(plan, made.heading, root, destroy, Ui(ui), command)
+    return _run(plan, made.heading, root, destroy, Ui(ui), command, not no_report)
 
 
 def _typed(context: click.Context) -> list[str]:
@@ -347,17 +349,21 @@ def repeatable(words: Sequence[str]) -> str:
     return shlex.join(["ivypy", *kept])
 
 
-def _run(plan: "Plan", heading: str, root: Path, destroy: str | None, ui: Ui, command: str) -> ExitCode:
+def _run(plan: "Plan", heading: str, root: Path, destroy: str | None, ui: Ui, command: str, reports: bool) -> ExitCode:
     """As `ivypy run`, with a result of a few lines instead of the table of steps."""
+    from ..live.end_views import KeepsTheEnd
     from ..run.run import Options, run_plan
     from ..run.signals import run_until_pressed
 
     watching = watcher(ui, lambda ends: _result(heading, ends))
+    end = KeepsTheEnd(watching)
     options = Options(root, destroy, tuple(sys.argv), command)
     try:
-        return run_until_pressed(lambda presses: run_plan(plan, options, watching, presses))
+        return run_until_pressed(lambda presses: run_plan(plan, options, end, presses))
     finally:
         close_view(watching)
+        if reports:
+            report_at_end(end, ui)
 
 
 def _result(heading: str, ends: "RunEnds") -> list[str]:

@@ -2,8 +2,13 @@
 
 from datetime import datetime
 
-from .socket_messages import Changed, HostAnswer
+from .socket_messages import Changed, Done, HostAnswer
 from .step_lines import done_at
+
+
+def answer_text(answer: Changed | Done, now: datetime) -> str:
+    """The answer to a request that changes the run."""
+    return answer.text if isinstance(answer, Done) else "\n".join(changed_lines(answer, now))
 
 
 def changed_lines(changed: Changed, now: datetime) -> list[str]:

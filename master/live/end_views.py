@@ -22,15 +22,17 @@ class OnlyTheEnd:
 
 
 class KeepsTheEnd:
-    """Keeps where a run's folder is, once it has ended."""
+    """Keeps where a run's folder is, once it has ended, and whether any step did."""
 
     def __init__(self, inner: Watcher) -> None:
         self._inner = inner
         self.folder = ""  # "" until then, and of a run that was refused and left none
+        self.has_steps = False
 
     def show(self, report: Report) -> None:
         if isinstance(report, RunEnds):
             self.folder = report.folder
+            self.has_steps = bool(report.steps)
         self._inner.show(report)
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus
 
 LONGEST_REQUEST: Final = 64 << 10  # bytes of a line
 LONGEST_ANSWER: Final = LONGEST_LINE
+LONGEST_VIA: Final = 100  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,17 @@ class MarkRequest:
     text: str  # for events.csv
 
 
+@dataclass(frozen=True, slots=True)
+class ViaRequest:
+    """The requests that follow on this connection come through a program: for the author in events.csv."""
+
+    via: str  # "ivypy web from 127.0.0.1"
+
+
 Request = (
     StatusRequest
     | FollowRequest
+    | ViaRequest
     | EditRequest
     | StopRequest
     | SkipRequest
@@ -114,6 +123,7 @@ REQUESTS: Final[dict[str, type[Request]]] = {
     for kind in (
         StatusRequest,
         FollowRequest,
+        ViaRequest,
         EditRequest,
         StopRequest,
         SkipRequest,

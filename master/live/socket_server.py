@@ -22,7 +22,17 @@ from ..rollup.instances import ALL
 from ..text.suggestions import did_you_mean, suggestion
 from .broadcast import Broadcast
 from .reports import Report
-from .socket_messages import LONGEST_REQUEST, REQUESTS, Answer, Done, FollowRequest, Rejection, Request
+from .socket_messages import (
+    LONGEST_REQUEST,
+    LONGEST_VIA,
+    REQUESTS,
+    Answer,
+    Done,
+    FollowRequest,
+    Rejection,
+    Request,
+    ViaRequest,
+)
 from .socket_paths import bound
 
 MOST_CLIENTS: Final = 64
@@ -33,7 +43,7 @@ _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 
 
 class RequestHandler(Protocol):
-    """Whoever answers requests, but for `follow`."""
+    """Whoever answers requests, but for `follow` and `via`."""
 
     async def answer(self, request: Request, who: str) -> Answer: ...
 
@@ -91,13 +101,16 @@ class _Server:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, who: str) -> None:
         lines = LineReader(LONGEST_REQUEST)
-        leave = None
+        author, leave = who, None
         try:
             while data := await reader.read(LONGEST_REQUEST):
                 for found in lines.feed(data):
                     request = decode(found, REQUESTS)
-                    if not isinstance(request, FollowRequest):
-                        _send(writer, await self._answer(request, who))
+                    if isinstance(request, ViaRequest):
+                        author = f"{who} via {request.via[:LONGEST_VIA]}"
+                        _send(writer, Done("noted"))
+                    elif not isinstance(request, FollowRequest):
+                        _send(writer, await self._answer(request, author))
                     elif (fault := unknown_type(request.by, self._hub.rollup_types)) is not None:
                         _send(writer, fault)
                     elif leave is None:

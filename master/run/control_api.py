@@ -29,6 +29,7 @@ from ..live.socket_messages import (
     StatusRequest,
     StopRequest,
     UnpauseRequest,
+    ViaRequest,
 )
 from ..live.socket_server import unknown_type
 from ..output.csv_text import utc
@@ -100,6 +101,8 @@ class ControlApi:
                     return self.stop(who)
                 case SkipRequest():
                     return self.skip(who)
+                case ViaRequest():
+                    return Done("noted")
         except EditRefused as refused:
             return Rejection(refused.reasons)
 

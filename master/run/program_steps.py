@@ -35,13 +35,23 @@ class Script:
         return plan, plan.steps[-1]
 
 
-def open_script(plan: Plan | Path | str, defines: Mapping[str, str]) -> tuple[Plan, Script]:
-    """A plan from its file, its text (which has more than one line), or one that was read already.
+def plan_text(plan: Mapping[str, Any]) -> str:
+    """A plan that is given as a dict, as text: a line for each section. Raises PlanError."""
+    try:
+        return "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in plan.items())
+    except (TypeError, ValueError) as error:
+        raise PlanError(f"the plan is a dict that is no YAML: {error}") from None
+
+
+def open_script(plan: Plan | Path | str | Mapping[str, Any], defines: Mapping[str, str]) -> tuple[Plan, Script]:
+    """A plan from its file, its text (which has more than one line), a dict, or one that was read already.
 
     Raises PlanError.
     """
     if isinstance(plan, Plan):
         return plan, Script(plan, str(plan.path or plan.name), plan.parameters)
+    if isinstance(plan, Mapping):
+        plan = f"{plan_text(plan)}\n"
     if isinstance(plan, str) and "\n" in plan:
         name = "plan"
         if not _span(plan):

@@ -20,7 +20,7 @@ from typing import Any, Final
 from ... import __version__
 from ...protocol.lines import encode_line
 from ...protocol.messages import Hello
-from ...protocol.parameters import Parameters
+from ...protocol.parameters import MAX, NEVER, Parameters
 from ..errors import OutputError
 from ..exit_codes import ExitCode
 from ..hosts.host_logs import HostLogs
@@ -208,7 +208,12 @@ class RunRecorder:
 
 
 def _cell(name: str, value: Value | None) -> int | float | str | None:
-    """A looped parameter's value in a cell: a number where it is one, else as a plan has it."""
+    """A looped parameter's value in a cell: a number where it is one, else as a plan has it.
+
+    `max` and `never` are numbers, too, so that the column has nothing but numbers.
+    """
+    if value in (MAX, NEVER):
+        return "inf"
     return value if value is None or isinstance(value, int | float) else written(name, value)
 
 

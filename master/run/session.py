@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Never
@@ -30,37 +29,25 @@ from .edit_parser import is_relative
 from .program_steps import PROBE, Script, open_script
 from .resolve_settings import NotMeasured
 from .run import Options, Run
+from .session_result import Known, SessionResult
 from .signals import Interrupts
 from .step_reports import figures_of
 from .step_result import StepResult
 from .step_runner import StepRunner
 
 
-@dataclass(frozen=True, slots=True)
-class SessionResult:
-    """The result of a step. `result["host=h1"]["overall_iops"]` is a figure of a rollup instance."""
-
-    name: str
-    verdict: str  # valid, partial, failed or invalid
-    reasons: tuple[str, ...]  # each a reason's word, with what was seen
-    figures: Mapping[str, Mapping[str, float | None]]  # by rollup instance, then by metric; None: blank in the CSV too
-    measured: "tuple[SessionResult, ...]" = ()  # each measurement by itself, named as its summary row; these have none
-
-    def __getitem__(self, instance: str) -> Mapping[str, float | None]:
-        return self.figures[instance]
-
-
 class Session:
     """A run whose steps a program decides: `async with ivypy.Session(plan) as session` gives an OpenSession.
 
-    `plan` is a path, or the text of a plan; what its `steps:` could do is the most that the program may do, and they
-    are not run. `root` holds the run's folder, `destroy` is the token of `ivypy devices`, `defines` are as from -D.
+    `plan` is a path, the text of a plan, or the same as a dict; what its `steps:` could do is the most that the program
+    may do, and they are not run. `root` holds the run's folder, `destroy` is the token of `ivypy devices`, `defines`
+    are as from -D.
     Raises PlanError for a plan that cannot be run; opening raises IvypyError.
     """
 
     def __init__(
         self,
-        plan: Plan | Path | str,
+        plan: Plan | Path | str | Mapping[str, Any],
         *,
         root: Path | str = "runs",
         destroy: str | None = None,
@@ -75,6 +62,10 @@ class Session:
         self._opening = opening
         self._until = AsyncExitStack()
 
+    async def open(self) -> "OpenSession":
+        """Open it without `async with`, as in a notebook; its `close` ends the run."""
+        return await self.__aenter__()
+
     async def __aenter__(self) -> "OpenSession":
         opening = self._opening or opener(slave_bundles(), LoginThrottle())
         mine = asyncio.current_task()
@@ -87,7 +78,7 @@ class Session:
             if not presses.count or mine.uncancel():
                 raise  # somebody else's, who wants the program's task to end
             raise StoppedError(f"the run was stopped while it was opening; see {run.folder}") from None
-        return OpenSession(self._script, run, steps)
+        return OpenSession(self._script, run, steps, self._until)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -104,10 +95,11 @@ class OpenSession:
     Every method that fails raises IvypyError and changes nothing. Afterwards only `folder` and `status` are of use.
     """
 
-    def __init__(self, script: Script, run: Run, steps: StepRunner) -> None:
+    def __init__(self, script: Script, run: Run, steps: StepRunner, until: AsyncExitStack) -> None:
         self._script = script
         self._run = run
         self._steps = steps
+        self._until = until
         self._me = process(os.getpid(), os.geteuid())
 
     @property
@@ -175,6 +167,10 @@ class OpenSession:
         """End the running step with what it has measured."""
         self._run.api.skip(self._me)
 
+    async def close(self) -> None:
+        """End the run, as the end of the `async with` does."""
+        await self._until.aclose()
+
     def stop(self) -> None:
         """Halt the running step, and begin no other. The result is of its complete subintervals."""
         self._run.api.stop(self._me)
@@ -195,7 +191,7 @@ def result_of(result: StepResult, rollups: Rollups) -> SessionResult:
 def _figures(record: SummaryRecord, rollups: Rollups) -> Mapping[str, Mapping[str, float | None]]:
     figures = figures_of(record)
     columns = {name: column(figures, name).tolist() for name in METRICS} if figures else {}
-    return {str(one): {name: _known(columns, name, one.row) for name in METRICS} for one in rollups.rows}
+    return Known({str(one): Known({name: _known(columns, name, one.row) for name in METRICS}) for one in rollups.rows})
 
 
 def _known(columns: Mapping[str, list[float]], name: str, row: int) -> float | None:

@@ -61,7 +61,7 @@ def ivypy(*words: str, timeout_s: float = 100.0) -> subprocess.CompletedProcess[
 def start(plan: Path, root: Path, *words: str) -> "subprocess.Popen[str]":
     """A run under way."""
     return subprocess.Popen(
-        [COMMAND, "run", "-o", str(root), "--ui", "lines", *words, str(plan)],
+        [COMMAND, "run", "-o", str(root), "--no-report", "--ui", "lines", *words, str(plan)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
 

@@ -1,0 +1,1 @@
+"""`ivypy web`: the page's server."""

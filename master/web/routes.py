@@ -1,0 +1,133 @@
+"""The addresses of the server: the page, its files, the data of runs, their live state, and actions."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple, dataclass
+from typing import Any, Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from ..errors import PlanError
+from ..pages.run_data import RunData
+from ..rollup.instances import ALL
+from . import page_files
+from .act import act, parse_action
+from .answers import REVALIDATED, failure, respond
+from .live_clients import LiveClients
+from .open_runs import OpenRuns
+
+A_WEEK: Final = "private, max-age=604800"  # for plotly: it changes with its package only
+STEP: Final = "/api/runs/{id}/steps/{step:[0-9]{1,6}}"
+ACTING: Final = 4  # actions at a time; more wait
+MOST_DIGITS: Final = 9
+
+
+class Routes:
+    """The handlers. Errors become sentences in guard.py."""
+
+    def __init__(self, runs: OpenRuns, clients: LiveClients, control: bool) -> None:
+        self._runs = runs
+        self._clients = clients
+        self._control = control
+        self._acting = ThreadPoolExecutor(ACTING, "ivypy-web-act")
+
+    def table(self) -> list[web.RouteDef]:
+        return [
+            web.get("/", self.page),
+            web.get("/static/{name}", self.file),
+            web.get("/api/runs", self.runs),
+            web.get("/api/runs/{id}", self.document),
+            *(web.get(f"{STEP}/{name}", self._of_step(name, compute)) for name, compute in _STEP_ANSWERS.items()),
+            web.get("/api/runs/{id}/live", self.live),
+            web.get("/api/runs/{id}/events", self.events),
+            web.post("/api/runs/{id}/act", self.act),
+        ]
+
+    async def page(self, request: web.Request) -> web.StreamResponse:
+        return await self._file(request, page_files.PAGE, REVALIDATED)
+
+    async def file(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"]
+        return await self._file(request, name, A_WEEK if name == page_files.PLOTLY else REVALIDATED)
+
+    async def runs(self, request: web.Request) -> web.StreamResponse:
+        return respond(request, await self._runs.list())
+
+    async def document(self, request: web.Request) -> web.StreamResponse:
+        run = await self._runs.open(request.match_info["id"])
+
+        def document(data: RunData) -> dict[str, Any]:
+            found = data.document()
+            return {**found, "run": {**found["run"], "id": run.id}}
+
+        return respond(request, await run.answer(("document",), document))
+
+    async def live(self, request: web.Request) -> web.StreamResponse:
+        return await self._clients.websocket(request, await self._runs.open(request.match_info["id"]))
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        return await self._clients.events(request, await self._runs.open(request.match_info["id"]))
+
+    async def act(self, request: web.Request) -> web.StreamResponse:
+        if not self._control:
+            return failure(403, "This server only shows runs; `ivypy web --allow-control` also changes them.")
+        if request.content_type != "application/json":
+            return failure(415, "Send application/json.")
+        folder = await self._runs.folder(request.match_info["id"])
+        try:
+            action = parse_action(await request.read())
+        except PlanError as error:
+            return failure(400, str(error))
+        via = f"ivypy web from {request.remote}"
+        done = await asyncio.get_running_loop().run_in_executor(self._acting, act, folder, action, via)
+        return web.json_response(done, headers={"Cache-Control": "no-store"})
+
+    def close(self) -> None:
+        self._acting.shutdown(wait=False, cancel_futures=True)
+
+    async def _file(self, request: web.Request, name: str, caching: str) -> web.StreamResponse:
+        found = await asyncio.to_thread(page_files.page_file, name)
+        if found is None:
+            raise KeyError(f"file {name}")
+        return respond(request, found, caching)
+
+    def _of_step(self, name: str, compute: Callable[[RunData, "Asked"], Mapping[str, Any] | bytes]) -> Handler:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            asked = _asked(request)
+            run = await self._runs.open(request.match_info["id"])
+            return respond(request, await run.answer((name, *astuple(asked)), lambda data: compute(data, asked)))
+
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request about a step names."""
+
+    step: int
+    by: str
+    instance: str
+    first: int  # subinterval
+
+
+def _asked(request: web.Request) -> Asked:
+    """Raises HTTPBadRequest."""
+    query = request.query
+    if unknown := query.keys() - {"by", "instance", "from"}:
+        raise web.HTTPBadRequest(text=f"There is no parameter {min(unknown)}; there are by, instance and from.")
+    first = query.get("from", "0")
+    if not (first.isascii() and first.isdigit() and len(first) <= MOST_DIGITS):
+        raise web.HTTPBadRequest(text="from: write the number of a subinterval.")
+    return Asked(int(request.match_info["step"]), query.get("by", ALL), query.get("instance", ALL), int(first))
+
+
+_STEP_ANSWERS: Final[Mapping[str, Callable[[RunData, Asked], Mapping[str, Any] | bytes]]] = {
+    "series": lambda data, asked: data.series(asked.step, asked.by, asked.instance, asked.first),
+    "cpu": lambda data, asked: data.cpu(asked.step, asked.first),
+    "instances": lambda data, asked: data.instances(asked.step, asked.by),
+    "control": lambda data, asked: data.control(asked.step),
+    "distribution": lambda data, asked: data.distribution(asked.step, asked.by, asked.instance),
+    "histograms": lambda data, asked: data.histograms(asked.step, asked.by, asked.instance, asked.first),
+}

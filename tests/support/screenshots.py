@@ -1,0 +1,99 @@
+"""Pictures of the page's views, of the simulated runs that its tests look at; `scripts/screenshots` writes them."""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.browser import PHONE, WIDE, chromium
+from tests.support.page_server import Answers, serving
+from tests.support.shown_runs import held, tour
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+DRAWN = """() => {
+  const charts = [...document.querySelectorAll('.chart')].filter((one) => one.offsetParent);
+  return document.querySelector('#view .panel, #view table, #view .empty, #main table.runs, #main .chart')
+    && charts.every((one) => one.querySelector('.main-svg') || !one.matches('[data-time]'));
+}"""
+SETTLES_MS = 1500  # drawings in 3-D, and what moves into its place
+WIDTHS = {"wide": WIDE, "phone": PHONE}
+THEMES = ("light", "dark")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    name: str
+    route: str
+
+
+VIEWS = (
+    View("runs", "#/"),
+    View("compare", "#/compare/tour,held"),
+    View("overview", "#/run/tour/step/1"),
+    View("accuracy", "#/run/held/step/0"),
+    View("pid", "#/run/held/step/1"),
+    View("steady", "#/run/held/step/2"),
+    View("search", "#/run/tour/step/3"),
+    View("instances", "#/run/tour/step/1/instances"),
+    View("distribution", "#/run/tour/step/1/distribution"),
+    View("load", "#/run/tour/step/2/load"),
+    View("surface", "#/run/tour/step/1/surface"),
+    View("events", "#/run/tour/step/1/events"),
+    View("plan", "#/run/tour/step/1/plan"),
+)
+ALSO = (("overview", "dark", "wide"), ("overview", "light", "phone"))
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    view: View
+    theme: str
+    width: str
+
+    @property
+    def file(self) -> str:
+        """The view alone where it is as most see it."""
+        more = [one for one in (self.theme, self.width) if one not in ("light", "wide")]
+        return "-".join([self.view.name, *more]) + ".png"
+
+
+def pictures(everything: bool) -> Iterator[Picture]:
+    for theme in THEMES:
+        for width in WIDTHS:
+            for view in VIEWS:
+                if everything or (theme, width) == ("light", "wide") or (view.name, theme, width) in ALSO:
+                    yield Picture(view, theme, width)
+
+
+def take(browser: Any, address: str, picture: Picture, folder: Path) -> None:
+    context = browser.new_context(viewport=WIDTHS[picture.width], color_scheme=picture.theme, timezone_id="UTC")
+    page = context.new_page()
+    page.goto(f"{address}/{picture.view.route}")
+    page.wait_for_function(DRAWN)
+    page.wait_for_timeout(SETTLES_MS)
+    page.screenshot(path=folder / picture.file, full_page=True)
+    context.close()
+
+
+def main(words: list[str]) -> None:
+    """Of the documentation into docs/images, or with `--all FOLDER` of every view in both themes and at both widths."""
+    match words:
+        case []:
+            folder, everything = IMAGES, False
+        case ["--all", name]:
+            folder, everything = Path(name), True
+        case _:
+            sys.exit("scripts/screenshots [--all FOLDER]")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as root:
+        folders = {"tour": tour(Path(root)).folder, "held": held(Path(root)).folder}
+        with serving(Answers(folders)) as address, chromium() as browser:
+            for picture in pictures(everything):
+                take(browser, address, picture, folder)
+                print(folder / picture.file)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,69 @@
+"""The page's server for tests: in the test's own event loop, or as the command that users start."""
+
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+from aiohttp import web
+
+from ivypy.master.pages.run_data import RunData
+from ivypy.master.web.access import Access, names_of_this_machine
+from ivypy.master.web.live_clients import LiveClients
+from ivypy.master.web.run_index import run_id
+from ivypy.master.web.serve import Served, application
+from tests.support.real_runs import COMMAND
+
+KEY = "a-key"
+
+
+@dataclass
+class Page:
+    """A server, and a client that sends its token."""
+
+    access: Access
+    client: aiohttp.ClientSession
+    address: str  # http://127.0.0.1:PORT
+    clients: LiveClients
+
+    def of(self, folder: Path) -> str:
+        """The data of a run."""
+        return f"{self.address}/api/runs/{run_id(folder.resolve())}"
+
+
+@asynccontextmanager
+async def page_of(
+    *roots: Path, control: bool = False, opened: Callable[[Path], RunData] = RunData
+) -> AsyncIterator[Page]:
+    clients = LiveClients()
+    access = Access(0, names_of_this_machine("127.0.0.1"), KEY)
+    runner = web.AppRunner(application(Served(roots, access, control), clients, opened), shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        _, port, *_ = runner.addresses[0]
+        headers = {"Authorization": f"Bearer {access.token}"}
+        async with aiohttp.ClientSession(headers=headers) as client:
+            yield Page(access, client, f"http://127.0.0.1:{port}", clients)
+    finally:
+        await runner.cleanup()
+
+
+@contextmanager
+def command(*words: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """`ivypy web`, and the address that it prints, with the token; Ctrl-C ends it with the block."""
+    process = subprocess.Popen(
+        [COMMAND, "web", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        yield process, process.stdout.readline().strip()
+    finally:
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGINT)
+        process.communicate(timeout=60)

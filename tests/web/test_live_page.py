@@ -1,0 +1,203 @@
+"""The page of a running test in a real browser, beside the commands that users start."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.browser import IN_A_BROWSER, WIDE, Seen, chromium
+from tests.support.real_runs import COMMAND, ENDED, folder_of, paced_plan, rows, start, wait_until_measuring
+from tests.support.waits import wait_until
+from tests.support.web_page import command
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+BROWSERS = 8
+WAIT_MS = 100_000
+CLOSED = "() => document.querySelector('.chart.rate')?.data?.[0].x.length ?? 0"
+DRAWN = "(least) => (document.querySelector('.chart.rate')?.data?.[0].x.length ?? 0) >= least"
+TARGET = """(iops) => document.querySelector('.chart.rate').data.some(
+    (one) => one.name === 'target' && one.y.at(-1) === iops)"""
+STATE = ".run-head .facts .badge"
+PANEL = "Control this run"
+
+pytestmark = IN_A_BROWSER
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@contextmanager
+def running(folder: Path, measure: str, subinterval: str = "0.5s") -> Iterator["subprocess.Popen[str]"]:
+    """A paced run in `folder`/runs, from its second subinterval on; Ctrl-C ends it with the block."""
+    plan = paced_plan(folder, measure)
+    plan.write_text(plan.read_text().replace("subinterval: 0.5s", f"subinterval: {subinterval}"))
+    process = start(plan, folder / "runs", "--ui", "none")
+    try:
+        wait_until_measuring(folder / "runs")
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+@contextmanager
+def shown(browser: Any, address: str, route: str = "") -> Iterator[tuple[Any, Seen]]:
+    """A page of the printed address, in which the only run is chosen."""
+    context = browser.new_context(viewport=WIDE)
+    seen = Seen(address.split("/?")[0])
+    seen.watch(context)
+    page = context.new_page()
+    page.set_default_timeout(WAIT_MS)
+    page.goto(address)
+    page.locator("table.runs a").first.click()
+    page.wait_for_function(DRAWN, arg=1)
+    yield page, seen
+    context.close()
+
+
+def subintervals(folder: Path) -> int:
+    return len(rows(folder, "step0000.one/all/all.csv"))
+
+
+def test_a_run_is_followed_to_its_end_and_shows_what_the_csv_says(tmp_path: Path, browser: Any) -> None:
+    words = (str(tmp_path / "runs"), "--listen", "127.0.0.1:0")
+    with running(tmp_path, "10m") as process, command(*words) as (_, address):
+        folder = folder_of(tmp_path / "runs")
+        with shown(browser, address) as (page, seen):
+            assert "token" not in page.url
+            assert page.locator(STATE).first.inner_text() == "running"
+            assert page.get_by_text(PANEL).count() == 0
+            page.wait_for_function(DRAWN, arg=page.evaluate(CLOSED) + 3)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+            page.wait_for_function(f"() => document.querySelector('{STATE}').textContent === 'ended'")
+            page.wait_for_function(DRAWN, arg=subintervals(folder))
+            drawn = page.evaluate("() => document.querySelector('.chart.rate').data[0].y")
+            said = [float(row["overall_iops"]) for row in rows(folder, "step0000.one/all/all.csv")]
+            assert drawn == pytest.approx(said)
+            (summary,) = rows(folder, "summary.all.csv")
+            assert page.locator(".steps .badge").inner_text() == summary["verdict"]
+            assert not seen.errors and not seen.elsewhere
+
+
+def test_a_run_is_edited_and_ended_where_the_server_may(tmp_path: Path, browser: Any) -> None:
+    words = (str(tmp_path / "runs"), "--allow-control", "--listen", "127.0.0.1:0")
+    with running(tmp_path, "10m") as process, command(*words) as (server, address):
+        folder = folder_of(tmp_path / "runs")
+        with shown(browser, address) as (page, seen):
+
+            def ask(action: str, text: str) -> str:
+                """Its answer."""
+                page.get_by_label(re.compile(f"^{action}, for example")).fill(text)
+                page.get_by_label(re.compile(f"^{action}, for example")).press("Enter")
+                page.wait_for_function("() => !['', '...'].includes(document.querySelector('.answer').textContent)")
+                return str(page.locator(".answer").inner_text())
+
+            assert (
+                "unknown parameter" in ask("edit", "all=all iopss=5") or "iops" in page.locator(".answer").inner_text()
+            )
+            assert page.locator(".answer.refused").count() == 1
+            assert "iops" in ask("edit", "all=all iops=300")
+            assert page.locator(".answer.refused").count() == 0
+            page.wait_for_function(TARGET, arg=300)
+            ask("mark", "<b>fan pulled</b>")
+            page.get_by_role("tab", name="Events").click()
+            page.get_by_text("<b>fan pulled</b>").first.wait_for()
+            changes = {row["kind"]: row["text"] for row in rows(folder, "events.csv")}
+            for kind in ("edit", "mark"):
+                assert f"(pid {server.pid}) via ivypy web from 127.0.0.1" in changes[kind]
+            page.on("dialog", lambda one: one.accept())
+            page.get_by_role("button", name="stop").click()
+            assert process.wait(60) == 130
+            page.wait_for_function(f"() => document.querySelector('{STATE}').textContent === 'ended'")
+            page.get_by_text(PANEL).wait_for(state="hidden")
+            assert not seen.errors and not seen.elsewhere
+
+
+def test_a_page_finds_its_server_again(tmp_path: Path, browser: Any) -> None:
+    root = str(tmp_path / "runs")
+    with running(tmp_path, "10m"):
+        folder = folder_of(tmp_path / "runs")
+        with command(root, "--listen", "127.0.0.1:0") as (server, address), shown(browser, address) as (page, seen):
+            port = re.search(r":(\d+)/", address)
+            assert port is not None
+            os.kill(server.pid, signal.SIGINT)
+            page.get_by_text("Not connected since").wait_for()
+            missed = subintervals(folder) + 2
+            wait_until(lambda: subintervals(folder) > missed, "the run goes on")
+            with command(root, "--listen", f"127.0.0.1:{port[1]}"):
+                page.get_by_text("Not connected since").wait_for(state="hidden")
+                page.wait_for_function(DRAWN, arg=missed)
+                numbers = page.evaluate("() => document.querySelector('.chart.rate').data[0].x.length")
+                assert len(set(page.evaluate("() => document.querySelector('.chart.rate').data[0].x"))) == numbers
+            refused = [one for one in seen.errors if "ERR_CONNECTION_REFUSED" not in one and "WebSocket" not in one]
+            assert not refused and not seen.elsewhere
+
+
+HIDDEN = """(isHidden) => {
+    Object.defineProperty(document, 'hidden', { value: isHidden, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
+
+def test_a_page_that_nobody_looks_at_rests(tmp_path: Path, browser: Any) -> None:
+    words = (str(tmp_path / "runs"), "--listen", "127.0.0.1:0")
+    with running(tmp_path, "10m"), command(*words) as (_, address), shown(browser, address) as (page, seen):
+        folder = folder_of(tmp_path / "runs")
+        page.evaluate(HIDDEN, True)
+        page.wait_for_timeout(500)  # for what was under way
+        before, rows_before = page.evaluate(CLOSED), subintervals(folder)
+        wait_until(lambda: subintervals(folder) > rows_before + 3, "the run goes on")
+        assert page.evaluate(CLOSED) == before
+        page.evaluate(HIDDEN, False)
+        page.wait_for_function(DRAWN, arg=rows_before + 3)
+        assert not seen.errors and not seen.elsewhere
+
+
+@pytest.mark.timeout(400)  # two cores draw eight pages
+def test_eight_browsers_see_the_same(tmp_path: Path, browser: Any) -> None:
+    with running(tmp_path, "10m", "4s"), command(str(tmp_path / "runs"), "--listen", "127.0.0.1:0") as (_, address):
+        folder = folder_of(tmp_path / "runs")
+        with ExitStack() as stack:
+            opened = [stack.enter_context(shown(browser, address)) for _ in range(BROWSERS)]
+            least = subintervals(folder) + 1
+            for page, _ in opened:
+                page.wait_for_function(DRAWN, arg=least)
+            lines = [page.evaluate("() => document.querySelector('.chart.rate').data[0].y") for page, _ in opened]
+            said = [float(row["overall_iops"]) for row in rows(folder, "step0000.one/all/all.csv")]
+            for line in lines:
+                assert line == pytest.approx(said[: len(line)])
+            assert not any(seen.errors or seen.elsewhere for _, seen in opened)
+
+
+def test_a_page_beside_a_run_stays_for_those_who_look(tmp_path: Path, browser: Any) -> None:
+    plan = paced_plan(tmp_path, "3s")
+    words = ["run", "--web", "--no-report", "--ui", "none", "-o", str(tmp_path / "runs"), str(plan)]
+    process = subprocess.Popen([COMMAND, *words], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    address = line.removeprefix("page: ").strip()
+    assert address.startswith("http://127.0.0.1:"), line
+    wait_until_measuring(tmp_path / "runs")
+    with shown(browser, address) as (page, seen):
+        assert process.wait(60) in ENDED
+        process.stderr.close()
+        page.wait_for_function(f"() => document.querySelector('{STATE}').textContent === 'ended'")
+        page.reload()
+        page.wait_for_function(DRAWN, arg=subintervals(folder_of(tmp_path / "runs")))
+        assert not seen.errors and not seen.elsewhere
+        context = page.context
+    assert context is not None
+    base = address.split("?")[0]
+    wait_until(lambda: subprocess.run(["curl", "-s", "-o", "/dev/null", base], check=False).returncode == 7, "it ended")
