@@ -1,17 +1,20 @@
 """ivypy: distributed storage load generation.
 
 The root of the repository is this package: `ivypy.master` is the controller, `ivypy.slave` the
-test host, `ivypy.protocol` the messages between them. `ivypy.Session` is a run controlled by a program.
+test host, `ivypy.protocol` the messages between them. `ivypy.run` runs a plan, `ivypy.Session` is a run controlled by a
+program, and `ivypy.load` reads results back.
 """
 
 TYPE_CHECKING = False  # typing's own takes longer to import than all of this
 
 if TYPE_CHECKING:
+    from .master.analysis.blocking_run import RunResult, run
+    from .master.analysis.loaded_runs import load
     from .master.run.session import OpenSession, Session
 
     __version__: str
 
-__all__ = ["OpenSession", "Session", "__version__"]
+__all__ = ["OpenSession", "RunResult", "Session", "__version__", "load", "run"]
 
 
 def __getattr__(name: str) -> object:
@@ -21,6 +24,14 @@ def __getattr__(name: str) -> object:
         from .master.run import session
 
         return getattr(session, name)
+    if name in ("RunResult", "run"):
+        from .master.analysis import blocking_run
+
+        return getattr(blocking_run, name)
+    if name == "load":
+        from .master.analysis import loaded_runs
+
+        return loaded_runs.load
     if name == "__version__":
         from importlib.metadata import version
 

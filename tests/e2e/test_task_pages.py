@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.real_runs import COMMAND, ROOT
 
@@ -53,6 +54,19 @@ def test_the_plans_of_a_page_are_without_fault(page: str, tmp_path: Path) -> Non
         done = run(f"ivypy check {plan.name}", tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
     assert list(tmp_path.glob("*.yaml")) or page == "ten-minutes"
+
+
+@pytest.mark.long
+def test_the_workflow_for_ci_measures_and_summarises(tmp_path: Path) -> None:
+    """Its own shell step, as the runner of the CI service starts it."""
+    with_plans("nightly", tmp_path)
+    workflow = yaml.safe_load((ROOT / "docs/examples/nightly-workflow.yml").read_text())
+    (measure,) = (one["run"] for one in workflow["jobs"]["nightly"]["steps"] if one.get("name") == "Measure")
+    summary = tmp_path / "summary.md"
+    done = run(f"export GITHUB_STEP_SUMMARY={summary}; set -eo pipefail\n{measure}", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert summary.read_text().count("| oltp |") >= 1
+    assert (tmp_path / "nightly.xml").read_text().count("<testcase") == 3
 
 
 @pytest.mark.long

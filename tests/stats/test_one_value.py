@@ -38,9 +38,10 @@ from ivypy.master.live.subinterval_lines import WIDE, subinterval_lines
 from ivypy.master.output.csv_text import utc
 from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.output.rows import InstanceCells, setting_cells, subinterval_header, subinterval_rows
+from ivypy.master.output.used_categories import ALWAYS
 from ivypy.master.plan.model import Step
 from ivypy.master.plan.read.yaml_positions import Place
-from ivypy.master.rollup.figures import PERCENTILES, Figures
+from ivypy.master.rollup.figures import CATEGORIES, PERCENTILES, Figures
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.metrics import METRICS, column
@@ -100,6 +101,9 @@ def host_data(host: dict[Kind, list[tuple[int, int]]]) -> HostData:
     return HostData(1, 1, times)
 
 
+ALL_CATEGORIES = ALWAYS | {*CATEGORIES}
+
+
 class Shown:
     """One closed subinterval, at every place that shows it."""
 
@@ -113,8 +117,8 @@ class Shown:
 
     def csv(self) -> dict[str, str]:
         row = replace(record(self.interval, SETTINGS, "run", timed=False), figures=self.figures)
-        header = subinterval_header(ROLLUPS.type("all"))
-        lines = header + subinterval_rows(row, InstanceCells(ROLLUPS), setting_cells(SETTINGS))[0]
+        header = subinterval_header(ROLLUPS.type("all"), ALL_CATEGORIES)
+        lines = header + subinterval_rows(row, InstanceCells(ROLLUPS), setting_cells(SETTINGS), ALL_CATEGORIES)[0]
         (found,) = csv.DictReader(lines.splitlines())
         return found
 

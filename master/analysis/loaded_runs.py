@@ -1,0 +1,167 @@
+"""`ivypy.load`: the tables of one run or of several, as data frames or lists; read when they are first asked for."""
+
+import html
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from ...protocol.histogram import bucket_of
+from ..errors import PlanError
+from ..results.find_runs import runs_of
+from ..rollup.instances import ALL
+from ..stats.percentiles import percentile
+from ..text.suggestions import suggestion
+from .tables import as_frame, checked_table, parts_of, read_columns
+
+Frames = Literal["pandas", "polars", "lists"]
+_KINDS: Final = ("pandas", "polars", "lists")
+
+
+class LoadedRuns:
+    """Runs that were read back. Each table is a frame: `summary`, `events`, `hosts`, `luns`, `cpu`, `windows`,
+    `workloads`; `measurements()`, `subintervals()` and `histograms()` also by rollup type. Columns and units are those
+    of docs/columns.md, with the name of the run in `run`.
+    """
+
+    def __init__(self, folders: Sequence[Path], frames: Frames) -> None:
+        self.folders = tuple(folders)
+        self.frames = frames
+        self._kept: dict[tuple[str, str | None], Any] = {}
+
+    def __repr__(self) -> str:
+        names = ", ".join(folder.name for folder in self.folders[:3])
+        more = f" and {len(self.folders) - 3} more" if len(self.folders) > 3 else ""
+        return f"<{len(self.folders)} run{'s' if len(self.folders) > 1 else ''} of ivypy: {names}{more}>"
+
+    def _repr_html_(self) -> str:
+        """The measurements of everything, as a table of a notebook."""
+        titles = ("run", "name", "verdict", "overall_iops", "overall_mib_per_s", "overall_service_us_mean",
+                  "overall_service_us_p99", "overall_response_us_p99")  # fmt: skip
+        columns = read_columns("summary", parts_of("summary", self.folders))
+        rows = [
+            [columns[title][place] for title in titles if title in columns]
+            for place, kind in enumerate(columns.get("rollup_type", []))
+            if kind == ALL
+        ]
+        head = "".join(f"<th>{html.escape(title)}</th>" for title in titles if title in columns)
+        body = "".join(f"<tr>{''.join(f'<td>{html.escape(_shown(one))}</td>' for one in row)}</tr>" for row in rows)
+        return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def table(self, name: str, by: str | None = None) -> Any:
+        """A table by its name; `by`: only of a rollup type. Raises PlanError where there is none."""
+        key = checked_table(name), by
+        if key not in self._kept:
+            parts = parts_of(name, self.folders, by)
+            if by is not None and not parts:
+                known = self._rollup_types()
+                raise KeyError(f"no rollup type {by!r}; there are {', '.join(known)}{suggestion(by, known)}")
+            self._kept[key] = as_frame(name, read_columns(name, parts), self.frames)
+        return self._kept[key]
+
+    def _rollup_types(self) -> list[str]:
+        found = read_columns("summary", parts_of("summary", self.folders)).get("rollup_type", [])
+        return sorted({str(kind) for kind in found})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in (
+            "summary",
+            "events",
+            "hosts",
+            "luns",
+            "cpu",
+            "windows",
+            "workloads",
+            "threads",
+        ):
+            raise AttributeError(f"{type(self).__name__} has no {name!r}{suggestion(name, _NAMES)}")
+        return self.table(name)
+
+    def measurements(self, by: str | None = None) -> Any:
+        """A row for each measurement and rollup instance, with every metric."""
+        return self.table("measurements", by)
+
+    def subintervals(self, by: str | None = ALL) -> Any:
+        """A row for each subinterval and rollup instance of a type; None: of all types."""
+        return self.table("subintervals", by)
+
+    @cached_property
+    def _histograms(self) -> dict[str, list[Any]]:
+        return read_columns("histograms", parts_of("histograms", self.folders))
+
+    @cached_property
+    def _measured(self) -> dict[str, list[Any]]:
+        return read_columns("measurements", parts_of("measurements", self.folders))
+
+    def histograms(self, by: str | None = ALL) -> Any:
+        """A row for each used bucket of a measurement."""
+        return self.table("histograms", by)
+
+    def percentile(
+        self, fraction: float, step: str, *, run: str | None = None, category: str = "overall", time: str = "service",
+        instance: str = f"{ALL}={ALL}",
+    ) -> float | None:  # fmt: skip
+        """A percentile of a measurement in microseconds, 0.999 for p99.9, as ivypy itself takes it: within 1/128, and
+        None where fewer than 10 I/Os lie beyond it. `run`: needed where there are several. Raises KeyError."""
+        by, _, name = instance.partition("=")
+        found = self._histograms
+        wanted = {"name": step, "category": category, "time": time, "rollup_type": by, "rollup_instance": name}
+        if run is not None or len(self.folders) > 1:
+            wanted["run"] = str(run)
+        for column, value in wanted.items():
+            known = [*dict.fromkeys(found.get(column, []))]
+            if value not in known:
+                raise KeyError(
+                    f"no {column} {value!r} has a histogram; there are {', '.join(map(str, known)) or 'none'}"
+                )
+        places = [
+            place for place in range(len(found["name"]))
+            if all(found[column][place] == value for column, value in wanted.items())
+        ]  # fmt: skip
+        if not places:
+            raise KeyError(f"no histogram of {wanted}")
+        low = bucket_of(round(found["from_us"][places[0]] * 1000))
+        high = bucket_of(round(found["from_us"][places[-1]] * 1000)) + 1
+        counts = np.zeros(high - low, np.int64)
+        for place in places:
+            counts[bucket_of(round(found["from_us"][place] * 1000)) - low] += found["count"][place]
+        least, most = self._ends(found["run"][places[0]], found["step"][places[0]], by, name, f"{category}_{time}_us")
+        ns = percentile(counts, low, least, most, fraction)
+        return None if np.isnan(ns) else ns / 1000
+
+    def _ends(self, run: str, step: int, by: str, instance: str, latency: str) -> tuple[float, float]:
+        """The shortest and the longest latency of a step's last measurement, in ns."""
+        rows = self._measured
+        for place in reversed(range(len(rows["step"]))):
+            own = (rows["run"][place], rows["step"][place], rows["rollup_type"][place], rows["rollup_instance"][place])
+            if own == (run, step, by, instance) and rows[f"{latency}_max"][place] is not None:
+                return rows[f"{latency}_min"][place] * 1000, rows[f"{latency}_max"][place] * 1000
+        return 0.0, float("inf")
+
+
+_ATTRIBUTES: Final = ("summary", "events", "hosts", "luns", "cpu", "windows", "workloads", "threads")
+_NAMES: Final = (*_ATTRIBUTES, "measurements", "subintervals", "histograms", "percentile", "table")
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def load(runs: str | Path | Iterable[str | Path], frames: Frames | None = None) -> LoadedRuns:
+    """Read runs back: a run's folder, a folder of runs, or several of these.
+
+    `frames`: "pandas", "polars", or "lists", which are lists of dicts; by default the first that is installed. Raises
+    PlanError where a run cannot be read.
+    """
+    if frames is not None and frames not in _KINDS:
+        raise PlanError(f"frames is {frames!r}; there are {', '.join(_KINDS)}{suggestion(frames, _KINDS)}")
+    words = [runs] if isinstance(runs, str | Path) else [*runs]
+    left_out: list[str] = []
+    folders = [folder for word in words for folder in runs_of(str(word), left_out)]
+    if not folders:
+        raise PlanError("no run is named")
+    installed: Frames = next((kind for kind in ("pandas", "polars") if find_spec(kind)), "lists")
+    return LoadedRuns(folders, frames or installed)

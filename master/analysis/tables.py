@@ -1,0 +1,243 @@
+"""The tables that a run's files make: which files each is read from, what is added to their rows, and the types.
+
+Rule: a type follows from the column's name, never from what stands in it, so that a table has the same types for every
+run. What is not known to be a number or a time is text: a serial keeps its zeros.
+"""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cache
+from itertools import chain
+from math import isnan
+from pathlib import Path
+from typing import Any, Final
+
+from ..errors import PlanError
+from ..output.column import Column
+from ..output.columns import CPU, FILES, HALF_WIDTHS, HISTOGRAM, INTERLOCK, METRIC_COLUMNS, THREADS
+from ..output.file_names import stem, step_folder
+from ..results.checked_files import read_record, read_table
+from ..rollup.metrics import of_nothing
+from ..text.suggestions import suggestion
+
+Value = int | float | str | datetime | None
+
+
+class Type(StrEnum):
+    INTEGER = "BIGINT"  # the values are DuckDB's names
+    NUMBER = "DOUBLE"
+    TIME = "TIMESTAMP"  # UTC
+    TEXT = "VARCHAR"
+
+
+_INTEGERS: Final = frozenset((
+    "step", "subinterval", "in_measurement", "first_subinterval", "last_subinterval", "hosts_in", "hosts_of",
+    "workload_instances", "set_aside", "number", "cores", "cpus", "numa_nodes", "memory", "size", "block", "count",
+    "busiest_core", "thread", "core", "swapped", "not_swapped", "overruns", "threads", "submit_calls", "reaps",
+    "sleeps", "submitted", "completed",
+))  # fmt: skip
+_TIMES: Final = frozenset(("utc", "start_utc", "end_utc", "step_start_utc"))
+
+
+def _numbers() -> Iterator[str]:
+    """Columns that have a unit, in files that have nothing but numbers and what they belong to."""
+    of_files: tuple[tuple[Column, ...], ...] = (METRIC_COLUMNS, HALF_WIDTHS, CPU, INTERLOCK, THREADS, HISTOGRAM)
+    yield from (one.name for one in chain(*of_files) if one.unit)
+    for group in FILES["step*/clock.csv"]:
+        yield from (one.name for one in group if isinstance(one, Column) and one.unit)
+    yield "length_s"
+
+
+_NUMBERS: Final = frozenset(_numbers())
+
+
+@cache
+def type_of(column: str, table: str) -> Type:
+    """The type of a column of a table."""
+    if column in _INTEGERS:
+        return Type.INTEGER
+    if column in _TIMES:
+        return Type.TIME
+    if column in _NUMBERS or (table == "cpu" and column.startswith("core_")):
+        return Type.NUMBER
+    if table == "windows" and column == "hosts":
+        return Type.INTEGER
+    if table == "summary" and column not in _TEXTS_OF_SUMMARY:  # what the plan loops over, too
+        return Type.NUMBER
+    return Type.TEXT
+
+
+_TEXTS_OF_SUMMARY: Final = frozenset((
+    "run", "name", "rollup_type", "rollup_instance", "verdict", "rate_verdict", "service_verdict", "response_verdict",
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file of a table, and what is added to each of its rows: the run, and of a step's file the step."""
+
+    path: Path
+    added: Mapping[str, int | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str
+    meaning: str
+
+
+TABLES: Final = {
+    one.name: one
+    for one in (
+        Table("summary", "a row for each step and rollup instance: its most used figures (summary.csv)"),
+        Table("measurements", "the same with every metric, parameters and reasons (summary.<rollup type>.csv)"),
+        Table("subintervals", "a row for each subinterval and rollup instance (step*/<rollup type>/<instance>.csv)"),
+        Table("histograms", "a row for each used bucket of a measurement (<instance>.histogram.csv)"),
+        Table("events", "what happened (events.csv)"),
+        Table("windows", "which subintervals a measurement has (step*/windows.csv)"),
+        Table("cpu", "CPU of each host in each subinterval (step*/cpu.csv)"),
+        Table("threads", "workload threads in each subinterval (step*/threads.csv)"),
+        Table("hosts", "the test hosts (hosts.csv)"),
+        Table("luns", "the LUNs (luns.csv)"),
+        Table("workloads", "workload instances with their parameters (workloads.csv)"),
+    )
+}
+_OF_RUN: Final = ("events", "hosts", "luns", "workloads")
+_OF_STEP: Final = ("windows", "cpu", "threads")
+_WITH_EVERY_METRIC: Final = ("measurements", "subintervals")
+
+
+def parts_of(table: str, folders: Sequence[Path], by: str | None = None) -> list[Part]:
+    """The files of a table in these runs' folders; those that are not there are left out.
+
+    `by`: only of this rollup type. Raises PlanError for a run that cannot be read.
+    """
+    return [part for folder in folders for part in _parts(table, folder, by) if part.path.is_file()]
+
+
+def _parts(table: str, folder: Path, by: str | None) -> Iterator[Part]:
+    run = {"run": folder.name}
+    if table == "summary":
+        yield Part(folder / "summary.csv", run)  # it has the name that the folder had when it was written
+    elif table == "measurements":
+        wanted = f"summary.{stem(by)}.csv" if by else "summary.?*.csv"
+        yield from (Part(path, run) for path in sorted(folder.glob(wanted)) if path.name != "summary.csv")
+    elif table in _OF_RUN:
+        yield Part(folder / f"{table}.csv", run)
+    else:
+        yield from _of_steps(table, folder, by)
+
+
+def _of_steps(table: str, folder: Path, by: str | None) -> Iterator[Part]:
+    for step in read_record(folder)["steps"]:
+        place = folder / step_folder(step["number"], step["name"])
+        added = {"run": folder.name, "step": step["number"], "name": step["name"]}
+        if table in _OF_STEP:
+            yield Part(place / f"{table}.csv", added)
+            continue
+        for row in read_table(place / "index.csv"):
+            instance = {"rollup_type": row["rollup_type"], "rollup_instance": row["rollup_instance"]}
+            if by is not None and by != row["rollup_type"]:
+                continue
+            if table == "subintervals" and row["file"]:
+                yield Part(place / row["file"], added)
+            elif table == "histograms" and row["histogram_file"]:
+                yield Part(place / row["histogram_file"], added | instance)
+
+
+def header_of(path: Path) -> list[str]:
+    """The columns of a file. Raises PlanError."""
+    try:
+        with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
+            return next(csv.reader(file), [])
+    except (OSError, csv.Error) as error:
+        raise PlanError(f"{path}: not read: {error}") from None
+
+
+def columns_of(table: str, parts: Sequence[Part]) -> list[str]:
+    """All columns of a table's files, what is added first; those of several files in the order in which they come."""
+    found: dict[str, None] = {}
+    for part in parts:
+        found.update(dict.fromkeys(part.added))
+    for part in parts:
+        found.update(dict.fromkeys(header_of(part.path)))
+    return [*found, *(name for name in left_out(table) if name not in found)]
+
+
+def left_out(table: str) -> list[str]:
+    """The columns that files of a table may leave out, for there was nothing: what they say follows by `of_nothing`."""
+    return [*of_nothing("0")] if table in _WITH_EVERY_METRIC else []
+
+
+def read_columns(table: str, parts: Sequence[Part]) -> dict[str, list[Value]]:
+    """A table by its columns, typed: None where a cell is blank or a file has no such column. Raises PlanError."""
+    columns: dict[str, list[Value]] = {name: [] for name in columns_of(table, parts)}
+    for part in parts:
+        rows = read_table(part.path)
+        if left_out(table):
+            rows = [{**of_nothing(row.get("overall_iops", "")), **row} for row in rows]
+        for name, values in columns.items():
+            if name in part.added:
+                values += [part.added[name]] * len(rows)
+            else:
+                read = _READ[type_of(name, table)]
+                values += [read(text) if (text := row.get(name)) else None for row in rows]
+    return columns
+
+
+def _integer(text: str) -> Value:
+    return int(text) if text.lstrip("-").isdecimal() else _number(text)
+
+
+def _number(text: str) -> Value:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return None if isnan(value) else value
+
+
+def _time(text: str) -> Value:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _text(text: str) -> Value:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+_READ: Final = {Type.INTEGER: _integer, Type.NUMBER: _number, Type.TIME: _time, Type.TEXT: _text}
+
+
+def checked_table(name: str) -> str:
+    """The name of a table. Raises PlanError with the nearest."""
+    if name not in TABLES:
+        raise PlanError(f"there is no table {name!r}; there are {', '.join(TABLES)}{suggestion(name, TABLES)}")
+    return name
+
+
+def as_frame(table: str, columns: Mapping[str, list[Any]], frames: str) -> Any:
+    """Columns as a data frame of `pandas` or `polars`, or as `lists`: a list of dicts, a row each."""
+    if frames == "pandas":
+        import pandas
+
+        made = pandas.DataFrame({
+            name: pandas.Series(values, dtype=_PANDAS[type_of(name, table)]) for name, values in columns.items()
+        })  # fmt: skip
+        return made
+    if frames == "polars":
+        import polars
+
+        kinds = {
+            Type.INTEGER: polars.Int64(), Type.NUMBER: polars.Float64(), Type.TEXT: polars.String(),
+            Type.TIME: polars.Datetime("us", "UTC"),
+        }  # fmt: skip
+        return polars.DataFrame(columns, schema={name: kinds[type_of(name, table)] for name in columns})
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+_PANDAS: Final = {
+    Type.INTEGER: "Int64", Type.NUMBER: "float64", Type.TIME: "datetime64[us, UTC]", Type.TEXT: "object",
+}  # fmt: skip

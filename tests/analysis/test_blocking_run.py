@@ -1,0 +1,102 @@
+"""`ivypy.run`: a plan's run as one call, also where a loop runs already, and also when it is interrupted."""
+
+import ast
+import asyncio
+import json
+import subprocess
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import ivypy
+from ivypy.master.errors import PlanError
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
+NOTEBOOK = Path(__file__).parents[2] / "docs/examples/analysis.ipynb"
+
+
+def plan(path: Path, measure: str = "1s") -> dict[str, Any]:
+    return {
+        "name": "called",
+        "hosts": ["local"],
+        "backend": "null",
+        "luns": {"create": {"path": str(path / "lun"), "size": "1MiB", "count": 1}},
+        "workloads": {"w": {"blocksize": "4KiB", "maxtags": 2, "iops": 1000}},
+        "rollups": ["host"],
+        "defaults": {"subinterval": "250ms", "warmup": "250ms", "measure": measure},
+        "steps": [{"go": "one"}],
+    }
+
+
+def test_a_plan_as_a_dict_runs_where_a_loop_runs_already(tmp_path: Path) -> None:
+    async def within() -> ivypy.RunResult:
+        return ivypy.run(plan(tmp_path), root=tmp_path / "runs", progress=False)
+
+    result = asyncio.run(within())
+    figures = result["one"]["all=all"]
+    assert figures["overall_iops"] == pytest.approx(1000, rel=0.5)
+    assert result["one"]["host=local"].keys() == figures.keys()
+    assert len(result.load("lists").summary) == 2
+    assert repr(result).startswith(f"<{result.folder.name}: exit code {result.exit_code}, <one: ")
+    assert "<th>all=all</th>" in result._repr_html_()
+    with pytest.raises(KeyError, match="did you mean 'overall_iops'"):
+        result["one"]["all=all"]["overal_iops"]
+    with pytest.raises(KeyError, match="did you mean 'host=local'"):
+        result["one"]["host=locl"]
+
+
+def test_faults_of_a_dict_are_those_of_a_plan(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="unknown key 'workload'"):
+        ivypy.run(plan(tmp_path) | {"workload": {}}, root=tmp_path)
+    with pytest.raises(PlanError, match="a dict that is no YAML"):
+        ivypy.run({"name": object()}, root=tmp_path)
+
+
+def test_an_interrupted_call_returns_what_was_measured(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps(plan(tmp_path, "1h")))
+    program = textwrap.dedent("""
+        import json, sys, ivypy
+        result = ivypy.run(json.load(open(sys.argv[1] + "/plan.json")), root=sys.argv[1] + "/runs")
+        print(result.exit_code, result["one"].verdict, *result["one"].reasons)
+    """)
+    process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        wait_until(lambda: _measured(tmp_path) > 1, "two subintervals of the measurement")
+        process.send_signal(2)
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert out.startswith("130 partial ") and " shortened" in out
+
+
+def _measured(folder: Path) -> int:
+    return sum(path.read_text().count(",run,all,all,") for path in folder.glob("runs/*/step*/all/all.csv"))
+
+
+async def test_a_session_is_opened_and_closed_without_a_block(tmp_path: Path) -> None:
+    session = await ivypy.Session(plan(tmp_path), root=tmp_path / "runs").open()
+    result = await session.go("one", measure="1s")
+    await session.close()
+    assert repr(result).startswith("<one: ") and result["all=all"]["overall_iops"]
+
+
+def test_the_notebook_of_the_docs_runs(tmp_path: Path) -> None:
+    notebook: Any = nbformat.reads(NOTEBOOK.read_text(), as_version=4)  # type: ignore[no-untyped-call]
+    place = {"metadata": {"path": str(tmp_path)}}
+    client = NotebookClient(notebook, timeout=100, kernel_name="python3", resources=place)
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the notebook's own machinery
+        patch.setenv("HOME", str(tmp_path))
+        client.execute()
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    text = cells[-1].outputs[0]["data"]["text/plain"]
+    taken, of_csv = ast.literal_eval(text.replace("np.float64", ""))
+    assert taken == pytest.approx(of_csv, rel=1e-8)
+    assert "<table>" in "".join(output["data"].get("text/html", "") for output in cells[1].outputs if "data" in output)
