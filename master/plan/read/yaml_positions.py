@@ -334,6 +334,8 @@ _REMEDIES: Final[tuple[tuple[str, str, str], ...]] = (
 
 
 def _remedy(problem: str, line: str, column: int) -> str:
+    if "maximum nesting depth" in problem:  # its own limit of 1,000, since PyYAML 6.0.4; it reads ahead of ours
+        return TOO_DEEP
     marked = f"{line[:column]}@{line[column:]}"
     for words, looks, remedy in _REMEDIES:
         if words in problem and re.search(looks, marked):
