@@ -58,9 +58,11 @@ class MetricsExport:
 
     def _write_files(self) -> None:
         assert self._file is not None
-        while not self._ended.is_set():
+        last = False
+        while not last:
             self._news.wait()
             self._news.clear()
+            last = self._ended.is_set()  # before the folder is read: what is written then is the run's end
             with suppress(PlanError, OutputError):  # of a full disk: the next one may have room
                 write_file(self._registry, self._file)
 

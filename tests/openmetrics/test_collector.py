@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families as families
 
 from ivypy.master.cli.metrics import exported
 from ivypy.master.errors import PlanError
-from ivypy.master.live.reports import EventLine, Nobody, Report, RunBegins
+from ivypy.master.live.reports import EventLine, Nobody, Report, RunBegins, RunEnds
 from ivypy.master.openmetrics.buckets import BOUNDS_S, Coarse
 from ivypy.master.openmetrics.collector import RunCollector
 from ivypy.master.openmetrics.export import MetricsExport, parse_address, registry_of, served, write_file
@@ -247,6 +247,29 @@ def test_what_a_run_reports_goes_on_to_its_view(tmp_path: Path) -> None:
         export.show(report)
     export.close()
     assert seen == reports and "ivypy_build_info" in (tmp_path / "x.prom").read_text()
+
+
+def test_the_file_has_the_end_of_a_run_that_ends_while_it_is_written(
+    running: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.prom"
+    export = MetricsExport(Nobody(), "", path, ())
+    entered = threading.Event()
+
+    def slow(*to: Any) -> None:
+        """Has read what there is, and is not done before the run's view is being closed."""
+        write_file(*to)
+        entered.set()
+        export._ended.wait(30)
+
+    monkeypatch.setattr("ivypy.master.openmetrics.export.write_file", slow)
+    export.show(RunBegins(str(running), "p", 1))
+    export.show(RunEnds(str(running), (), 0, ""))
+    assert entered.wait(30)
+    record = json.loads((running / "run.json").read_text())
+    (running / "run.json").write_text(json.dumps(record | {"exit_code": 0, "end_utc": "2026-01-01T00:00:00+00:00"}))
+    export.close()
+    assert f'ivypy_run_active{{run="{running.name}"}} 0.0' in path.read_text()
 
 
 @pytest.mark.parametrize(
