@@ -13,6 +13,7 @@ from .outliers import bound, z_scores
 _LONGEST_ROWS: Final = 1 << 15  # bytes: more than a row has
 MOST_POINTS: Final = 60  # of a sparkline
 LATENCY: Final = "overall_service_us_p99"
+_MEAN: Final = "overall_service_us_mean"  # where an instance has too few I/Os in a subinterval for its p99
 _IOPS: Final = "overall_iops"
 _SHOWN: Final = (
     _IOPS, "overall_mib_per_s", "errors",
@@ -37,6 +38,7 @@ def instance_table(by: str, files: Mapping[str, Path | None], measured: Sequence
             "metrics": {one: value for one in _SHOWN if (value := number(row.get(one, ""))) is not None},
             "spark_iops": [number(point[_IOPS]) for point in points],
             "spark_p99": [number(point[LATENCY]) for point in points],
+            "spark_mean": [number(point[_MEAN]) for point in points],
         })  # fmt: skip
     mark_outliers(entries)
     subintervals = max(([int(point["subinterval"]) for point in points] for points, _ in sparks.values()), default=[])

@@ -30,7 +30,7 @@ class View:
 
 VIEWS = (
     View("runs", "#/"),
-    View("compare", "#/compare/tour,held"),
+    View("compare", "#/compare/tour,again"),
     View("overview", "#/run/tour/step/1"),
     View("accuracy", "#/run/held/step/0"),
     View("pid", "#/run/held/step/1"),
@@ -88,7 +88,8 @@ def main(words: list[str]) -> None:
             sys.exit("scripts/screenshots [--all FOLDER]")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as root:
-        folders = {"tour": tour(Path(root)).folder, "held": held(Path(root)).folder}
+        folders = {"tour": tour(Path(root), "2B").folder, "held": held(Path(root)).folder}
+        folders["again"] = tour(Path(root), "2B", seed=100).folder
         with serving(Answers(folders)) as address, chromium() as browser:
             for picture in pictures(everything):
                 take(browser, address, picture, folder)

@@ -142,23 +142,23 @@ async def begun(staged: SimulatedRun, step: str) -> None:
         await asyncio.sleep(1.0)
 
 
-def tour(root: Path) -> SimulatedRun:
+def tour(root: Path, odd: str = MARKUP, seed: int = 0) -> SimulatedRun:
     """A measure to an accuracy, a paced step with an edit, a mark, a stall, a lost host and a missed threshold, a
-    staircase and a search. Four hosts, of which the last is slower."""
+    staircase and a search. Four hosts, of which the last is slower. `odd`: the name of a port, and in the mark."""
     hosts = {}
     for place, name in enumerate(("lab01", "lab02", "lab03", "lab04")):
-        plant = lun(500.0, 700_000 if place == 3 else 300_000, seed=place)
+        plant = lun(500.0, 700_000 if place == 3 else 300_000, seed=seed + place)
         faults = Faults(die_at=24) if place == 2 else None
-        hosts[name] = ScatteringSlave(name, seed=place, plant=plant, faults=faults)
+        hosts[name] = ScatteringSlave(name, seed=seed + place, plant=plant, faults=faults)
 
     async def visit(run: Run, staged: SimulatedRun) -> None:
         await begun(staged, "hold")
         await asyncio.sleep(6.0)
-        run.api.mark(f"fan pulled {MARKUP}", "me")
+        run.api.mark(f"fan pulled {odd}", "me")
         await asyncio.sleep(3.0)
         await run.api.edit(["all=all", "total_iops=2.8k"], False, "me")
 
-    return stage(root, visit, TOUR, hosts)
+    return stage(root, visit, TOUR.replace(MARKUP, odd), hosts)
 
 
 def held(root: Path) -> SimulatedRun:

@@ -164,6 +164,7 @@ def _entry(instance: str, answer: Mapping[str, Any], whole: Mapping[str, float |
         "metrics": {name: value for name, value in whole.items() if value is not None},
         "spark_iops": answer["metrics"]["overall_iops"][::every],
         "spark_p99": answer["metrics"][LATENCY][::every],
+        "spark_mean": answer["metrics"]["overall_service_us_mean"][::every],
     }
 
 

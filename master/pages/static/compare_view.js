@@ -2,7 +2,7 @@
 
 import { addresses } from "./source.js";
 import { decimated, draw, discard, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
-import { badge, choice, el, fill, table } from "./dom.js";
+import { badge, choice, el, fill, prose, table } from "./dom.js";
 import { distributionPoints, nines } from "./distribution_view.js";
 import { standingMeasurement } from "./figures.js";
 import { count, latency } from "./format.js";
@@ -37,17 +37,19 @@ class ComparisonView {
     }
     document.title = "Comparison - ivypy";
     this.names = [...new Set(this.documents.flatMap((one) => one.steps.map((step) => step.name)))];
-    this.step = this.names[0] ?? "";
+    const shared = this.names.filter((name) => this.documents.every((one) => one.steps.some((step) => step.name === name)));
+    this.step = shared[0] ?? this.names[0] ?? "";
     this.build();
     await this.show();
   }
 
   build() {
     this.tableNode = el("div");
+    this.without = el("p", { class: "quiet" });
     const words = "These are overlays, without a test of what chance may do: `ivypy compare A --vs B` has intervals and outcomes.";
-    fill(this.node, el("h1", {}, `Comparison of ${this.ids.length} runs`), el("p", { class: "quiet" }, words),
+    fill(this.node, el("h1", {}, `Comparison of ${this.ids.length} runs`), el("p", { class: "quiet" }, prose(words)),
       el("div", { class: "bar" }, choice("step", this.names.map((one) => [one, one]), this.step, (value) => { this.step = value; this.show(); })),
-      this.tableNode, this.panel("I/Os per second", this.charts.rate), this.panel("Service time p99", this.charts.latency), this.panel("Distribution of service time", this.charts.distribution));
+      this.tableNode, this.without, this.panel("I/Os per second", this.charts.rate), this.panel("Service time p99", this.charts.latency), this.panel("Distribution of service time", this.charts.distribution));
   }
 
   panel(title, chart) {
@@ -61,6 +63,8 @@ class ComparisonView {
 
   async show() {
     const chosen = this.chosen();
+    const missing = this.documents.map((one) => one.run.run).filter((run) => !chosen.some(([, found]) => found.run.run === run));
+    fill(this.without, missing.length ? `Without a step ${this.step}: ${missing.join(", ")}.` : "");
     fill(this.tableNode, table(this.step, [
       { title: "run", cell: ([, found]) => found.run.run }, { title: "verdict", cell: ([, , step]) => badge(step.verdict || step.state) },
       ...[["IOPS", "overall_iops", count, "rate"], ["MiB/s", "overall_mib_per_s", count, "rate"], ["service mean", "overall_service_us_mean", latency, "service"], ["service p50", "overall_service_us_p50", latency, "service"], ["service p99", "overall_service_us_p99", latency, "service"], ["response p99", "overall_response_us_p99", latency, "response"]].map(([title, name, text, scope]) => ({ title, number: true, cell: ([, , step]) => figure(standingMeasurement(step), name, text, scope) })),

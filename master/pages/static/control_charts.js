@@ -89,8 +89,9 @@ async function drawPid(rows, node, { model, group, shapes }) {
       timeLine(`load${suffix}`, xs, column(own, "total_iops").some((one) => one !== null) ? column(own, "total_iops") : column(own, "iops"), palette[place], { dash: "dot", more: { yaxis: "y2" } }),
     ];
   });
-  const yaxis = { title: rows[rows.length - 1].metric, rangemode: "tozero" };
-  const yaxis2 = { title: { text: "IOPS" }, overlaying: "y", side: "right", rangemode: "tozero", showgrid: false };
+  const { metric } = rows[rows.length - 1];
+  const yaxis = metric.includes("_us_") ? latencyAxis(metric, lines.filter((one) => one.yaxis !== "y2")) : { title: metric, rangemode: "tozero" };
+  const yaxis2 = { title: { text: "IOPS", font: { size: 11 } }, overlaying: "y", side: "right", rangemode: "tozero", showgrid: false, tickmode: "auto" };
   await group.draw(node, lines, layoutOf({ shapes, yaxis, yaxis2, margin: { l: 74, r: 60, t: 26, b: 24 }, uirevision: `${model.step}` }));
 }
 

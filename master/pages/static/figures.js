@@ -56,6 +56,7 @@ function lastOf(series) {
   return { ...metrics, iops_setting: series.iops_setting[at] };
 }
 
+const NARROW = 700; // pixels: there the charts would be far below
 const SEVERE = ["invalid", "failed", "partial"];
 
 /** The verdict of the step, its cause, and its reasons with what to do about each. */
@@ -71,8 +72,8 @@ function verdictOf(step, messages) {
   const causes = [...new Set(step.measurements.map((one) => one.cause).filter(Boolean))];
   const reasons = mergedReasons([...step.reasons, ...(measured?.reasons ?? [])]);
   const [severe, notes] = [SEVERE.flatMap((severity) => reasons.filter((one) => one.severity === severity)), reasons.filter((one) => !SEVERE.includes(one.severity))];
-  const isOpen = step.verdict && step.verdict !== "valid";
-  const summary = el("summary", {}, "Verdict ", badge(step.verdict || "running"), step.verdict === "failed" && severe.length ? ` ${wordsOf(severe[0])}` : causes.length ? ` ${causes.join("; ")}` : severe.length ? ` ${severe.length} reason${severe.length === 1 ? "" : "s"}` : notes.length ? ` ${notes.length} note${notes.length === 1 ? "" : "s"}` : "");
+  const isOpen = step.verdict && step.verdict !== "valid" && window.innerWidth > NARROW;
+  const summary = el("summary", {}, "Verdict ", badge(step.verdict || "running"), step.verdict === "failed" && severe.length ? ` ${wordsOf(severe[0])}${severe.length > 1 ? ` and ${severe.length - 1} more` : ""}` : causes.length ? ` ${causes.join("; ")}` : severe.length ? ` ${severe.length} reason${severe.length === 1 ? "" : "s"}` : notes.length ? ` ${notes.length} note${notes.length === 1 ? "" : "s"}` : "");
   return el("details", { class: "verdict", open: isOpen }, summary,
     messages.map((one) => el("p", {}, one)),
     step.thresholds.length ? el("p", {}, `Thresholds: ${step.thresholds.join("; ")}.`) : null,

@@ -80,11 +80,12 @@ export class InstancesView {
       .sort((a, b) => direction * compared(value(a), value(b)) || compared(a.instance, b.instance));
     const head = columns.map(([key, title, , text]) => this.headCell(key, title, text !== null));
     const focused = document.activeElement?.dataset?.sort;
-    const body = rows.map((one) => this.row(one, columns));
+    const tail = this.answer.instances.some((one) => one.spark_p99.some((us) => us !== null)) ? "p99" : "mean";
+    const body = rows.map((one) => this.row(one, columns, tail));
     fill(this.place, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `instances of ${this.by}` },
       el("table", { class: "instances" },
         el("caption", {}, `${rows.length} instances of ${this.by}`),
-        el("thead", {}, el("tr", {}, head, el("th", { scope: "col" }, "IOPS over time"), el("th", { scope: "col" }, "p99 over time"))),
+        el("thead", {}, el("tr", {}, head, el("th", { scope: "col" }, "IOPS over time"), el("th", { scope: "col" }, `${tail} over time`))),
         el("tbody", {}, body))));
     if (focused) this.place.querySelector(`[data-sort="${focused}"]`)?.focus();
   }
@@ -100,14 +101,14 @@ export class InstancesView {
     return el("th", { scope: "col", "aria-sort": order, class: isNumber && "number" }, el("button", { type: "button", class: "sort", "data-sort": key, onclick: sort }, title + arrow));
   }
 
-  row(one, columns) {
+  row(one, columns, tail) {
     const show = () => this.choose({ by: this.by, instance: one.instance });
     const isChosen = this.model.by === this.by && this.model.instance === one.instance;
     const name = el("th", { scope: "row" }, el("button", { type: "button", class: "link", "aria-pressed": String(isChosen), title: "show this instance in every chart", onclick: show }, one.instance), " ", one.verdict && one.verdict !== "valid" ? badge(one.verdict) : null);
     const why = [["IOPS", one.z_iops], ["p99", one.z_p99]].filter(([, z]) => z !== null && Math.abs(z) > this.answer.outlier_beyond).map(([what, z]) => `${what} ${z > 0 ? "high" : "low"} (z ${z.toFixed(1)})`);
     const out = el("td", {}, one.outlier ? el("span", { class: "outlier" }, `▲ ${why.join(", ")}`) : "");
     const cells = columns.slice(2).map(([, , value, text]) => el("td", { class: "number" }, text(value(one))));
-    return el("tr", { class: isChosen ? "chosen" : "" }, name, out, cells, el("td", {}, sparkline(one.spark_iops, count)), el("td", {}, sparkline(one.spark_p99, latency)));
+    return el("tr", { class: isChosen ? "chosen" : "" }, name, out, cells, el("td", {}, sparkline(one.spark_iops, count)), el("td", {}, sparkline(one[`spark_${tail}`], latency)));
   }
 }
 

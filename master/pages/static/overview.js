@@ -190,7 +190,7 @@ export class Overview {
       timeLine("mean", ends, of_csv("mean"), of.green, { dash: "dash", width: 1.2 }),
     ];
     const last = ys.findLast((one) => one !== null);
-    fill(this.readout, `${name} ${latency(last ?? null)}`);
+    fill(this.readout, `${name} ${latency(last ?? null)}`, last === undefined ? null : el("span", { class: "quiet" }, " in the last subinterval"));
     this.readout.title = last === undefined ? "too few I/Os above it in a subinterval, or response times without a meaning" : "in the last subinterval that has it";
     this.slider.setAttribute("aria-valuetext", `${name}, ${latency(last ?? null)}`);
     const title = `${this.time} time`;

@@ -49,9 +49,9 @@ export function showRuns(source, node) {
           },
         }),
     },
-    { title: "started", cell: (run) => timeOf(run) },
-    { title: "state", cell: (run) => badge(run.state) },
     { title: "verdict", cell: (run) => badge(run.verdict) },
+    { title: "state", cell: (run) => badge(run.state) },
+    { title: "started", cell: (run) => timeOf(run) },
     { title: "length", number: true, cell: (run) => duration(run.length_s) },
     { title: "hosts", number: true, cell: (run) => el("span", { title: run.hosts.join(", ") }, String(run.hosts.length)) },
     { title: "steps", cell: (run) => el("span", { class: "cut", title: run.steps.join(", ") }, run.steps.join(", ")) },
@@ -68,6 +68,7 @@ export function showRuns(source, node) {
 
   const search = el("input", {
     type: "search",
+    class: "wide",
     placeholder: "name, plan, host, step, verdict",
     "aria-label": "search runs",
     oninput: (event) => {
