@@ -11,6 +11,7 @@ from ivypy.master.plan.load import read
 from ivypy.master.verdicts import Scope, Severity, Verdict
 from ivypy.protocol.parameters import Iosequencer
 from tests.support.doc_pages import ROOT, pages
+from tests.support.screenshots import IMAGES, pictures
 
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
@@ -25,6 +26,16 @@ def test_every_link_leads_somewhere(page: str) -> None:
     path = ROOT / page if (ROOT / page).exists() else ROOT / "docs" / page
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
         assert target.startswith("http") or (path.parent / target).exists(), f"{page}: {target}"
+
+
+def test_pictures_are_those_that_the_script_writes_and_each_is_linked() -> None:
+    linked = {
+        (page.parent / target).resolve()
+        for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+        for target in re.findall(r"\]\(([^)\s]+\.png)\)", page.read_text())
+    }
+    assert linked == {*IMAGES.iterdir()}
+    assert {path.name for path in linked} == {picture.file for picture in pictures(everything=False)}
 
 
 def test_the_readmes_plan_is_a_plan() -> None:

@@ -26,16 +26,17 @@ THEMES = ("light", "dark")
 class View:
     name: str
     route: str
+    panel: str = ""  # of the documentation's picture, where it is not the whole page
 
 
 VIEWS = (
     View("runs", "#/"),
     View("compare", "#/compare/tour,again"),
     View("overview", "#/run/tour/step/1"),
-    View("accuracy", "#/run/held/step/0"),
-    View("pid", "#/run/held/step/1"),
-    View("steady", "#/run/held/step/2"),
-    View("search", "#/run/tour/step/3"),
+    View("accuracy", "#/run/held/step/0", '[data-table="measure"]'),
+    View("pid", "#/run/held/step/1", '[data-table="pid"]'),
+    View("steady", "#/run/held/step/2", '[data-table="steady"]'),
+    View("search", "#/run/tour/step/3", '[data-table="find"]'),
     View("instances", "#/run/tour/step/1/instances"),
     View("distribution", "#/run/tour/step/1/distribution"),
     View("load", "#/run/tour/step/2/load"),
@@ -67,13 +68,16 @@ def pictures(everything: bool) -> Iterator[Picture]:
                     yield Picture(view, theme, width)
 
 
-def take(browser: Any, address: str, picture: Picture, folder: Path) -> None:
+def take(browser: Any, address: str, picture: Picture, folder: Path, panel: str) -> None:
     context = browser.new_context(viewport=WIDTHS[picture.width], color_scheme=picture.theme, timezone_id="UTC")
     page = context.new_page()
     page.goto(f"{address}/{picture.view.route}")
     page.wait_for_function(DRAWN)
     page.wait_for_timeout(SETTLES_MS)
-    page.screenshot(path=folder / picture.file, full_page=True)
+    if panel:
+        page.locator(panel).screenshot(path=folder / picture.file)
+    else:
+        page.screenshot(path=folder / picture.file, full_page=True)
     context.close()
 
 
@@ -92,7 +96,7 @@ def main(words: list[str]) -> None:
         folders["again"] = tour(Path(root), "2B", seed=100).folder
         with serving(Answers(folders)) as address, chromium() as browser:
             for picture in pictures(everything):
-                take(browser, address, picture, folder)
+                take(browser, address, picture, folder, "" if everything else picture.view.panel)
                 print(folder / picture.file)
 
 
