@@ -3,6 +3,7 @@
 Real encoded `result` lines from made-up but realistic latencies; everything after the pipe is the program's own.
     scripts/bench master                          10, 100, 1,000 hosts with rollups all and host; then 24 classes a host
     scripts/bench master --hosts 100 --subintervals 1000        memory over a long step
+    scripts/bench master --watched 100                          without and with web, metrics and three watchers
 """
 
 import argparse
@@ -181,20 +182,23 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ssh", type=int, help="a whole run over so many real sshds")
     parser.add_argument("--sockets", type=int, help="a whole run over so many sockets")
+    parser.add_argument("--watched", type=int, help="the cost of being watched, with so many hosts by sockets")
     parser.add_argument("--processes", type=int, default=0, help="driver processes of these")
     parser.add_argument("--length", type=float, default=LENGTH_S, help="of a subinterval, in seconds")
     parser.add_argument("--luns", action="store_true", help="with rollup lun: 24 merge classes a host")
     arguments = parser.parse_args()
-    if arguments.ssh or arguments.sockets:
-        from tests.bench.parts import transport
+    if arguments.ssh or arguments.sockets or arguments.watched:
+        from tests.bench.parts import transport, watched
 
         random = np.random.default_rng(arguments.seed)
         made = [result(random, INSTANCES if arguments.luns else 1) for _ in range(POOL)]
-        transport.measure(
-            arguments.ssh or arguments.sockets, bool(arguments.ssh), arguments.processes, arguments.length,
-            arguments.subintervals, ["host", "lun"] if arguments.luns else ["host"], INSTANCES,
-            [encode_line(replace(one, length_ns=round(LENGTH_S * 1e9))) for one in made],
+        shape = transport.Shape(
+            hosts=arguments.ssh or arguments.sockets or arguments.watched, length_s=arguments.length,
+            subintervals=arguments.subintervals, rollups=["host", "lun"] if arguments.luns else ["host"],
+            instances=INSTANCES, ssh=bool(arguments.ssh), processes=arguments.processes,
         )  # fmt: skip
+        measured = watched.measure if arguments.watched else transport.measure
+        measured(shape, [encode_line(replace(one, length_ns=round(LENGTH_S * 1e9))) for one in made])
         return
     print(f"rollups all and host, {INSTANCES} workload instances and {CORES} cores a host")
     for hosts in arguments.hosts or (10, 100, 1000):

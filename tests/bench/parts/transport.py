@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,10 +26,11 @@ import psutil
 from ivypy.master.drivers.controller_side import driver_processes
 from ivypy.master.hosts.bundle import Bundle, pack
 from ivypy.master.hosts.login_throttle import LoginThrottle
-from ivypy.master.live.reports import Nobody, Report, StepEnds, Subinterval
+from ivypy.master.live.reports import Nobody, Report, StepEnds, Subinterval, Watcher
 from ivypy.master.plan.load import read
+from ivypy.master.plan.model import Plan
 from ivypy.master.run import run as session_run
-from ivypy.master.run.connect import opener
+from ivypy.master.run.connect import Opener, opener
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
 from tests.bench.parts import pipes
@@ -111,55 +112,77 @@ def pooled(lines: Path) -> Bundle:
     return pack({"__main__.py": main.encode()})
 
 
-def measure(
-    hosts: int, ssh: bool, processes: int, length_s: float, subintervals: int, rollups: Sequence[str],
-    instances: int, lines: Sequence[bytes],
-) -> None:  # fmt: skip
-    """Print a few lines."""
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a run is like."""
+
+    hosts: int
+    length_s: float  # of a subinterval
+    subintervals: int  # measured
+    rollups: Sequence[str]
+    instances: int  # workload instances of a host
+    ssh: bool = False  # over sshds, else a socket for each host
+    processes: int = 0  # driver processes
+
+
+@contextmanager
+def far_side(shape: Shape, lines: Sequence[bytes], root: Path) -> Iterator[tuple[str, Opener]]:
+    """Hosts that say these lines: their entries in a plan, and what connects them."""
     with ExitStack() as stack:
-        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ivypy-bench-")))
         (root / "lines").write_bytes(b"".join(lines))
-        if ssh:
-            lab = stack.enter_context(Lab(root, hosts, namespaces=False))
+        if shape.ssh:
+            lab = stack.enter_context(Lab(root, shape.hosts, namespaces=False))
             specs = [replace(host.spec(), python=(sys.executable,)) for host in lab.hosts]
             more = f"ssh_config: false, connect_timeout: 60s, python: {sys.executable}"
             named = hosts_yaml(specs).replace("ssh_config: false", more)
-            opening = opener([pooled(root / "lines")], LoginThrottle())
+            yield named, opener([pooled(root / "lines")], LoginThrottle())
         else:
             stack.enter_context(crowd(root / "lines"))
-            named, opening = f'  - "host[00001-{hosts:05}]"', pipes.opening
-        text = PLAN.format(
-            hosts=named, length=length_s, measure=length_s * subintervals, rollups=", ".join(rollups),
-            instances=instances,
-        )  # fmt: skip
-        meter = Meter()
-
-        async def main() -> Path:
-            options = Options(root / "runs", None, ("bench",), processes=processes)
-            run = Run(read(text, "bench.yaml", {}), options, meter, Interrupts(), opening)
-            await run.run()
-            return run.folder
-
-        if not ssh:
             session_run.driver_processes = partial(  # type: ignore[attr-defined]
                 driver_processes, program="tests.bench.parts.pipes"
             )
-        began = time.monotonic()
-        folder = asyncio.run(main())
-        report(hosts, ssh, processes, length_s, meter, folder, time.monotonic() - began)
+            yield f'  - "host[00001-{shape.hosts:05}]"', pipes.opening
 
 
-def report(hosts: int, ssh: bool, processes: int, length_s: float, meter: Meter, folder: Path, took_s: float) -> None:
+def run(shape: Shape, named: str, opening: Opener, runs: Path, watcher: Callable[[Plan], Watcher]) -> Path:
+    """Run a plan of that shape once; its folder."""
+    text = PLAN.format(
+        hosts=named, length=shape.length_s, measure=shape.length_s * shape.subintervals,
+        rollups=", ".join(shape.rollups), instances=shape.instances,
+    )  # fmt: skip
+    plan = read(text, "bench.yaml", {})
+
+    async def main() -> Path:
+        options = Options(runs, None, ("bench",), processes=shape.processes)
+        run = Run(plan, options, watcher(plan), Interrupts(), opening)
+        await run.run()
+        return run.folder
+
+    return asyncio.run(main())
+
+
+def measure(shape: Shape, lines: Sequence[bytes]) -> None:
+    """Print a few lines."""
+    with tempfile.TemporaryDirectory(prefix="ivypy-bench-") as made:
+        root, meter = Path(made), Meter()
+        with far_side(shape, lines, root) as (named, opening):
+            began = time.monotonic()
+            folder = run(shape, named, opening, root / "runs", lambda plan: meter)
+            report(shape, meter, folder, time.monotonic() - began)
+
+
+def report(shape: Shape, meter: Meter, folder: Path, took_s: float) -> None:
     seconds = meter.seconds()
     total = np.sum([np.array(values) for values in seconds.values()], axis=0)
     deciding = np.array([ms for _, ms in sorted(decided_ms(folder).items())][SKIPPED:-1])
     each = ", ".join(f"{name} {np.median(values):.3f}" for name, values in seconds.items())
     against = sorted({one.reason.name.lower() for ended in meter.ended for one in ended.findings} - MADE_UP)
-    way = "ssh" if ssh else "sockets"
+    way = "ssh" if shape.ssh else "sockets"
     print(
-        f"{hosts:6,} hosts by {way}, {processes} driver processes, {length_s:g} s subintervals:\n"
+        f"{shape.hosts:6,} hosts by {way}, {shape.processes} driver processes, {shape.length_s:g} s subintervals:\n"
         f"    CPU {np.median(total):.3f} s a subinterval ({total.min():.3f} to {total.max():.3f}):"
-        f" {np.median(total) / length_s:.3f} of a core, {np.median(total) / hosts * 1e3:.3f} ms a host; {each}\n"
+        f" {np.median(total) / shape.length_s:.3f} of a core,"
+        f" {np.median(total) / shape.hosts * 1e3:.3f} ms a host; {each}\n"
         f"    last result to last answer to `continue`: {np.median(deciding):.0f} ms"
         f" ({deciding.min():.0f} to {deciding.max():.0f})\n"
         f"    resident {meter.resident_mib[SKIPPED]:.0f} -> {meter.resident_mib[-1]:.0f} MiB;"
