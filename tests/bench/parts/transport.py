@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -62,6 +62,7 @@ steps: [ go: one ]
 class Meter(Nobody):
     """Notes at each closed subinterval what CPU time was used until then."""
 
+    drivers: list[psutil.Process] = field(default_factory=list)
     marks: list[dict[str, float]] = field(default_factory=list)
     ended: list[StepEnds] = field(default_factory=list)
     resident_mib: list[float] = field(default_factory=list)
@@ -71,11 +72,12 @@ class Meter(Nobody):
             self.ended.append(report)
         if isinstance(report, Subinterval):
             me = psutil.Process()
-            drivers = [one for one in me.children() if any("pipes" in w or ".drivers" in w for w in one.cmdline())]
+            if not self.marks:  # once, since it costs something for each child
+                self.drivers = [one for one in me.children() if is_driver(one)]
             used = {"controller": time.process_time()}
-            used |= {f"driver{n}": sum(one.cpu_times()[:2]) for n, one in enumerate(drivers)}
+            used |= {f"driver{n}": sum(one.cpu_times()[:2]) for n, one in enumerate(self.drivers)}
             self.marks.append(used)
-            self.resident_mib.append(sum(one.memory_info().rss for one in (me, *drivers)) / 2**20)
+            self.resident_mib.append(sum(one.memory_info().rss for one in (me, *self.drivers)) / 2**20)
 
     def seconds(self) -> dict[str, list[float]]:
         """CPU seconds of each process, per subinterval."""
@@ -84,6 +86,12 @@ class Meter(Nobody):
             for name, used in after.items():
                 found[name].append(used - before.get(name, 0.0))
         return found
+
+
+def is_driver(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):  # one that has just ended
+        return any("pipes" in word or ".drivers" in word for word in process.cmdline())
+    return False
 
 
 @contextmanager
