@@ -26,7 +26,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get
 from .errors import ProtocolError
 from .messages import TYPES, Message, wire_name
 from .older_python import StrEnum, zip_strict
-from .payload import Array, ArrayType, Within
+from .payload import Array, ArrayType, Fact, Facts, Within
 from .text import sendable, why_unsendable
 
 Decoded = TypeVar("Decoded")
@@ -41,6 +41,8 @@ LONG_LINE: Final = 1 << 20  # bytes: shorter ones cannot hold too much
 MOST_LOGGED: Final = 1 << 14  # bytes of such a line
 INTEGER: Final = Within(-(1 << 63), (1 << 63) - 1)
 FLOAT: Final = Within(-sys.float_info.max, sys.float_info.max)
+LEAST_READING: Final = -sys.float_info.max
+MOST_READING: Final = sys.float_info.max
 _SIZES: Final = {str(kind): kind.size for kind in ArrayType}
 
 
@@ -191,6 +193,8 @@ def _reader(kind: Any) -> Reader:
         return _scalar_reader(arguments[0], arguments[1])
     if kind is Array:
         return _read_array
+    if kind is Facts:
+        return _read_facts
     if is_dataclass(kind):
         return _dataclass_reader(kind)
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
@@ -215,15 +219,16 @@ def _reader(kind: Any) -> Reader:
 def _dataclass_reader(kind: Any) -> Reader:
     hints = get_type_hints(kind, include_extras=True)
     readers = {f.name: _reader(hints[f.name]) for f in fields(kind)}
+    needed = {f.name for f in fields(kind) if not f.metadata.get("optional")}
 
     def read(value: Any, path: str) -> Any:
         if not isinstance(value, dict):
             raise ProtocolError(f"{path}: not an object")
-        if value.keys() != readers.keys():
-            missing, unknown = readers.keys() - value.keys(), value.keys() - readers.keys()
+        if value.keys() != readers.keys() and not (needed <= value.keys() <= readers.keys()):
+            missing, unknown = needed - value.keys(), value.keys() - readers.keys()
             some = [key[:40] for key in sorted(unknown)[:5]]
             raise ProtocolError(f"{path}: missing {sorted(missing)}, unknown {some}")
-        return kind(**{name: read(value[name], f"{path}.{name}") for name, read in readers.items()})
+        return kind(**{name: readers[name](one, f"{path}.{name}") for name, one in value.items()})
 
     return read
 
@@ -339,6 +344,27 @@ def _read_text(value: Any, path: str) -> str:
     if why := why_unsendable(value):
         raise ProtocolError(f"{path}: {why}")
     return value
+
+
+def _read_facts(value: Any, path: str) -> Facts:
+    """Without a reader for each part: there may be 10,000 a second."""
+    if not isinstance(value, list):
+        raise ProtocolError(f"{path}: not a list")
+    if len(value) > LONGEST_LIST:
+        raise ProtocolError(f"{path}: {len(value)} are more than {LONGEST_LIST:,}")
+    seen: set[str] = set()  # texts that may be sent: most stand in many facts
+    for i, fact in enumerate(value):
+        if type(fact) is not list or len(fact) != 4:
+            raise ProtocolError(f"{path}[{i}]: {_shown(fact)} is not [element, instance, attribute, value]")
+        reading = fact[3]
+        if type(reading) is not float and type(reading) is not int and type(reading) is not str:
+            raise ProtocolError(f"{path}[{i}]: {_shown(reading)} is neither text nor a number")
+        if type(reading) is not str and not LEAST_READING <= reading <= MOST_READING:
+            raise ProtocolError(f"{path}[{i}]: {_shown(reading)} is too large")
+        for text in fact[:3] if type(reading) is not str else fact:
+            if text.__hash__ is None or text not in seen:
+                seen.add(_read_text(text, f"{path}[{i}]"))
+    return Facts(map(Fact._make, value))
 
 
 def _read_array(value: Any, path: str) -> Array:

@@ -38,7 +38,6 @@ MOST_IN_A_LIST: Final = 500  # longer lists travel in several messages
 
 class Role(StrEnum):
     SLAVE = "slave"  # drives I/O
-    CONNECTOR = "connector"  # reports about something else, as four-tuples
 
 
 class Spin(StrEnum):
@@ -362,40 +361,12 @@ class DyingWords:
     clean: bool = False  # as the answer to `die`: nothing went wrong, and nothing is left on the host
 
 
-# A connector's, so that the pipe driver need not know what it drives.
-
-
-@dataclass(frozen=True)
-class Config:
-    id: int
-
-
-@dataclass(frozen=True)
-class Gather:
-    id: int
-    subinterval: int
-
-
-@dataclass(frozen=True)
-class FourTuple:
-    element: str
-    instance: str
-    attribute: str
-    value: Attribute
-
-
-@dataclass(frozen=True)
-class Facts:
-    re: int
-    facts: tuple[FourTuple, ...]
-
-
 Command = Union[
     Prepare, ListLuns, InspectLuns, CreateFiles, CreateWorkloads, EditWorkloads, DeleteWorkloads, ReinspectLuns,
-    ClockProbe, MeasureClock, Go, Continue, Cooldown, Stop, Halt, Die, Config, Gather,
+    ClockProbe, MeasureClock, Go, Continue, Cooldown, Stop, Halt, Die,
 ]  # fmt: skip
 HostMessage = Union[
-    Hello, Ok, Refused, Luns, End, ClockReading, ClockReport, Ready, Ending, Result, Stopped, DyingWords, Notice, Facts
+    Hello, Ok, Refused, Luns, End, ClockReading, ClockReport, Ready, Ending, Result, Stopped, DyingWords, Notice
 ]
 Message = Union[Command, HostMessage]
 

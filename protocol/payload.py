@@ -5,7 +5,7 @@ Rule: as for messages: data, whose field types are its grammar.
 
 import zlib
 from dataclasses import dataclass, field
-from typing import Annotated, Final, Optional, Union
+from typing import Annotated, Final, NamedTuple, Optional, Union
 
 from .older_python import StrEnum
 from .parameters import Parameters
@@ -180,3 +180,16 @@ class Setting:
 class Refusal:
     what: str  # the instance, LUN or file
     reason: str  # a sentence with the remedy
+
+
+class Fact(NamedTuple):
+    """One four-tuple of a connector: the unit is declared with the attribute (connector.py)."""
+
+    element: str
+    instance: str
+    attribute: str
+    value: Attribute
+
+
+class Facts(tuple[Fact, ...]):
+    """Many of them: a type of its own, since lines.py reads them by the ten thousand."""

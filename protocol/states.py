@@ -14,7 +14,6 @@ from .messages import (
     ClockReading,
     ClockReport,
     Command,
-    Config,
     Continue,
     Cooldown,
     CreateFiles,
@@ -25,8 +24,6 @@ from .messages import (
     EditWorkloads,
     End,
     Ending,
-    Facts,
-    Gather,
     Go,
     Halt,
     Hello,
@@ -54,14 +51,13 @@ class State(StrEnum):
     IDLE = "idle"  # a slave between steps
     RUNNING = "running"  # a step's subintervals
     ENDING = "ending"  # stop or halt accepted; results outstanding
-    REPORTING = "reporting"  # a connector
     GONE = "gone"  # has sent its dying words
 
 
 _ANYTIME: Final[tuple[type[HostMessage], ...]] = (Ok, Refused, ClockReading, Notice)
 
 NEXT: Final[dict[State, dict[type[HostMessage], State]]] = {
-    State.CONNECTING: {Hello: State.IDLE},  # a connector's hello leads to REPORTING: see after()
+    State.CONNECTING: {Hello: State.IDLE},
     State.IDLE: {
         **dict.fromkeys((*_ANYTIME, Luns, End, ClockReport), State.IDLE),
         Ready: State.RUNNING,
@@ -76,10 +72,6 @@ NEXT: Final[dict[State, dict[type[HostMessage], State]]] = {
     State.ENDING: {
         **dict.fromkeys((*_ANYTIME, Ending, Result, DyingWords), State.ENDING),
         Stopped: State.IDLE,
-    },
-    State.REPORTING: {
-        **dict.fromkeys((*_ANYTIME, Facts), State.REPORTING),
-        DyingWords: State.GONE,
     },
     State.GONE: {},
 }
@@ -104,7 +96,6 @@ MAY_COMMAND: Final[dict[State, frozenset[type[Command]]]] = {
     ),
     State.RUNNING: frozenset({EditWorkloads, ClockProbe, Continue, Cooldown, Stop, Halt}),
     State.ENDING: frozenset({ClockProbe, Halt}),
-    State.REPORTING: frozenset({ClockProbe, Config, Gather, Die}),
     State.GONE: frozenset(),
 }
 
@@ -121,8 +112,6 @@ ANSWERS: Final[dict[type[Command], tuple[type[HostMessage], ...]]] = {
     Stop: (Ending,),
     Halt: (Ending,),
     Die: (DyingWords,),
-    Config: (Facts,),
-    Gather: (Facts,),
 }
 
 
@@ -131,8 +120,6 @@ def state_after(state: State, message: HostMessage) -> State:
 
     Raises ProtocolError, naming message and state, where the table has no entry.
     """
-    if isinstance(message, Hello) and message.role == "connector" and state is State.CONNECTING:
-        return State.REPORTING
     try:
         return NEXT[state][type(message)]
     except KeyError:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ...protocol.messages import PROTOCOL_VERSION, Die, DyingWords, Role
+from ...protocol.messages import PROTOCOL_VERSION, Die, DyingWords
 from ..drivers.controller_side import DriverProcess
 from ..errors import HostFault
 from ..hosts import open_files
@@ -147,9 +147,7 @@ async def _greeted(drivers: Iterable[Driver], version: str, lag: ControllerLag, 
     for name, hello in [(driver.name, driver.hello) for driver in drivers]:
         if hello is None:
             continue  # it is among those that failed
-        if hello.role is not Role.SLAVE:
-            faults.append(HostFault(name, f"it is a {hello.role}, not a slave", "check the host's `command`"))
-        elif (hello.protocol, hello.version) != (PROTOCOL_VERSION, version):
+        if (hello.protocol, hello.version) != (PROTOCOL_VERSION, version):
             has, wants = f"ivypy {hello.version}", version
             if hello.version == version:
                 has, wants = f"{has} with protocol {hello.protocol}", f"protocol {PROTOCOL_VERSION}"

@@ -47,10 +47,6 @@ def test_a_step_from_hello_to_idle_again() -> None:
         assert state is expected
 
 
-def test_a_connector_reports() -> None:
-    assert state_after(State.CONNECTING, hello(Role.CONNECTOR)) is State.REPORTING
-
-
 @pytest.mark.parametrize(
     "state, saying",
     [

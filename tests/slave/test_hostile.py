@@ -36,7 +36,7 @@ TEXTS = [
     "/nowhere/{}",
     "%s*[!",
 ]
-KINDS: list[type[m.Command]] = [kind for kind in m.COMMANDS if kind not in (m.Die, m.MeasureClock, m.Config, m.Gather)]
+KINDS: list[type[m.Command]] = [kind for kind in m.COMMANDS if kind not in (m.Die, m.MeasureClock)]
 SLOW = (m.ListLuns, m.InspectLuns, m.CreateFiles)  # they look around on the machine
 STEERING = (m.Continue, m.Cooldown, m.Stop, m.Halt)
 INSTANCES = 3
