@@ -353,15 +353,16 @@ def _read_facts(value: Any, path: str) -> Facts:
     if len(value) > LONGEST_LIST:
         raise ProtocolError(f"{path}: {len(value)} are more than {LONGEST_LIST:,}")
     seen: set[str] = set()  # texts that may be sent: most stand in many facts
+    fact: Any
     for i, fact in enumerate(value):
         if type(fact) is not list or len(fact) != 4:
             raise ProtocolError(f"{path}[{i}]: {_shown(fact)} is not [element, instance, attribute, value]")
-        reading = fact[3]
-        if type(reading) is not float and type(reading) is not int and type(reading) is not str:
+        reading, kind = fact[3], type(fact[3])
+        if kind is not str and kind is not float and kind is not int:
             raise ProtocolError(f"{path}[{i}]: {_shown(reading)} is neither text nor a number")
-        if type(reading) is not str and not LEAST_READING <= reading <= MOST_READING:
+        if kind is not str and not LEAST_READING <= reading <= MOST_READING:
             raise ProtocolError(f"{path}[{i}]: {_shown(reading)} is too large")
-        for text in fact[:3] if type(reading) is not str else fact:
+        for text in fact if kind is str else fact[:3]:
             if text.__hash__ is None or text not in seen:
                 seen.add(_read_text(text, f"{path}[{i}]"))
     return Facts(map(Fact._make, value))

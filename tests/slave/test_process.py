@@ -228,7 +228,6 @@ def test_a_command_out_of_turn_is_refused_and_nothing_else_happens(tmp_path: Pat
             ("go", "there is no engine yet: `prepare` comes first")
         ]
         assert slave.refused(m.Stop, last=1) == [("stop", "it came too late: this host is idle")]
-        assert slave.refused(m.Config) == [("config", "it came too late: this host is idle")]
         slave.do(m.Prepare, backend="null", threads=1, lease_ns=10**10)
         assert slave.refused(m.Prepare, backend="null", threads=1, lease_ns=10**10) == [
             ("prepare", "it was prepared before: restart its slave to change backend or threads")
