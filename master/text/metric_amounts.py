@@ -1,7 +1,7 @@
 """Amounts of a metric, as people write them: the metric's unit says how.
 
-Rule: microseconds are written as a time, a transfer rate as MiB/s, CPU as a percentage, everything else as a number. An
-amount is kept in the unit that the metric's column has. Where an amount is shown beside its limit, it is rounded to its
+Rule: microseconds and milliseconds are written as a time, a transfer rate as MiB/s, a percentage with its sign,
+everything else as a number. An amount is kept in the unit that the metric's column has. Where an amount is shown beside its limit, it is rounded to its
 own side of it: a text does not contradict the verdict that it explains.
 """
 
@@ -26,8 +26,20 @@ class MetricUnit(StrEnum):
 
 
 LIMIT_DIGITS: Final = 12  # of a limit in words: all that a person writes
+_SUFFIXES: Final = {  # of a metric's name
+    "_percent": MetricUnit.PERCENT,
+    "_us": MetricUnit.US,
+    "_ms": MetricUnit.MS,
+    "_mib_per_s": MetricUnit.MIB_PER_S,
+    "_kib": MetricUnit.KIB,
+}
 _SCALES: Final = ((1e6, "s"), (1e3, "ms"), (1, "us"))
 _MOST_DIGITS: Final = 17  # with so many, different floats are different texts
+
+
+def unit_by_suffix(name: str) -> MetricUnit:
+    """The unit that the end of a metric's name says; NONE where it says none."""
+    return next((unit for suffix, unit in _SUFFIXES.items() if name.endswith(suffix)), MetricUnit.NONE)
 
 
 def parse_amount(unit: MetricUnit, text: str) -> float:
@@ -35,6 +47,8 @@ def parse_amount(unit: MetricUnit, text: str) -> float:
     match unit:
         case MetricUnit.US:
             return _microseconds(text)
+        case MetricUnit.MS:
+            return _microseconds(text) / 1e3
         case MetricUnit.MIB_PER_S:
             return _mib_per_s(text)
         case MetricUnit.PERCENT:
@@ -55,6 +69,8 @@ def format_amount(unit: MetricUnit, amount: float) -> str:
     """The text that `parse_amount` makes `amount` of."""
     if unit is MetricUnit.US:
         return format_duration(round(amount * 1e-6, 15))
+    if unit is MetricUnit.MS:
+        return format_duration(round(amount * 1e-3, 15))
     return f"{format_number(amount)}{unit if unit in (MetricUnit.MIB_PER_S, MetricUnit.PERCENT) else ''}"
 
 
@@ -63,7 +79,7 @@ def amount_in_words(unit: MetricUnit, amount: float, digits: int = 6, limit: flo
 
     With a `limit`, it has as many more digits as show on which side of it the amount is.
     """
-    factor, name = 1.0, str(unit) if unit in (MetricUnit.MIB_PER_S, MetricUnit.PERCENT) else ""
+    factor, name = 1.0, str(unit) if unit in (MetricUnit.MIB_PER_S, MetricUnit.PERCENT, MetricUnit.MS) else ""
     if unit is MetricUnit.US:
         factor, name = next(scale for scale in _SCALES if abs(amount) >= scale[0] or scale[0] == 1)
     limit = amount if limit is None else limit

@@ -1,0 +1,170 @@
+"""One connector's process: its pipe, its hello, and one request at a time.
+
+Rule: nothing that a connector does leaves this module as anything but a ConnectorFault of that connector. Whatever it
+sends beyond an answer to the pending request and a few notices is a fault that ends it: it cannot flood the controller.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ...protocol.connector import (
+    CONNECTOR_MESSAGES,
+    CONNECTOR_PROTOCOL,
+    ConnectorCommand,
+    ConnectorConfig,
+    ConnectorHello,
+    ConnectorMessage,
+    ConnectorNotice,
+    Declined,
+    Gather,
+    ReadConfig,
+    Readings,
+)
+from ...protocol.errors import ProtocolError
+from ...protocol.lines import LineReader, decode, encode_line, shortened
+from ...protocol.text import printable
+from ..hosts.message_checks import EventLimit
+from ..hosts.pipe import Pipe, PipeLost
+from .errors import ConnectorFault
+
+READ_BYTES: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer, with the controller's clock at its request and its arrival."""
+
+    message: ConnectorConfig | Readings | Declined
+    sent_ns: int
+    arrived_ns: int
+
+
+class ConnectorDriver:
+    """Holds the pending request of one connector, and why it is gone, once it is."""
+
+    def __init__(
+        self, pipe: Pipe, now_ns: Callable[[], int], log: Callable[[str], None], notice: Callable[[str], None]
+    ) -> None:
+        """`notice` gets what it wants people to know. Nothing is read before `drive`."""
+        self._pipe = pipe
+        self._now_ns = now_ns
+        self._log = log
+        self._notice = notice
+        self._limit = EventLimit()
+        self._last_id = 0
+        self._pending: tuple[ConnectorCommand, int, asyncio.Future[Answered]] | None = None  # with when it was sent
+        self._hello: asyncio.Future[ConnectorHello] = asyncio.get_running_loop().create_future()
+        self.gone: str | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is unanswered."""
+        return self._pending is not None
+
+    async def drive(self) -> None:
+        """Read until it is gone. Cancel to give it up."""
+        reader = LineReader()
+        try:
+            while self.gone is None:
+                data = await self._pipe.read(READ_BYTES)
+                arrived_ns = self._now_ns()
+                if not data:
+                    reader.close()
+                    self._lose("it ended")
+                for line in reader.feed(data):
+                    self._log(f"<- {shortened(line)}")
+                    self._take(decode(line, CONNECTOR_MESSAGES), arrived_ns)
+        except PipeLost as error:
+            self._lose(str(error))
+        except ProtocolError as error:
+            self._lose(f"what it sent is no message of a connector: {error}")
+        except ConnectorFault as error:
+            self._lose(str(error))
+
+    async def hello(self) -> ConnectorHello:
+        """Wait for its first message. Raises ConnectorFault."""
+        hello = await asyncio.shield(self._hello)
+        if hello.protocol != CONNECTOR_PROTOCOL:
+            raise ConnectorFault(
+                f"it speaks version {hello.protocol} of the connector protocol, and this ivypy version "
+                f"{CONNECTOR_PROTOCOL}"
+            )
+        return hello
+
+    async def config(self, luns: tuple[str, ...]) -> ConnectorConfig:
+        """What it has. Raises ConnectorFault."""
+        found = await self.request(ReadConfig(self._new_id(), luns))
+        if isinstance(found.message, ConnectorConfig):
+            return found.message
+        assert isinstance(found.message, Declined)
+        raise ConnectorFault(f"it declined read_config: {printable(found.message.reason)}")
+
+    def gather(self) -> "asyncio.Future[Answered]":
+        """Ask for its readings; the future has them, or a ConnectorFault. Only where it is not busy."""
+        return asyncio.ensure_future(self.request(Gather(self._new_id())))
+
+    async def request(self, command: ConnectorCommand) -> Answered:
+        """Raises ConnectorFault. A caller that gives up leaves the request pending."""
+        if self.gone is not None:
+            raise ConnectorFault(self.gone)
+        assert self._pending is None, "one request at a time"
+        answer: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        self._pending = (command, self._now_ns(), answer)
+        line = encode_line(command)
+        self._log(f"-> {shortened(line)}")
+        try:
+            await self._pipe.write(line)
+        except PipeLost as error:
+            self._lose(str(error))
+        return await asyncio.shield(answer)
+
+    async def close(self) -> None:
+        """End its input; it has a moment to exit."""
+        self._lose("it was closed")
+        await self._pipe.close()
+
+    def _new_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def _take(self, message: ConnectorMessage, arrived_ns: int) -> None:
+        match message:
+            case ConnectorHello():
+                if self._hello.done():
+                    raise ConnectorFault("it sent a second connector_hello")
+                self._hello.set_result(message)
+            case ConnectorNotice():
+                self._limit.add(arrived_ns)
+                self._notice(message.text)
+            case _:
+                self._answer(message, arrived_ns)
+
+    def _answer(self, message: ConnectorConfig | Readings | Declined, arrived_ns: int) -> None:
+        if not self._hello.done():
+            raise ConnectorFault("it answered before it sent connector_hello")
+        if self._pending is None or self._pending[0].id != message.re:
+            raise ConnectorFault(f"it answers request {message.re}, which is not pending")
+        command, sent_ns, answer = self._pending
+        wanted = ConnectorConfig if isinstance(command, ReadConfig) else Readings
+        if not isinstance(message, wanted | Declined):
+            raise ConnectorFault(f"it answers a {type(command).__name__} with {type(message).__name__}")
+        self._pending = None
+        if not answer.done():
+            answer.set_result(Answered(message, sent_ns, arrived_ns))
+
+    def _lose(self, why: str) -> None:
+        """The first reason stands."""
+        if self.gone is not None:
+            return
+        self.gone = printable(why)
+        self._log(f"lost: {self.gone}")
+        waiting: list[asyncio.Future[Answered] | asyncio.Future[ConnectorHello]] = [self._hello]
+        if self._pending is not None:
+            waiting.append(self._pending[2])
+        for future in waiting:
+            if not future.done():
+                future.set_exception(ConnectorFault(self.gone))
+                future.exception()  # retrieved here, so that nobody's absence is a warning
+        self._pending = None

@@ -1,0 +1,74 @@
+"""What one gather of a connector came to: its state, its times, and the metrics of its elements.
+
+Rule: a gather that did not come in time has no values; it is labelled, and nothing stands for it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from .catalog import Ignored
+from .connector_spec import ConnectorSpec
+from .counter_rates import Ratios
+
+
+class GatherState(StrEnum):
+    """How a gather ended."""
+
+    GATHERED = "gathered"
+    LATE = "late"  # answered after its deadline: only the next counters are counted from it
+    NO_ANSWER = "no_answer"  # by its deadline
+    BUSY = "busy"  # it was not asked: it had not answered an earlier request
+    DECLINED = "declined"  # by the connector, with its reason
+    LOST = "lost"  # there is no connector any more
+
+
+class StampFault(StrEnum):
+    """Why the connector's own stamps were not used for rates."""
+
+    NONE = ""
+    ABSENT = "absent"  # it sends none
+    BACKWARDS = "backwards"  # the end is before the start, or before the gather before it
+    AHEAD = "ahead"  # an element type's stamp is after the end
+    TOO_LONG = "too_long"  # from start to end is longer than from request to answer
+    JUMPED = "jumped"  # its clock was stepped since the gather before it
+
+
+@dataclass(frozen=True, slots=True)
+class GatherTimesOf:
+    """When one gather was, on the controller's clock; None: it was not."""
+
+    requested_ns: int | None = None
+    answered_ns: int | None = None
+    start_ns: int | None = None  # by the connector's stamps, else of the request
+    end_ns: int | None = None
+
+    def skew_ns(self, boundary_ns: int) -> int | None:
+        """How long after the end of its subinterval it ended."""
+        return None if self.end_ns is None else self.end_ns - boundary_ns
+
+    @property
+    def duration_ns(self) -> int | None:
+        """How long it took, by the connector's own account."""
+        return None if self.start_ns is None or self.end_ns is None else self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gathered:
+    """One gather; `subinterval` is -1 for the one before the step's first."""
+
+    spec: ConnectorSpec
+    subinterval: int
+    boundary_ns: int  # the end of the subinterval
+    state: GatherState
+    times: GatherTimesOf = field(default_factory=GatherTimesOf)
+    why: str = ""
+    since: int | None = None  # the subinterval of the gather that counters are counted from; None: there is none
+    seconds: float = 0.0  # between the two, for counters
+    stamps: StampFault = StampFault.NONE
+    ratios: Mapping[str, Ratios] = field(default_factory=dict)  # by element type
+    ignored: Ignored = field(default_factory=Ignored)
+
+    @property
+    def has_values(self) -> bool:
+        return self.state is GatherState.GATHERED

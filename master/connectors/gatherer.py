@@ -1,0 +1,171 @@
+"""Gathers from one connector through a step, a gather for each subinterval, beside everything else.
+
+Rule: nobody waits for it but up to its deadline. A connector that is slow misses subintervals, each labelled; one that
+is gone is gone until the next step. The rates of counters are by the connector's own stamps as long as these make
+sense, else by the controller's clock, which is noted.
+"""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+from ...protocol.connector import Declined, Readings
+from ..hosts.clock_offset import OffsetEstimator
+from ..hosts.controller_lag import ControllerLag, Deadline
+from .catalog import Catalog, Values
+from .connector_driver import Answered, ConnectorDriver
+from .connector_spec import LATEST_DEADLINE, ConnectorSpec
+from .counter_rates import Ratios, ratios
+from .errors import ConnectorFault
+from .gather_times import GatherTimes
+from .gathered import Gathered, GatherState, GatherTimesOf, StampFault
+
+FASTEST: Final = 1 + 1e-3  # the rate of a connector's clock against ours, and some
+Report = Callable[[Gathered], None]
+
+
+class _Baseline:
+    """The readings that the next counters are counted from."""
+
+    def __init__(self, subinterval: int, values: Values, readings: Readings, answered: Answered) -> None:
+        self.subinterval = subinterval
+        self.values = values
+        self.readings = readings
+        self.answered = answered
+
+    def stamp_ns(self, element: str) -> int:
+        """On the connector's clock: the middle of the time in which it was read."""
+        own = self.readings.stamps.get(element)
+        return own if own is not None else (self.readings.start_ns + self.readings.end_ns) // 2
+
+    @property
+    def middle_ns(self) -> int:
+        """On the controller's clock: between request and answer."""
+        return (self.answered.sent_ns + self.answered.arrived_ns) // 2
+
+
+class Gatherer:
+    """Holds one connector's newest readings, how long its gathers take, and where its clock is."""
+
+    def __init__(self, spec: ConnectorSpec, driver: ConnectorDriver, catalog: Catalog, lag: ControllerLag) -> None:
+        self.spec = spec
+        self.catalog = catalog
+        self.driver = driver
+        self._lag = lag
+        self._times = GatherTimes(spec.gather)
+        self._clock = OffsetEstimator()
+        self._before: _Baseline | None = None
+        self._late: asyncio.Task[None] | None = None
+
+    async def run(self, start_ns: int, length_ns: int, report: Report) -> None:
+        """Gather at the step's start, and for each subinterval, until cancelled; `report` gets each gather."""
+        self._before = None  # the hosts' subintervals do not continue those of the step before
+        patience_ns = round(min(self.spec.deadline, LATEST_DEADLINE) * length_ns)
+        try:
+            for k in count(-1):
+                end_ns = start_ns + (k + 1) * length_ns
+                await self._sleep_until(self._times.begin_ns(end_ns, length_ns))
+                report(await self._gather(k, end_ns, Deadline(self._lag, end_ns + patience_ns, patience_ns), report))
+        finally:
+            if self._late is not None:
+                self._late.cancel()
+
+    async def _sleep_until(self, at_ns: int) -> None:
+        while (left_ns := at_ns - self._lag.now_ns()) > 0:  # noqa: ASYNC110 - a timer may be early by its resolution
+            await asyncio.sleep(left_ns / 1e9)
+
+    async def _gather(self, k: int, end_ns: int, deadline: Deadline, report: Report) -> Gathered:
+        if deadline.has_passed():
+            return Gathered(self.spec, k, end_ns, GatherState.NO_ANSWER, why="the controller was paused")
+        if self.driver.gone is not None:
+            await self._sleep_until(end_ns)
+            return Gathered(self.spec, k, end_ns, GatherState.LOST, why=self.driver.gone)
+        if self.driver.is_busy:
+            await self._sleep_until(end_ns)
+            return Gathered(self.spec, k, end_ns, GatherState.BUSY)
+        requested_ns, answer = self._lag.now_ns(), self.driver.gather()
+        while not answer.done():
+            await asyncio.wait([answer], timeout=max(deadline.left_s, 0.0))
+            if not answer.done() and deadline.has_passed():
+                self._late = asyncio.ensure_future(self._when_late(k, end_ns, answer, report))
+                times = GatherTimesOf(requested_ns)
+                return Gathered(self.spec, k, end_ns, GatherState.NO_ANSWER, times)
+        return self._taken(k, end_ns, answer)
+
+    async def _when_late(self, k: int, end_ns: int, answer: "asyncio.Future[Answered]", report: Report) -> None:
+        await asyncio.wait([answer])
+        found = self._taken(k, end_ns, answer)
+        if found.state is GatherState.GATHERED:
+            report(Gathered(self.spec, k, end_ns, GatherState.LATE, found.times))
+
+    def _taken(self, k: int, end_ns: int, answer: "asyncio.Future[Answered]") -> Gathered:
+        """What an answer says; from now on counters are counted from it."""
+        try:
+            answered = answer.result()
+            if isinstance(answered.message, Declined):
+                times = GatherTimesOf(answered.sent_ns, answered.arrived_ns)
+                return Gathered(self.spec, k, end_ns, GatherState.DECLINED, times, answered.message.reason)
+            assert isinstance(answered.message, Readings)
+            return self._read(k, end_ns, answered, answered.message)
+        except ConnectorFault as error:
+            return Gathered(self.spec, k, end_ns, GatherState.LOST, why=str(error))
+
+    def _read(self, k: int, end_ns: int, answered: Answered, readings: Readings) -> Gathered:
+        values = self.catalog.values(readings.facts)
+        now, before = _Baseline(k, values, readings, answered), self._before
+        self._before = now
+        self._times.took(answered.arrived_ns - answered.sent_ns)
+        fault = self._stamp_fault(now, before)
+        times = self._times_of(now, fault)
+        found: dict[str, Ratios] = {}
+        for name, table in self.catalog.tables.items():
+            earlier = None if before is None else before.values.tables.get(name)
+            found[name] = ratios(table, earlier, values.tables[name], _seconds(name, before, now, fault))
+        since = None if before is None else before.subinterval
+        seconds = 0.0 if before is None else (now.middle_ns - before.middle_ns) / 1e9
+        return Gathered(
+            self.spec, k, end_ns, GatherState.GATHERED, times, "", since, seconds, fault, found, values.ignored
+        )
+
+    def _stamp_fault(self, now: _Baseline, before: _Baseline | None) -> StampFault:
+        """What speaks against the connector's stamps of this gather."""
+        start_ns, end_ns, answered = now.readings.start_ns, now.readings.end_ns, now.answered
+        if start_ns == 0 and end_ns == 0:
+            return StampFault.ABSENT
+        if end_ns < start_ns:
+            return StampFault.BACKWARDS
+        if end_ns - start_ns > (answered.arrived_ns - answered.sent_ns) * FASTEST:
+            return StampFault.TOO_LONG
+        jumped = self._clock.jump
+        self._clock.add(answered.sent_ns, start_ns, end_ns, answered.arrived_ns)
+        if any(stamp_ns > end_ns for stamp_ns in now.readings.stamps.values()):
+            return StampFault.AHEAD
+        if before is not None and _went_back(before.readings, now.readings):
+            return StampFault.BACKWARDS
+        return StampFault.JUMPED if self._clock.jump is not jumped else StampFault.NONE
+
+    def _times_of(self, now: _Baseline, fault: StampFault) -> GatherTimesOf:
+        """By the connector's own stamps, on the controller's clock; else request and answer."""
+        sent_ns, arrived_ns = now.answered.sent_ns, now.answered.arrived_ns
+        if fault in (StampFault.ABSENT, StampFault.TOO_LONG) or now.readings.end_ns < now.readings.start_ns:
+            return GatherTimesOf(sent_ns, arrived_ns, sent_ns, arrived_ns)
+        offset_ns = self._clock.at(arrived_ns).offset_ns
+        start_ns, end_ns = (min(max(at - offset_ns, sent_ns), arrived_ns) for at in (
+            now.readings.start_ns, now.readings.end_ns,
+        ))  # fmt: skip
+        return GatherTimesOf(sent_ns, arrived_ns, start_ns, end_ns)
+
+
+def _went_back(before: Readings, now: Readings) -> bool:
+    """Stamps of a whole gather grow. An element type's own may stay, where nothing was counted anew."""
+    return now.end_ns <= before.end_ns or any(now.stamps.get(name, ns) < ns for name, ns in before.stamps.items())
+
+
+def _seconds(element: str, before: _Baseline | None, now: _Baseline, fault: StampFault) -> float:
+    """Between two gathers: by the connector's stamps, or where something speaks against them, by our own."""
+    if before is None:
+        return 0.0
+    if fault is StampFault.NONE and (before.readings.start_ns or before.readings.end_ns):
+        return (now.stamp_ns(element) - before.stamp_ns(element)) / 1e9
+    return (now.middle_ns - before.middle_ns) / 1e9
