@@ -39,10 +39,9 @@ class JoinedLuns:
     def related(self) -> frozenset[str]:
         """The element types that may be a LUN's: those that have a join attribute, or that an attribute is named
         like."""
+        keys = set(self._spec.join.values())
         named = {attribute for attributes in self.elements.values() for attribute in attributes}
-        joined = {
-            element for (element, _), attributes in self.elements.items() if self._spec.join.values() & attributes
-        }
+        joined = {element for (element, _), attributes in self.elements.items() if keys & attributes.keys()}
         return frozenset(named | joined)
 
     def of_lun(self, host: str, lun: Mapping[str, Attribute]) -> Attributes:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from ..rollup.metrics import HOW_SHORT, METRICS
+from ..rollup.metrics import HOW_SHORT, METRICS, connector_of
 from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..text.plan_parameters import OfStep
@@ -26,19 +26,22 @@ _NO_FOCUS: Final = "cannot be a focus metric: only rates, means, percentiles and
 FEWEST_PROBES = 4  # max, a pass, a fail, and the fail again
 
 
-def faults(spec: ControlSpec, rollups: Collection[str] | None) -> Iterator[Fault]:
-    """Everything wrong with a step's control. `rollups`: the plan's types; None where some of them are not known."""
+def faults(
+    spec: ControlSpec, rollups: Collection[str] | None, connectors: Collection[str] | None = ()
+) -> Iterator[Fault]:
+    """Everything wrong with a step's control. `rollups`: the plan's types; `connectors`: the names of its connectors;
+    None where some of them are not known."""
     steered = {keys for keys, _ in spec.steered()}
     for keys, focus in (*spec.checked(), *spec.steered()):
-        if text := metric_fault(focus.metric, keys in steered):
+        if text := metric_fault(focus.metric, keys in steered, connectors):
             yield (*keys, "metric"), text
         if text := "" if rollups is None else rollup_fault(focus.rollup, rollups):
             yield (*keys, "rollup"), text
     match spec.measurement:
-        case MeasureSpec() as measure if measure.focus.metric in FOCUS_METRICS:
+        case MeasureSpec() as measure if _can_be_focus(measure.focus):
             yield from _below(("measure",), measure_faults(measure, spec.subinterval_s, _warmup_s(spec)))
         case SteadySpec() as steady:
-            if steady.focus.metric in FOCUS_METRICS:
+            if _can_be_focus(steady.focus):
                 yield from _below(("steady",), steady.criterion.faults())
             yield from _too_short(spec, steady)
     match spec.load:
@@ -47,12 +50,22 @@ def faults(spec: ControlSpec, rollups: Collection[str] | None) -> Iterator[Fault
         case StaircaseSpec() as staircase:
             if levels := stairs(staircase):
                 yield from _below(("staircase",), levels.faults())
-        case FindSpec() as find if find.focus.metric in FOCUS_METRICS and not math.isnan(find.target):
+        case FindSpec() as find if _can_be_focus(find.focus) and not math.isnan(find.target):
             yield from _below(("find",), find_faults(find))
 
 
-def metric_fault(metric: str, steered: bool = False) -> str:
-    """Why control cannot use a metric; "" where it can. `steered`: IOPS are to hold it at a target."""
+def _can_be_focus(focus: Focus) -> bool:
+    return bool(focus.connector) or focus.metric in FOCUS_METRICS
+
+
+def metric_fault(metric: str, steered: bool = False, connectors: Collection[str] | None = ()) -> str:
+    """Why control cannot use a metric; "" where it can. `steered`: IOPS are to hold it at a target. `connectors`: those
+    that there are; which metrics they have shows only when they have been started."""
+    if connector := connector_of(metric):
+        if connectors is None or connector in connectors:
+            return ""
+        near = did_you_mean(connector, connectors) or "; name it in `connectors`"
+        return f"metric {metric}: there is no connector {connector}{near}"
     if (now := OLD_NAMES.get(metric)) is not None:
         more = "" if now in FOCUS_METRICS else f", and {_NO_FOCUS}"
         return f"metric {metric} is called {now} since 0.2{more}"

@@ -1,13 +1,16 @@
 """A focus: the metric, and the rollup type, that control observes."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from ..rollup.instances import ALL
-from ..rollup.metrics import METRICS, Quantity, metric_of, unit_of
+from ..rollup.metrics import METRICS, Quantity, connector_of, metric_of, unit_of
 from ..stats.metric_sample import MetricSample, ios
 from ..stats.percentiles import FEWEST_BEYOND, fewest_ios
 from ..text.metric_amounts import MetricUnit
 from ..verdicts import Scope
+
+NO_VALUE: Final = "its connector gave no value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,11 @@ class Focus:
         return unit_of(self.metric)
 
     @property
+    def connector(self) -> str:
+        """The connector that the metric is of; "" where it is the hosts' own."""
+        return connector_of(self.metric)
+
+    @property
     def needs_pacing(self) -> bool:
         """Only a paced load has the metric."""
         return self.metric in METRICS and METRICS[self.metric].needs_pacing
@@ -50,12 +58,16 @@ class Focus:
 
 def blank_window(focus: Focus, instance: str) -> str:
     """Why a window has no value, as a message."""
+    if focus.connector:
+        return f"{focus.metric} of {instance} is blank: {NO_VALUE} in the window"
     why = "none was seen" if focus.fraction is None else f"fewer than {FEWEST_BEYOND} I/Os beyond it"
     return f"{focus.metric} of {instance} is blank: {why} in the window"
 
 
 def blank_subinterval(focus: Focus, instance: str, sample: MetricSample) -> str:
     """Why a subinterval has no value, as a message."""
+    if focus.connector:
+        return f"{focus.metric} of {instance} is blank: {NO_VALUE} in a subinterval; connectors.csv says why"
     blank, seen = f"{focus.metric} of {instance} is blank", ios(sample)
     if focus.fraction is None or not seen:
         return f"{blank}: no I/O in a subinterval"

@@ -24,6 +24,7 @@ from .checks.cross_section import (
     check_references,
 )
 from .checks.metric_checks import check_kinds, check_paced, check_samples
+from .connectors import attributes_of, connectors_of, host_connector_of
 from .hosts import hosts_of
 from .model import AttributeRule, Live, LunSelection, Plan, Workload
 from .read.schema import TIMES, CreateDoc, LiveDoc, PlanDoc
@@ -50,7 +51,7 @@ def resolved(
 
     `removed`: entries that were removed for faults of their own; `slurm`: the allocation that the controller runs in.
     """
-    own = _own_attributes(doc, faults)
+    own = [*_own_attributes(doc, faults), *attributes_of(doc, faults)]
     hosts = hosts_of(doc, slurm, faults)
     rules = [_rule(doc, i, own, faults) for i in range(len(doc.attributes))]
     schedule = schedule_of(doc, faults)
@@ -82,6 +83,8 @@ def resolved(
         achieved_iops_tolerance=doc.achieved_iops_tolerance,
         on_io_error=doc.on_io_error,
         live=_live(doc.live),
+        connectors=connectors_of(doc, faults),
+        host_connector=host_connector_of(doc, faults),
         parameters=values,
     )
     _check(plan, doc, schedule, own, removed, faults)
@@ -98,6 +101,7 @@ def _check(
         hosts=None if "hosts" in lost else names,
         workloads=None if "workloads" in lost else doc.workloads.keys(),
         rollups=None if "rollups" in lost else [rollup.name for rollup in plan.rollups],
+        connectors=None if "connectors" in lost else _connectors(plan),
         attributes=[*ATTRIBUTES, *own],
     )
     check_presence(doc, lost, faults)
@@ -117,11 +121,17 @@ def _check(
     check_mixes(plan.workloads, schedule, plan.luns, plan.destroy, names, faults)
 
 
+def _connectors(plan: Plan) -> list[str]:
+    """Their names."""
+    of_hosts = [] if plan.host_connector is None else [plan.host_connector.name]
+    return [*of_hosts, *(one.name for one in plan.connectors)]
+
+
 def _lost(removed: Collection[Path], faults: Faults) -> set[str]:
     """The sections with an entry that was removed or is in doubt, so that names may be missing."""
     lost = {str(gone[0]) for gone in removed if len(gone) <= 2}
     lost |= {"steps" for gone in removed if gone[0] == "steps" and len(gone) == 3 and gone[2] != "edit"}
-    return lost | (faults.sections & {"hosts", "rollups"})
+    return lost | (faults.sections & {"hosts", "rollups", "connectors"})
 
 
 def _name(doc: PlanDoc, faults: Faults) -> str:

@@ -24,7 +24,7 @@ from ..control.control_spec import (
 )
 from ..control.criteria import Criterion, rule_and_metric
 from ..control.observe import focus_on
-from ..rollup.metrics import METRICS
+from ..rollup.metrics import METRICS, connector_of, unit_of
 from ..text.metric_amounts import parse_amount, parse_limit
 from .read.schema import GoDoc, TimesDoc
 from .read.schema_control import EVERY_S, FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
@@ -122,8 +122,8 @@ def _criterion(doc: SteadyDoc, path: Path, window: int, faults: Faults) -> Crite
         metric = doc.metric
     limit, relative = math.nan, True  # where it cannot be read: no other fault follows from it
     try:
-        if metric in METRICS:
-            limit, relative = parse_limit(METRICS[metric].unit, doc.limit)
+        if metric in METRICS or connector_of(metric):
+            limit, relative = parse_limit(unit_of(metric), doc.limit)
     except ValueError as error:
         faults.add((*path, "limit"), f"limit: {error}")
     if rule is Rule.T and not relative:
@@ -138,7 +138,7 @@ def _amount(metric: str, key: str, text: str, path: Path, faults: Faults) -> flo
     Of a metric that does not exist, which is a fault of its own, no amount can be read.
     """
     try:
-        return parse_amount(METRICS[metric].unit, text) if metric in METRICS else math.nan
+        return parse_amount(unit_of(metric), text) if metric in METRICS or connector_of(metric) else math.nan
     except ValueError as error:
         faults.add((*path, key), f"{key}: {error}")
         return math.nan

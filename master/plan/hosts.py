@@ -35,6 +35,14 @@ def hosts_of(doc: PlanDoc, slurm: Allocation | None, faults: Faults) -> tuple[Ho
     return tuple(found.values())
 
 
+def host_of(host: HostDoc, ssh: Access, path: Path, faults: Faults) -> HostSpec | None:
+    """A machine that is no test host; None where it has a fault."""
+    found = _expanded(host, ssh, None, path, faults)
+    if len(found) > 1:
+        faults.add((*path, "name"), f"{host.name!r} is {len(found)} machines; name one")
+    return found[0] if found else None
+
+
 def _expanded(host: HostDoc, ssh: Access, slurm: Allocation | None, path: Path, faults: Faults) -> list[HostSpec]:
     every_node = host.name == SLURM and host.launcher is None and not host.command
     if every_node and slurm is None:

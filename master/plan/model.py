@@ -14,6 +14,7 @@ from typing import Final
 
 from ...protocol.messages import Spin
 from ...protocol.payload import Attribute, FileToCreate
+from ..connectors.connector_spec import ConnectorSpec
 from ..control.control_spec import ControlSpec
 from ..hosts.host_spec import HostSpec
 from ..rollup.instances import RollupSpec
@@ -141,6 +142,8 @@ class Plan:
     report: bool  # is written at the run's end
     prepare_timeout_s: float  # for each command between steps, without progress
     start_timeout_s: float  # from `go` until a host is ready
+    connectors: tuple[ConnectorSpec, ...]  # but for that of the test hosts
+    host_connector: ConnectorSpec | None  # of every test host, which each makes its own; None: it is off
     parameters: Mapping[str, str]  # `${name}` and the text it became
 
     def seeded(self, seed: int) -> "Plan":

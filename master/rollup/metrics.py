@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import Count
 from ..stats.percentiles import FEWEST_BEYOND
-from ..text.metric_amounts import MetricUnit
+from ..text.metric_amounts import MetricUnit, unit_by_suffix
 from ..verdicts import Scope
 from .arrays import Floats
 from .figures import CATEGORIES, OVERALL, PERCENTILES, Figures, LatencyFigures
@@ -362,8 +362,16 @@ def metric_of(category: str, quantity: Quantity, statistic: str = "") -> Metric:
     return _OF_PARTS[category, quantity, statistic]
 
 
+def connector_of(name: str) -> str:
+    """The connector that a metric is of: `array` for `array.mp_busy_percent`; "" where it is one of METRICS."""
+    connector, _, rest = name.partition(".")
+    return connector if rest[:1].isalpha() else ""  # p99.9 is none
+
+
 def unit_of(name: str) -> MetricUnit:
-    """The unit of a column that may be no metric of ours."""
+    """The unit of a metric; of a connector's as its name says it."""
+    if connector_of(name):
+        return unit_by_suffix(name)
     return METRICS[name].unit if name in METRICS else MetricUnit.NONE
 
 

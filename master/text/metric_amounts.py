@@ -1,8 +1,8 @@
 """Amounts of a metric, as people write them: the metric's unit says how.
 
 Rule: microseconds and milliseconds are written as a time, a transfer rate as MiB/s, a percentage with its sign,
-everything else as a number. An amount is kept in the unit that the metric's column has. Where an amount is shown beside its limit, it is rounded to its
-own side of it: a text does not contradict the verdict that it explains.
+everything else as a number. An amount is kept in the unit that the metric's column has. Where an amount is shown beside
+its limit, it is rounded to its own side of it: a text does not contradict the verdict that it explains.
 """
 
 from enum import StrEnum

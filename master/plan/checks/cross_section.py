@@ -30,6 +30,7 @@ class KnownNames:
     hosts: Collection[str] | None
     workloads: Collection[str] | None
     rollups: Collection[str] | None
+    connectors: Collection[str] | None
     attributes: Collection[str]
 
 
@@ -73,7 +74,7 @@ def _clause_faults(rollup: str, instances: Iterable[str], known: KnownNames) -> 
 def check_control(doc: PlanDoc, schedule: Schedule, known: KnownNames, faults: Faults) -> None:
     """Faults of each step's control, at its key in the step or in `defaults`."""
     for entry, step in schedule.steps():
-        for keys, text in control_faults(step.control, known.rollups):
+        for keys, text in control_faults(step.control, known.rollups, known.connectors):
             own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
             faults.add((*(("steps", entry, "go") if own else ("defaults",)), *keys), text)
 

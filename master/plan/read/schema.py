@@ -5,6 +5,7 @@ resolved. Workload parameters come from the table in protocol/parameters.py. Sho
 before the model sees them.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
@@ -13,6 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
 from ....protocol.messages import Spin
 from ....protocol.parameters import PARAMETERS
+from ...connectors.connector_spec import LATEST_DEADLINE, USUAL_DEADLINE, USUAL_JOIN, GatherAt
 from ...control.choices import OnDisturbance
 from ...hosts.heartbeat import SHORTEST_LEASE_NS, USUAL_LEASE_NS, USUAL_PREPARE_S, USUAL_START_S
 from ...hosts.host_spec import HostSpec, Launcher
@@ -35,6 +37,7 @@ from .field_types import (
     count_field,
     duration_field,
     fraction_field,
+    kind_of,
     scalar,
     size_field,
 )
@@ -111,6 +114,77 @@ _CLAUSE_SCHEMA: Final = {
 SELECT: Final = Reads(lambda value: value, {"anyOf": [_CLAUSE_SCHEMA, {"type": "array", "items": _CLAUSE_SCHEMA}]})
 _Path = Annotated[str, ABSOLUTE]
 _Paths = Annotated[list[_Path], BeforeValidator(one_or_many, json_schema_input_type=_Path | list[_Path])]
+
+
+def _connector(value: Any) -> Any:
+    """`off` alone turns a connector off."""
+    return {"enabled": "false"} if isinstance(value, str) and value.lower() in ("off", "false", "no") else value
+
+
+def _join(value: Any) -> dict[str, str]:
+    """LUN's attribute: the connector's. A text means that both have the same name."""
+    if isinstance(value, str):
+        return {name.strip(): name.strip() for name in value.split(",") if name.strip()}
+    if isinstance(value, dict) and value and all(isinstance(one, str) for one in value.values()):
+        return dict(value)
+    raise Predicate("needs a LUN attribute, like serial, or { LUN's attribute: the connector's }")
+
+
+def _options(value: Any) -> Any:
+    """Options of a type: numbers and flags as JSON has them, all else text."""
+    if isinstance(value, dict):
+        return {key: _options(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_options(one) for one in value]
+    if isinstance(value, str) and re.fullmatch(r"true|false|-?(0|[1-9][0-9]*)(\.[0-9]+)?", value):
+        return json.loads(value)
+    return value
+
+
+def _options_mapping(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise Predicate(f"is {kind_of(value)}; it needs a mapping, like {{ address: 10.0.0.9 }}")
+    return _options(value)
+
+
+_JOIN: Final = Reads(_join, {"anyOf": [TEXT_SCHEMA, {"type": "object", "additionalProperties": TEXT_SCHEMA}]})
+_OPTIONS: Final = Reads(_options_mapping, {"type": "object"})
+
+
+class ConnectorDoc(Section):
+    """A program that reports what an array, a switch or a host says: see [connectors](connectors.md). `off` turns the
+    connector `host`, which every run has, off."""
+
+    program: Annotated[tuple[str, ...] | None, WORDS] = about("Command line that starts it, in place of a `type`.")
+    type: Annotated[str | None, TEXT] = about(
+        "A connector that comes with ivypy (prometheus, command, snmp, ceph), or with an installed package."
+    )
+    options: Annotated[Any, _OPTIONS] = about("Options of the type.", {})
+    on: Annotated[HostDoc | None, BeforeValidator(short("name"), json_schema_input_type=str | HostDoc)] = about(
+        "Where `program` is started, like a host of `hosts`; default: this machine."
+    )
+    attributes: Annotated[
+        list[Annotated[str, TEXT]],
+        BeforeValidator(one_or_many, json_schema_input_type=Annotated[str, TEXT] | list[Annotated[str, TEXT]]),
+    ] = about("The attributes that it gives to LUNs and that `select` and `rollups` of this plan name.", [])
+    join: Annotated[dict[str, str], _JOIN] = about(
+        "Which LUN an element is: the LUN's attribute that has the same value, or `{ LUN's attribute: the "
+        "connector's }`.",
+        USUAL_JOIN,
+    )
+    gather: Annotated[GatherAt, choice_field(GatherAt)] = about(
+        "When it gathers: just_in_time, so that it ends with the subinterval, or at its end.", GatherAt.JUST_IN_TIME
+    )
+    deadline: Annotated[float, fraction_field()] = about(
+        f"How long after the end of a subinterval its values may come, as a share of its length; at most "
+        f"{LATEST_DEADLINE:.0%}. Later ones are labelled, and not used.",
+        USUAL_DEADLINE,
+    )
+    required: Annotated[bool, FLAG] = about("Whether the run is refused where it cannot be started.", True)
+    enabled: Annotated[bool, FLAG] = about("false leaves it out.", True)
+
+
+_Connector = Annotated[ConnectorDoc, BeforeValidator(_connector, json_schema_input_type=str | ConnectorDoc)]
 
 
 class LunsDoc(Section):
@@ -322,6 +396,11 @@ class PlanDoc(Section):
     )
     luns: Annotated[LunsDoc | None, not_empty("select, paths, files or create")] = about("The LUNs to drive.")
     attributes: list[AttributesDoc] = about("The plan's own attributes.", [])
+    connectors: dict[str, _Connector] = about(
+        "Programs that report what the array, the switch and the hosts say, by name. `host`, about the test hosts "
+        "themselves, is there in any case; `host: off` leaves it out.",
+        {},
+    )
     destroy: Annotated[bool, FLAG] = about(
         "Allow ivypy to overwrite block devices and existing files, if the token for exactly these is given as well; "
         "see [consent](#consent).",

@@ -1,0 +1,89 @@
+"""The plan's connectors: what starts each of them, and the attributes that it gives to LUNs."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from ..connectors.connector_spec import HOST, LATEST_DEADLINE, ConnectorSpec
+from ..hosts.host_spec import HostSpec, Launcher
+from .hosts import host_of
+from .read.schema import ConnectorDoc, PlanDoc
+from .read.yaml_positions import Faults, Path
+from .select.attributes import ATTRIBUTES
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")  # part of metrics' names, where a dot ends it
+_NO_PROGRAM: Final = ("program", "type", "options", "on", "attributes", "join", "required")  # of no use for `host`
+SERVE: Final = (sys.executable, "-P", "-m", "ivypy.master.connectors.serve")  # a class as a program
+
+
+def connectors_of(doc: PlanDoc, faults: Faults) -> tuple[ConnectorSpec, ...]:
+    """All but that of the test hosts."""
+    found = (_spec(doc, name, one, faults) for name, one in doc.connectors.items() if name != HOST and one.enabled)
+    return tuple(one for one in found if one is not None)
+
+
+def host_connector_of(doc: PlanDoc, faults: Faults) -> ConnectorSpec | None:
+    """That of the test hosts; None where it is off."""
+    spec = ConnectorSpec(HOST, HostSpec(HOST, Launcher.LOCAL, HOST), (), join={"path": "path"}, required=False)
+    given = doc.connectors.get(HOST)
+    if given is None:
+        return spec
+    for key in sorted(given.model_fields_set & set(_NO_PROGRAM)):
+        faults.add_key(("connectors", HOST, key), f"the connector {HOST} is ivypy's own; give another one another name")
+    if not given.enabled:
+        return None
+    return replace(spec, gather=given.gather, deadline=_deadline(given, HOST, faults))
+
+
+def attributes_of(doc: PlanDoc, faults: Faults) -> Iterator[str]:
+    """The LUNs' attributes that connectors give."""
+    for name, one in doc.connectors.items():
+        for place, attribute in enumerate(one.attributes):
+            if attribute in ATTRIBUTES:
+                text = f"the attribute {attribute!r} is found on the host; a connector cannot give it"
+                faults.add(("connectors", name, "attributes", place), text)
+            elif not _NAME.fullmatch(attribute):
+                text = f"{attribute!r} cannot be an attribute's name; use a-z, 0-9 and _"
+                faults.add(("connectors", name, "attributes", place), text)
+            yield attribute
+
+
+def _spec(doc: PlanDoc, name: str, one: ConnectorDoc, faults: Faults) -> ConnectorSpec | None:
+    path: Path = ("connectors", name)
+    if not _NAME.fullmatch(name):
+        faults.add_key(path, f"{name!r} cannot be a connector's name; use a-z, 0-9 and _")
+    if (one.program is None) == (one.type is None):
+        if not any(faults.unreadable((*path, key)) for key in ("program", "type")):
+            faults.add(path, "a connector has either a program, a command line that starts it, or a type")
+        return None
+    if one.program is not None and one.options:
+        faults.add_key((*path, "options"), "options are for a type; a program has them in its command line")
+    if one.type is not None and one.on is not None:
+        faults.add_key((*path, "on"), "a type runs on this machine, where ivypy is installed; remove `on`")
+    host: HostSpec | None = HostSpec(name, Launcher.LOCAL, name)
+    if one.program is not None and one.on is not None:
+        host = host_of(one.on, doc.ssh, (*path, "on"), faults)
+    words = one.program or (*SERVE, one.type or "", json.dumps(one.options))
+    if host is None:
+        return None
+    return ConnectorSpec(
+        name, host, words, tuple(one.attributes), _join(one, path, faults), one.gather,
+        _deadline(one, name, faults), one.required,
+    )  # fmt: skip
+
+
+def _join(one: ConnectorDoc, path: Path, faults: Faults) -> dict[str, str]:
+    for attribute in one.join:
+        if attribute not in ATTRIBUTES or not ATTRIBUTES[attribute].selectable:
+            faults.add((*path, "join"), f"LUNs have no attribute {attribute!r} to join by; use serial, wwn or path")
+    return dict(one.join)
+
+
+def _deadline(one: ConnectorDoc, name: str, faults: Faults) -> float:
+    if not 0 < one.deadline <= LATEST_DEADLINE:
+        text = f"deadline is {one.deadline:.0%} of a subinterval; it must be above 0% and at most {LATEST_DEADLINE:.0%}"
+        faults.add(("connectors", name, "deadline"), text)
+    return one.deadline
