@@ -275,6 +275,13 @@ class Reason(Enum):
         "The step, or the level, was interrupted before a complete subinterval was measured.",
         "Run the step again, to its end.",
     )
+    CONNECTOR_GAPS = (
+        NOTE,
+        ALL,
+        "A connector whose metric control looked at gave no values for some subintervals of the measurement: its "
+        "figure is of the others.",
+        "gathers.csv of the step says why: lengthen `subinterval` or `deadline`, or see to the connector.",
+    )
     CLOCK_UNCERTAIN = (
         NOTE,
         ALL,

@@ -39,6 +39,10 @@ class ConnectorSpec:
         """Unique in a run: one that runs on every test host has one name."""
         return f"{self.name} of {self.test_host}" if self.test_host else self.name
 
+    @property
+    def log_name(self) -> str:
+        return ".".join(filter(None, ("connector", self.name, self.test_host)))
+
     def qualified(self, instance: str) -> str:
         """An element's instance as the run names it: hosts have disks of the same names."""
         return f"{self.test_host}:{instance}" if self.test_host else instance

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...protocol.connector import Combine, ElementMetric, ReadingKind
+from ...protocol.connector import ReadingKind
 from ..rollup.arrays import Floats
 from .catalog import ElementTable
 
@@ -54,21 +54,6 @@ def ratios(table: ElementTable, before: Floats | None, now: Floats, seconds: flo
         amounts[:, place] = np.where(known, rise * metric.scale, 0.0)
         pers[:, place] = np.where(known, below, 0.0)
     return Ratios(amounts, pers, resets, wraps)
-
-
-def combine(metric: ElementMetric, amounts: Floats, pers: Floats) -> tuple[float, float]:
-    """(amount, per) of some elements together, from those of each; per is 0 where none has a value."""
-    has = pers > 0
-    amounts, pers = amounts[has], pers[has]
-    if not len(pers):
-        return 0.0, 0.0
-    if metric.combine is Combine.MAX and not metric.per:
-        best = int(np.argmax(amounts / pers))
-        return float(amounts[best]), float(pers[best])
-    amount, per = float(amounts.sum()), float(pers.sum())
-    if metric.combine is Combine.SUM and not metric.per:  # of elements, each over its own time
-        return float((amounts / pers).sum()) * per / len(pers), per / len(pers)
-    return amount, per
 
 
 def _rises(table: ElementTable, before: Floats, now: Floats) -> tuple[Floats, int, int]:

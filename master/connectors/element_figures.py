@@ -4,47 +4,57 @@ Rule: where a connector that has such elements gave no values, there is no figur
 like less load.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from ...protocol.connector import ElementMetric
+from ...protocol.connector import Combine, ElementMetric
 from ..rollup.arrays import Floats
 from .catalog import Catalog, ElementTable
-from .counter_rates import combine
 from .gathered import Gathered
 from .membership import Membership, Rows
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Figure:
-    """A metric over some elements; nan where there is no value."""
-
-    metric: ElementMetric
-    amount: float
-    per: float
-    least: float = float("nan")  # of any element
-    most: float = float("nan")
-
-    @property
-    def value(self) -> float:
-        return self.amount / self.per if self.per > 0 else float("nan")
+Family = tuple[str, str]  # a connector's name in the plan, and an element type
+Part = tuple["Connected", ElementTable, Rows]  # the elements of one connector that belong to a rollup instance
+NOT_PARTICIPATING: Final = -1  # in the place of a rollup row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ElementFigures:
-    """An element type in one rollup instance; `missing` of its `elements` gave no values.
+    """An element type in one rollup instance. `missing` of its `elements` gave no values.
 
-    `complete`: every connector that has some of them gave values.
+    `amounts` and `pers` (metrics,) are sums that add up over subintervals; a value is their ratio, and there is none
+    where per is 0. `least` and `most` (metrics,) are of any element, nan where there is none. `complete`: every
+    connector that has some of the elements gave values.
     """
 
     connector: str  # its name in the plan
     element: str
+    metrics: tuple[ElementMetric, ...]
     elements: int
     missing: int
     complete: bool
-    figures: tuple[Figure, ...]
+    amounts: Floats
+    pers: Floats
+    least: Floats
+    most: Floats
+
+    @property
+    def values(self) -> Floats:
+        found = np.full(len(self.pers), np.nan)
+        np.divide(self.amounts, self.pers, out=found, where=self.pers > 0)
+        return found
+
+    def metric_names(self) -> list[str]:
+        """`array.mp_busy_percent`"""
+        return [metric_name(self.connector, one) for one in self.metrics]
+
+
+def metric_name(connector: str, metric: ElementMetric) -> str:
+    """The full name of a metric."""
+    return f"{connector}.{metric.element}_{metric.attribute}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,62 +67,82 @@ class Connected:
     membership: Membership
 
 
-@dataclass(slots=True)
-class _Family:
-    """An element type over all connectors of one name."""
+class ElementIndex:
+    """Which elements belong to which rollup instance, for all connectors; worked out anew when there are new ones."""
 
-    metrics: dict[str, ElementMetric] = field(default_factory=dict)  # by attribute
-    amounts: dict[str, list[Floats]] = field(default_factory=dict)
-    pers: dict[str, list[Floats]] = field(default_factory=dict)
-    elements: int = 0
-    missing: int = 0
-    complete: bool = True
+    def __init__(self, connected: Sequence[Connected]) -> None:
+        self._connected = tuple(connected)
+        self._known = -1  # how many elements there were
+        self._parts: dict[int, dict[Family, list[Part]]] = {}
+
+    def families(self, rollup_row: int) -> Mapping[Family, Sequence[Part]]:
+        """The element types of a rollup instance, or of NOT_PARTICIPATING, each with its parts."""
+        known = sum(len(table.rows) for one in self._connected for table in one.catalog.tables.values())
+        if known != self._known:
+            self._known = known
+            self._parts.clear()
+        if rollup_row not in self._parts:
+            self._parts[rollup_row] = self._work_out(rollup_row)
+        return self._parts[rollup_row]
+
+    def _work_out(self, rollup_row: int) -> dict[Family, list[Part]]:
+        found: dict[Family, list[Part]] = {}
+        for one in self._connected:
+            for table in one.catalog.tables.values():
+                if rollup_row == NOT_PARTICIPATING:
+                    rows = one.membership.not_participating(table)
+                else:
+                    rows = one.membership.rows(table, rollup_row)
+                if len(rows):
+                    found.setdefault((one.name, table.name), []).append((one, table, rows))
+        return found
 
 
-def figures_of_row(
-    connected: Sequence[Connected], found: Mapping[str, Gathered], rollup_row: int | None
+def figures_of(
+    index: ElementIndex, found: Mapping[str, Gathered], rollup_row: int, family: Family | None = None
 ) -> Iterator[ElementFigures]:
-    """For each element type that belongs to a rollup instance; None: those that do not participate.
-
-    `found`: the gathers of one subinterval, by the connector's title.
-    """
-    families: dict[tuple[str, str], _Family] = {}
-    for one in connected:
-        for table in one.catalog.tables.values():
-            rows = _rows(one.membership, table, rollup_row)
-            if len(rows):
-                _add(families.setdefault((one.name, table.name), _Family()), table, found.get(one.title), rows)
-    for (name, element), family in families.items():
-        figures = tuple(_figures(family))
-        yield ElementFigures(name, element, family.elements, family.missing, family.complete, figures)
+    """For each element type of a rollup instance, or for one. `found`: the gathers of a subinterval, by title."""
+    families = index.families(rollup_row)
+    for key in families if family is None else [family] if family in families else []:
+        yield _figures(key, families[key], found)
 
 
-def _rows(membership: Membership, table: ElementTable, rollup_row: int | None) -> Rows:
-    return membership.not_participating(table) if rollup_row is None else membership.rows(table, rollup_row)
+def _figures(family: Family, parts: Sequence[Part], found: Mapping[str, Gathered]) -> ElementFigures:
+    metrics = {metric.attribute: metric for _, table, _ in parts for metric in table.metrics}
+    elements, complete = sum(len(rows) for _, _, rows in parts), True
+    amounts, pers = np.zeros((elements, len(metrics))), np.zeros((elements, len(metrics)))
+    place = 0
+    for one, table, rows in parts:
+        gathered = found.get(one.title)
+        if gathered is None or not gathered.has_values:
+            complete = False
+        else:
+            ratios = gathered.ratios[table.name]
+            known = rows[rows < len(ratios.amounts)]
+            columns = [list(metrics).index(metric.attribute) for metric in table.metrics]
+            there = np.ix_(range(place, place + len(known)), columns)
+            amounts[there], pers[there] = ratios.amounts[known], ratios.pers[known]
+        place += len(rows)
+    missing = elements - int(np.count_nonzero((pers > 0).any(axis=1)))
+    if not complete:
+        amounts[:], pers[:] = 0.0, 0.0
+    return ElementFigures(
+        *family, tuple(metrics.values()), elements, missing, complete, *_combined([*metrics.values()], amounts, pers)
+    )
 
 
-def _add(family: _Family, table: ElementTable, found: Gathered | None, rows: Rows) -> None:
-    family.elements += len(rows)
-    family.metrics |= {metric.attribute: metric for metric in table.metrics}
-    if found is None or not found.has_values:
-        family.missing += len(rows)
-        family.complete = False
-        return
-    ratios = found.ratios[table.name]
-    known = rows[rows < len(ratios.amounts)]
-    family.missing += len(rows) - int(np.count_nonzero((ratios.pers[known] > 0).any(axis=1)))
-    for column, metric in enumerate(table.metrics):
-        family.amounts.setdefault(metric.attribute, []).append(ratios.amounts[known, column])
-        family.pers.setdefault(metric.attribute, []).append(ratios.pers[known, column])
-
-
-def _figures(family: _Family) -> Iterable[Figure]:
-    for attribute, metric in family.metrics.items():
-        if not family.complete:
-            yield Figure(metric, 0.0, 0.0)
+def _combined(metrics: Sequence[ElementMetric], amounts: Floats, pers: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """(amounts, pers, least, most), each (metrics,), of several elements together."""
+    has = pers > 0
+    values = np.full(amounts.shape, np.nan)
+    np.divide(amounts, pers, out=values, where=has)
+    counts, total, below = has.sum(axis=0), amounts.sum(axis=0), pers.sum(axis=0)
+    least = np.where(counts > 0, np.where(has, values, np.inf).min(axis=0, initial=np.inf), np.nan)
+    most = np.where(counts > 0, np.where(has, values, -np.inf).max(axis=0, initial=-np.inf), np.nan)
+    for place, metric in enumerate(metrics):
+        if metric.per or not counts[place] or metric.combine is Combine.MEAN:
             continue
-        amounts, pers = (np.concatenate(one[attribute]) for one in (family.amounts, family.pers))
-        has = pers > 0
-        values = amounts[has] / pers[has]
-        least, most = (float(values.min()), float(values.max())) if len(values) else (float("nan"),) * 2
-        yield Figure(metric, *combine(metric, amounts, pers), least, most)
+        below[place] /= counts[place]  # of elements, each over its own time
+        whole = most[place] if metric.combine is Combine.MAX else values[has[:, place], place].sum()
+        total[place] = whole * below[place]
+    return total, below, least, most

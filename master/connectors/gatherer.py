@@ -11,16 +11,18 @@ from itertools import count
 from typing import Final
 
 from ...protocol.connector import Declined, Readings
+from ...protocol.payload import Facts
 from ..hosts.clock_offset import OffsetEstimator
 from ..hosts.controller_lag import ControllerLag, Deadline
 from .catalog import Catalog, Values
 from .connector_driver import Answered, ConnectorDriver
-from .connector_spec import LATEST_DEADLINE, ConnectorSpec
+from .connector_spec import ConnectorSpec
 from .counter_rates import Ratios, ratios
 from .errors import ConnectorFault
 from .gather_times import GatherTimes
 from .gathered import Gathered, GatherState, GatherTimesOf, StampFault
 
+LONGEST_PATIENCE_NS: Final = 10 * 10**9  # however long subintervals are
 FASTEST: Final = 1 + 1e-3  # the rate of a connector's clock against ours, and some
 Report = Callable[[Gathered], None]
 
@@ -61,7 +63,7 @@ class Gatherer:
     async def run(self, start_ns: int, length_ns: int, report: Report) -> None:
         """Gather at the step's start, and for each subinterval, until cancelled; `report` gets each gather."""
         self._before = None  # the hosts' subintervals do not continue those of the step before
-        patience_ns = round(min(self.spec.deadline, LATEST_DEADLINE) * length_ns)
+        patience_ns = min(round(self.spec.deadline * length_ns), LONGEST_PATIENCE_NS)
         try:
             for k in count(-1):
                 end_ns = start_ns + (k + 1) * length_ns
@@ -112,7 +114,10 @@ class Gatherer:
             return Gathered(self.spec, k, end_ns, GatherState.LOST, why=str(error))
 
     def _read(self, k: int, end_ns: int, answered: Answered, readings: Readings) -> Gathered:
-        values = self.catalog.values(readings.facts)
+        facts, spec = readings.facts, self.spec
+        if spec.test_host:
+            facts = Facts(fact._replace(instance=spec.qualified(fact.instance)) for fact in facts)
+        values = self.catalog.values(facts)
         now, before = _Baseline(k, values, readings, answered), self._before
         self._before = now
         self._times.took(answered.arrived_ns - answered.sent_ns)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..stats.metric_sample import MetricSample
-from .element_figures import Connected, figures_of_row
+from .element_figures import Connected, ElementIndex, figures_of
 from .gathered import Gathered, GatherState
 from .gatherer import Gatherer
 
@@ -31,6 +31,7 @@ class Gathering:
     def __init__(self, gatherers: Sequence[Gatherer], connected: Sequence[Connected]) -> None:
         """Both in the same order."""
         self.connected = tuple(connected)
+        self.index = ElementIndex(connected)
         self._gatherers = tuple(gatherers)
         self._tasks: list[asyncio.Task[None]] = []
         self._found: dict[int, dict[str, Gathered]] = {}  # by subinterval and title
@@ -85,10 +86,11 @@ class Gathering:
     def sample(self, subinterval: int, metric: str, row: int) -> MetricSample:
         """A connector's metric of one rollup instance in a subinterval, by its full name; blank where a connector that
         has some of its elements gave no values."""
-        name, _, rest = metric.partition(".")
-        mine = [one for one in self.connected if one.name == name]
-        for figures in figures_of_row(mine, self._found.get(subinterval, {}), row):
-            for figure in figures.figures:
-                if f"{figure.metric.element}_{figure.metric.attribute}" == rest and figure.per > 0:
-                    return MetricSample(figure.amount, figure.per)
+        found = self._found.get(subinterval, {})
+        for family in self.index.families(row):
+            if metric.startswith(f"{family[0]}.{family[1]}_"):
+                for figures in figures_of(self.index, found, row, family):
+                    for name, amount, per in zip(figures.metric_names(), figures.amounts, figures.pers, strict=True):
+                        if name == metric and per > 0:
+                            return MetricSample(float(amount), float(per))
         return BLANK

@@ -6,8 +6,6 @@ host's memory) belong to all LUNs: of its host, where the connector runs on a te
 workload is not participating.
 """
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,15 +39,9 @@ class Membership:
         if table.name not in self._related:
             return np.arange(len(table.rows) if self._everywhere[rollup_row] else 0)
         names = self._names[rollup_row].get(table.name, frozenset())
-        return np.array([row for instance, row in table.rows.items() if instance in names], dtype=np.intp)
+        return np.array([row for instance, row in list(table.rows.items()) if instance in names], dtype=np.intp)
 
     def not_participating(self, table: ElementTable) -> Rows:
         """The rows of an element type that belong to no workload's LUN; `all=all` is the first rollup instance."""
         mine = set(self.rows(table, 0).tolist())
         return np.array([row for row in range(len(table.rows)) if row not in mine], dtype=np.intp)
-
-
-def rows_by_instance(membership: Membership, table: ElementTable, wanted: Sequence[int]) -> Mapping[int, Rows]:
-    """For each of these rollup rows, the element rows that belong to it; those with none are left out."""
-    found = {row: membership.rows(table, row) for row in wanted}
-    return {row: rows for row, rows in found.items() if len(rows)}

@@ -67,7 +67,7 @@ def blank_window(focus: Focus, instance: str) -> str:
 def blank_subinterval(focus: Focus, instance: str, sample: MetricSample) -> str:
     """Why a subinterval has no value, as a message."""
     if focus.connector:
-        return f"{focus.metric} of {instance} is blank: {NO_VALUE} in a subinterval; connectors.csv says why"
+        return f"{focus.metric} of {instance} is blank: {NO_VALUE} in a subinterval; gathers.csv says why"
     blank, seen = f"{focus.metric} of {instance} is blank", ios(sample)
     if focus.fraction is None or not seen:
         return f"{blank}: no I/O in a subinterval"

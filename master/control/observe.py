@@ -5,7 +5,8 @@ with its count, a percentile with its buckets. Other columns (a maximum, a stand
 sums and cannot be focus metrics.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -26,6 +27,8 @@ from ..stats.metric_sample import MetricSample, value_of
 from ..stats.percentiles import NS_PER_US
 from .focus import Focus
 from .observation import InstanceLoad, Observation, Phase
+
+Samples = Mapping[Focus, Mapping[str, MetricSample]]  # by rollup instance
 
 _LATENCIES: Final[dict[Quantity, Callable[[Figures, str], LatencyFigures]]] = {
     Quantity.SERVICE: lambda figures, category: figures.service(category),
@@ -53,20 +56,41 @@ def observe(
     phase: Phase,
     same_hosts: bool,
     edited: bool,
+    of_connectors: Samples = MappingProxyType({}),
 ) -> Observation:
-    """What control sees of a closed subinterval; `settings`: in force at its end. The rest: see Observation."""
+    """What control sees of a closed subinterval; `settings`: in force at its end. The rest: see Observation.
+
+    `of_connectors`: the samples of the focuses that are connectors' metrics.
+    """
     layout = closed.layout
     outstanding = Outstanding.of(closed.counts).of_paced(~layout.of_instances(settings.at_max))
     surged = rows_surged(layout, outstanding)
     samples, loads = observed(closed.figures, layout.rollups, focuses, surged)
     return Observation(
-        closed.subinterval, start_s, length_s, phase, same_hosts, edited, samples, loads, outstanding,
-        disturbance(closed.results),
+        closed.subinterval, start_s, length_s, phase, same_hosts, edited, {**samples, **of_connectors}, loads,
+        outstanding, disturbance(closed.results),
     )  # fmt: skip
 
 
+def connector_samples(
+    merged: Merged, focuses: Iterable[Focus], sample: Callable[[str, int], MetricSample]
+) -> dict[Focus, dict[str, MetricSample]]:
+    """The samples of the focuses that are connectors' metrics, by rollup instance.
+
+    `sample`: of a metric, by its full name, and of a row. Instances none of whose hosts is in are left out.
+    """
+    hosts_in, rollups = merged.presence.hosts_in, merged.rollups
+    return {
+        focus: {
+            one.name: sample(focus.metric, one.row) for one in rollups.type(focus.rollup).instances if hosts_in[one.row]
+        }
+        for focus in set(focuses)
+        if focus.connector
+    }
+
+
 def observe_measurement(measurement: Measurement, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
-    """The focus metrics of a whole measurement, by instance: the input of its checks. None is blank.
+    """The hosts' own focus metrics of a whole measurement, by instance: the input of its checks. None is blank.
 
     Instances none of whose hosts is in are left out.
     """
@@ -77,6 +101,7 @@ def observe_measurement(measurement: Measurement, focuses: Iterable[Focus]) -> d
             for name, sample in samples(figures, focus, _present(figures, rollups, focus.rollup)).items()
         }
         for focus in set(focuses)
+        if not focus.connector
     }
 
 
@@ -112,7 +137,7 @@ def observed(
     wanted = set(focuses)
     present = {name: _present(figures, rollups, name) for name in {"all", *(focus.rollup for focus in wanted)}}
     return (
-        {focus: samples(figures, focus, present[focus.rollup]) for focus in wanted},
+        {focus: samples(figures, focus, present[focus.rollup]) for focus in wanted if not focus.connector},
         {name: loads(figures, instances, surged) for name, instances in present.items()},
     )
 

@@ -12,6 +12,7 @@ from ..rollup.half_widths import STATED_ROWS
 from ..rollup.instances import ALL, RollupType
 from ..rollup.metrics import METRICS, Metric
 from .column import Column, Group, names
+from .connector_columns import COMBINED_ROW, CONNECTOR_SUMMARY, ELEMENT_ROW, GATHERS
 from .control_columns import FIND, MEASURE, PID, SLO, STAIRCASE, STEADY
 
 _PARAMETER_UNITS: Final = {Unit.BYTES: "bytes", Unit.TIMEOUT: "s", Unit.IOPS: "1/s", Unit.RANGE: "bytes"}
@@ -296,6 +297,9 @@ WINDOWS: Final = (
     Column("why", "", "how its ends were chosen"),
 )
 
+_OF_METRICS: Final = (
+    "three columns for each metric: its value for all these elements, and `_min`, `_max` of any of them"
+)
 FILES: Final[dict[str, tuple[Group, ...]]] = {
     "step*/<rollup type>/<instance>.csv": (
         SUBINTERVAL, "a column per attribute of the rollup type", PRESENCE, PARAMETER_COLUMNS, METRIC_COLUMNS,
@@ -322,6 +326,11 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
     "step*/find.csv": (FIND,),
     "step*/staircase.csv": (STAIRCASE,),
     "step*/slo.csv": (SLO,),
+    "step*/gathers.csv": (GATHERS,),
+    "step*/<rollup type>/<instance>.<connector>.<element type>.csv": (COMBINED_ROW, _OF_METRICS),
+    "step*/non_participating/<connector>.<element type>.csv": (COMBINED_ROW, _OF_METRICS),
+    "step*/connectors/<connector>.<element type>.csv": (ELEMENT_ROW, "a column for each metric of the element type"),
+    "connectors.csv": (CONNECTOR_SUMMARY,),
     "hosts.csv": (HOSTS, HOST_FACTS),
     "luns.csv": (LUNS, "a column per attribute"),
     "workloads.csv": (WORKLOADS, "a column per parameter, and rollup.<type> per rollup type"),
@@ -334,6 +343,8 @@ OTHER_FILES: Final = {
     "result.json": "the results as one document, written at the end; its schema is printed by `ivypy schema --result`",
     "report.html": "the [report](report.md), written at the end",
     "histograms.sqlite": "every host's histograms of every subinterval; its schema is in master/output/histogram_db.py",
+    "connectors.sqlite": "what connectors said of each rollup instance in every subinterval, as sums; its schema is "
+    "in master/output/connector_sums.py",
     "log/<host>.log": "all messages to and from a host",
     "step*/steady.json": "the newest window of a steady-state criterion: [control](control.md#steady-states)",
     "step*/late/<host>.jsonl": "results that arrived too late to be merged, or were truncated, as the host sent them",

@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from ...protocol.parameters import PARAMETERS, Parameters
+from ..connectors.element_figures import Connected
 from ..errors import OutputError
 from ..rollup.instances import Rollups, RollupType
 from ..rollup.merge_layout import MergeLayout
 from ..rollup.parameters_in_force import text
 from .column import names
 from .columns import EVENTS, HALF_WIDTHS, HOST_FACTS, HOSTS, LUNS, WORKLOADS
+from .connector_files import SUMMARY_HEADER, ConnectorFiles, Utc
+from .connector_sums import ConnectorSums
 from .csv_text import append, lines, make_folder, overwrite_file, replace_file, utc
 from .file_names import stem
 from .histogram_db import HistogramWriter
@@ -37,6 +40,7 @@ class RunFolder:
         """Of a folder that was just made; use `create`."""
         self.path = path
         self._base = HistogramWriter(path / "histograms.sqlite")
+        self._sums = ConnectorSums(path / "connectors.sqlite")
         self._begun: set[str] = set()  # files that have their header
         self._used = ALWAYS  # categories that the summaries have columns of
         make_folder(path / "log")
@@ -123,6 +127,16 @@ class RunFolder:
         """A step begins. `cores`: per host, the numbers of its cores (`hello.cores`)."""
         return StepFolder(self.path, self._base, number, name, layout, cores)
 
+    def connector_files(
+        self, step: StepFolder, number: int, rollups: Rollups, connected: Sequence[Connected], to_utc: Utc
+    ) -> ConnectorFiles:
+        """What connectors say in a step. `to_utc`: from the controller's clock."""
+        return ConnectorFiles(step.path, number, rollups, connected, self._sums, to_utc)
+
+    def connector_summary(self, text: str) -> None:
+        """Rows of connectors.csv."""
+        self._append("connectors.csv", SUMMARY_HEADER, text)
+
     def summary(
         self, number: int, name: str, record: SummaryRecord, rollups: Rollups, loop: Mapping[str, Any] | None = None
     ) -> None:
@@ -144,6 +158,7 @@ class RunFolder:
 
     def close(self) -> None:
         self._base.close()
+        self._sums.close()
 
     def remove(self) -> None:
         """After `close`: the folder with all that was written."""

@@ -19,7 +19,7 @@ from ..rollup.instances import Rollups
 from .consent import Target, check_same
 from .fleet import Fleet
 from .limits import Limits, limits_of
-from .placement import PlacedLun, Placement, created_sizes, globs, place, selected, to_create
+from .placement import MoreAttributes, PlacedLun, Placement, created_sizes, globs, no_more, place, selected, to_create
 
 CREATING_S: Final = 24 * 3600.0  # files may be large; a host that hangs is noticed by its probes
 PREPARING_FACTOR: Final = 2  # a host that makes no progress, or is silent, is lost after one timeout
@@ -78,9 +78,9 @@ async def _prepare(plan: Plan, driver: Driver, backend: str = "") -> None:
     )
 
 
-async def discover(plan: Plan, fleet: Fleet) -> PlacedPlan:
+async def discover(plan: Plan, fleet: Fleet, more: MoreAttributes = no_more) -> PlacedPlan:
     """List every host's LUNs, inspect those that the plan selects, and place the workloads on them, and on the files
-    that are still to be created.
+    that are still to be created. `more`: attributes from connectors.
 
     Raises HostsError, PlanFaults.
     """
@@ -92,7 +92,7 @@ async def discover(plan: Plan, fleet: Fleet) -> PlacedPlan:
         found = await _luns_of(
             driver, ListLuns, blocks=plan.luns.select is not None, globs=wanted, paths=plan.luns.paths
         )
-        chosen = {lun.path: lun for lun in found if selected(plan, name, hostnames.get(name, ""), lun)}
+        chosen = {lun.path: lun for lun in found if selected(plan, name, hostnames.get(name, ""), lun, more)}
         files = to_create(plan, name)
         if not chosen and not files:
             return found  # none of which is selected: an error will say why
@@ -103,7 +103,7 @@ async def discover(plan: Plan, fleet: Fleet) -> PlacedPlan:
         return [*luns.values(), *_to_be_created(plan, name, luns)]
 
     answers = await fleet.request_all(dict.fromkeys(fleet.alive, one), LOOKING_S)
-    return _placed(plan, {driver.name: luns for driver, luns in answers.items()}, hostnames)
+    return _placed(plan, {driver.name: luns for driver, luns in answers.items()}, hostnames, more)
 
 
 async def block_devices(driver: Driver) -> list[Lun]:
@@ -113,7 +113,7 @@ async def block_devices(driver: Driver) -> list[Lun]:
     return [_completed(lun, listed.get(lun.path)) for lun in inspected]
 
 
-async def create(plan: Plan, fleet: Fleet, seen: PlacedPlan) -> PlacedPlan:
+async def create(plan: Plan, fleet: Fleet, seen: PlacedPlan, more: MoreAttributes = no_more) -> PlacedPlan:
     """Have the plan's files created; what was `seen`, with them in the place of those that were to be.
 
     Raises HostsError, PlanFaults, and RefusedError where anything would be written beyond what was agreed to.
@@ -132,7 +132,7 @@ async def create(plan: Plan, fleet: Fleet, seen: PlacedPlan) -> PlacedPlan:
         if lun.created and new is None:
             raise HostsError([HostFault(lun.host, f"{lun.lun.path} should have been created, but does not exist", "")])
         found.setdefault(lun.host, []).append(new or lun.lun)
-    placed = _placed(plan, found, _hostnames(fleet))
+    placed = _placed(plan, found, _hostnames(fleet), more)
     check_same([target for target in seen.targets if target.host in there], placed.targets)
     return placed
 
@@ -231,8 +231,10 @@ def with_files(seen: PlacedPlan, host: str, made: Sequence[Lun]) -> PlacedPlan:
     return replace(seen, placement=replace(placement, luns=luns, lun_of=lun_of))
 
 
-def _placed(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str]) -> PlacedPlan:
-    placement = place(plan, found, hostnames)
+def _placed(
+    plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str], more: MoreAttributes
+) -> PlacedPlan:
+    placement = place(plan, found, hostnames, more)
     rollups = Rollups.build(placement.instances, plan.rollups)
     return PlacedPlan(placement, rollups, limits_of(plan, placement, rollups))
 

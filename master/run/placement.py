@@ -6,7 +6,7 @@ names, and what the plan's own rules add.
 """
 
 import os
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,6 +21,7 @@ from ..text.scaled import scaled_size
 from ..text.suggestions import listed
 
 Way = tuple[str, str]  # host, path
+MoreAttributes = Callable[[str, Mapping[str, Attribute]], Mapping[str, Attribute]]  # host, LUN's own -> more
 _MOST_SHOWN: Final = 4  # LUNs that are not selected
 
 
@@ -51,8 +52,15 @@ class Placement:
         return [one for one in self.luns if one.first == lun.first and one is not lun] if lun.shared else []
 
 
-def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str]) -> Placement:
-    """Place the plan's workloads on what each host (by the plan's name) has.
+def no_more(host: str, lun: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
+    """No connector says anything about a LUN."""
+    return {}
+
+
+def place(
+    plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str], more: MoreAttributes = no_more
+) -> Placement:
+    """Place the plan's workloads on what each host (by the plan's name) has. `more`: attributes from connectors.
 
     Raises HostsError, all hosts together, where the plan selects no LUN; PlanFaults where a workload selects none.
     """
@@ -61,14 +69,14 @@ def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str
         for spec in plan.hosts
         for created in [created_sizes(plan, spec.name).keys()]
         for lun in found.get(spec.name, ())
-        if (placed := _placed(plan, spec.name, hostnames.get(spec.name, ""), lun, created)) is not None
+        if (placed := _placed(plan, spec.name, hostnames.get(spec.name, ""), lun, created, more)) is not None
     )
     luns = _shared(luns)
     having = {lun.host for lun in luns}
     without = [spec.name for spec in plan.hosts if spec.name in found and spec.name not in having]
     if without:
         remedy = f"correct `luns:` ({plan.luns.place}) or leave the host out"
-        why = {host: _why_none(plan, host, hostnames.get(host, ""), found[host]) for host in without}
+        why = {host: _why_none(plan, host, hostnames.get(host, ""), found[host], more) for host in without}
         raise HostsError([HostFault(host, f"no LUN is selected: {why[host]}", remedy) for host in without])
     faults: list[tuple[Place | None, str]] = []
     instances: list[WorkloadInstance] = []
@@ -90,13 +98,13 @@ def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str
     return Placement(luns, tuple(instances), lun_of, {(one.host, one.number): one.id for one in instances})
 
 
-def _why_none(plan: Plan, host: str, hostname: str, luns: Sequence[Lun]) -> str:
+def _why_none(plan: Plan, host: str, hostname: str, luns: Sequence[Lun], more: MoreAttributes) -> str:
     """What there is on a host, and what keeps it from being selected."""
     if (select := plan.luns.select) is None:
         return f"no file matches {listed(list(globs(plan, host)))}"
     unselected = []
     for lun in luns:
-        attributes = _attributes(plan, host, hostname, lun)
+        attributes = _attributes(plan, host, hostname, lun, more)
         words = {**attributes, "size": scaled_size(lun.size)}
         unmet = ", ".join(f"{name} {words.get(name, 'unknown')}" for name in select.unmet(attributes))
         unselected.append(f"{lun.path} ({unmet})")
@@ -132,24 +140,27 @@ def _known_as(identity: Identity | None) -> Hashable:
     return identity.machine, identity.facts
 
 
-def selected(plan: Plan, host: str, hostname: str, lun: Lun) -> bool:
+def selected(plan: Plan, host: str, hostname: str, lun: Lun, more: MoreAttributes = no_more) -> bool:
     """Whether the plan selects a LUN that `host` lists."""
-    return _placed(plan, host, hostname, lun, ()) is not None
+    return _placed(plan, host, hostname, lun, (), more) is not None
 
 
-def _placed(plan: Plan, host: str, hostname: str, lun: Lun, created: Collection[str]) -> PlacedLun | None:
+def _placed(
+    plan: Plan, host: str, hostname: str, lun: Lun, created: Collection[str], more: MoreAttributes
+) -> PlacedLun | None:
     """`created`: the paths of the plan's own files. One that stands there and is not ours any more is the user's."""
-    attributes = _attributes(plan, host, hostname, lun)
+    attributes = _attributes(plan, host, hostname, lun, more)
     chosen = bool(lun.named) or (plan.luns.select is not None and plan.luns.select.matches(attributes))
     if lun.kind == "block" and not chosen:
         return None
     return PlacedLun(host, lun, attributes, lun.ours and lun.path in created)
 
 
-def _attributes(plan: Plan, host: str, hostname: str, lun: Lun) -> dict[str, Attribute]:
-    """A LUN's own attributes, and those that the plan gives it."""
+def _attributes(plan: Plan, host: str, hostname: str, lun: Lun, more: MoreAttributes) -> dict[str, Attribute]:
+    """A LUN's own attributes, and those that connectors and the plan give it."""
     attributes: dict[str, Attribute] = {**lun.attributes, "host": host, "hostname": hostname, "path": lun.path}
     attributes |= {"kind": lun.kind, "size": lun.size}
+    attributes |= more(host, attributes)
     for rule in plan.attributes:
         if rule.match.matches(attributes):
             attributes |= rule.attributes

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -30,6 +30,7 @@ from ..plan.model import Plan
 from ..text.scaled import scaled_size
 from . import consent
 from .connect import Opener, connected, opener
+from .connectors import MOST_HOSTS, Connectors, Launch, launcher, opened
 from .control_api import ControlApi
 from .differences import host_differences, lun_differences
 from .discover_luns import PlacedPlan, create, discover, prepare
@@ -56,18 +57,31 @@ class Options:
 
 async def run_plan(plan: Plan, options: Options, watcher: Watcher, presses: Interrupts) -> ExitCode:
     """Run `plan` to its end. Raises IvypyError where it cannot be run."""
-    return await Run(plan, options, watcher, presses, opener(slave_bundles(), LoginThrottle())).run()
+    bundles, throttle = slave_bundles(), LoginThrottle()
+    return await Run(plan, options, watcher, presses, opener(bundles, throttle), launcher(bundles, throttle)).run()
 
 
 class Run:
     """One run from its folder to its exit code. Its steps are run by the StepRunner that `opened` yields."""
 
-    def __init__(self, plan: Plan, options: Options, watcher: Watcher, presses: Interrupts, opening: Opener) -> None:
-        """Make the run's folder; no host is connected yet. Raises OutputError."""
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        watcher: Watcher,
+        presses: Interrupts,
+        opening: Opener,
+        launch: Launch | None = None,
+    ) -> None:
+        """Make the run's folder; no host is connected yet. Raises OutputError.
+
+        `launch`: what starts connectors; None: there are none.
+        """
         loop = asyncio.get_running_loop()
         self._options = options
         self._presses = presses
         self._opening = opening
+        self._launch = launch
         clock = RunClock(lambda: int(loop.time() * 1e9), time.time_ns())
         self.recorder = RunRecorder(options.root, plan, clock, options.command_line, watcher)
         self._plan = plan.seeded(self.recorder.seed)
@@ -112,14 +126,20 @@ class Run:
     async def _connected(self, processes: Mapping[str, DriverProcess]) -> AsyncIterator[StepRunner]:
         """The steps, on hosts that are connected and whose LUNs are placed, agreed to and created."""
         plan, recorder = self._plan, self.recorder
-        async with connected(
-            plan.hosts, self._opening, recorder.host_log, __version__, recorder.clock.now_ns, plan.may_miss, processes,
-            recorder.host_log_path, self._parted,
-        ) as (fleet, reconnecting):  # fmt: skip
+        async with (
+            connected(
+                plan.hosts, self._opening, recorder.host_log, __version__, recorder.clock.now_ns, plan.may_miss,
+                processes, recorder.host_log_path, self._parted,
+            ) as (fleet, reconnecting),
+            opened(self._launch, recorder.host_log, self._connector_event) as connectors,
+        ):  # fmt: skip
             self.api.shows(fleet.drivers)
             self._presses.shows(lambda: recorder.hub.show_first(self.api.standing()))
             await prepare(plan, fleet)
-            discovered = await self._agreed(fleet)
+            await connectors.start(plan.connectors, fleet.lag, {})
+            discovered = await self._agreed(fleet, connectors)
+            self._check_attributes(discovered)
+            await self._start_on_hosts(connectors, fleet, discovered)
             self._agreed_to = True
             for host, fault in fleet.missed.items():
                 recorder.event("missed", f"the run continues without it: {fault.what}; {fault.remedy}", host)
@@ -129,7 +149,7 @@ class Run:
             self._presses.halts(
                 partial(fleet.interrupt, HaltCause.USER)
             )  # until now a press cancels: there was no I/O to halt
-            yield StepRunner(plan, recorder, fleet, reconnecting, discovered, self.api, self._results)
+            yield StepRunner(plan, recorder, fleet, reconnecting, discovered, connectors, self.api, self._results)
 
     def _show_differences(self, fleet: Fleet, discovered: PlacedPlan) -> None:
         """What hosts and LUNs do not have in common, before their results are merged."""
@@ -196,10 +216,40 @@ class Run:
         else:
             self.recorder.noted(socket=str(path))
 
-    async def _agreed(self, fleet: Fleet) -> PlacedPlan:
+    def _check_attributes(self, discovered: PlacedPlan) -> None:
+        """Raise PlanFaults where a connector gives no LUN an attribute that the plan expects of it."""
+        given = {name for lun in discovered.placement.luns for name in lun.attributes}
+        faults = [
+            (self._plan.luns.place, f"connector {one.name}: it gives the attribute {name!r} to none of the plan's LUNs")
+            for one in self._plan.connectors
+            for name in one.attributes
+            if self._launch is not None and name not in given
+        ]
+        if faults:
+            raise self._plan.faults(faults)
+
+    async def _start_on_hosts(self, connectors: Connectors, fleet: Fleet, discovered: PlacedPlan) -> None:
+        """Start the connector of the test hosts on each."""
+        usual = self._plan.host_connector
+        if usual is None or self._launch is None:
+            return
+        hosts = {spec.name: spec for spec in self._plan.hosts if spec.name in {one.name for one in fleet.alive}}
+        if len(hosts) > MOST_HOSTS:
+            text = f"the connector {usual.name} is left out: there are {len(hosts)} hosts, more than {MOST_HOSTS}"
+            self._connector_event("connector", text, "")
+            return
+        luns: dict[str, list[str]] = {}
+        for lun in discovered.placement.luns:
+            luns.setdefault(lun.host, []).append(lun.lun.path)
+        await connectors.start([replace(usual, host=hosts[name], test_host=name) for name in hosts], fleet.lag, luns)
+
+    def _connector_event(self, kind: str, text: str, host: str) -> None:
+        self.recorder.event(kind, text, host)
+
+    async def _agreed(self, fleet: Fleet, connectors: Connectors) -> PlacedPlan:
         """Look first, check consent, and only then have files created."""
         plan = self._plan
-        seen = await discover(plan, fleet)
+        seen = await discover(plan, fleet, connectors.attributes)
         seen.check_answers()
         options = self._options
         consent.check(seen.targets, plan.destroy, options.destroy, str(plan.path or plan.name), options.repeat)
@@ -209,7 +259,7 @@ class Run:
         self._creating = True
         self.recorder.event("creating", f"creating {consent.counted(files, 'file')} on each host")
         async with fleet.notices_to(lambda host, notice: self.recorder.event(notice.kind, notice.text, host)):
-            completed = await create(plan, fleet, seen)
+            completed = await create(plan, fleet, seen, connectors.attributes)
         completed.check_answers()
         return completed
 

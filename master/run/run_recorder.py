@@ -21,12 +21,14 @@ from ... import __version__
 from ...protocol.lines import encode_line
 from ...protocol.messages import Hello
 from ...protocol.parameters import MAX, NEVER, Parameters
+from ..connectors.element_figures import Connected
 from ..errors import OutputError
 from ..exit_codes import ExitCode
 from ..hosts.host_logs import HostLogs
 from ..hosts.host_spec import HostSpec
 from ..live.broadcast import Broadcast
 from ..live.reports import EventLine, StepEnds, Watcher
+from ..output.connector_files import ConnectorFiles
 from ..output.csv_text import utc
 from ..output.folder import RunFolder
 from ..output.record_types import (
@@ -151,6 +153,16 @@ class RunRecorder:
         self._write_run()
         cores = {host: self._cores.get(host, ()) for host in rollups.hosts()}
         return await self.writer.do(partial(self._folder.step, step.number, step.name, layout, cores))
+
+    def connector_files(
+        self, folder: StepFolder, step: Step, rollups: Rollups, connected: Sequence[Connected]
+    ) -> ConnectorFiles:
+        """What connectors say in a step."""
+        return self._folder.connector_files(folder, step.number, rollups, connected, self.clock.utc_ns)
+
+    def connector_summary(self, rows: Callable[[], str]) -> None:
+        """Rows of connectors.csv, made by the writer's thread."""
+        self.writer.put(lambda: self._folder.connector_summary(rows()))
 
     def summary(self, step: Step, record: SummaryRecord, rollups: Rollups) -> None:
         """A measurement of a step: its row in every summary."""

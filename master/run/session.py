@@ -25,6 +25,7 @@ from ..plan.model import Plan
 from ..rollup.instances import Rollups
 from ..rollup.metrics import METRICS, column
 from .connect import Opener, opener
+from .connectors import launcher
 from .edit_parser import is_relative
 from .program_steps import PROBE, Script, open_script
 from .resolve_settings import NotMeasured
@@ -67,11 +68,13 @@ class Session:
         return await self.__aenter__()
 
     async def __aenter__(self) -> "OpenSession":
-        opening = self._opening or opener(slave_bundles(), LoginThrottle())
+        bundles, throttle = slave_bundles(), LoginThrottle()
+        opening = self._opening or opener(bundles, throttle)
+        launch = launcher(bundles, throttle) if self._opening is None else None
         mine = asyncio.current_task()
         assert mine is not None  # a coroutine runs in a task
         presses = Interrupts(mine.cancel)
-        run = Run(self._plan, self._options, self._watcher, presses, opening)
+        run = Run(self._plan, self._options, self._watcher, presses, opening, launch)
         try:
             steps = await self._until.enter_async_context(run.opened())
         except asyncio.CancelledError:

@@ -16,16 +16,18 @@ Time: boundaries are `start + (k + 1) x length` on the controller's clock. The d
 while k + 1 runs; with it goes the place of the boundary that ends k + 2.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from ...protocol.messages import Go
 from ...protocol.states import State as HostState
+from ..connectors.gathering import Gathering
 from ..control.decide import opening
 from ..control.decision import Alert, Decision, Measured
 from ..control.observation import Phase
-from ..control.observe import observe
+from ..control.observe import Samples, connector_samples, observe
 from ..hosts.driver import DRIVING, Driver
 from ..hosts.heartbeat import USUAL_START_S
 from ..rollup.instances import Rollups
@@ -51,6 +53,7 @@ from .step_types import ClosedSubinterval, Recorder, StepOutcome
 CATCH_S: Final = 12.0  # after a stop, for `stopped`: hosts catch what is in flight for up to 10 s
 LOADED: Final = (Phase.WARMUP, Phase.RUN, Phase.TRANSIENT)
 PAUSED: Final = "paused; `ivypy unpause` continues"
+NO_CONNECTORS: Final = Gathering((), ())
 NO_HOST: Final = "every host was late or lost"
 
 
@@ -68,6 +71,7 @@ class StepCycle:
         raise_alert: Callable[[Alert], None],
         stop_on_error: bool,
         start_timeout_s: float = USUAL_START_S,
+        gathering: Gathering = NO_CONNECTORS,
     ) -> None:
         """The hosts that are idle now take part. `raise_alert` gets each breach of a threshold, and must not block.
         `start_timeout_s`: for hosts to be ready.
@@ -75,12 +79,14 @@ class StepCycle:
         self._fleet = fleet
         self._rollups = rollups
         self._live = live
+        self._gathering = gathering
         self._length_s = length_s
         self._length_ns = length_ns = round(length_s * 1e9)
         self._recorder = recorder
         self._raise_alert = raise_alert
         self._findings: list[ScopedFinding] = []
         self._ended: Sequence[ScopedFinding] | None = None  # its findings; None until the step is over
+        self._of_connectors: Samples = {}  # of the subinterval that was decided on
         self._settings = SettingsInForce(rollups)
         self._progress = progress = live.progress
         self._changes = live.changes
@@ -103,8 +109,17 @@ class StepCycle:
         )
 
     async def run(self) -> None:
-        progress, hosts = self._progress, self._hosts
         start_ns = await self._start.go(self._findings.append)
+        recorder = self._recorder
+        self._gathering.begin(start_ns, self._length_ns, recorder.gathered, recorder.late_gather)
+        try:
+            await self._subintervals(start_ns)
+        finally:
+            await self._gathering.end()
+
+    async def _subintervals(self, start_ns: int) -> None:
+        """The cycle, until every host has stopped."""
+        progress, hosts = self._progress, self._hosts
         self._changes.begin(start_ns)
         first = opening(self._live.control)
         self._changes.steers(steered(first.edits, self._rollups, self._changes.in_force(), hosts.names))
@@ -112,6 +127,7 @@ class StepCycle:
         while hosts.live and (k := progress.running) <= progress.last:
             end_ns = start_ns + (k + 1) * self._length_ns
             collected = await self._results.collect(k, end_ns, self._length_ns, self._commands.halt)
+            await self._connectors(k)
             merged_ns = self._fleet.now_ns()
             if not (interval := collected.interval).hosts:
                 break
@@ -145,6 +161,21 @@ class StepCycle:
         await self._wait_until_stopped(hosts.live | hosts.late)
         self._end(no_host)
 
+    async def _connectors(self, k: int) -> None:
+        """Wait for the gathers of the connectors that control looks at; an interrupt ends that."""
+        names = {focus.connector for focus in self._live.control.focuses if focus.connector}
+        if not names or not self._progress.is_deciding:
+            return
+        waits = {
+            asyncio.ensure_future(self._gathering.wait(k, names)),
+            asyncio.ensure_future(self._fleet.interrupted.wait()),
+        }
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
     async def outcome(self) -> StepOutcome:
         """How the step ended; where it is given up, with what was measured until then. Raises OutputError."""
         findings = self._end()
@@ -159,7 +190,12 @@ class StepCycle:
         start_s = k * self._length_ns / 1e9
         edited = effect in (EditEffect.EDITED, EditEffect.CATCHING_UP)
         same_hosts, focuses = interval.hosts == hosts, self._live.control.focuses
-        seen = observe(interval, settings, focuses, start_s, self._length_s, announced, same_hosts, edited)
+        self._of_connectors = connector_samples(
+            interval.merged, focuses, lambda metric, row: self._gathering.sample(k, metric, row)
+        )
+        seen = observe(
+            interval, settings, focuses, start_s, self._length_s, announced, same_hosts, edited, self._of_connectors
+        )
         decision = self._live.decide(seen)
         if effect is EditEffect.CATCHING_UP and not decision.measured:
             decision = replace(
@@ -214,7 +250,10 @@ class StepCycle:
         decided = progress.decided == progress.running  # by control: not in a pause, nor after its end
         overdue_ns = max(at.decided - at.end - self._length_ns, 0) if decided else 0
         k, phase = progress.running, self._phase(announced, effect, decision.set_aside)
-        closed = ClosedSubinterval(k, phase, at.start, interval, decision, timing, settings, may_end, overdue_ns)
+        of_connectors = self._of_connectors if decided else {}
+        closed = ClosedSubinterval(
+            k, phase, at.start, interval, decision, timing, settings, may_end, of_connectors, overdue_ns
+        )
         self._recorder.record_subinterval(closed)
         for alert in decision.alerts:
             self._raise_alert(alert)

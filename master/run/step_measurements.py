@@ -6,15 +6,18 @@ either way, and while the step runs nothing here waits for the disk.
 """
 
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from ..control.decision import Measured
+from ..control.focus import Focus
 from ..control.observation import Phase
 from ..control.observe import observe_measurement, slowed_instances
 from ..rollup.merge import MergedSubinterval
 from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Window
+from ..stats.metric_sample import MetricSample, value_of
+from ..verdicts import Finding, Reason
 from .step_reports import ALL_ROW
 from .step_types import ClosedMeasurement, ClosedSubinterval, EmptyMeasurement, SummedMeasurement
 
@@ -43,12 +46,15 @@ class StepMeasurements:
         self._newest = -1  # the last subinterval that closed
         self._end_ns = 0  # of that one, which a halt may have cut short
         self._closed: list[ClosedMeasurement | _Unsummed] = []
+        self._connectors: dict[Focus, dict[int, Mapping[str, MetricSample]]] = {}  # by subinterval and instance
 
     def add(self, closed: ClosedSubinterval) -> None:
         """One more subinterval, with the measurements that control closed with it."""
         self._newest = closed.number
         self._first_ns = closed.start_ns - closed.number * self._length_ns
         self._end_ns = closed.start_ns + real_length_ns(closed.interval)
+        for focus, samples in closed.of_connectors.items():
+            self._connectors.setdefault(focus, {})[closed.number] = samples
         if not self._settings or self._settings[-1][1] is not closed.settings:
             self._settings.append((closed.number, closed.settings))
         for measured in closed.decision.measured:
@@ -85,11 +91,37 @@ class StepMeasurements:
         measurement = window.measurement()
         focuses = [check.focus for check in one.measured.checks]
         slowed = slowed_instances(measurement, one.settings, focuses)
-        measured = one.measured.checked(observe_measurement(measurement, focuses), slowed)
+        values = observe_measurement(measurement, focuses) | self._of_connectors(one.measured, focuses)
+        measured = one.measured.checked(values, slowed)
+        if gaps := self._gaps(measured):
+            measured = replace(measured, findings=(*measured.findings, gaps))
         why = "; ".join(str(finding) for finding in measured.findings) or one.progress or "as planned"
         summed = SummedMeasurement(measured, why, one.settings, one.start_ns, one.end_ns, measurement)
         self._summed(summed)
         return summed
+
+    def _of_connectors(self, measured: Measured, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
+        """The focus metrics that are connectors', over the measurement; None is blank."""
+        found: dict[Focus, dict[str, float | None]] = {}
+        for focus in {focus for focus in focuses if focus.connector}:
+            rows = self._rows(focus, measured)
+            names = dict.fromkeys(name for row in rows for name in row)
+            found[focus] = {name: value_of([row[name] for row in rows if name in row]) for name in names}
+        return found
+
+    def _rows(self, focus: Focus, measured: Measured) -> list[Mapping[str, MetricSample]]:
+        numbers = set(range(measured.first, measured.last + 1)).difference(measured.set_aside)
+        return [row for number, row in self._connectors.get(focus, {}).items() if number in numbers]
+
+    def _gaps(self, measured: Measured) -> Finding | None:
+        """That a connector that control looked at gave no values for some of the measurement's subintervals."""
+        details = []
+        for focus in self._connectors:
+            rows = self._rows(focus, measured)
+            blank = sum(1 for row in rows if any(sample.per <= 0 for sample in row.values()))
+            if blank:
+                details.append(f"{focus.metric}: {blank} of {len(rows)} subintervals")
+        return Finding(Reason.CONNECTOR_GAPS, "; ".join(details)) if details else None
 
     def _add_to_window(self, interval: MergedSubinterval, phase: Phase) -> None:
         if phase is Phase.DISTURBED:

@@ -9,8 +9,12 @@ from functools import partial
 from typing import Any
 
 from ...protocol.messages import Result
+from ..connectors.element_figures import Connected
+from ..connectors.gathered import Gathered
+from ..connectors.gathering import GatheredSubinterval
 from ..control.decision import Cell, ControlRow, Measured
 from ..live.reports import StepBegins
+from ..output.connector_files import ConnectorFiles
 from ..output.csv_text import utc
 from ..output.histogram_db_reader import HistogramReader
 from ..output.record_types import SubintervalRecord, SummaryRecord, WindowRecord
@@ -29,21 +33,36 @@ from .step_types import ClosedSubinterval, SummedMeasurement
 class StepRecorder:
     """The recorder of one step; `begin` makes it, with the step's folder."""
 
-    def __init__(self, run: RunRecorder, step: Step, rollups: Rollups, folder: StepFolder, begun_utc_ns: int) -> None:
+    def __init__(
+        self,
+        run: RunRecorder,
+        step: Step,
+        rollups: Rollups,
+        folder: StepFolder,
+        connectors: ConnectorFiles | None,
+        begun_utc_ns: int,
+    ) -> None:
+        """`connectors`: None where there are none."""
         self._run = run
         self._step = step
         self._rollups = rollups
         self._folder = folder
+        self._connectors = connectors
+        self._measured: list[Measured] = []
         self.begun_utc_ns = begun_utc_ns
         self._remaining_s = step.planned_s
         self._later_steps_s = 0.0
         self._running = 0  # number of the subinterval that is running
 
     @classmethod
-    async def begin(cls, run: RunRecorder, step: Step, rollups: Rollups) -> "StepRecorder":
+    async def begin(
+        cls, run: RunRecorder, step: Step, rollups: Rollups, connected: Sequence[Connected] = ()
+    ) -> "StepRecorder":
         """Make the step's folder. Raises OutputError."""
         utc_ns = run.clock.utc_ns()
-        return cls(run, step, rollups, await run.begin_step(step, utc_ns, rollups), utc_ns)
+        folder = await run.begin_step(step, utc_ns, rollups)
+        connectors = run.connector_files(folder, step, rollups, connected) if connected else None
+        return cls(run, step, rollups, folder, connectors, utc_ns)
 
     def shown(self, of_steps: int, later_steps_s: float, run_planned_s: float) -> None:
         """Report the begin of the step to watchers.
@@ -76,6 +95,7 @@ class StepRecorder:
     def measured(self, measurement: SummedMeasurement) -> None:
         """Record a measurement: a row of windows.csv, and which rows of subintervals it includes."""
         measured, hosts = measurement.measured, len(measurement.measurement.hosts)
+        self._measured.append(measured)
         start_utc_ns, end_utc_ns = map(self._run.clock.utc_ns, (measurement.start_ns, measurement.end_ns))
         row = WindowRecord(
             "measurement",
@@ -95,6 +115,16 @@ class StepRecorder:
         """Record a result that is not merged, in late/<host>.jsonl."""
         self._run.writer.post(partial(self._folder.late, host, result))
 
+    def gathered(self, found: GatheredSubinterval) -> None:
+        """Record what connectors said of one subinterval. Raises OutputError."""
+        if self._connectors is not None:
+            self._run.writer.put(partial(self._connectors.add, found))
+
+    def late_gather(self, found: Gathered) -> None:
+        """Record a gather that came after its deadline."""
+        if self._connectors is not None:
+            self._run.writer.post(partial(self._connectors.late, found))
+
     def event(self, host: str, kind: str, text: str) -> None:
         """Record a row of events.csv, at the running subinterval."""
         self._run.event(kind, text, host, self._step.number, self._running)
@@ -107,6 +137,11 @@ class StepRecorder:
         """Write the step's rows of the summaries, the measurement's histograms, and its line in run.json."""
         for record in result.records:
             self._run.summary(self._step, record, self._rollups)
+        if self._connectors is not None:
+            for measured in self._measured:
+                name, aside = self._step.name + measured.suffix, measured.set_aside
+                summary = partial(self._connectors.summary, name, measured.first, measured.last, aside)
+                self._run.connector_summary(summary)
         last = next((one for one in reversed(result.records) if one.measurement is not None), result.records[-1])
         self._histograms(last)
         self._run.end_step(result.ends)

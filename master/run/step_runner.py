@@ -21,6 +21,7 @@ from ..rollup.validity import ScopedFinding
 from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason, Verdict
 from .baseline_step import Key, Measured, Reference, References
+from .connectors import Connectors
 from .control_api import ControlApi, RunningStep
 from .differences import backend_difference
 from .discover_luns import PlacedPlan, begin_again, with_files
@@ -53,6 +54,7 @@ class StepRunner:
         fleet: Fleet,
         reconnecting: Reconnection,
         discovered: PlacedPlan,
+        connectors: Connectors,
         api: ControlApi,
         results: dict[str, StepResult],
     ) -> None:
@@ -62,6 +64,8 @@ class StepRunner:
         self._fleet = fleet
         self._reconnecting = reconnecting
         self._discovered = discovered
+        self._connectors = connectors
+        self._gathering = connectors.gathering(discovered.rollups)
         self._api = api
         self._results = results
         self._host_settings = HostSettings(fleet)
@@ -194,7 +198,8 @@ class StepRunner:
     async def _step(self, step: Step, control: ControlState, beforehand: Sequence[ScopedFinding]) -> StepResult:
         """Run a step whose workload instances are created; `beforehand`: what is known of it already."""
         discovered, parameters = self._discovered, self._host_settings.parameters
-        recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups)
+        await self._connectors.restart()
+        recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups, self._gathering.connected)
         steps, place = len(self._plan.steps) + self._repeats, step.number - self._repeats
         recorder.shown(steps, self._planned_s(place + 1), self._planned_s(0))
         live = LiveStep(self._host_settings, control, round(step.subinterval_s * 1e9))
@@ -203,7 +208,7 @@ class StepRunner:
         cycle = StepCycle(
             self._fleet, discovered.rollups, live, step.subinterval_s, step.cooldown_subintervals, recorder,
             alerts.raise_alert, stop_on_error=self._plan.on_io_error is OnIoError.STOP,
-            start_timeout_s=self._plan.start_timeout_s,
+            start_timeout_s=self._plan.start_timeout_s, gathering=self._gathering,
         )  # fmt: skip
 
         def result(ended: StepOutcome) -> StepResult:

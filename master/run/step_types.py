@@ -1,11 +1,14 @@
 """What a running step hands over: each subinterval and each measurement that closed, and how the step ended."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...protocol.messages import Result
+from ..connectors.gathered import Gathered
+from ..connectors.gathering import GatheredSubinterval
 from ..control.decision import Decision, Measured
 from ..control.observation import Phase
+from ..control.observe import Samples
 from ..output.record_types import Timing
 from ..rollup.merge import MergedSubinterval
 from ..rollup.parameters_in_force import Settings
@@ -25,6 +28,7 @@ class ClosedSubinterval:
     timing: Timing
     settings: Settings  # in force at its end
     may_end: tuple[int, ...] = ()  # earlier subintervals with which a measurement to come may end
+    of_connectors: Samples = field(default_factory=dict)  # of control's focuses that are connectors' metrics
     overdue_ns: int = 0  # how long after the next subinterval's end control decided
 
 
@@ -72,6 +76,14 @@ class Recorder(Protocol):
 
     def late(self, host: str, result: Result) -> None:
         """A result that came after barrier 1: kept in a file of its own, never merged."""
+        ...
+
+    def gathered(self, found: GatheredSubinterval) -> None:
+        """What connectors said of one subinterval."""
+        ...
+
+    def late_gather(self, found: Gathered) -> None:
+        """A gather that came after its deadline."""
         ...
 
     def event(self, host: str, kind: str, text: str) -> None: ...

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from ivypy.master.connectors.gathered import Gathered
+from ivypy.master.connectors.gathering import GatheredSubinterval
 from ivypy.master.control.decide import ControlState
 from ivypy.master.control.decision import Alert, Measured
 from ivypy.master.control.fixed import Fixed
@@ -39,6 +41,8 @@ class Notebook:
     alerts: list[Alert] = field(default_factory=list)
     apart: list[tuple[str, int]] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)
+    gathers: list[GatheredSubinterval] = field(default_factory=list)
+    late_gathers: list[Gathered] = field(default_factory=list)
 
     def record_subinterval(self, closed: ClosedSubinterval) -> None:
         self.kept.append(closed)
@@ -54,6 +58,12 @@ class Notebook:
 
     def late(self, host: str, result: m.Result) -> None:
         self.apart.append((host, result.subinterval))
+
+    def gathered(self, found: GatheredSubinterval) -> None:
+        self.gathers.append(found)
+
+    def late_gather(self, found: Gathered) -> None:
+        self.late_gathers.append(found)
 
     def event(self, host: str, kind: str, text: str) -> None:
         self.events.append((host, kind, text))

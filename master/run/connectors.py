@@ -1,0 +1,215 @@
+"""Starts the connectors of a run, asks each what there is, and closes them at its end.
+
+Rule: a connector that the plan names has to start, unless it is not `required`; the faults of all of them are raised
+together. After that nothing that one does ends a run. One that is gone is started again before the next step.
+"""
+
+import asyncio
+import shlex
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ...protocol.connector import ConnectorConfig
+from ...protocol.payload import Attribute, Facts
+from ..connectors.catalog import Catalog
+from ..connectors.connector_driver import ConnectorDriver
+from ..connectors.connector_spec import ConnectorSpec
+from ..connectors.element_figures import Connected
+from ..connectors.errors import ConnectorFault
+from ..connectors.gatherer import Gatherer
+from ..connectors.gathering import Gathering
+from ..connectors.joined_luns import JoinedLuns, shown
+from ..connectors.membership import Membership
+from ..errors import HostFault, HostsError
+from ..hosts import ssh_pipe, subprocess_pipe
+from ..hosts.bootstrap_client import FarProgram
+from ..hosts.bundle import Bundle
+from ..hosts.controller_lag import ControllerLag
+from ..hosts.errors import HostUnusable
+from ..hosts.host_spec import Launcher
+from ..hosts.launch import open_pipe
+from ..hosts.login_throttle import LoginThrottle
+from ..hosts.pipe import Pipe
+from ..rollup.instances import Rollups
+
+CONFIG_S: Final = 30.0  # from the start of its process to its config
+OPTIONAL_S: Final = 10.0  # the same for one that is not required
+MOST_HOSTS: Final = 300  # on which the connector `host` runs: each is one more connection of the controller
+
+Launch = Callable[[ConnectorSpec, Callable[[str], None]], Awaitable[Pipe]]  # a connector and its log -> its pipe
+Event = Callable[[str, str, str], None]  # kind, text, host
+
+
+def launcher(bundles: Sequence[Bundle], throttle: LoginThrottle) -> Launch:
+    """Starts programs where the plan says; on test hosts the part of `bundles` that is a connector."""
+
+    async def launch(spec: ConnectorSpec, log: Callable[[str], None]) -> Pipe:
+        if not spec.program:
+            return await open_pipe(spec.host, bundles, throttle, log, FarProgram.CONNECTOR)
+        words = [*spec.host.command, *spec.program]
+        log(f"-> {shlex.join(words)}")
+        if spec.host.launcher is Launcher.SSH:
+            return await ssh_pipe.start(spec.host, words, throttle, log)
+        return await subprocess_pipe.start(spec.title, words, log)
+
+    return launch
+
+
+@dataclass(slots=True)
+class _Running:
+    """A connector that was started; `driver` is another one once it was started again."""
+
+    spec: ConnectorSpec
+    luns: tuple[str, ...]
+    driver: ConnectorDriver
+    config: ConnectorConfig
+    catalog: Catalog
+    joined: JoinedLuns
+
+
+class Connectors:
+    """Those of a run; made by `opened`."""
+
+    def __init__(self, launch: Launch | None, log: Callable[[str], Callable[[str], None]], event: Event) -> None:
+        """`launch`: None where this run has none. `log`: of a connector, by its name."""
+        self._launch = launch
+        self._log = log
+        self._event = event
+        self._running: list[_Running] = []
+        self._gatherers: list[Gatherer] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lag: ControllerLag | None = None
+
+    async def start(
+        self, specs: Iterable[ConnectorSpec], lag: ControllerLag, luns: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Start these, all at once. `luns`: by test host, the LUNs that the run drives there. Raises HostsError."""
+        self._lag = lag
+        if self._launch is None:
+            return
+        wanted = list(specs)
+        found = await asyncio.gather(
+            *(self._one(spec, tuple(luns.get(spec.test_host, ()))) for spec in wanted), return_exceptions=True
+        )
+        faults = []
+        for spec, one in zip(wanted, found, strict=True):
+            if isinstance(one, _Running):
+                self._running.append(one)
+            elif isinstance(one, ConnectorFault):
+                if spec.required:
+                    remedy = one.remedy or f"see log/{spec.log_name}.log, or set `required: false`"
+                    faults.append(HostFault(f"connector {spec.title}", one.what, remedy))
+                else:
+                    self._event("connector", f"the connector {spec.name} is not there: {one}", spec.test_host)
+            elif isinstance(one, BaseException):
+                raise one
+        if faults:
+            raise HostsError(faults)
+
+    async def restart(self) -> None:
+        """Before a step: start those again that are gone."""
+        gone = [place for place, one in enumerate(self._running) if one.driver.gone is not None]
+        again = await asyncio.gather(*(self._again(self._running[place]) for place in gone))
+        for place, text in zip(gone, again, strict=True):
+            spec = self._running[place].spec
+            self._event("connector", f"the connector {spec.name} {text}", spec.test_host)
+
+    def attributes(self, host: str, lun: Mapping[str, Attribute]) -> dict[str, Attribute]:
+        """What connectors say about a LUN with these attributes; its own ones stay."""
+        found: dict[str, Attribute] = {}
+        for one in self._running:
+            if not one.spec.test_host:
+                found |= {name: shown(values) for name, values in one.joined.of_lun(host, lun).items()}
+        return {name: value for name, value in found.items() if name not in lun}
+
+    def gathering(self, rollups: Rollups) -> Gathering:
+        """What gathers from them in the steps of these rollups."""
+        if self._lag is None:
+            return Gathering((), ())
+        connected = [
+            Connected(one.spec.name, one.spec.title, one.catalog, Membership(one.spec, one.joined, rollups))
+            for one in self._running
+        ]
+        self._gatherers = [Gatherer(one.spec, one.driver, one.catalog, self._lag) for one in self._running]
+        return Gathering(self._gatherers, connected)
+
+    async def close(self) -> None:
+        await asyncio.gather(*(one.driver.close() for one in self._running))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _one(self, spec: ConnectorSpec, luns: tuple[str, ...]) -> _Running:
+        """Raises ConnectorFault."""
+        driver = await self._driver(spec)
+        try:
+            config = await self._config(spec, driver, luns)
+            return _Running(spec, luns, driver, config, Catalog(config), JoinedLuns(spec, config.facts))
+        except BaseException:
+            await driver.close()
+            raise
+
+    async def _again(self, one: _Running) -> str:
+        """How it went, for people."""
+        try:
+            driver = await self._driver(one.spec)
+            config = await self._config(one.spec, driver, one.luns)
+        except ConnectorFault as error:
+            return f"is gone, and was not started again: {error}"
+        if config.metrics != one.config.metrics:
+            await driver.close()
+            return "was started again, but has other metrics; it takes no part any more"
+        one.driver = driver
+        for gatherer in self._gatherers:
+            if gatherer.spec is one.spec:
+                gatherer.driver = driver
+        return "was started again"
+
+    async def _driver(self, spec: ConnectorSpec) -> ConnectorDriver:
+        assert self._launch is not None and self._lag is not None
+        log = self._log(spec.log_name)
+        try:
+            pipe = await self._launch(spec, log)
+        except HostUnusable as error:
+            raise ConnectorFault(error.fault.what, error.fault.remedy) from None
+        notice = lambda text: self._event("connector", f"{spec.name}: {text}", spec.test_host)  # noqa: E731
+        driver = ConnectorDriver(pipe, self._lag.now_ns, log, notice)
+        task = asyncio.ensure_future(driver.drive())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return driver
+
+    async def _config(self, spec: ConnectorSpec, driver: ConnectorDriver, luns: tuple[str, ...]) -> ConnectorConfig:
+        within_s = CONFIG_S if spec.required else OPTIONAL_S
+        try:
+            async with asyncio.timeout(within_s):
+                await driver.hello()
+                config = await driver.config(luns)
+        except TimeoutError:
+            raise ConnectorFault(f"it sent no config within {within_s:g} s") from None
+        return replace(config, facts=_qualified(spec, config))
+
+
+def _qualified(spec: ConnectorSpec, config: ConnectorConfig) -> Facts:
+    """Config facts in which each element, also one that an attribute names, has its name in the run."""
+    elements = {metric.element for metric in config.metrics}
+    return Facts(
+        fact._replace(
+            instance=spec.qualified(fact.instance),
+            value=spec.qualified(str(fact.value)) if fact.attribute in elements else fact.value,
+        )
+        for fact in config.facts
+    )
+
+
+@asynccontextmanager
+async def opened(
+    launch: Launch | None, log: Callable[[str], Callable[[str], None]], event: Event
+) -> AsyncIterator[Connectors]:
+    """The connectors of a run, closed at the end."""
+    async with AsyncExitStack() as stack:
+        connectors = Connectors(launch, log, event)
+        stack.push_async_callback(connectors.close)
+        yield connectors
