@@ -69,8 +69,11 @@ def metrics_of_partitions(element: str) -> tuple[ElementMetric, ...]:
 
 
 def counted(folder: Path) -> bool:
-    """Whether the kernel counts the I/Os of a whole disk; where it does not, its counters stand still."""
-    return number_in(folder / "queue/iostats") != 0
+    """Whether the kernel counts the I/Os of a whole disk; where it does not, its counters stand still.
+
+    What has no hardware queues (dm, md) counts by itself; before Linux 6.11, dm shows all the same that this is off.
+    """
+    return not (folder / "mq").is_dir() or number_in(folder / "queue/iostats") != 0
 
 
 def disk_facts(element: str, folders: Mapping[str, str]) -> Iterator[Fact]:

@@ -176,12 +176,14 @@ def test_whatever_a_path_holds_the_answer_can_be_read(tree: Tree, path: str) -> 
 
 
 def test_a_device_whose_counters_are_off_has_no_readings_but_joins(tree: Tree) -> None:
-    tree.block("pci0/ata1", "sda", lun="/dev/sda", queue__iostats="0")
-    tree.block("pci0/ata2", "sdb", lun="/dev/sdb", queue__iostats="1")
+    off = {"mq__0__nr_tags": "64", "queue__iostats": "0"}
+    tree.block("pci0/ata1", "sda", lun="/dev/sda", **off)
+    tree.block("pci0/ata2", "sdb", lun="/dev/sdb", **(off | {"queue__iostats": "1"}))
+    tree.block("virtual", "dm-0", lun="/dev/dm-0", queue__iostats="0")  # as before Linux 6.11, and it counts
     connector = tree.connector()
-    _, facts = connector.config(["/dev/sda", "/dev/sdb"])
-    assert [fact.instance for fact in facts] == ["sda", "sdb"]
-    assert [key for key in gathered(connector) if key[0] == "disk"] == [("disk", "sdb")]
+    _, facts = connector.config(["/dev/sda", "/dev/sdb", "/dev/dm-0"])
+    assert [fact.instance for fact in facts] == ["sda", "sdb", "dm-0"]
+    assert [key[1] for key in gathered(connector) if key[0] == "disk"] == ["sdb", "dm-0"]
 
 
 def test_a_file_on_no_block_device_has_no_element(tree: Tree) -> None:
@@ -492,7 +494,7 @@ def test_the_members_of_a_real_volume_are_its_components(shm: Path) -> None:
         name = f"ivypy-far-{os.getpid()}"
         made = subprocess.run(["dmsetup", "create", name], input=table, text=True, capture_output=True, check=False)
         if made.returncode:
-            pytest.skip(f"no device-mapper here: {made.stderr.strip()}")
+            pytest.skip(f"no device-mapper here: {made.stderr.splitlines()[0]}")
         try:
             connector = HostConnector()
             _, facts = connector.config([f"/dev/mapper/{name}"])
