@@ -1,16 +1,17 @@
 # ruff: noqa: UP031, RUF005
-"""The first program on a test host: sent on its command line, it reports what is missing, or becomes the slave.
+"""The first program on a test host: sent on its command line, it reports what is missing, or becomes a program of the
+bundle: the slave, or the host connector.
 
     python3 -I -c LOADER <processor>:<bundle's hash>:<payload's size>[,...] [<cache directory>]
 
 It writes lines `ivypy-boot <word>[TAB argument]...` on the pipe. After `send` it reads the payload of the bundle that
-it chose, after `run` one byte, and nothing else ever, so that no byte meant for the slave is lost. Every other word but
-`note` is its last.
+it chose, after `run` one byte, and nothing else ever, so that no byte meant for that program is lost. The byte says
+which: a newline the slave, any other the connector. Every other word but `note` is its last.
 
 Rule: Python 3.4 parses this file, so that an old Python can report that it is too old. Nothing runs from the cache that
 was not read and hashed in this process, as an exact set of files: what was hashed is run by its descriptor, whatever
 its path leads to by then, and the cache is where nobody else may put anything. A bundle in use carries a shared lock,
-which the slave inherits without knowing it; who removes a bundle takes that lock exclusively.
+which the program inherits without knowing it; who removes a bundle takes that lock exclusively.
 """
 
 import errno
@@ -62,8 +63,10 @@ def main(offers: str, cache: str = "") -> None:
         if path.endswith(".so"):
             load(place, path)
     say("run")
-    if os.read(0, 1):
-        os.execv(sys.executable, [sys.executable, "-I", "-B", place])
+    program = os.read(0, 1)
+    if program:
+        words = [] if program == b"\n" else ["connector"]
+        os.execv(sys.executable, [sys.executable, "-I", "-B", place] + words)
 
 
 def serves(name: str, version: "tuple[int, ...]") -> bool:

@@ -1,4 +1,4 @@
-"""What a test host is sent: the exact set of files that the slave is, under one hash.
+"""What a test host is sent: the exact set of files that the slave and the host connector are, under one hash.
 
 Rule: the same installation always makes the same bundles, one for each kind of processor that it has an engine for.
 The engine is abi3, so that one bundle serves every Python from 3.9 on, and it is all that is compiled.
@@ -24,7 +24,17 @@ OLDEST_GLIBC: Final = (2, 28)  # of those engines
 ENGINE: Final = "_engine"
 ENGINE_FILE: Final = f"ivypy/slave/engine/{ENGINE}{ABI3}"
 
-MAIN: Final = b"from ivypy.slave.__main__ import main\n\nraise SystemExit(main())\n"
+# The connector needs no engine, and does not load it.
+MAIN: Final = b"""\
+import sys
+
+if sys.argv[1:] == ["connector"]:
+    from ivypy.slave.host_connector.__main__ import main
+else:
+    from ivypy.slave.__main__ import main
+
+raise SystemExit(main())
+"""
 
 # A namespace package would lose against an ivypy that is installed on the host: the import system prefers a regular
 # package anywhere on the path. The real __init__ reads the installed version, which a host does not have.

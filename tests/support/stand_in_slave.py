@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.errors import HostFault
+from ivypy.master.hosts.bootstrap_client import FarProgram
 from ivypy.master.hosts.bundle import Bundle, pack, slave_bundles
 from ivypy.master.hosts.errors import BundleError, HostUnusable
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
@@ -79,10 +80,13 @@ def local(cache: Path, **changes: object) -> HostSpec:
 
 @contextlib.asynccontextmanager
 async def connected(
-    spec: HostSpec, bundle: Bundle, log: Callable[[str], None] = lambda text: None
+    spec: HostSpec,
+    bundle: Bundle,
+    log: Callable[[str], None] = lambda text: None,
+    program: FarProgram = FarProgram.SLAVE,
 ) -> AsyncIterator[Pipe]:
-    """A pipe on which a slave is about to say hello, closed at the end."""
-    pipe = await open_pipe(spec, [bundle], LoginThrottle(), log)
+    """A pipe on which a slave, or another program of the bundle, is about to say hello, closed at the end."""
+    pipe = await open_pipe(spec, [bundle], LoginThrottle(), log, program)
     try:
         yield pipe
     finally:

@@ -1,0 +1,80 @@
+"""The host connector's process: `python -m ivypy.slave.host_connector`, or the folder of a bundle with `connector`.
+
+Rule: as for the slave, descriptor 1 is pointed at stderr, and what is written for the controller goes to a private copy
+of it. The process ends with `_exit` at the end of its input: nothing waits for a thread that a device holds.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Final
+
+from ...protocol.connector import CONNECTOR_COMMANDS, CONNECTOR_PROTOCOL, ConnectorHello, answer_to
+from ...protocol.errors import ProtocolError
+from ...protocol.lines import LineReader, decode, encode_line
+from ..cpu_placement import place_threads, siblings_of_cores
+from ..memory_limits import prefer_as_victim
+from .connector import HostConnector
+
+INPUT, OUTPUT, ERRORS = 0, 1, 2
+READ_BYTES: Final = 1 << 16
+ENDED, FAILED, PROTOCOL_ERROR = 0, 1, 3  # exit status, as the slave's
+
+
+def main() -> None:
+    """Answer the controller at standard input and output; does not return."""
+    code = FAILED
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the controller decides about the terminal's Ctrl-C
+        outward = os.dup(OUTPUT)
+        os.dup2(ERRORS, OUTPUT)
+        prefer_as_victim(Path("/"))
+        cores = sorted(os.sched_getaffinity(0))
+        keep_off_workload_threads(cores)
+        serve(HostConnector(cores), INPUT, outward)
+        code = ENDED
+    except BrokenPipeError:
+        code = ENDED  # as the end of its input: nobody reads any more
+    except ProtocolError as error:
+        code = PROTOCOL_ERROR
+        print(f"ivypy: {error}", file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def keep_off_workload_threads(cores: "list[int]") -> None:
+    """Run where the slave itself does, on cores that workload threads leave free by default, if there are any."""
+    spared = place_threads(0, (), cores, siblings_of_cores([0]).get(0, ())).spared
+    if spared:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, spared)
+
+
+def serve(connector: HostConnector, inward: int, outward: int) -> None:
+    """Answer commands until the input ends. Raises ProtocolError, and OSError where nobody reads the answers."""
+    write(outward, encode_line(ConnectorHello(CONNECTOR_PROTOCOL, "host")))
+    reader = LineReader()
+    while True:
+        data = os.read(inward, READ_BYTES)
+        if not data:
+            return
+        for line in reader.feed(data):
+            write(outward, answer_to(connector, decode(line, CONNECTOR_COMMANDS), time.monotonic_ns))
+
+
+def write(fd: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+if __name__ == "__main__":
+    main()

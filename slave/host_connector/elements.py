@@ -1,0 +1,149 @@
+"""Which block devices the LUNs of a run are on, by sysfs: whole disks, partitions, what disks are composed of, and NVMe
+controllers.
+
+Rule: where LUNs have no blocks in common, the instances of an element type have no I/O in common, so that a sum over
+them is true. So a partition is no `disk`: its I/Os are its disk's, too. And of a volume on multipath devices on paths,
+the paths alone are `component`s: what is at the bottom, each as a whole disk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from ...protocol.older_python import zip_strict
+from ...protocol.payload import Fact
+from ..block_devices import ROOT
+from ..bounded_calls import call_all
+from .block_stats import counted
+
+DISK, PARTITION, COMPONENT, NVME = "disk", "partition", "component", "nvme"  # element types
+PATH: Final = "path"  # the attribute by which elements join LUNs
+ANSWER_S: Final = 5.0  # for a LUN's filesystem; of one that does not answer, nothing is reported
+_CONTROLLER: Final = re.compile(r"nvme\d+")
+_NAMESPACE: Final = re.compile(r"nvme(\d+)n(\d+)")  # its paths, with NVMe's own multipathing, are nvme0c1n1
+
+
+@dataclass(frozen=True)
+class Elements:
+    """By the kernel's name: the folder in sysfs. `facts` are what joins them with LUNs."""
+
+    disks: Mapping[str, str]
+    partitions: Mapping[str, str]
+    components: Mapping[str, str]
+    controllers: Mapping[str, str]
+    interrupts: Mapping[str, tuple[int, ...]]  # of disks and components: the numbers of those that are theirs alone
+    facts: tuple[Fact, ...]
+
+
+NO_ELEMENTS: Final = Elements({}, {}, {}, {}, {}, ())
+
+
+def device_numbers(luns: Sequence[str]) -> dict[str, int]:
+    """By the path of each LUN: the st_rdev of the block device that it is, or that its filesystem is on.
+
+    A filesystem that is on several devices, or on none, has a number that is no device's.
+    """
+    answers = call_all([partial(_device_number, path) for path in luns], ANSWER_S)
+    return {path: number for path, number in zip_strict(luns, answers) if isinstance(number, int)}
+
+
+def _device_number(path: str) -> int:
+    status = os.stat(path)
+    return status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
+
+
+def find_elements(numbers: Mapping[str, int], root: Path = ROOT) -> Elements:
+    """The elements below LUNs, whose paths are given with their device numbers (`device_numbers`)."""
+    disks, partitions = dict[str, str](), dict[str, str]()
+    components, controllers = dict[str, str](), dict[str, str]()
+    facts: list[Fact] = []
+    for path, number in numbers.items():
+        folder = (root / "sys/dev/block" / f"{os.major(number)}:{os.minor(number)}").resolve()
+        if not (folder / "stat").exists():
+            continue
+        disk = whole(folder)
+        facts.append(Fact(DISK, disk.name, PATH, path))
+        if folder != disk:
+            partitions[folder.name] = str(folder)
+            facts.append(Fact(PARTITION, folder.name, PATH, path))
+        if disk.name in disks:
+            continue  # several LUNs are on it
+        disks[disk.name] = str(disk)
+        below = {part.name: str(part) for part in bottom(disk, root, {disk}) if part != disk}
+        serving = {one.name: str(one) for part in (disk, *map(Path, below.values())) for one in nvme_controllers(part)}
+        facts += [Fact(DISK, disk.name, COMPONENT, name) for name in below]
+        facts += [Fact(DISK, disk.name, NVME, name) for name in serving]
+        components.update(below)
+        controllers.update(serving)
+    return Elements(
+        disks={name: folder for name, folder in disks.items() if counted(Path(folder))},
+        partitions={name: folder for name, folder in partitions.items() if counted(whole(Path(folder)))},
+        components={name: folder for name, folder in components.items() if counted(Path(folder))},
+        controllers=controllers,
+        interrupts=own_interrupts({**disks, **components}, root),
+        facts=tuple(facts),
+    )
+
+
+def whole(folder: Path) -> Path:
+    """The disk that a partition is of; a disk itself."""
+    return folder.parent if (folder / "partition").exists() else folder
+
+
+def bottom(disk: Path, root: Path, known: set[Path]) -> Iterator[Path]:
+    """The whole disks at the bottom of a disk: of one that is composed of no other, itself."""
+    members = sorted({whole(entry.resolve()) for entry in _entries(disk / "slaves")}) or nvme_paths(disk, root)
+    if not members:
+        yield disk
+    for member in members:
+        if member not in known:
+            known.add(member)
+            yield from bottom(member, root, known)
+
+
+def nvme_paths(disk: Path, root: Path) -> list[Path]:
+    """The paths of a namespace that NVMe's own multipathing shows as one disk."""
+    found = _NAMESPACE.fullmatch(disk.name)
+    if found is None:
+        return []
+    path = re.compile(rf"nvme{found[1]}c\d+n{found[2]}")
+    return sorted(entry.resolve() for entry in _entries(root / "sys/block") if path.fullmatch(entry.name))
+
+
+def nvme_controllers(disk: Path) -> list[Path]:
+    """A disk's `device` is its controller; that of several paths is a subsystem, with a link to each controller."""
+    device = (disk / "device").resolve()
+    if _CONTROLLER.fullmatch(device.name):
+        return [device]
+    return sorted(entry.resolve() for entry in _entries(device) if _CONTROLLER.fullmatch(entry.name))
+
+
+def own_interrupts(folders: Mapping[str, str], root: Path) -> dict[str, tuple[int, ...]]:
+    """The interrupts of each disk's adapter, if no other disk is attached to it."""
+    disks = [str(entry.resolve()) for entry in _entries(root / "sys/block")]
+    found = {}
+    for name, folder in folders.items():
+        adapter = _adapter(Path(folder))
+        if adapter is not None and sum(disk.startswith(f"{adapter}/") for disk in disks) == 1:
+            numbers = (entry.name for entry in _entries(adapter / "msi_irqs"))
+            found[name] = tuple(sorted(int(number) for number in numbers if number.isdigit()))
+    return found
+
+
+def _adapter(disk: Path) -> Path | None:
+    """The nearest device above a disk that has interrupts."""
+    return next((place for place in disk.parents if (place / "msi_irqs").is_dir()), None)
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
