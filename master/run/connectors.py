@@ -6,7 +6,7 @@ together. After that nothing that one does ends a run. One that is gone is start
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,7 +16,7 @@ from ...protocol.payload import Attribute, Facts
 from ..connectors.catalog import Catalog
 from ..connectors.connector_driver import ConnectorDriver
 from ..connectors.connector_spec import ConnectorSpec
-from ..connectors.element_figures import Connected
+from ..connectors.element_figures import Connected, metric_name
 from ..connectors.errors import ConnectorFault
 from ..connectors.gatherer import Gatherer
 from ..connectors.gathering import Gathering
@@ -123,6 +123,15 @@ class Connectors:
             if not one.spec.test_host:
                 found |= {name: shown(values) for name, values in one.joined.of_lun(host, lun).items()}
         return {name: value for name, value in found.items() if name not in lun}
+
+    @property
+    def metrics(self) -> Mapping[str, Collection[str]]:
+        """The full names of the metrics of each connector, by its name in the plan."""
+        found: dict[str, set[str]] = {}
+        for one in self._running:
+            names = {metric_name(one.spec.name, metric) for metric in one.config.metrics}
+            found.setdefault(one.spec.name, set()).update(names)
+        return found
 
     def gathering(self, rollups: Rollups) -> Gathering:
         """What gathers from them in the steps of these rollups."""
