@@ -176,9 +176,8 @@ def test_whatever_a_path_holds_the_answer_can_be_read(tree: Tree, path: str) -> 
 
 
 def test_a_device_whose_counters_are_off_has_no_readings_but_joins(tree: Tree) -> None:
-    off = {"mq__0__nr_tags": "64", "queue__iostats": "0"}
-    tree.block("pci0/ata1", "sda", lun="/dev/sda", **off)
-    tree.block("pci0/ata2", "sdb", lun="/dev/sdb", **(off | {"queue__iostats": "1"}))
+    tree.block("pci0/ata1", "sda", lun="/dev/sda", mq__0__nr_tags="64", queue__iostats="0")
+    tree.block("pci0/ata2", "sdb", lun="/dev/sdb", mq__0__nr_tags="64", queue__iostats="1")
     tree.block("virtual", "dm-0", lun="/dev/dm-0", queue__iostats="0")  # as before Linux 6.11, and it counts
     connector = tree.connector()
     _, facts = connector.config(["/dev/sda", "/dev/sdb", "/dev/dm-0"])
