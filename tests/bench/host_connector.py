@@ -17,7 +17,7 @@ DISKS: Final = (4, 100)
 GATHERS: Final = 200
 
 
-def made_up(root: Path, count: int) -> dict[str, int]:
+def made_up(root: Path, count: int) -> dict[str, tuple[int, ...]]:
     """A root folder with so many disks; by path of a LUN on each, its device number."""
     real = sorted(Path("/sys/devices/virtual/block").glob("loop*/stat"))
     for name in ("proc", "dev"):
@@ -25,13 +25,13 @@ def made_up(root: Path, count: int) -> dict[str, int]:
     (root / "sys/dev/block").mkdir(parents=True)
     (root / "sys/class").mkdir()
     (root / "sys/class/net").symlink_to("/sys/class/net")
-    numbers = {}
+    numbers: dict[str, tuple[int, ...]] = {}
     for n in range(count):
         folder = root / f"sys/devices/sd{n}"
         folder.mkdir(parents=True)
         (folder / "stat").symlink_to(real[n % len(real)])
         (root / f"sys/dev/block/8:{n}").symlink_to(folder)
-        numbers[f"/dev/sd{n}"] = os.makedev(8, n)
+        numbers[f"/dev/sd{n}"] = (os.makedev(8, n),)
     return numbers
 
 
