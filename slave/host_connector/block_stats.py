@@ -71,9 +71,11 @@ def metrics_of_partitions(element: str) -> tuple[ElementMetric, ...]:
 def counted(folder: Path) -> bool:
     """Whether the kernel counts the I/Os of a whole disk; where it does not, its counters stand still.
 
-    What has no hardware queues (dm, md) counts by itself; before Linux 6.11, dm shows all the same that this is off.
+    What has no hardware queues counts by itself, even where it shows that this is off, as dm before Linux 6.11. Only
+    a disk that NVMe's own multipathing makes of several paths does not then, before 6.5.
     """
-    return not (folder / "mq").is_dir() or number_in(folder / "queue/iostats") != 0
+    by_itself = not (folder / "mq").is_dir() and not folder.name.startswith("nvme")
+    return by_itself or number_in(folder / "queue/iostats") != 0
 
 
 def disk_facts(element: str, folders: Mapping[str, str]) -> Iterator[Fact]:
