@@ -94,7 +94,7 @@ class Gathering:
         has some of its elements gave no values."""
         family = self._family_of.get(metric)
         for figures in figures_of(self.index, self._found.get(subinterval, {}), row, family) if family else ():
-            place = figures.metric_names().index(metric)
-            if figures.pers[place] > 0:
-                return MetricSample(float(figures.amounts[place]), float(figures.pers[place]))
+            for name, amount, per in zip(figures.metric_names(), figures.amounts, figures.pers, strict=True):
+                if name == metric and per > 0:
+                    return MetricSample(float(amount), float(per))
         return BLANK

@@ -144,6 +144,7 @@ class Run:
             self._check_attributes(discovered)
             await self._start_on_hosts(connectors, fleet, discovered)
             self._check_metrics(connectors, {HOST})
+            recorder.noted(connectors=connectors.described())
             self._agreed_to = True
             for host, fault in fleet.missed.items():
                 recorder.event("missed", f"the run continues without it: {fault.what}; {fault.remedy}", host)
