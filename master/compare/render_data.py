@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from ..report.one_file import MARK
 from ..results.finished_run import FinishedRun
 from .compare import Comparison
 from .outcomes import Basis, Judged, Outcome
@@ -22,6 +23,7 @@ _PAGE = f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+{MARK}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>ivypy compare</title>

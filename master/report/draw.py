@@ -5,6 +5,7 @@ gap in the data is a gap in the line.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from ..errors import PlanError
+from ..output.named_files import save
 from .over_time import Floats, OverTime, log_densities, nines
+from .write_report import check_place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +43,12 @@ def figure(panels: int, height: float, heights: Sequence[float] | None = None) -
 
 
 def save_figure(made: "Figure", path: Path) -> None:
+    """In the place of an earlier picture, and of no other file. Raises PlanError, OutputError."""
+    check_place(path, SOFTWARE.encode())
+    save(path, partial(_write, made, path))
+
+
+def _write(made: "Figure", path: Path) -> None:
     made.savefig(path, dpi=DPI, metadata={"Software": SOFTWARE})
 
 

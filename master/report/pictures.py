@@ -1,18 +1,16 @@
 """Runs as PNG: a file for each chart."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..output.named_files import save
+from ..errors import OutputError
 from ..pages.run_data import RunData
 from . import draw
 from .over_time import OverTime
 from .run_over_time import distributions, load_metric, loads, over_time
-from .write_report import check_place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,14 +21,16 @@ def write_pictures(folders: Sequence[Path], into: Path) -> list[Path]:
 
     Raises PlanError, OutputError.
     """
-    into.mkdir(parents=True, exist_ok=True)
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{into}: the folder cannot be made: {error.strerror}") from None
     written = []
     for folder in folders:
         prefix = f"{folder.resolve().name}." if len(folders) > 1 else ""
         for name, make in _pictures(RunData(folder)):
             path = into / f"{prefix}{name}.png"
-            check_place(path, draw.SOFTWARE.encode())
-            save(path, partial(draw.save_figure, make(), path))
+            draw.save_figure(make(), path)
             written.append(path)
     return written
 

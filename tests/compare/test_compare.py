@@ -321,10 +321,23 @@ def test_the_page_needs_nothing_else_and_shows_names_as_they_are(tmp_path: Path)
 def test_without_plotly_the_page_has_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render_page, "has_plotly", lambda: False)
     page = tmp_path / "page.html"
-    run_compare(*sides(tmp_path, runs(3), runs(3, 1.1)), "--html", str(page))
+    for _ in range(2):  # the second time in the place of the first
+        run_compare(*sides(tmp_path / "runs", runs(3), runs(3, 1.1)), "--html", str(page))
     read = _Page()
     read.feed(page.read_text())
     assert "script" not in read.tags and read.fetched == [] and "worse" in read.text
+
+
+@pytest.mark.parametrize("plotly", [True, False], ids=["plotly", "no plotly"])
+def test_the_page_takes_the_place_of_no_other_file(
+    same: tuple[list[Path], list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plotly: bool
+) -> None:
+    monkeypatch.setattr(render_page, "has_plotly", lambda: plotly)
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    with pytest.raises(PlanError, match="name another"):
+        run_compare(*same, "--html", str(page))
+    assert page.read_text() == "mine"
 
 
 def test_markdown_is_a_table_whatever_the_names(tmp_path: Path) -> None:

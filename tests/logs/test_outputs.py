@@ -174,6 +174,17 @@ def test_png_plot_has_the_documented_size(tmp_path: Path, stall: list[str]) -> N
     assert head.startswith(b"\x89PNG") and struct.unpack(">II", head[16:24]) == (1200, 1200)
 
 
+@pytest.mark.parametrize("name", ["x.png", "x.html"])
+def test_a_picture_takes_the_place_of_an_earlier_one_and_of_no_other_file(
+    tmp_path: Path, stall: list[str], name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text("mine")
+    assert "name another" in run(*stall, "--plot", path).err and path.read_text() == "mine"
+    path.unlink()
+    assert [run(*stall, "--plot", path).code for _ in range(2)] == [ExitCode.OK] * 2
+
+
 def archive_in(path: Path) -> dict[str, Any]:
     """The data of a page."""
     (data,) = re.findall(r'id="archive">(.*?)</script>', path.read_text())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.errors import PlanError
+from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.pages.run_data import RunData
 from ivypy.master.report.draw import latency_mark
 from ivypy.master.report.over_time import LatencyCounts, distribution_points, log_densities
@@ -127,3 +127,9 @@ def test_every_picture_is_written_and_no_other_file_replaced(run_folder: Path, t
     (into / "iops.png").write_bytes(b"mine")
     with pytest.raises(PlanError, match="name another"):
         write_pictures([run_folder], into)
+
+
+def test_a_folder_that_cannot_be_made_is_named(run_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError, match="the folder cannot be made: Not a directory"):
+        write_pictures([run_folder], tmp_path / "file" / "png")
