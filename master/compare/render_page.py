@@ -33,7 +33,5 @@ def write_page(path: Path, comparison: Comparison) -> str:
         return f"{path}: without charts: {error}"
     archive.left_out.clear()  # a comparison shows whole runs
     archive.route = f"#/compare/{','.join(quote(run, safe='') for run in archive.runs)}"
-    save_page(
-        path, archive, "ivypy compare", f"<style>\n{LOOK}</style>\n<section>\n{body_of(comparison)}\n</section>\n"
-    )
+    save_page(path, archive, "ivypy compare", f"<style>\n{LOOK}</style>\n{body_of(comparison)}\n")
     return ""
