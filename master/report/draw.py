@@ -4,6 +4,7 @@ Rule: axes have their units; warmup and what else is not measured is shaded, a d
 gap in the data is a gap in the line.
 """
 
+import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -29,13 +30,18 @@ _MOST_NAMED: Final = 24  # steps whose names are written
 SOFTWARE: Final = "ivypy report"  # in each picture's head
 
 
+def check_matplotlib() -> None:
+    """Raises PlanError where it is missing."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise PlanError("pictures need matplotlib: pip install 'ivypy[report]'; .html needs none")
+
+
 def figure(panels: int, height: float, heights: Sequence[float] | None = None) -> "tuple[Figure, list[Axes]]":
     """A figure 12 inches wide, of panels one below the other on one axis of time. Raises PlanError."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlanError("pictures need matplotlib: pip install 'ivypy[report]'; .html needs none") from None
+    check_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     made = Figure(figsize=(12, height), layout="constrained")
     FigureCanvasAgg(made)
     axes = made.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=heights)
@@ -128,6 +134,7 @@ def load_lines(axes: "Axes", loads: Mapping[str, Sequence[tuple[float, float, st
         for x, y, verdict in points:
             mark = "x" if verdict == "failed" else "o"
             axes.plot([x], [y], mark, color=colour, fillstyle="none" if verdict == "invalid" else "full")
+    axes.margins(y=0.2)  # room for the legend
     axes.set_xlim(left=0)
     axes.set_xlabel("I/Os per second")
     axes.xaxis.set_major_formatter(_with_units(""))
@@ -193,7 +200,8 @@ def _over_time(axes: "Axes", found: OverTime, title: str, legend: bool = True) -
             axes.text(
                 at, 0.99, f" {name[:24]}", transform=where, va="top", ha="left", fontsize=7, color="0.35", rotation=90
             )
-    axes.set_title(title, loc="left", fontsize=10)
+    shaded = "; shaded: not measured" if found.not_measured else ""
+    axes.set_title(f"{title}{shaded}", loc="left", fontsize=10)
     place = axes.get_subplotspec()
     if place is None or place.is_last_row():
         axes.set_xlabel("seconds from the start")
