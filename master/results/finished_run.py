@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
-from ..output.file_names import stem
+from ..output.file_names import stem, step_folder
 from ..rollup.instances import ALL
 from ..rollup.metrics import Metric
 from ..verdicts import Scope, Verdict
@@ -80,6 +80,16 @@ class FinishedRun:
         """plan.yaml; "" where there is none."""
         path = self.folder / "plan.yaml"
         return path.read_text("utf-8", "replace") if path.is_file() else ""
+
+    @cached_property
+    def searches(self) -> dict[int, str]:
+        """The names of the steps that searched for a load, by their numbers."""
+        steps = {int(one["number"]): str(one["name"]) for one in self.record.get("steps") or ()}
+        return {
+            number: name
+            for number, name in steps.items()
+            if (self.folder / step_folder(number, name) / "find.csv").is_file()
+        }
 
     @cached_property
     def _rows_by_step(self) -> dict[int, list[tuple[Key, StepRow]]]:

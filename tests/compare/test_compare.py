@@ -149,7 +149,7 @@ def test_subintervals_that_were_set_aside_are_in_no_figure(tmp_path: Path) -> No
 @pytest.mark.parametrize("count", [3, 4])
 def test_a_figure_that_a_verdict_discredits_is_not_compared(tmp_path: Path, count: int) -> None:
     before, after = sides(tmp_path, runs(count), runs(count, 1.1))
-    reasons = "reap_delay[invalid] (90% of the mean); cpu_contention[note] (x)"
+    reasons = "reap_delay[invalid] (90% of the mean); reap_delay[invalid] (x); cpu_contention[note] (x)"
     set_cells(after[1], "max", service_verdict="invalid", reasons=reasons)
     found = as_json(before, after)
     whys = {row["metric"]: row["why_not_compared"] for row in found["rows"]}
@@ -179,6 +179,29 @@ def test_steps_are_matched_by_name(tmp_path: Path) -> None:
     assert found["exit_code"] == ExitCode.NOT_REACHED
     assert "B1, B2, B3: no such step" in found["rows"][0]["why_not_compared"]
     assert as_json(before, after, "--metric", "mean", "--step", "half")["exit_code"] == ExitCode.OK
+
+
+def test_what_searches_found_is_compared_though_each_found_another_load(tmp_path: Path) -> None:
+    before, after = sides(tmp_path, runs(3), runs(3))
+    for place, run in enumerate((*before, *after)):
+        record = json.loads((run / "run.json").read_text())
+        record["steps"] = [{"number": 0, "name": "max", "verdict": "valid"}]
+        (run / "run.json").write_text(json.dumps(record))
+        (run / "step0000.max" / "find.csv").write_text("probe\n")
+        for kind in ("all", "host"):
+            set_cells(run, "max", kind, name=f"max:total_iops={700 + place}", iops_setting=str(700 + place))
+    found = as_json(before, after, "--metric", "iops,mean", "--by", "host")
+    assert {(row["step"], row["outcome"]) for row in found["rows"]} == {("max", "equivalent")}
+    assert found["exit_code"] == ExitCode.OK and found["differences"] == []
+
+
+def test_what_is_partial_for_the_same_reasons_is_said_once(tmp_path: Path) -> None:
+    before, after = sides(tmp_path, runs(3, steps=("max", "half")), runs(3, steps=("max", "half")))
+    for run in (*before, *after):
+        reasons = "too_few_subintervals[note] (5); host_lost[partial] (h1); host_lost[partial] (h2)"
+        for step in ("max", "half"):
+            set_cells(run, step, verdict="partial", service_verdict="partial", reasons=reasons)
+    assert as_json(before, after)["notes"] == ["A1, A2, A3, B1, B2, B3: max and half: partial: host_lost"]
 
 
 def test_plans_and_parameters_differ_only_where_the_sides_do(tmp_path: Path) -> None:

@@ -100,9 +100,9 @@ def runs(count: int, slower: float = 1.0, **same: object) -> list[Made]:
     return [Made(slower=slower * (1 + 0.001 * n), seed=n + 1, **same) for n in range(count)]  # type: ignore[arg-type]
 
 
-def set_cells(run: Path, step: str, **cells: str) -> None:
-    """Change cells of a step's rows in summary.all.csv."""
-    path = run / "summary.all.csv"
+def set_cells(run: Path, step: str, kind: str = "all", **cells: str) -> None:
+    """Change cells of a step's rows in a summary."""
+    path = run / f"summary.{kind}.csv"
     with path.open(newline="") as file:
         reader = csv.DictReader(file)
         header, rows = list(reader.fieldnames or ()), [row | cells if row["name"] == step else row for row in reader]
