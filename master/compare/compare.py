@@ -72,6 +72,7 @@ def compare(sides: Sides, question: Question) -> Comparison:
         tuple(_read(f"{letter}{number}", folder, types) for number, folder in enumerate(folders, 1))
         for letter, folders in (("A", sides.a), ("B", sides.b))
     )
+    _check_copies((*before, *after))
     keys = _keys(before, after, question.steps)
     basis = Basis.of(len(before), len(after))
     ours, theirs = ([_Figures(run, metrics, basis) for run in side] for side in (before, after))
@@ -101,6 +102,14 @@ def _read(name: str, folder: Path, types: Sequence[str]) -> FinishedRun:
     run = read_run(name, folder, types)
     rows = {key._replace(step=run.searches.get(row.number, key.step)): row for key, row in run.rows.items()}
     return replace(run, rows=rows)
+
+
+def _check_copies(runs: Sequence[FinishedRun]) -> None:
+    """Raises PlanError for two folders of one run, which would show a spread that is none."""
+    for place, one in enumerate(runs):
+        for other in runs[:place]:
+            if one.record["start_utc"] == other.record["start_utc"] and one.rows == other.rows:
+                raise PlanError(f"{other.folder} and {one.folder} are copies of one run, which counts once")
 
 
 def _metrics(names: Collection[str]) -> list[Metric]:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -304,6 +305,14 @@ def test_what_is_no_run_is_named_with_what_it_is(same: tuple[list[Path], list[Pa
         run_compare([ours, ours], theirs)
     with pytest.raises(PlanError, match="named twice"):
         run_compare([ours], [ours, *theirs])
+
+
+def test_copies_of_a_run_are_no_further_runs(same: tuple[list[Path], list[Path]], tmp_path: Path) -> None:
+    """Three copies would have no spread, and prove anything."""
+    copy = Path(shutil.copytree(same[0][0], tmp_path / "copy"))
+    for before, after in (([same[0][0], copy], same[1]), (same[0], [*same[1], copy])):
+        with pytest.raises(PlanError, match="are copies of one run, which counts once"):
+            run_compare(before, after)
 
 
 def test_steps_that_do_not_match_at_all_are_listed(tmp_path: Path) -> None:

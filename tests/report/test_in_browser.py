@@ -12,6 +12,7 @@ from ivypy.master.cli.commands import cli
 from ivypy.master.report.archive import Limits
 from ivypy.master.report.write_report import write_report
 from tests.support.browser import IN_A_BROWSER, chromium
+from tests.support.compared_runs import set_cells
 from tests.support.logs import STALL, case_logs, run
 
 pytestmark = IN_A_BROWSER
@@ -149,6 +150,7 @@ def test_a_comparison_has_charts_below_its_tables(browser: Any, run_folder: Path
     second = tmp_path / f"{run_folder.name}-2"
     for one in (copy, second):
         shutil.copytree(run_folder, one)
+        set_cells(one, "most", overall_iops=str(10000 + len(one.name)))  # else it would be the same run
     path = tmp_path / "compare.html"
     words = ["compare", str(run_folder), "--vs", str(copy), str(second), "--html", str(path)]
     assert CliRunner().invoke(cli, words, standalone_mode=False).exception is None
