@@ -7,12 +7,13 @@ load no extension, whatever the SQL says, and there is no network at any time.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OutputError, PlanError
 from ..rollup.metrics import of_nothing
-from .tables import TABLES, Part, Type, columns_of, header_of, left_out, parts_of, type_of
+from .tables import TABLES, Part, Type, Value, columns_of, header_of, left_out, parts_of, read_columns, type_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -89,7 +90,33 @@ def _fill(base: "duckdb.DuckDBPyConnection", table: str, folders: Sequence[Path]
 
 
 def _insert(base: "duckdb.DuckDBPyConnection", table: str, parts: Sequence[Part]) -> None:
-    """Rows of files that have the same columns."""
+    """Rows of files that have the same columns. Files that are damaged, or end in half a row, are read as `ivypy.load`
+    reads them, so that both have the same rows and the same faults. Raises PlanError."""
+    duck = _duckdb()
+    try:
+        _copy(base, table, parts)
+    except duck.Error:
+        for part in parts:
+            try:
+                _copy(base, table, [part])
+            except duck.Error:
+                _insert_rows(base, table, part)
+
+
+def _insert_rows(base: "duckdb.DuckDBPyConnection", table: str, part: Part) -> None:
+    columns = read_columns(table, [part])
+    rows = [[_without_zone(one) for one in row] for row in zip(*columns.values(), strict=True)]
+    if rows:
+        names = ", ".join(map(_named, columns))
+        base.executemany(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})", rows)
+
+
+def _without_zone(value: Value) -> Value:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
+def _copy(base: "duckdb.DuckDBPyConnection", table: str, parts: Sequence[Part]) -> None:
+    """Rows of files that have the same columns, read by DuckDB: all or, where it raises, none."""
     header = header_of(parts[0].path)
     types = ", ".join(f"{_quoted(name)}: {_quoted(_type_in_file(name, table))}" for name in header)
     if not header:
