@@ -104,7 +104,9 @@ def test_faults_of_a_dict_are_those_of_a_plan(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_call_returns_what_was_measured(tmp_path: Path) -> None:
-    (tmp_path / "plan.json").write_text(json.dumps(plan(tmp_path, "1h")))
+    endless = plan(tmp_path, "1h")
+    endless["defaults"]["disturbed"] = "keep"  # or a busy machine would never have measured anything
+    (tmp_path / "plan.json").write_text(json.dumps(endless))
     program = textwrap.dedent("""
         import json, sys, ivypy
         result = ivypy.run(json.load(open(sys.argv[1] + "/plan.json")), root=sys.argv[1] + "/runs")
@@ -117,7 +119,7 @@ def test_an_interrupted_call_returns_what_was_measured(tmp_path: Path) -> None:
         out, _ = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert out.startswith("130 partial ") and " shortened" in out
+    assert re.match("130 (partial|invalid) ", out) and " shortened" in out  # invalid: of a busy machine
 
 
 def _measured(folder: Path) -> int:
