@@ -74,10 +74,6 @@ def export(folders: Sequence[Path], into: Path) -> list[Path]:
 def _fill(base: "duckdb.DuckDBPyConnection", table: str, folders: Sequence[Path]) -> bool:
     """Make a table; False where no run has any of its files."""
     parts = parts_of(table, folders)
-    if not parts:
-        empty = {"run": "VARCHAR", "step": "BIGINT", "name": "VARCHAR"}
-        base.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in empty.items())})")
-        return False
     wanted = columns_of(table, parts)
     columns = ", ".join(f"{_named(name)} {type_of(name, table)}" for name in wanted)
     base.execute(f"CREATE TABLE {table} ({columns})")
@@ -86,7 +82,7 @@ def _fill(base: "duckdb.DuckDBPyConnection", table: str, folders: Sequence[Path]
         by_header.setdefault((*part.added, "", *header_of(part.path)), []).append(part)
     for alike in by_header.values():
         _insert(base, table, alike)
-    return True
+    return bool(parts)
 
 
 def _insert(base: "duckdb.DuckDBPyConnection", table: str, parts: Sequence[Part]) -> None:

@@ -171,6 +171,8 @@ def load(runs: str | Path | Iterable[str | Path], frames: Frames | None = None) 
     """
     if frames is not None and frames not in _KINDS:
         raise PlanError(f"frames is {frames!r}; there are {', '.join(_KINDS)}{suggestion(frames, _KINDS)}")
+    if frames in ("pandas", "polars") and not find_spec(frames):
+        raise PlanError(f"{frames} is not installed: pip install {frames}, or leave `frames` out")
     words = [runs] if isinstance(runs, str | Path) else [*runs]
     left_out: list[str] = []
     folders = [folder for word in words for folder in runs_of(str(word), left_out)]

@@ -68,9 +68,11 @@ _WORDS: Final = (Unit.CHOICE, Unit.RANGE, Unit.COUNT_OR_AUTO)
 @cache
 def _columns_known(table: str) -> frozenset[str]:
     """Those of its files that have names of ivypy's. The others are a user's: attributes may be called anything."""
-    groups = FILES[_FILE_OF[table]]
-    own = {one.name for group in groups if not isinstance(group, str) for one in group}
-    return frozenset(own | ({"step"} if table in (*_OF_STEP, "histograms", "subintervals") else set()))
+    return frozenset((*_own_columns(table), *_ADDED.get(table, ())))
+
+
+def _own_columns(table: str) -> list[str]:
+    return [one.name for group in FILES[_FILE_OF[table]] if not isinstance(group, str) for one in group]
 
 
 @cache
@@ -134,6 +136,10 @@ TABLES: Final = {
 }
 _OF_RUN: Final = ("events", "hosts", "luns", "workloads")
 _OF_STEP: Final = ("windows", "cpu", "threads")
+_ADDED: Final = {
+    **dict.fromkeys((*_OF_STEP, "subintervals"), ("step", "name")),
+    "histograms": ("step", "name", "rollup_type", "rollup_instance"),
+}
 _INDEX: Final = ("rollup_type", "rollup_instance", "file", "histogram_file")
 _WITH_EVERY_METRIC: Final = ("measurements", "subintervals")
 
@@ -192,8 +198,9 @@ def header_of(path: Path) -> list[str]:
 
 
 def columns_of(table: str, parts: Sequence[Part]) -> list[str]:
-    """All columns of a table's files, what is added first; those of several files in the order in which they come."""
-    found: dict[str, None] = {}
+    """All columns of a table's files, what is added first; those of several files in the order in which they come.
+    Where no run has such a file, those that it would have in any run."""
+    found: dict[str, None] = {} if parts else dict.fromkeys(("run", *_ADDED.get(table, ()), *_own_columns(table)))
     for part in parts:
         found.update(dict.fromkeys(part.added))
     for part in parts:

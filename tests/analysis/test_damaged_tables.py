@@ -96,6 +96,23 @@ def test_words_that_a_step_loops_over_are_texts_and_whole_numbers_are_exact(tmp_
     assert export([folder], tmp_path / "parquet")
 
 
+@pytest.mark.parametrize("frames", ["pandas", "polars"])
+def test_a_run_in_its_first_step_has_empty_tables_with_their_columns(folder: Path, frames: str) -> None:
+    whole = ivypy.load(folder, frames=frames).summary  # type: ignore[arg-type]
+    (folder / "summary.csv").unlink()
+    assert asked(folder, "SELECT name, overall_iops FROM summary WHERE step = 0 AND verdict <> 'invalid'") == []
+    empty = ivypy.load(folder, frames=frames).summary  # type: ignore[arg-type]
+    assert len(empty) == 0 and [*empty.columns] == [*whole.columns]
+    assert [empty[name].dtype for name in empty.columns] == [whole[name].dtype for name in whole.columns]
+
+
+def test_frames_that_are_not_installed_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ivypy.master.analysis.loaded_runs.find_spec", lambda name: None)
+    with pytest.raises(PlanError, match="pip install pandas"):
+        ivypy.load(folder, frames="pandas")
+    assert isinstance(ivypy.load(folder).summary, list)
+
+
 def test_json_has_decimal_numbers_as_numbers(folder: Path) -> None:
     (row,) = asked(folder, "SELECT 1.5 AS half, sum(count) AS ios, 'nan'::DOUBLE AS none FROM histograms")
     assert row["half"] == 1.5 and isinstance(row["ios"], int) and row["none"] == "nan"
