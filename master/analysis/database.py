@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OutputError, PlanError
 from ..rollup.metrics import of_nothing
+from ..text.suggestions import suggestion
 from .tables import TABLES, Part, Type, Value, columns_of, header_of, left_out, parts_of, read_columns, type_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,13 @@ def query(folders: Sequence[Path], sql: str) -> Answer:
             columns = tuple(one[0] for one in found.description or ())
             return Answer(columns, found.fetchall())
         except duck.Error as error:
-            raise PlanError(f"the query: {error}\ntables: {', '.join(TABLES)}") from None
+            raise PlanError(f"the query: {_in_words(error)}\ntables: {', '.join(TABLES)}") from None
+
+
+def _in_words(error: Exception) -> str:
+    """DuckDB's own words, but for a table that is not there: it knows only those that the query names."""
+    missing = re.search(r"Table with name (\S+) does not exist", str(error))
+    return f"there is no table {missing[1]!r}{suggestion(missing[1], TABLES)}" if missing else str(error)
 
 
 def export(folders: Sequence[Path], into: Path) -> list[Path]:
