@@ -80,7 +80,12 @@ def that_count(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def read_table(path: Path) -> list[dict[str, str]]:
     """A CSV's whole rows; none where there is no such file. Raises PlanError."""
-    return [row for _, row in _rows(path)[1]] if path.is_file() else []
+    return [row for _, row in numbered_rows(path)]
+
+
+def numbered_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """The same, each with the number of its last line. Raises PlanError."""
+    return _rows(path)[1] if path.is_file() else []
 
 
 def read_summary(path: Path) -> list[dict[str, str]]:

@@ -91,7 +91,7 @@ def test_the_figures_are_those_of_the_last_row(running: Path, kind: str, instanc
     assert value(samples, "ivypy_target_iops", **of) == float(row["iops_setting"])
     assert value(samples, "ivypy_bytes_per_second", io="read", **of) == float(row["read_mib_per_s"]) * 2**20
     for time in ("service", "response"):
-        found = value(samples, f"ivypy_{time}_quantile_seconds", io="all", quantile="0.99", **of)
+        found = value(samples, f"ivypy_{time}_percentile_seconds", io="all", percentile="99", **of)
         assert found == pytest.approx(float(row[f"overall_{time}_us_p99"]) / 1e6)
     assert value(samples, "ivypy_hosts_missing", **of) == 0
 
@@ -134,9 +134,9 @@ def test_blank_figures_are_absent(running: Path) -> None:
     place = header.index("overall_response_us_p99")
     lines[-1][place] = ""
     path.write_text("\n".join(",".join(line) for line in [header, *lines]) + "\n")
-    found = [labels for name, labels in scraped(running) if name == "ivypy_response_quantile_seconds"]
-    of_all = {dict(labels)["quantile"] for labels in found if {("rollup_type", "all"), ("io", "all")} <= labels}
-    assert "0.99" not in of_all and "0.5" in of_all
+    found = [labels for name, labels in scraped(running) if name == "ivypy_response_percentile_seconds"]
+    of_all = {dict(labels)["percentile"] for labels in found if {("rollup_type", "all"), ("io", "all")} <= labels}
+    assert "99" not in of_all and "50" in of_all
 
 
 def test_types_are_chosen(running: Path) -> None:
