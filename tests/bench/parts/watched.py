@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from ivypy.master.live.reports import Report, RunBegins, Watcher
-from ivypy.master.openmetrics.export import MetricsExport
+from ivypy.master.openmetrics.beside_run import MetricsBesideRun
 from ivypy.master.plan.model import Plan
 from tests.bench.parts.transport import SKIPPED, Meter, Shape, decided_ms, far_side, run
 from tests.support.real_runs import COMMAND
@@ -121,7 +121,7 @@ def measure(shape: Shape, lines: Sequence[bytes]) -> None:
 
                     def watcher(plan: Plan, meter: Meter = meter, port: int = port) -> Watcher:
                         file = root / "run.prom"
-                        return MetricsExport(meter, f":{port}", file, ()) if isinstance(meter, Watchers) else meter
+                        return MetricsBesideRun(meter, f":{port}", file, ()) if isinstance(meter, Watchers) else meter
 
                     folder = run(shape, named, opening, root / f"runs{pair}{watched}", watcher)
                     if isinstance(meter, Watchers):
