@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import PlanError
+from ..output.run_files import open_run_file, read_run_file
 from ..rollup.metrics import METRICS
 from .growing_table import number
 from .outliers import bound, z_scores
@@ -68,7 +69,7 @@ def mark_outliers(entries: Sequence[dict[str, Any]]) -> None:
 def _spark(path: Path | None) -> tuple[list[dict[str, str]], dict[str, str]]:
     """Some rows of a file, evenly chosen, and its last one; only these are parsed: there may be millions of cells."""
     try:
-        data = path.read_bytes() if path else b""
+        data = read_run_file(path) if path else b""
     except FileNotFoundError:
         return [], {}
     except OSError as error:
@@ -90,7 +91,7 @@ def _spark(path: Path | None) -> tuple[list[dict[str, str]], dict[str, str]]:
 def newest_row(path: Path) -> dict[str, str]:
     """The last whole row of a file, by column; empty where there is none. Only its end is read. Raises PlanError."""
     try:
-        with path.open("rb") as file:
+        with open_run_file(path) as file:
             header = file.readline()
             file.seek(max(file.seek(0, 2) - _LONGEST_ROWS, len(header)))
             end = file.read()
@@ -111,7 +112,7 @@ def histogram_sets(path: Path) -> dict[str, dict[str, list[float]]]:
     No cell is quoted, so that splitting is enough: such a file has thousands of rows, and a report reads hundreds.
     """
     try:
-        data = path.read_text(encoding="utf-8", errors="replace")
+        data = read_run_file(path).decode("utf-8", "replace")
         sets: dict[str, dict[str, list[float]]] = {}
         for line in data[: data.rfind("\n") + 1].splitlines()[1:]:
             category, time, from_us, below_us, count = line.split(",")
