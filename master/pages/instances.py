@@ -16,6 +16,7 @@ MOST_POINTS: Final = 60  # of a sparkline
 LATENCY: Final = "overall_service_us_p99"
 _MEAN: Final = "overall_service_us_mean"  # where an instance has too few I/Os in a subinterval for its p99
 _IOPS: Final = "overall_iops"
+_VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")
 _SHOWN: Final = (
     _IOPS, "overall_mib_per_s", "errors",
     *(f"overall_{time}_us_{one}" for time in ("service", "response") for one in ("mean", "p50", "p99", "p99_9", "max")),
@@ -35,7 +36,7 @@ def instance_table(by: str, files: Mapping[str, Path | None], measured: Sequence
         row = rows.get(name, last)
         entries.append({
             "instance": name,
-            "verdict": row.get("verdict", ""),
+            **{one: row.get(one, "") for one in _VERDICTS},
             "metrics": {one: value for one in _SHOWN if (value := number(row.get(one, ""))) is not None},
             "spark_iops": [number(point[_IOPS]) for point in points],
             "spark_p99": [number(point[LATENCY]) for point in points],
