@@ -77,6 +77,8 @@ def show(page: Any, seen: Seen, route: str) -> None:
         page.wait_for_function(OVERVIEW_DRAWN)
     elif route.startswith("#/run"):
         page.wait_for_selector("#view .panel, #view table, #view .empty")
+    elif route == "#/":
+        page.wait_for_selector("table.runs")
 
 
 def decoded(answer: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
@@ -588,6 +590,7 @@ def accessible(page: Any) -> None:
 
 
 def test_every_view_is_accessible_in_both_themes(page: Any, seen: Seen) -> None:
+    show(page, seen, "#/")
     accessible(page)
     for route in [*(f"{HOLD}{view}" for view in VIEWS), "#/compare/tour,held"]:
         show(page, seen, route)
@@ -599,6 +602,21 @@ def test_every_view_is_accessible_in_both_themes(page: Any, seen: Seen) -> None:
         page.wait_for_selector(".chart .main-svg, #view table, #view pre")
         accessible(page)
         page.locator("#theme").click()
+
+
+def test_axe_finds_nothing_in_any_view(browser: Any, seen: Seen) -> None:
+    """The rules of axe-core, in both themes. It runs from this test, which the page's policy would not let it."""
+    axe = Path(pytest.importorskip("axe_playwright_python").__file__).with_name("axe.min.js").read_text()
+    for theme in ("light", "dark"):
+        context = browser.new_context(viewport=WIDE, color_scheme=theme, bypass_csp=True)
+        page = context.new_page()
+        for route in ("#/", *(f"{HOLD}{view}" for view in VIEWS)):
+            show(page, seen, route)
+            page.evaluate(f"{axe}; 0")
+            found = page.evaluate("axe.run(document)")
+            assert len(found["passes"]) > 10
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == [], (theme, route)
+        context.close()
 
 
 def test_a_chosen_theme_stays(browser: Any, seen: Seen) -> None:
