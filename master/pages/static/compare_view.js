@@ -2,7 +2,7 @@
 
 import { addresses } from "./source.js";
 import { decimated, draw, discard, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
-import { badge, choice, el, fill, prose, table } from "./dom.js";
+import { badge, bracketed, choice, el, fill, prose, table } from "./dom.js";
 import { distributionPoints, nines } from "./distribution_view.js";
 import { standingMeasurement } from "./figures.js";
 import { count, latency } from "./format.js";
@@ -97,8 +97,13 @@ class ComparisonView {
   async drawLines(node, chosen, series, metric, more) {
     const traces = chosen.map(([, found], place) => {
       const { start, length_s: length, metrics } = series[place];
+<<<<<<< HEAD
       const xs = start.map((one, at) => one + (length[at] ?? 0) - start[0]);
       return { type: "scatter", mode: "lines", name: found.run.run.replaceAll("<", "&lt;"), ...decimated(xs, metrics[metric]), line: this.look(found, place) };
+=======
+      const xs = start.map((one, at) => one + (length[at] ?? 0) / 2 - start[0]);
+      return { type: "scatter", mode: "lines", name: found.run.run.replaceAll("<", "&lt;"), ...decimated(xs, metrics[metric]), line: this.look(place) };
+>>>>>>> web
     });
     const layout = more ?? { yaxis: latencyAxis("service time p99", traces) };
     await draw(node, traces, layoutOf({ xaxis: { title: "seconds since the step began" }, margin: WIDE_MARGIN, ...layout }));
@@ -111,6 +116,5 @@ class ComparisonView {
 }
 
 function figure(measured, name, text, scope) {
-  const shown = text(measured?.metrics[name] ?? null);
-  return measured?.[`${scope}_verdict`] === "invalid" && shown !== "-" ? el("span", { class: "discredited" }, `[${shown}]`) : shown;
+  return bracketed(text(measured?.metrics[name] ?? null), measured?.[`${scope}_verdict`]);
 }
