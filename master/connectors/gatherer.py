@@ -12,7 +12,6 @@ from typing import Final
 
 from ...protocol.connector import Declined, Readings
 from ...protocol.payload import Facts
-from ..hosts.clock_offset import OffsetEstimator
 from ..hosts.controller_lag import ControllerLag, Deadline
 from .catalog import Catalog, Values
 from .connector_driver import Answered, ConnectorDriver
@@ -21,9 +20,9 @@ from .counter_rates import Ratios, ratios
 from .errors import ConnectorFault
 from .gather_times import GatherTimes
 from .gathered import Gathered, GatherState, GatherTimesOf, StampFault
+from .stamp_checks import ConnectorClock
 
 LONGEST_PATIENCE_NS: Final = 10 * 10**9  # however long subintervals are
-FASTEST: Final = 1 + 1e-3  # the rate of a connector's clock against ours, and some
 Report = Callable[[Gathered], None]
 
 
@@ -56,7 +55,7 @@ class Gatherer:
         self.driver = driver
         self._lag = lag
         self._times = GatherTimes(spec.gather)
-        self._clock = OffsetEstimator()
+        self._clock = ConnectorClock()
         self._before: _Baseline | None = None
         self._late: asyncio.Task[None] | None = None
 
@@ -121,8 +120,9 @@ class Gatherer:
         now, before = _Baseline(k, values, readings, answered), self._before
         self._before = now
         self._times.took(answered.arrived_ns - answered.sent_ns)
-        fault = self._stamp_fault(now, before)
-        times = self._times_of(now, fault)
+        sent_ns, arrived_ns = answered.sent_ns, answered.arrived_ns
+        fault = self._clock.fault(readings, None if before is None else before.readings, sent_ns, arrived_ns)
+        times = GatherTimesOf(sent_ns, arrived_ns, *self._clock.span(readings, fault, sent_ns, arrived_ns))
         found: dict[str, Ratios] = {}
         for name, table in self.catalog.tables.items():
             earlier = None if before is None else before.values.tables.get(name)
@@ -132,39 +132,6 @@ class Gatherer:
         return Gathered(
             self.spec, k, end_ns, GatherState.GATHERED, times, "", since, seconds, fault, found, values.ignored
         )
-
-    def _stamp_fault(self, now: _Baseline, before: _Baseline | None) -> StampFault:
-        """What speaks against the connector's stamps of this gather."""
-        start_ns, end_ns, answered = now.readings.start_ns, now.readings.end_ns, now.answered
-        if start_ns == 0 and end_ns == 0:
-            return StampFault.ABSENT
-        if end_ns < start_ns:
-            return StampFault.BACKWARDS
-        if end_ns - start_ns > (answered.arrived_ns - answered.sent_ns) * FASTEST:
-            return StampFault.TOO_LONG
-        jumped = self._clock.jump
-        self._clock.add(answered.sent_ns, start_ns, end_ns, answered.arrived_ns)
-        if any(stamp_ns > end_ns for stamp_ns in now.readings.stamps.values()):
-            return StampFault.AHEAD
-        if before is not None and _went_back(before.readings, now.readings):
-            return StampFault.BACKWARDS
-        return StampFault.JUMPED if self._clock.jump is not jumped else StampFault.NONE
-
-    def _times_of(self, now: _Baseline, fault: StampFault) -> GatherTimesOf:
-        """By the connector's own stamps, on the controller's clock; else request and answer."""
-        sent_ns, arrived_ns = now.answered.sent_ns, now.answered.arrived_ns
-        if fault in (StampFault.ABSENT, StampFault.TOO_LONG) or now.readings.end_ns < now.readings.start_ns:
-            return GatherTimesOf(sent_ns, arrived_ns, sent_ns, arrived_ns)
-        offset_ns = self._clock.at(arrived_ns).offset_ns
-        start_ns, end_ns = (min(max(at - offset_ns, sent_ns), arrived_ns) for at in (
-            now.readings.start_ns, now.readings.end_ns,
-        ))  # fmt: skip
-        return GatherTimesOf(sent_ns, arrived_ns, start_ns, end_ns)
-
-
-def _went_back(before: Readings, now: Readings) -> bool:
-    """Stamps of a whole gather grow. An element type's own may stay, where nothing was counted anew."""
-    return now.end_ns <= before.end_ns or any(now.stamps.get(name, ns) < ns for name, ns in before.stamps.items())
 
 
 def _seconds(element: str, before: _Baseline | None, now: _Baseline, fault: StampFault) -> float:
