@@ -34,6 +34,7 @@ class _Baseline:
         self.values = values
         self.readings = readings
         self.answered = answered
+        self.fault = StampFault.NONE  # what speaks against its own stamps
 
     def stamp_ns(self, element: str) -> int:
         """On the connector's clock: the middle of the time in which it was read."""
@@ -121,8 +122,9 @@ class Gatherer:
         self._before = now
         self._times.took(answered.arrived_ns - answered.sent_ns)
         sent_ns, arrived_ns = answered.sent_ns, answered.arrived_ns
-        fault = self._clock.fault(readings, None if before is None else before.readings, sent_ns, arrived_ns)
-        times = GatherTimesOf(sent_ns, arrived_ns, *self._clock.span(readings, fault, sent_ns, arrived_ns))
+        now.fault = self._clock.fault(readings, None if before is None else before.readings, sent_ns, arrived_ns)
+        times = GatherTimesOf(sent_ns, arrived_ns, *self._clock.span(readings, now.fault, sent_ns, arrived_ns))
+        fault = now.fault or _fault_since(before)
         found: dict[str, Ratios] = {}
         for name, table in self.catalog.tables.items():
             earlier = None if before is None else before.values.tables.get(name)
@@ -134,10 +136,16 @@ class Gatherer:
         )
 
 
+def _fault_since(before: _Baseline | None) -> StampFault:
+    """Why a gather whose own stamps are in order has rates by our clock: those of the one before were not. From a clock
+    that was stepped a new time has begun."""
+    return StampFault.NONE if before is None or before.fault is StampFault.JUMPED else before.fault
+
+
 def _seconds(element: str, before: _Baseline | None, now: _Baseline, fault: StampFault) -> float:
     """Between two gathers: by the connector's stamps, or where something speaks against them, by our own."""
     if before is None:
         return 0.0
-    if fault is StampFault.NONE and (before.readings.start_ns or before.readings.end_ns):
+    if fault is StampFault.NONE:
         return (now.stamp_ns(element) - before.stamp_ns(element)) / 1e9
     return (now.middle_ns - before.middle_ns) / 1e9
