@@ -74,7 +74,7 @@ class Catalog:
 
     def __init__(self, config: ConnectorConfig) -> None:
         """Raises ConnectorFault that names the first few faults of its metrics."""
-        if faults := list(_faults(config.metrics)):
+        if faults := list(metric_faults(config.metrics)):
             more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
             raise ConnectorFault("; ".join(faults[:_MOST_NAMED]) + more, "correct its metrics")
         by_element: dict[str, list[ElementMetric]] = {}
@@ -130,7 +130,7 @@ def _array(table: ElementTable, cells: Mapping[tuple[int, int], float]) -> Float
     return found
 
 
-def _faults(metrics: Sequence[ElementMetric]) -> Iterator[str]:
+def metric_faults(metrics: Sequence[ElementMetric]) -> Iterator[str]:
     """What is wrong with declared metrics, a sentence each."""
     seen: dict[str, ElementMetric] = {}
     counters = {(one.element, one.attribute) for one in metrics if one.kind is ReadingKind.COUNTER}

@@ -15,6 +15,7 @@ from .gatherer import Gatherer
 
 BLANK: Final = MetricSample(0.0, 0.0)
 KEPT: Final = 4  # subintervals whose gathers barrier 1 may still ask for
+NOTHING_YET: Final = -2  # in the place of a subinterval; the first gather of a step is -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class Gathering:
             for metric in table.metrics
         }
         self._gatherers = tuple(gatherers)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []  # of the gatherers, in their order
+        self._newest: dict[str, int] = {}  # by title: the subinterval of the newest gather that is over
         self._found: dict[int, dict[str, Gathered]] = {}  # by subinterval and title
         self._news = asyncio.Event()
         self._report: Callable[[GatheredSubinterval], None] = lambda found: None
@@ -56,6 +58,7 @@ class Gathering:
         `report` gets the gathers of a subinterval once all of them are over; `late` those that came after that.
         """
         self._found.clear()
+        self._newest.clear()
         self._report = report
 
         def take(found: Gathered) -> None:
@@ -64,19 +67,25 @@ class Gathering:
                 return
             of_subinterval = self._found.setdefault(found.subinterval, {})
             of_subinterval[found.spec.title] = found
+            self._newest[found.spec.title] = found.subinterval
             if len(of_subinterval) == len(self._gatherers):
                 report(GatheredSubinterval(found.subinterval, of_subinterval))
                 self._found.pop(found.subinterval - KEPT, None)
             self._news.set()
 
         self._tasks = [asyncio.ensure_future(one.run(start_ns, length_ns, take)) for one in self._gatherers]
+        for task in self._tasks:
+            task.add_done_callback(lambda _: self._news.set())
 
     async def end(self) -> None:
-        """The step is over: what is there of its last subintervals is reported."""
+        """The step is over: what is there of its last subintervals is reported. Raises what a `report` raised."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        ended = await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        for fault in ended:
+            if isinstance(fault, Exception):
+                raise fault
         for number, found in sorted(self._found.items()):
             if 0 < len(found) < len(self._gatherers):
                 self._report(GatheredSubinterval(number, found))
@@ -84,8 +93,10 @@ class Gathering:
 
     async def wait(self, subinterval: int, names: Collection[str]) -> None:
         """Until the gathers of the connectors with these names are over for that subinterval; each has a deadline."""
-        wanted = {one.title for one in self.connected if one.name in names}
-        while wanted - self._found.get(subinterval, {}).keys() and not all(task.done() for task in self._tasks):
+        while any(
+            one.name in names and self._newest.get(one.title, NOTHING_YET) < subinterval and not task.done()
+            for one, task in zip(self.connected, self._tasks, strict=False)  # no task: the step is over
+        ):
             self._news.clear()
             await self._news.wait()
 
