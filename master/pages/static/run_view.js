@@ -146,12 +146,17 @@ class RunView {
         `${run.hosts.length} host${run.hosts.length === 1 ? "" : "s"}`, run.plan ? ` · ${run.plan}` : null, this.remaining(), this.sentence()),
       this.cause(),
     );
-    fill(this.link, this.model.unlinkedAt === null ? null : `Not connected since ${shortTime(this.model.unlinkedAt)}: what is shown is the last that arrived. Trying again ...`);
+    fill(this.link, this.linkSentence());
     const known = steps.map((one) => [one.number, one.name, one.state, one.verdict]);
     refill(this.steps, [known, this.model.step], () => steps.map((one) => this.stepButton(one)));
     bigFigures(this.model, this.figures);
     verdictBlock(this.model, this.verdict);
     this.control?.show();
+  }
+
+  linkSentence() {
+    if (this.model.isRemoved) return "This run was removed: its folder is no longer there, or can no longer be read. What is shown is the last that arrived.";
+    return this.model.unlinkedAt === null ? null : `Not connected since ${shortTime(this.model.unlinkedAt)}: what is shown is the last that arrived. Trying again ...`;
   }
 
   sentence() {
