@@ -50,7 +50,7 @@ export class InstancesView {
     const outliers = this.answer.instances.filter((one) => one.outlier).length;
     const what = this.answer.measured ? "Figures of the measurement" : "Figures of the last subinterval";
     const known = this.answer.instances.filter((one) => one.z_iops !== null || one.z_p99 !== null).length;
-    const mark = known < FEWEST_TO_MARK ? "There are too few to say which stands out." : `Marked: IOPS or p99 far from the median of the ${this.answer.instances.length} instances (robust z beyond ${this.answer.outlier_beyond}), and on the same side of it in nearly every subinterval (at least 12). If subintervals are independent, noise alone marks an instance in at most 1 of 100 steps.`;
+    const mark = known < FEWEST_TO_MARK ? "There are too few to say which stands out." : `Marked: IOPS or p99 far from the median of the ${this.answer.instances.length} instances (robust z beyond ${this.answer.outlier_beyond}), and on the same side of it in nearly every subinterval (at least 12). Noise alone marks any in at most 1 of 100 steps, if it is independent from subinterval to subinterval.`;
     if (!this.node.contains(this.place)) fill(this.node, this.bar(types), this.note = el("p", { class: "quiet" }), this.place);
     fill(this.note, `${what}. ${outliers ? `${outliers} of ${this.answer.instances.length} stand out. ` : ""}${mark}`);
     this.renderTable();
