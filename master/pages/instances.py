@@ -9,16 +9,16 @@ from ..errors import PlanError
 from ..output.run_files import open_run_file, read_run_file
 from ..rollup.metrics import METRICS
 from .growing_table import number
-from .outliers import bound, z_scores
+from .outliers import bound, stand_out, z_scores
 
 _LONGEST_ROWS: Final = 1 << 15  # bytes: more than a row has
 MOST_POINTS: Final = 60  # of a sparkline
 LATENCY: Final = "overall_service_us_p99"
-_MEAN: Final = "overall_service_us_mean"  # where an instance has too few I/Os in a subinterval for its p99
-_IOPS: Final = "overall_iops"
+MEAN: Final = "overall_service_us_mean"  # where an instance has too few I/Os in a subinterval for its p99
+IOPS: Final = "overall_iops"
 _VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")
 _SHOWN: Final = (
-    _IOPS, "overall_mib_per_s", "errors",
+    IOPS, "overall_mib_per_s", "errors",
     *(f"overall_{time}_us_{one}" for time in ("service", "response") for one in ("mean", "p50", "p99", "p99_9", "max")),
 )  # fmt: skip
 
@@ -29,21 +29,24 @@ def instance_table(by: str, files: Mapping[str, Path | None], measured: Sequence
     Before that the figures are those of the last subinterval. Raises PlanError.
     """
     rows = {row["rollup_instance"]: row for row in measured}
-    sparks = {name: _spark(path) for name, path in files.items()}
-    entries = []
-    for name in files:
-        points, last = sparks[name]
+    entries, within = [], []
+    subintervals: list[int] = []
+    for name, path in files.items():
+        lines = _Lines(path)
+        points, last = lines.chosen(), lines.row(-1)
         row = rows.get(name, last)
         entries.append({
             "instance": name,
             **{one: row.get(one, "") for one in _VERDICTS},
             "metrics": {one: value for one in _SHOWN if (value := number(row.get(one, ""))) is not None},
-            "spark_iops": [number(point[_IOPS]) for point in points],
+            "spark_iops": [number(point[IOPS]) for point in points],
             "spark_p99": [number(point[LATENCY]) for point in points],
-            "spark_mean": [number(point[_MEAN]) for point in points],
+            "spark_mean": [number(point[MEAN]) for point in points],
         })  # fmt: skip
-    mark_outliers(entries)
-    subintervals = max(([int(point["subinterval"]) for point in points] for points, _ in sparks.values()), default=[])
+        measurement = _span_of(rows.get(name, {}))
+        within.append(lines.chosen(*measurement) if measurement else points)
+        subintervals = max(subintervals, [int(point["subinterval"]) for point in points])
+    mark_outliers(entries, {one: [_by_subinterval(points, one) for points in within] for one in (IOPS, LATENCY, MEAN)})
     return {
         "by": by,
         "subintervals": subintervals,
@@ -54,39 +57,63 @@ def instance_table(by: str, files: Mapping[str, Path | None], measured: Sequence
     }
 
 
-def mark_outliers(entries: Sequence[dict[str, Any]]) -> None:
-    """Add z-scores, `outlier` and droop: how far the IOPS are below the fastest instance's."""
-    beyond = bound(len(entries))
-    for key, metric in (("z_iops", _IOPS), ("z_p99", LATENCY)):
-        for entry, z in zip(entries, z_scores([one["metrics"].get(metric) for one in entries]), strict=True):
-            entry[key] = z
-    most = max((one["metrics"].get(_IOPS, 0.0) for one in entries), default=0.0)
+def mark_outliers(entries: Sequence[dict[str, Any]], within: Mapping[str, Sequence[Mapping[int, float]]]) -> None:
+    """Add z-scores, `outlier` and droop: how far the IOPS are below the fastest instance's.
+
+    `within`: of IOPS, LATENCY and its mean, each entry's values in subintervals. Where a subinterval has too few I/Os
+    for a p99, the mean latencies say whether an instance is slow throughout.
+    """
+    latencies = within[LATENCY] if any(within[LATENCY]) else within[MEAN]
+    for key, metric, values in (("iops", IOPS, within[IOPS]), ("p99", LATENCY, latencies)):
+        z = z_scores([one["metrics"].get(metric) for one in entries])
+        for entry, score, stands_out in zip(entries, z, stand_out(z, values), strict=True):
+            entry[f"z_{key}"] = score
+            entry[f"outlier_{key}"] = stands_out
+    most = max((one["metrics"].get(IOPS, 0.0) for one in entries), default=0.0)
     for entry in entries:
-        entry["outlier"] = any(abs(entry[key] or 0.0) > beyond for key in ("z_iops", "z_p99"))
-        iops = entry["metrics"].get(_IOPS)
+        entry["outlier"] = entry["outlier_iops"] or entry["outlier_p99"]
+        iops = entry["metrics"].get(IOPS)
         entry["droop_percent"] = 100 * (1 - iops / most) if iops is not None and most else None
 
 
-def _spark(path: Path | None) -> tuple[list[dict[str, str]], dict[str, str]]:
-    """Some rows of a file, evenly chosen, and its last one; only these are parsed: there may be millions of cells."""
-    try:
-        data = read_run_file(path) if path else b""
-    except FileNotFoundError:
-        return [], {}
-    except OSError as error:
-        raise PlanError(f"{path}: not read: {error.strerror}") from None
-    header, *rows = data[: data.rfind(b"\n") + 1].splitlines() or [b""]
-    wanted = {"subinterval", *METRICS}
-    places = [(name, place) for place, name in enumerate(header.decode().split(",")) if name in wanted]
-    step = -(-len(rows) // MOST_POINTS) or 1
-    cells = header.count(b",") + 1
+def _by_subinterval(points: Sequence[Mapping[str, str]], metric: str) -> dict[int, float]:
+    found = {int(point["subinterval"]): number(point[metric]) for point in points}
+    return {at: value for at, value in found.items() if value is not None}
 
-    def parsed(row: bytes) -> dict[str, str]:
-        texts = _cells(row)
-        return {name: texts[place] for name, place in places} if len(texts) == cells else {}
 
-    points = [point for row in rows[step - 1 :: step] if (point := parsed(row))]
-    return points, parsed(rows[-1]) if rows else {}
+def _span_of(row: Mapping[str, str]) -> tuple[int, int] | None:
+    """The subintervals of a measurement; None where there is none."""
+    first, last = row.get("first_subinterval"), row.get("last_subinterval")
+    return (int(first), int(last) + 1) if first and last else None
+
+
+class _Lines:
+    """The rows of a file, as bytes; only those that are wanted are parsed: there may be millions of cells."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Raises PlanError."""
+        try:
+            data = read_run_file(path) if path else b""
+        except FileNotFoundError:
+            data = b""
+        except OSError as error:
+            raise PlanError(f"{path}: not read: {error.strerror}") from None
+        header, *self._rows = data[: data.rfind(b"\n") + 1].splitlines() or [b""]
+        names = header.decode().split(",")
+        wanted = {"subinterval", *METRICS}
+        self._places = [(name, place) for place, name in enumerate(names) if name in wanted]
+        self._cells = len(names)
+
+    def row(self, place: int) -> dict[str, str]:
+        """Empty where it is not whole, or there is none."""
+        texts = _cells(self._rows[place]) if self._rows else []
+        return {name: texts[at] for name, at in self._places} if len(texts) == self._cells else {}
+
+    def chosen(self, first: int = 0, end: int | None = None) -> list[dict[str, str]]:
+        """MOST_POINTS at most, evenly, of the rows from one to before another: a row for each subinterval."""
+        places = range(len(self._rows))[first:end]
+        step = -(-len(places) // MOST_POINTS) or 1
+        return [row for place in places[step - 1 :: step] if (row := self.row(place))]
 
 
 def newest_row(path: Path) -> dict[str, str]:

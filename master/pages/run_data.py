@@ -258,6 +258,7 @@ class RunData:
     ) -> dict[str, Any]:
         number = step["number"]
         files = self._files(number)
+        closed = self._rows(number, ALL, ALL)
         state = "ended" if step["verdict"] else "running" if running else "cut off"
         return {
             "number": number,
@@ -269,7 +270,8 @@ class RunData:
             "thresholds": step["thresholds"],
             "reasons": [reason_entry(finding_of(text, self.folder)) for text in step["reasons"]],
             "rollups": {kind: [*instances] for kind, instances in files.items()},
-            "closed": len(self._rows(number, ALL, ALL)),
+            "closed": len(closed),
+            "until": _end_of(closed),
             "measurements": [
                 self._measurement(row, step["name"], causes.get((number, row["name"]), ""))
                 for row in rows
@@ -457,6 +459,12 @@ def _cell(text: str) -> float | str | None:
 
 def _unix(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
+
+
+def _end_of(table: GrowingTable) -> float | None:
+    """Of the last subinterval; None before there is one."""
+    starts = table.columns["start_utc"]
+    return _unix(starts[-1]) + (table.numbers("length_s", len(table) - 1)[0] or 0.0) if starts else None
 
 
 def _figures(table: GrowingTable, name: str, first: int) -> list[float | None]:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ..errors import PlanError
 from ..live.socket_paths import answers
+from ..output.run_files import may_follow
 from ..text.scaled import BLANK, duration
 from ..verdicts import Severity, Verdict
 from .checked_files import RUN_JSON, read_record, that_count
@@ -52,14 +53,36 @@ def entries_below(root: Path, now: datetime) -> tuple[list[RunEntry], list[str]]
             f"{root}: {'a file' if root.exists() else 'there is no such folder'}; name a folder in which "
             "`ivypy run -o` or `ivypy quick -o` made runs"
         )
-    folders = [root] if (root / RUN_JSON).is_file() else [one.parent for one in root.glob(f"*/{RUN_JSON}")]
     found, faults = [], []
-    for folder in folders:
+    for folder in run_folders(root):
         try:
             found.append(entry_of(folder, now))
         except PlanError as error:
             faults.append(str(error))
     return sorted(found, key=lambda one: (one.start, one.folder.name), reverse=True), sorted(faults)
+
+
+def run_folders(root: Path) -> list[Path]:
+    """A root that is a run, else the runs in it, each once: a symbolic link among them is the run that it leads to.
+
+    Another user's link counts only where it leads to a folder of that user.
+    """
+    if (root / RUN_JSON).is_file():
+        return [root]
+    folders: dict[Path, Path] = {}  # by where they are
+    for path in sorted((one.parent for one in root.glob(f"*/{RUN_JSON}")), key=lambda one: (one.is_symlink(), one)):
+        if not path.is_symlink():
+            folders[path.resolve()] = path
+        elif _may_enter(path):
+            folders.setdefault(path.resolve(), path.resolve())
+    return [*folders.values()]
+
+
+def _may_enter(link: Path) -> bool:
+    try:
+        return may_follow(link.lstat().st_uid, link.stat().st_uid, os.geteuid())
+    except OSError:
+        return False  # it vanished
 
 
 def entry_of(folder: Path, now: datetime) -> RunEntry:

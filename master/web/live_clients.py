@@ -13,6 +13,7 @@ from typing import Final
 from aiohttp import WSMsgType, web
 
 from .answers import failure
+from .newest import GoneError
 from .open_run import OpenRun
 
 MOST_CLIENTS: Final = 64
@@ -61,7 +62,7 @@ class LiveClients:
             async with asyncio.timeout(TAKEN_S):
                 await response.write(text.encode())
 
-        with self._counted(), run as newest, suppress(OSError, TimeoutError):
+        with self._counted(), run as newest, suppress(OSError, TimeoutError, GoneError):
             await write(f"retry: {RETRY_MS}\n\n")
             number, text = 0, ""
             while not (number and newest.is_last):
@@ -91,13 +92,17 @@ class LiveClients:
 
 
 async def _send(run: OpenRun, socket: web.WebSocketResponse) -> None:
-    """The newest state, whenever the one before is taken. Raises OSError, TimeoutError where it is not."""
+    """The newest state, whenever the one before is taken. Raises OSError, TimeoutError where it is not.
+
+    Closes where the run is gone: the page asks for it, and is told so.
+    """
     number = 0
-    with run as newest:
+    with run as newest, suppress(GoneError):
         while True:
             number, text = await newest.after(number)
             async with asyncio.timeout(TAKEN_S):
                 await socket.send_str(text)
+    await socket.close()
 
 
 def _full() -> web.Response:

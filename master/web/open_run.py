@@ -72,6 +72,8 @@ class OpenRun:
         """Follow it: its newest state, until the block is left."""
         self.readers += 1
         if self._watching is None or self._watching.done():
+            if self.newest.is_gone:
+                self.newest = Newest()
             self._watching = asyncio.create_task(self._watch())
         return self.newest
 
@@ -135,7 +137,7 @@ class OpenRun:
                 before = progress
                 await asyncio.sleep(POLL_S)
         except PlanError:
-            return
+            self.newest.stop()
         finally:
             if following is not None:
                 following.cancel()

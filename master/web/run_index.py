@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import PlanError
 from ..results.checked_files import RUN_JSON
-from ..results.run_entries import RunEntry, RunState, entry_data, entry_of
+from ..results.run_entries import RunEntry, RunState, entry_data, entry_of, run_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,7 @@ class RunIndex:
         return self._folders[run]
 
     def _below(self) -> list[Path]:
-        folders = []
-        for root in self._roots:
-            whole = root.resolve()
-            folders += [whole] if (whole / RUN_JSON).is_file() else [one.parent for one in whole.glob(f"*/{RUN_JSON}")]
+        folders = [folder for root in self._roots for folder in run_folders(root.resolve())]
         return list(dict.fromkeys(folders))
 
     def _entry(self, folder: Path, now: datetime) -> RunEntry | None:

@@ -4,6 +4,7 @@ import csv
 import json
 import struct
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -645,3 +646,114 @@ def test_the_surface_is_drawn_when_it_is_opened(page: Any, seen: Seen) -> None:
     page.wait_for_selector(".chart.surface canvas")
     shape = page.evaluate("(({ z }) => [z.length, z[0].length])(document.querySelector('.chart.surface').data[0])")
     assert shape[0] <= 64 and shape[1] <= 240
+
+
+MANY_STEPS = """async () => {
+    const { RunTrack, barsOf } = await import('/static/run_track.js');
+    const words = ['valid', 'partial', 'valid', 'invalid', 'failed'];
+    const steps = Array.from({ length: 1000 }, (_, at) => ({
+        number: at, name: `s${at}`, state: at === 999 ? 'running' : 'ended', verdict: at === 999 ? null : words[at % 5],
+        start: 1e9 + 40 * at, end: at === 999 ? null : 1e9 + 40 * at + 30 }));
+    const events = Array.from({ length: 5000 }, (_, at) => ({
+        utc: 1e9 + 8 * at, kind: at % 2 ? 'edit' : 'slo_breached', host: '', text: `<b>${at}` }));
+    const opened = [];
+    const now = (unix) => ({ last: { utc: new Date(unix * 1000).toISOString() } });
+    const model = { step: 999, isRunning: true, status: now(1e9 + 40000),
+                    document: { run: { start_utc: new Date(1e12).toISOString(), length_s: null }, steps, events } };
+    const track = new RunTrack(model, (number) => opened.push(number));
+    document.querySelector('footer').append(track.node);
+    track.show();
+    while (!track.width) await new Promise(requestAnimationFrame);
+    const bars = [...track.node.querySelectorAll('.bar-of-step')];
+    const began = performance.now();
+    model.status = now(1e9 + 40010);
+    track.show();
+    const redrawn = performance.now() - began;
+    const last = track.node.querySelector('.bar-of-step:last-child');
+    last.focus();
+    last.dispatchEvent(new KeyboardEvent('keydown', { key: 'Home', bubbles: true }));
+    const first = document.activeElement.getAttribute('aria-label');
+    document.activeElement.click();
+    const counted = bars.map((one) => Number((one.getAttribute('aria-label').match(/^(\\d+) steps/) ?? [0, 1])[1]));
+    const scale = (at) => (at - 1e9) / 400;
+    const wide = barsOf(steps.slice(0, 2), 1e9 + 40000, scale, 0.001);
+    track.close();
+    return {
+        bars: bars.length, ticks: track.node.querySelectorAll('.tick').length,
+        counted: counted.reduce((a, b) => a + b), first, opened,
+        stops: bars.filter((one) => one.tabIndex === 0).length, wide: wide.map((one) => [one.left, one.width]),
+        redrawn, over: document.documentElement.scrollWidth - document.documentElement.clientWidth };
+}"""
+
+
+@pytest.mark.parametrize(("width", "worst"), [(WIDE, (1, "partial")), (PHONE, (3, "invalid"))], ids=["wide", "phone"])
+def test_a_thousand_steps_are_one_strip(browser: Any, seen: Seen, width: Any, worst: tuple[int, str]) -> None:
+    context = browser.new_context(viewport=width)
+    seen.watch(context)
+    page = context.new_page()
+    page.goto(f"{seen.address}/#/")
+    found = page.evaluate(MANY_STEPS)
+    context.close()
+    assert found["bars"] <= width["width"] / 2 and found["ticks"] <= 2 * width["width"] / 2
+    assert found["counted"] == 1000 and found["stops"] == 1
+    assert [at for one in found["wide"] for at in one] == pytest.approx([0, 0.075, 0.1, 0.075]), "to scale"
+    assert "steps, 0 to" in found["first"] and "UTC" in found["first"] and worst[1] in found["first"]
+    assert found["opened"] == [worst[0]], "the worst of those that are joined"
+    assert found["over"] <= 0 and not seen.errors, found
+
+
+def test_the_strip_shows_every_step_where_it_was_and_opens_it(page: Any, seen: Seen, folders: dict[str, Path]) -> None:
+    show(page, seen, HOLD)
+    said = RunData(folders["tour"]).document()
+    start = datetime.fromisoformat(said["run"]["start_utc"]).timestamp()
+    length = said["run"]["length_s"]
+    bars = page.locator(".bar-of-step")
+    assert bars.count() == len(said["steps"])
+    for place, step in enumerate(said["steps"]):
+        left, width = bars.nth(place).evaluate("(one) => [parseFloat(one.style.left), parseFloat(one.style.width)]")
+        assert left == pytest.approx(100 * (step["start"] - start) / length, abs=0.01)
+        assert width == pytest.approx(100 * (step["end"] - step["start"]) / length, abs=0.01)
+        assert f"step {place} {step['name']}: {step['verdict']}" in str(bars.nth(place).get_attribute("aria-label"))
+    for lane in ("edits", "marks", "hosts", "thresholds"):
+        assert page.locator(f".tick.{lane}").count() >= 1, lane
+    bars.nth(1).focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelectorAll('.bar-of-step')[2].ariaPressed === 'true'")
+    assert "/step/2" in page.url
+
+
+def test_the_terms_of_feedback_are_those_of_its_table(page: Any, seen: Seen, folders: dict[str, Path]) -> None:
+    show(page, seen, "#/run/held/step/1")
+    (path,) = folders["held"].glob("step0001.*/pid.csv")
+    drawn = "document.querySelector('[data-table=pid] .chart')?.data"
+    page.wait_for_function(f"() => {drawn}?.length >= 6")
+    for name, column in (("error", "error_ln"), ("move", "integral_ln"), ("gain", "gain")):
+        ys = page.evaluate(f"{drawn}.find((one) => one.name === '{name}').y")
+        assert known(ys) == pytest.approx(known([float(one[column] or "nan") for one in rows_of(path)]), nan_ok=True)
+        assert page.locator(".terms").get_by_text(f"{name}: ").count() == 1
+
+
+REMOVED = """async () => {
+    const { RunModel } = await import('/static/run_model.js');
+    const { Missing } = await import('/static/source.js');
+    let isThere = true, link;
+    const source = {
+        isLive: true,
+        json: async () => { if (!isThere) throw new Missing('gone'); return { run: { state: 'running' }, steps: [] }; },
+        follow: (id, onstate, onlink) => ((link = onlink), () => {}),
+    };
+    const model = new RunModel(source, 'x');
+    await model.open(null);
+    link(false);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    const before = model.isRemoved;
+    isThere = false;
+    link(false);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    return [before, model.isRemoved, model.isRunning];
+}"""
+
+
+def test_a_removed_run_is_told_from_a_lost_server(page: Any) -> None:
+    assert page.evaluate(REMOVED) == [False, True, False]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from ivypy.master.pages import histogram_columns
 from ivypy.master.pages.histogram_columns import MOST_COLUMNS, Cells, Column, Times, encoded, group_of
-from ivypy.master.pages.outliers import bound, z_scores
 from ivypy.master.pages.run_data import SERIES_METRICS, RunData
 from ivypy.master.results.result_document import result_of
 from ivypy.master.run.run import Run
@@ -244,24 +243,3 @@ def test_no_io_is_lost_where_columns_are_joined(made: list[Column], first: int, 
 
 def test_few_columns_are_subintervals() -> None:
     assert [group_of(n) for n in (0, 1, MOST_COLUMNS, MOST_COLUMNS + 1, 5 * MOST_COLUMNS)] == [1, 1, 1, 2, 8]
-
-
-@pytest.mark.parametrize("instances", [4, 5, 7, 11, 20, 48, 200])
-def test_noise_alone_is_rarely_an_outlier(instances: int) -> None:
-    """In 1 % of steps at most, with two figures each; the table of bounds was made with other numbers."""
-    noise, runs = np.random.default_rng(8), 1500
-    values = np.exp(noise.normal(5, 0.1, (runs, 2, instances)))
-    marked = sum(any(abs(z or 0) > bound(instances) for one in run for z in z_scores([*one])) for run in values)
-    assert marked / runs <= 0.01 + 3 * (0.01 / runs) ** 0.5
-
-
-@pytest.mark.parametrize("instances", [10, 24, 200])
-def test_a_slow_one_is_an_outlier(instances: int) -> None:
-    values = [*np.exp(np.random.default_rng(3).normal(5, 0.02, instances - 1)), 1.3 * np.exp(5)]
-    z = z_scores([float(one) for one in values])
-    assert [one is not None and abs(one) > bound(instances) for one in z] == [False] * (instances - 1) + [True]
-
-
-def test_tiny_differences_of_paced_instances_are_none() -> None:
-    z = z_scores([500.0] * 11 + [500.5])
-    assert max(abs(one or 0) for one in z) < 1

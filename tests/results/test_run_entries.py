@@ -1,6 +1,7 @@
 """`ivypy list`: which runs there are below a folder, and how each stands."""
 
 import json
+import os
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,9 +14,11 @@ from ivypy.master.cli.results import list_runs
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.results.find_runs import newest_of
-from ivypy.master.results.run_entries import RunState, entries_below, entry_of
+from ivypy.master.results.run_entries import RunState, entries_below, entry_of, run_folders
 from ivypy.master.verdicts import Verdict
+from ivypy.master.web.run_index import RunIndex
 
+OTHER_USER = 65534
 START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
@@ -146,3 +149,31 @@ def test_runs_that_began_in_the_same_second_have_an_order(tmp_path: Path) -> Non
         a_run(tmp_path, name)
     found, faults = entries_below(tmp_path, START)
     assert [one.folder.name for one in found] == ["r-3", "r-2", "r"] and not faults
+
+
+def test_a_link_to_a_run_is_no_other_run(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "runs", tmp_path / "elsewhere"
+    one, far = a_run(root, "one"), a_run(elsewhere, "far")
+    (root / "again").symlink_to(one)
+    (root / "a").symlink_to("one")
+    (root / "far").symlink_to(far)
+    (root / "farther").symlink_to(far)
+    (root / "nowhere").symlink_to(tmp_path / "nowhere")
+    assert sorted(run_folders(root)) == sorted([one, far.resolve()])
+    found, faults = entries_below(root, START)
+    assert sorted(str(entry.folder) for entry in found) == sorted([str(one), str(far.resolve())]) and not faults
+    index = RunIndex([root, elsewhere, root / "again"])
+    assert [entry.folder.name for _, entry in index.entries(START)] == ["one", "far"] and not index.faults
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to give a link away")
+def test_another_users_link_leads_to_their_runs_only(tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    root.mkdir()
+    mine, theirs = a_run(tmp_path, "mine"), a_run(tmp_path, "theirs")
+    os.chown(theirs, OTHER_USER, -1)
+    for name, run in (("a", mine), ("b", theirs)):
+        (root / name).symlink_to(run)
+        os.chown(root / name, OTHER_USER, -1, follow_symlinks=False)
+    assert run_folders(root) == [theirs.resolve()]
+    assert [entry.folder.name for entry in entries_below(root, START)[0]] == ["theirs"]

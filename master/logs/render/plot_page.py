@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from .... import __version__
 from ...pages.histogram_columns import Times, encoded
-from ...pages.instances import LATENCY, mark_outliers
+from ...pages.instances import IOPS, LATENCY, MEAN, mark_outliers
 from ...pages.outliers import bound
 from ...pages.run_data import FORMAT, SERIES_METRICS
 from ...report.archive import Archive, Limits, quoted
@@ -38,7 +38,7 @@ def archive_of_logs(result: LogResult, drawn: Sequence[Series]) -> Archive:
     rollups: dict[str, list[str]] = {}
     archive, limits = Archive(), Limits()
     address = f"/api/runs/{_RUN}"
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, list[tuple[dict[str, Any], Mapping[str, Any]]]] = {}
     wholes: dict[tuple[str, str], dict[str, float | None]] = {}
     left = 0
     for (by, instance), group in groups.items():
@@ -51,9 +51,9 @@ def archive_of_logs(result: LogResult, drawn: Sequence[Series]) -> Archive:
         archive.add(f"{address}/steps/0/series?{chosen}&from=0", answer)
         archive.add(f"{address}/steps/0/histograms?{chosen}&from=0", _histograms(result, answer, group))
         archive.add(f"{address}/steps/0/distribution?{chosen}", _distribution(group))
-        tables.setdefault(by, []).append(_entry(instance, answer, wholes[by, instance]))
-    for by, entries in tables.items():
-        archive.add(f"{address}/steps/0/instances?by={quoted(by)}", _table(by, entries))
+        tables.setdefault(by, []).append((_entry(instance, answer, wholes[by, instance]), answer))
+    for by, rows_of_type in tables.items():
+        archive.add(f"{address}/steps/0/instances?by={quoted(by)}", _table(by, *zip(*rows_of_type, strict=True)))
     archive.add(f"{address}/steps/0/cpu?from=0", {"subinterval": [], "start": [], "hosts": {}})
     archive.add(f"{address}/steps/0/control", {})
     document = _document(result, drawn, rollups, wholes)
@@ -168,8 +168,14 @@ def _entry(instance: str, answer: Mapping[str, Any], whole: Mapping[str, float |
     }
 
 
-def _table(by: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
-    mark_outliers(entries)
+def _by_time(answer: Mapping[str, Any], metric: str) -> dict[int, float]:
+    """The values of a metric, by the millisecond in which each began."""
+    pairs = zip(answer["start"], answer["metrics"][metric], strict=True)
+    return {round(1000 * start): value for start, value in pairs if value is not None}
+
+
+def _table(by: str, entries: Sequence[dict[str, Any]], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    mark_outliers(entries, {name: [_by_time(one, name) for one in answers] for name in (IOPS, LATENCY, MEAN)})
     return {
         "by": by,
         "subintervals": [*range(max(len(one["spark_iops"]) for one in entries))],

@@ -97,13 +97,8 @@ class ComparisonView {
   async drawLines(node, chosen, series, metric, more) {
     const traces = chosen.map(([, found], place) => {
       const { start, length_s: length, metrics } = series[place];
-<<<<<<< HEAD
-      const xs = start.map((one, at) => one + (length[at] ?? 0) - start[0]);
-      return { type: "scatter", mode: "lines", name: found.run.run.replaceAll("<", "&lt;"), ...decimated(xs, metrics[metric]), line: this.look(found, place) };
-=======
       const xs = start.map((one, at) => one + (length[at] ?? 0) / 2 - start[0]);
-      return { type: "scatter", mode: "lines", name: found.run.run.replaceAll("<", "&lt;"), ...decimated(xs, metrics[metric]), line: this.look(place) };
->>>>>>> web
+      return { type: "scatter", mode: "lines", name: found.run.run.replaceAll("<", "&lt;"), ...decimated(xs, metrics[metric]), line: this.look(found, place) };
     });
     const layout = more ?? { yaxis: latencyAxis("service time p99", traces) };
     await draw(node, traces, layoutOf({ xaxis: { title: "seconds since the step began" }, margin: WIDE_MARGIN, ...layout }));

@@ -18,7 +18,7 @@ export async function controlCharts(model, node, group, shapes) {
   for (const [name, one] of known) {
     let panel = node.querySelector(`[data-table="${name}"]`);
     if (!panel) {
-      panel = el("section", { class: "panel", "data-table": name, "aria-label": DRAWN[name].title }, el("h2", {}, DRAWN[name].title), el("div", { class: "chart" }), el("details", {}, el("summary", {}, "Table"), el("div")));
+      panel = el("section", { class: "panel", "data-table": name, "aria-label": DRAWN[name].title }, el("h2", {}, DRAWN[name].title), el("div", { class: `chart ${DRAWN[name].size ?? ""}` }), explained(DRAWN[name]), el("details", {}, el("summary", {}, "Table"), el("div")));
       node.append(panel);
       group.add(panel.querySelector(".chart"));
     }
@@ -30,6 +30,10 @@ export async function controlCharts(model, node, group, shapes) {
   for (const panel of node.querySelectorAll("[data-table]")) {
     if (!known.some(([name]) => name === panel.dataset.table)) panel.remove();
   }
+}
+
+function explained({ words = [] }) {
+  return words.length ? el("ul", { class: "quiet terms" }, words.map((one) => el("li", {}, one))) : null;
 }
 
 function records(one) {
@@ -75,6 +79,13 @@ async function drawSteady(rows, node, { model, group, shapes }) {
   await group.draw(node, lines, layoutOf({ shapes, yaxis: { title: `${criterion} of ${metric}`, rangemode: "tozero" }, uirevision: `${model.step}` }));
 }
 
+// Each term of pid.csv: its column, its name, its dash, and what it is.
+const PID_TERMS = [
+  ["error_ln", "error", "dot", "error: ln(value / target), bounded. Above 0 the metric is above its target."],
+  ["integral_ln", "move", "solid", "move: the step of ln(IOPS) that follows, -gain x error. The controller is integral only, so this is the whole move."],
+  ["gain", "gain", "dash", "gain: how strongly the load answers an error. Halved when the load oscillates, doubled while it creeps in one direction."],
+];
+
 async function drawPid(rows, node, { model, group, shapes }) {
   const of = colours();
   const names = [...new Set(rows.map((row) => row.instance ?? row.worst_instance ?? ""))].slice(0, 4);
@@ -83,16 +94,23 @@ async function drawPid(rows, node, { model, group, shapes }) {
     const own = rows.filter((row) => (row.instance ?? row.worst_instance ?? "") === name);
     const xs = timesOf(own, model);
     const suffix = names.length > 1 ? ` ${name}` : "";
+    const terms = PID_TERMS.map(([key, title, dash], term) =>
+      timeLine(`${title}${suffix}`, xs, column(own, key), names.length > 1 ? palette[place] : [of.orange, of.purple, of.green][term], { dash, more: { yaxis: "y3" } }),
+    );
     return [
       timeLine(`value${suffix}`, xs, column(own, "value"), palette[place], { width: 2 }),
       timeLine(`target${suffix}`, xs, column(own, "target"), palette[place], { dash: "longdash", width: 1.2 }),
       timeLine(`load, IOPS${suffix}`, xs, column(own, "total_iops").some((one) => one !== null) ? column(own, "total_iops") : column(own, "iops"), palette[place], { dash: "dot", more: { yaxis: "y2" } }),
+      ...terms,
     ];
   });
   const { metric } = rows[rows.length - 1];
-  const yaxis = metric.includes("_us_") ? latencyAxis(metric, lines.filter((one) => one.yaxis !== "y2")) : { title: metric, rangemode: "tozero" };
+  const upper = { domain: [0.45, 1] };
+  const latencies = lines.filter((one) => one.yaxis === undefined);
+  const yaxis = metric.includes("_us_") ? { ...latencyAxis(metric, latencies), ...upper } : { title: metric, rangemode: "tozero", ...upper };
   const yaxis2 = { title: { text: "" }, overlaying: "y", side: "right", rangemode: "tozero", showgrid: false, tickmode: "auto", ticklabelposition: "inside", tickfont: { size: 11, color: of.ink } };
-  await group.draw(node, lines, layoutOf({ shapes, yaxis, yaxis2, uirevision: `${model.step}` }));
+  const yaxis3 = { domain: [0, 0.38], title: { text: "terms, ln", standoff: 6, font: { size: 11 } }, gridcolor: of.grid, zerolinecolor: of.ink, linecolor: of.grid, nticks: 5 };
+  await group.draw(node, lines, layoutOf({ shapes, xaxis: { anchor: "y3" }, yaxis, yaxis2, yaxis3, uirevision: `${model.step}` }));
 }
 
 async function drawLevels(rows, node) {
@@ -124,7 +142,7 @@ async function drawFind(rows, node) {
 const DRAWN = {
   measure: { title: "Accuracy of the measurement", draw: drawMeasure, isOverTime: true },
   steady: { title: "Steady state", draw: drawSteady, isOverTime: true },
-  pid: { title: "Feedback control", draw: drawPid, isOverTime: true },
+  pid: { title: "Feedback control", draw: drawPid, isOverTime: true, size: "tall", words: PID_TERMS.map(([, , , words]) => words) },
   staircase: { title: "Staircase", draw: drawLevels },
   find: { title: "Search: probes in their order", draw: drawFind },
 };

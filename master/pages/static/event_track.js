@@ -15,7 +15,7 @@ const LANE_HEIGHT = 20;
 const OTHERS = ["other", "circle-open", "grey"];
 
 /** The lane of an event, with its symbol and colour. */
-function laneOf(event) {
+export function laneOf(event) {
   const found = LANES.find(([, kinds]) => kinds.includes(event.kind));
   return found ? [found[0], found[2], found[3]] : OTHERS;
 }

@@ -50,7 +50,7 @@ export class InstancesView {
     const outliers = this.answer.instances.filter((one) => one.outlier).length;
     const what = this.answer.measured ? "Figures of the measurement" : "Figures of the last subinterval";
     const known = this.answer.instances.filter((one) => one.z_iops !== null || one.z_p99 !== null).length;
-    const mark = known < FEWEST_TO_MARK ? "There are too few to say which stands out." : `Marked: IOPS or p99 farther from the median than noise among ${this.answer.instances.length} instances would be in 99 of 100 steps (robust z beyond ${this.answer.outlier_beyond}).`;
+    const mark = known < FEWEST_TO_MARK ? "There are too few to say which stands out." : `Marked: IOPS or p99 far from the median of the ${this.answer.instances.length} instances (robust z beyond ${this.answer.outlier_beyond}), and on the same side of it in nearly every subinterval (at least 12). Noise alone marks any in at most 1 of 100 steps, if it is independent from subinterval to subinterval.`;
     if (!this.node.contains(this.place)) fill(this.node, this.bar(types), this.note = el("p", { class: "quiet" }), this.place);
     fill(this.note, `${what}. ${outliers ? `${outliers} of ${this.answer.instances.length} stand out. ` : ""}${mark}`);
     this.renderTable();
@@ -106,7 +106,7 @@ export class InstancesView {
     const show = () => this.choose({ by: this.by, instance: one.instance });
     const isChosen = this.model.by === this.by && this.model.instance === one.instance;
     const name = el("th", { scope: "row" }, el("button", { type: "button", class: "link", "aria-pressed": String(isChosen), title: "show this instance in every chart", onclick: show }, one.instance), " ", one.verdict && one.verdict !== "valid" ? badge(one.verdict) : null);
-    const why = [["IOPS", one.z_iops], ["p99", one.z_p99]].filter(([, z]) => z !== null && Math.abs(z) > this.answer.outlier_beyond).map(([what, z]) => `${what} ${z > 0 ? "high" : "low"} (z ${z.toFixed(1)})`);
+    const why = [["IOPS", one.z_iops, one.outlier_iops], ["p99", one.z_p99, one.outlier_p99]].filter(([, , isMarked]) => isMarked).map(([what, z]) => `${what} ${z > 0 ? "high" : "low"} (z ${z.toFixed(1)})`);
     const out = el("td", {}, one.outlier ? el("span", { class: "outlier" }, `▲ ${why.join(", ")}`) : "");
     const cells = columns.slice(2).map(([, , value, text, scope]) => el("td", { class: "number" }, bracketed(text(value(one)), one[`${scope}_verdict`])));
     return el("tr", { class: isChosen ? "chosen" : "" }, name, out, cells, el("td", {}, sparkline(one.spark_iops, count)), el("td", {}, sparkline(one[`spark_${tail}`], latency)));

@@ -31,11 +31,7 @@ function section(title, rows, differing, first) {
   const columns = [...leading, ...names.filter((one) => !leading.includes(one))].filter((one) => rows.some((row) => row[one]) || first.includes(one));
   const words = !rows.length ? "None are known yet." : differing.length ? `They differ in ${differing.map((one) => one.replaceAll("_", " ")).join(", ")}.` : rows.length > 1 ? "They do not differ." : "";
   return el("section", { class: "panel", "aria-label": title }, el("h2", {}, title), el("p", {}, words),
-<<<<<<< HEAD
-    rows.length ? table(`${rows.length} ${rows.length === 1 ? title.slice(0, -1) : title}`, columns.map((name) => ({ title: name.replaceAll("_", " "), class: differing.includes(name) ? "differs" : "", cell: (row) => (SIZES.includes(name) ? sizeText(row[name]) : plain(row[name])) })), rows.slice(0, MOST_ROWS)) : null);
-=======
     rows.length ? table(counted(rows.length, title === "LUNs" ? "LUN" : "host"), columns.map((name) => ({ title: name.replaceAll("_", " "), class: differing.includes(name) ? "differs" : "", cell: (row) => (SIZES.includes(name) ? sizeText(row[name]) : plain(row[name])) })), rows.slice(0, MOST_ROWS)) : null);
->>>>>>> web
 }
 
 function method() {

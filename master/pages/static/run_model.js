@@ -1,6 +1,6 @@
 // What the page knows of one run: the document, and the figures of the step and rollup instance that are shown.
 
-import { addresses } from "./source.js";
+import { addresses, Missing } from "./source.js";
 import { joinedColumns, unpackHistograms } from "./histogram.js";
 
 export class RunModel {
@@ -17,6 +17,7 @@ export class RunModel {
     this.fault = ""; // why there are no histograms
     this.status = null; // of a running run, from its control socket
     this.unlinkedAt = null; // since when the server has not been reached, in unix seconds
+    this.isRemoved = false; // its folder is no longer there
     this.seen = null; // the newest state that was used
     this.waiting = null; // the newest state that was not
     this.isBusy = false;
@@ -49,8 +50,21 @@ export class RunModel {
         (isLinked) => {
           this.unlinkedAt = isLinked ? null : (this.unlinkedAt ?? Date.now() / 1000);
           this.tell("status");
+          if (!isLinked) this.lookForIt();
         },
       );
+    }
+  }
+
+  /** Whether the server knows the run, after the link broke or an answer was missing. */
+  async lookForIt() {
+    try {
+      await this.source.json(addresses.run(this.id));
+    } catch (error) {
+      if (!(error instanceof Missing)) return;
+      this.isRemoved = true;
+      this.unfollow();
+      this.tell("status");
     }
   }
 
@@ -61,7 +75,7 @@ export class RunModel {
   }
 
   get isRunning() {
-    return ["running", "open"].includes(this.document.run.state);
+    return !this.isRemoved && ["running", "open"].includes(this.document.run.state);
   }
 
   get stepEntry() {
@@ -72,8 +86,15 @@ export class RunModel {
   async choose({ step = this.step, by = this.by, instance = this.instance }) {
     const rollups = this.document.steps.find((one) => one.number === step)?.rollups ?? {};
     const exists = (rollups[by] ?? []).includes(instance);
+    const before = [this.step, this.by, this.instance];
     [this.step, this.by, this.instance] = [step, exists ? by : "all", exists ? instance : "all"];
-    await this.readFigures();
+    try {
+      await this.readFigures();
+    } catch (error) {
+      [this.step, this.by, this.instance] = before;
+      if (error instanceof Missing && this.source.isLive) return this.lookForIt();
+      throw error;
+    }
     this.tell("figures");
   }
 

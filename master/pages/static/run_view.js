@@ -5,6 +5,7 @@ import { badge, choice, el, fill, refill } from "./dom.js";
 import { duration, shortTime, utcTime } from "./format.js";
 import { bigFigures, causeOf, verdictBlock } from "./figures.js";
 import { RunModel } from "./run_model.js";
+import { RunTrack } from "./run_track.js";
 import { Overview } from "./overview.js";
 import { InstancesView } from "./instances_view.js";
 import { DistributionView } from "./distribution_view.js";
@@ -59,12 +60,14 @@ class RunView {
 
   close() {
     this.model.close();
+    this.track?.close();
     this.current?.close?.();
   }
 
   build() {
     this.head = el("header", { class: "run-head" });
     this.link = el("p", { class: "lost-link", role: "status" });
+    this.track = new RunTrack(this.model, (step) => this.choose({ step }));
     this.steps = el("nav", { class: "steps", "aria-label": "steps" });
     this.figures = el("div", { class: "figures" });
     this.verdict = el("div");
@@ -79,7 +82,7 @@ class RunView {
     );
     const isControlled = this.mayControl && this.model.isRunning;
     this.control = isControlled ? new ControlPanel(this.model, this.source) : null;
-    fill(this.node, this.head, this.link, this.steps, this.figures, this.verdict, this.control?.node, this.tabs, this.filter, this.content);
+    fill(this.node, this.head, this.link, this.track.node, this.steps, this.figures, this.verdict, this.control?.node, this.tabs, this.filter, this.content);
     this.showHead();
   }
 
@@ -146,12 +149,18 @@ class RunView {
         `${run.hosts.length} host${run.hosts.length === 1 ? "" : "s"}`, run.plan ? ` · ${run.plan}` : null, this.remaining(), this.sentence()),
       this.cause(),
     );
-    fill(this.link, this.model.unlinkedAt === null ? null : `Not connected since ${shortTime(this.model.unlinkedAt)}: what is shown is the last that arrived. Trying again ...`);
+    fill(this.link, this.linkSentence());
+    this.track.show();
     const known = steps.map((one) => [one.number, one.name, one.state, one.verdict]);
     refill(this.steps, [known, this.model.step], () => steps.map((one) => this.stepButton(one)));
     bigFigures(this.model, this.figures);
     verdictBlock(this.model, this.verdict);
     this.control?.show();
+  }
+
+  linkSentence() {
+    if (this.model.isRemoved) return "This run was removed: its folder is no longer there, or can no longer be read. What is shown is the last that arrived.";
+    return this.model.unlinkedAt === null ? null : `Not connected since ${shortTime(this.model.unlinkedAt)}: what is shown is the last that arrived. Trying again ...`;
   }
 
   sentence() {
