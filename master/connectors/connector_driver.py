@@ -104,7 +104,9 @@ class ConnectorDriver:
 
     def gather(self) -> "asyncio.Future[Answered]":
         """Ask for its readings; the future has them, or a ConnectorFault. Only where it is not busy."""
-        return asyncio.ensure_future(self.request(Gather(self._new_id())))
+        answer = asyncio.ensure_future(self.request(Gather(self._new_id())))
+        answer.add_done_callback(_retrieve)
+        return answer
 
     async def request(self, command: ConnectorCommand) -> Answered:
         """Raises ConnectorFault. A caller that gives up leaves the request pending."""
@@ -177,3 +179,9 @@ class ConnectorDriver:
                 future.set_exception(ConnectorFault(self.gone, kind=kind))
                 future.exception()  # retrieved here, so that nobody's absence is a warning
         self._pending = None
+
+
+def _retrieve(answer: "asyncio.Future[Answered]") -> None:
+    """So that an answer whose step has ended is no news, whatever it is."""
+    if not answer.cancelled():
+        answer.exception()
