@@ -1,4 +1,4 @@
-"""Which stamps rates go by: those of a gather that something speaks against are used for no rate, before or after it."""
+"""Which stamps rates go by: those that something speaks against are used for no rate, before or after their gather."""
 
 import asyncio
 from typing import Any
