@@ -5,23 +5,28 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from ..report.one_file import MARK
 from ..results.finished_run import FinishedRun
 from .compare import Comparison
 from .outcomes import Basis, Judged, Outcome
 from .render_text import SAME, cells, conclusion, counted_runs, method, p_text, short_name
 
 LOOK = """\
+.comparison { margin: 0 auto; max-width: 1480px; padding: 0 16px; }
+.comparison h2 { font-size: 15px; margin: 20px 0 6px; }
 .table { overflow-x: auto; }
+td.name { min-width: 16ch; overflow-wrap: anywhere; white-space: normal; }
 td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
 .worse, .better { font-weight: 600; }
 .worse::before { content: "\\25BC  "; }
 .better::before { content: "\\25B2  "; }
-.why { opacity: .75; }
+.why { opacity: .75; white-space: normal; }
 """
 _PAGE = f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+{MARK}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>ivypy compare</title>
@@ -92,7 +97,8 @@ def html_of(comparison: Comparison) -> str:
 
 def body_of(comparison: Comparison) -> str:
     """Its content, for another page."""
-    parts = ["<h1>Comparison of runs</h1>", f"<p><strong>{escape(conclusion(comparison))}</strong></p>"]
+    parts = ['<section class="comparison">', "<h1>Comparison of runs</h1>"]
+    parts.append(f"<p><strong>{escape(conclusion(comparison))}</strong></p>")
     parts.append(
         _list(
             f"{letter}: {counted_runs(runs)}: {', '.join(str(run.folder) for run in runs)}"
@@ -110,7 +116,7 @@ def body_of(comparison: Comparison) -> str:
         differ = [(one.where, one.fact, one.a, one.b, one.who) for one in comparison.differences]
         parts.append(_table(("where", "fact", "A", "B", "of"), map(_cells, differ)))
     parts += ["<h2>Figures</h2>", _table(_TITLES, map(_figures, comparison.rows))]
-    parts += ["<h2>Method</h2>", f"<p>{escape(method(comparison))}</p>"]
+    parts += ["<h2>Method</h2>", f"<p>{escape(method(comparison))}</p>", "</section>"]
     return "\n".join(parts)
 
 
@@ -135,4 +141,5 @@ def _figures(row: Judged) -> str:
     mark = str(row.outcome) if row.outcome in (Outcome.WORSE, Outcome.BETTER) else "plain"
     why = f' <span class="why">({escape(row.compared.why)})</span>' if row.compared.why else ""
     said = f'<td><span class="{mark}">{escape(outcome)}</span>{why}</td>'
-    return _cells((str(row.compared.key), short_name(row.compared.metric))) + figures + said
+    step = f'<td class="name">{escape(str(row.compared.key))}</td>'
+    return step + _cells([short_name(row.compared.metric)]) + figures + said

@@ -106,7 +106,7 @@ class ConnectorDriver:
     def gather(self) -> "asyncio.Future[Answered]":
         """Ask for its readings; the future has them, or a ConnectorFault. Only where it is not busy."""
         answer = asyncio.ensure_future(self.request(Gather(self._new_id())))
-        answer.add_done_callback(_retrieve)
+        answer.add_done_callback(_looked_at)
         return answer
 
     async def request(self, command: ConnectorCommand) -> Answered:
@@ -189,7 +189,7 @@ def _logged(line: bytes) -> str:
     return f"{shortened(line[:MOST_LOGGED])}... ({len(line) / 1000:.1f} kB)"
 
 
-def _retrieve(answer: "asyncio.Future[Answered]") -> None:
-    """So that an answer whose step has ended is no news, whatever it is."""
+def _looked_at(answer: "asyncio.Future[Answered]") -> None:
+    """Whoever gave up waiting need not hear of its fault."""
     if not answer.cancelled():
         answer.exception()

@@ -3,13 +3,12 @@
 Rule: a gather that did not come in time has no values; it is labelled, and nothing stands for it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from .catalog import Ignored
 from .connector_spec import ConnectorSpec
-from .counter_rates import Ratios
+from .counter_rates import Rates
 
 
 class GatherState(StrEnum):
@@ -63,10 +62,9 @@ class Gathered:
     state: GatherState
     times: GatherTimesOf = field(default_factory=GatherTimesOf)
     why: str = ""
-    since: int | None = None  # the subinterval of the gather that counters are counted from; None: there is none
-    seconds: float = 0.0  # between the two, for counters
+    seconds: float = 0.0  # since the gather of the subinterval before, for counters; 0: there is none
     stamps: StampFault = StampFault.NONE
-    ratios: Mapping[str, Ratios] = field(default_factory=dict)  # by element type
+    rates: Rates = field(default_factory=lambda: Rates({}))
     ignored: Ignored = field(default_factory=Ignored)
 
     @property

@@ -16,7 +16,7 @@ from ..hosts.controller_lag import ControllerLag, Deadline
 from .catalog import Catalog, Values
 from .connector_driver import Answered, ConnectorDriver
 from .connector_spec import ConnectorSpec
-from .counter_rates import Ratios, ratios
+from .counter_rates import rates
 from .errors import ConnectorFault
 from .gather_times import GatherTimes
 from .gathered import Gathered, GatherState, GatherTimesOf, StampFault
@@ -78,7 +78,7 @@ class Gatherer:
             await asyncio.sleep(left_ns / 1e9)
 
     async def _gather(self, k: int, end_ns: int, deadline: Deadline, report: Report) -> Gathered:
-        if deadline.has_passed():
+        if self._lag.now_ns() >= deadline.at_ns:
             return Gathered(self.spec, k, end_ns, GatherState.NO_ANSWER, why="the controller was paused")
         if self.driver.gone is not None:
             await self._sleep_until(end_ns)
@@ -120,20 +120,16 @@ class Gatherer:
         values = self.catalog.values(facts)
         now, before = _Baseline(k, values, readings, answered), self._before
         self._before = now
+        if before is not None and before.subinterval != k - 1:
+            before = None  # a rate since then would be of another time than this subinterval
         self._times.took(answered.arrived_ns - answered.sent_ns)
         sent_ns, arrived_ns = answered.sent_ns, answered.arrived_ns
         now.fault = self._clock.fault(readings, None if before is None else before.readings, sent_ns, arrived_ns)
         times = GatherTimesOf(sent_ns, arrived_ns, *self._clock.span(readings, now.fault, sent_ns, arrived_ns))
         fault = now.fault or _fault_since(before)
-        found: dict[str, Ratios] = {}
-        for name, table in self.catalog.tables.items():
-            earlier = None if before is None else before.values.tables.get(name)
-            found[name] = ratios(table, earlier, values.tables[name], _seconds(name, before, now, fault))
-        since = None if before is None else before.subinterval
+        found = rates(None if before is None else before.values, values, _seconds(before, now, fault))
         seconds = 0.0 if before is None else (now.middle_ns - before.middle_ns) / 1e9
-        return Gathered(
-            self.spec, k, end_ns, GatherState.GATHERED, times, "", since, seconds, fault, found, values.ignored
-        )
+        return Gathered(self.spec, k, end_ns, GatherState.GATHERED, times, "", seconds, fault, found, values.ignored)
 
 
 def _fault_since(before: _Baseline | None) -> StampFault:
@@ -142,10 +138,12 @@ def _fault_since(before: _Baseline | None) -> StampFault:
     return StampFault.NONE if before is None or before.fault is StampFault.JUMPED else before.fault
 
 
-def _seconds(element: str, before: _Baseline | None, now: _Baseline, fault: StampFault) -> float:
+def _seconds(before: _Baseline | None, now: _Baseline, fault: StampFault) -> float | dict[str, float]:
     """Between two gathers: by the connector's stamps, or where something speaks against them, by our own."""
     if before is None:
         return 0.0
-    if fault is StampFault.NONE:
-        return (now.stamp_ns(element) - before.stamp_ns(element)) / 1e9
-    return (now.middle_ns - before.middle_ns) / 1e9
+    if fault is not StampFault.NONE:
+        return (now.middle_ns - before.middle_ns) / 1e9
+    if not before.readings.stamps and not now.readings.stamps:
+        return (now.stamp_ns("") - before.stamp_ns("")) / 1e9
+    return {name: (now.stamp_ns(name) - before.stamp_ns(name)) / 1e9 for name in now.values.layout.tables}

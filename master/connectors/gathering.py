@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..stats.metric_sample import MetricSample
-from .element_figures import Connected, ElementIndex, figures_of
+from .element_figures import Connected, ElementIndex, Family, FamilyFigures, FamilyLayout, family_figures, metric_name
 from .gathered import Gathered, GatherState
 from .gatherer import Gatherer
 
@@ -33,10 +33,17 @@ class Gathering:
         """Both in the same order."""
         self.connected = tuple(connected)
         self.index = ElementIndex(connected)
+        self._family_of = {
+            metric_name(one.name, metric): (one.name, table.name)
+            for one in connected
+            for table in one.catalog.tables.values()
+            for metric in table.metrics
+        }
         self._gatherers = tuple(gatherers)
         self._tasks: list[asyncio.Task[None]] = []  # of the gatherers, in their order
         self._newest: dict[str, int] = {}  # by title: the subinterval of the newest gather that is over
         self._found: dict[int, dict[str, Gathered]] = {}  # by subinterval and title
+        self._newest_figures: tuple[tuple[int, Family], FamilyFigures] | None = None
         self._news = asyncio.Event()
         self._report: Callable[[GatheredSubinterval], None] = lambda found: None
 
@@ -53,6 +60,7 @@ class Gathering:
         """
         self._found.clear()
         self._newest.clear()
+        self._newest_figures = None
         self._report = report
 
         def take(found: Gathered) -> None:
@@ -97,11 +105,21 @@ class Gathering:
     def sample(self, subinterval: int, metric: str, row: int) -> MetricSample:
         """A connector's metric of one rollup instance in a subinterval, by its full name; blank where a connector that
         has some of its elements gave no values."""
-        found = self._found.get(subinterval, {})
-        for family in self.index.families(row):
-            if metric.startswith(f"{family[0]}.{family[1]}_"):
-                for figures in figures_of(self.index, found, row, family):
-                    for name, amount, per in zip(figures.metric_names(), figures.amounts, figures.pers, strict=True):
-                        if name == metric and per > 0:
-                            return MetricSample(float(amount), float(per))
-        return BLANK
+        family = self._family_of.get(metric)
+        layout = None if family is None else self.index.families.get(family)
+        if layout is None or row not in layout.rows:
+            return BLANK
+        figures = self._figures(subinterval, layout)
+        place, column = layout.rows.index(row), self._columns(layout)[metric]
+        amount, per = float(figures.amounts[place, column]), float(figures.pers[place, column])
+        return MetricSample(amount, per) if per > 0 else BLANK
+
+    def _figures(self, subinterval: int, layout: FamilyLayout) -> FamilyFigures:
+        """Of all rollup rows; kept, since control reads the rows of a type one after the other."""
+        key = subinterval, layout.family
+        if self._newest_figures is None or self._newest_figures[0] != key:
+            self._newest_figures = key, family_figures(layout, self._found.get(subinterval, {}))
+        return self._newest_figures[1]
+
+    def _columns(self, layout: FamilyLayout) -> dict[str, int]:
+        return {metric_name(layout.family[0], one): place for place, one in enumerate(layout.metrics)}

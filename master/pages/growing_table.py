@@ -10,6 +10,7 @@ from math import isfinite
 from pathlib import Path
 
 from ..errors import PlanError
+from ..output.run_files import open_run_file
 
 
 class GrowingTable:
@@ -30,7 +31,7 @@ class GrowingTable:
     def refresh(self) -> None:
         """Read what was added. Raises PlanError."""
         try:
-            with self.path.open("rb") as file:
+            with open_run_file(self.path) as file:
                 header = file.readline()
                 if self._header and header != self._header:  # it was replaced, with more columns
                     self._forget()

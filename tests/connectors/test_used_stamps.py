@@ -1,4 +1,4 @@
-"""Which stamps rates go by: those that something speaks against are used for no rate, before or after their gather."""
+"""Which stamps rates go by: those of a gather that something speaks against are used for no rate, before or after."""
 
 import asyncio
 from typing import Any
@@ -40,7 +40,7 @@ def test_one_faulty_gather_makes_no_rate_wrong(fault: StampFault) -> None:
         return {"facts": [["port", "1A", "ios_per_s", ios]], **stamps}
 
     found = simulate(gathers(answer, 5))
-    rates = [float(one.ratios["port"].values[0, 0]) for one in found[1:]]
+    rates = [float(one.rates.tables["port"].values[0, 0]) for one in found[1:]]
     assert rates == pytest.approx([RATE] * len(rates), rel=0.002)
     assert [one.stamps for one in found[:3]] == [StampFault.NONE, StampFault.NONE, fault]
     assert found[3].stamps is not StampFault.NONE, "its rates are since the faulty one"
