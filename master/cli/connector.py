@@ -49,6 +49,23 @@ def check(command: tuple[str, ...], gathers: int, interval: str, timeout: str, l
     return ExitCode.HOSTS if not_started else ExitCode.INVALID
 
 
+@connector.command()
+def types() -> ExitCode:
+    """List the types of connectors that a plan can name: those that come with ivypy, and of installed packages."""
+    from inspect import getdoc, getmodule
+
+    from ..connectors.load_type import known_types, load_type
+
+    for name, point in known_types().items():
+        package = point.dist.name if point.dist is not None else "unknown"
+        try:
+            meaning = (getdoc(getmodule(load_type(name))) or "").partition("\n")[0].removeprefix(f"The type `{name}`: ")
+        except PlanError as error:
+            meaning = f"cannot be used: {error}"
+        stdio.say(f"{name:<16}  {package:<12}  {meaning}")
+    return ExitCode.OK
+
+
 def _seconds(option: str, text: str) -> float:
     """Raises PlanError."""
     from ..text.units import parse_duration

@@ -30,6 +30,7 @@ from ..hosts.pipe import Pipe, PipeLost
 from .errors import ConnectorFault, FaultKind
 
 READ_BYTES: Final = 1 << 16
+MOST_LOGGED: Final = 1 << 12  # bytes of a line: 10,000 readings would be a gigabyte an hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class ConnectorDriver:
                     reader.close()
                     self._lose("it ended", FaultKind.ENDED)
                 for line in reader.feed(data):
-                    self._log(f"<- {shortened(line)}")
+                    self._log(f"<- {_logged(line)}")
                     self._take(decode(line, CONNECTOR_MESSAGES), arrived_ns)
         except PipeLost as error:
             self._lose(str(error), FaultKind.ENDED)
@@ -179,6 +180,13 @@ class ConnectorDriver:
                 future.set_exception(ConnectorFault(self.gone, kind=kind))
                 future.exception()  # retrieved here, so that nobody's absence is a warning
         self._pending = None
+
+
+def _logged(line: bytes) -> str:
+    """A line as the log shows it."""
+    if len(line) <= MOST_LOGGED:
+        return shortened(line)
+    return f"{shortened(line[:MOST_LOGGED])}... ({len(line) / 1000:.1f} kB)"
 
 
 def _looked_at(answer: "asyncio.Future[Answered]") -> None:

@@ -37,11 +37,11 @@ class JoinedLuns:
 
     @property
     def related(self) -> frozenset[str]:
-        """The element types that may be a LUN's: those that have a join attribute, or that an attribute is named
-        like."""
+        """The element types that may be a LUN's: those that have a join attribute, or that an attribute of these is
+        named like. What only other elements name, as a processor does its controller, no LUN can name."""
         keys = set(self._spec.join.values())
-        named = {attribute for attributes in self.elements.values() for attribute in attributes}
         joined = {element for (element, _), attributes in self.elements.items() if keys & attributes.keys()}
+        named = {name for (element, _), names in self.elements.items() if element in joined for name in names}
         return frozenset(named | joined)
 
     def of_lun(self, host: str, lun: Mapping[str, Attribute]) -> Attributes:

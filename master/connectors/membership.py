@@ -44,5 +44,6 @@ class Membership:
 
     def not_participating(self, table: ElementTable) -> Rows:
         """The rows of an element type that belong to no workload's LUN; `all=all` is the first rollup instance."""
+        known = range(len(table.rows))  # before those that are taken are read: there may be more of them by then
         mine = set(self.rows(table, 0).tolist())
-        return np.array([row for row in range(len(table.rows)) if row not in mine], dtype=np.intp)
+        return np.array([row for row in known if row not in mine], dtype=np.intp)

@@ -79,6 +79,7 @@ class Connectors:
         self._log = log
         self._event = event
         self._running: list[_Running] = []
+        self._drivers: list[ConnectorDriver] = []  # all whose process may still be there
         self._gatherers: list[Gatherer] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._lag: ControllerLag | None = None
@@ -109,13 +110,23 @@ class Connectors:
         if faults:
             raise HostsError(faults)
 
-    async def restart(self) -> None:
-        """Before a step: start those again that are gone."""
-        gone = [place for place, one in enumerate(self._running) if one.driver.gone is not None]
-        again = await asyncio.gather(*(self._again(self._running[place]) for place in gone))
-        for place, text in zip(gone, again, strict=True):
-            spec = self._running[place].spec
-            self._event("connector", f"the connector {spec.name} {text}", spec.test_host)
+    async def restart(self, interrupted: asyncio.Event) -> None:
+        """Before a step: start those again that are gone, unless the run is interrupted meanwhile."""
+        gone = [one for one in self._running if one.driver.gone is not None]
+        if not gone:
+            return
+        again = [asyncio.ensure_future(self._again(one)) for one in gone]
+        interrupt = asyncio.ensure_future(interrupted.wait())
+        everyone = asyncio.ensure_future(asyncio.wait(again))
+        try:
+            await asyncio.wait((everyone, interrupt), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (interrupt, everyone, *again):
+                task.cancel()
+            await asyncio.wait(again)
+        for one, task in zip(gone, again, strict=True):
+            if not task.cancelled():
+                self._event("connector", f"the connector {one.spec.name} {task.result()}", one.spec.test_host)
 
     def attributes(self, host: str, lun: Mapping[str, Attribute]) -> dict[str, Attribute]:
         """What connectors say about a LUN with these attributes; its own ones stay."""
@@ -157,7 +168,7 @@ class Connectors:
         return Gathering(self._gatherers, connected)
 
     async def close(self) -> None:
-        await asyncio.gather(*(one.driver.close() for one in self._running))
+        await asyncio.gather(*(driver.close() for driver in self._drivers))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -166,22 +177,28 @@ class Connectors:
         """Raises ConnectorFault."""
         driver = await self._driver(spec)
         try:
-            hello, config = await self._config(spec, driver, luns)
+            hello, config = await self._config(spec, driver, luns, CONFIG_S if spec.required else OPTIONAL_S)
             return _Running(spec, luns, driver, hello, config, Catalog(config), JoinedLuns(spec, config.facts))
         except BaseException:
-            await driver.close()
+            await self._close(driver)
             raise
 
     async def _again(self, one: _Running) -> str:
         """How it went, for people."""
+        await self._close(one.driver)  # it may be gone for what it sent, and its process still there
         try:
             driver = await self._driver(one.spec)
-            _, config = await self._config(one.spec, driver, one.luns)
         except ConnectorFault as error:
             return f"is gone, and was not started again: {error}"
-        if config.metrics != one.config.metrics:
-            await driver.close()
-            return "was started again, but has other metrics; it takes no part any more"
+        try:
+            _, config = await self._config(one.spec, driver, one.luns, OPTIONAL_S)
+            if config.metrics != one.config.metrics:
+                raise ConnectorFault("it has other metrics now")
+        except BaseException as error:
+            await self._close(driver)
+            if isinstance(error, ConnectorFault):
+                return f"is gone, and was not started again: {error}"
+            raise
         one.driver = driver
         for gatherer in self._gatherers:
             if gatherer.spec is one.spec:
@@ -197,15 +214,20 @@ class Connectors:
             raise ConnectorFault(error.fault.what, error.fault.remedy) from None
         notice = lambda text: self._event("connector", f"{spec.name}: {text}", spec.test_host)  # noqa: E731
         driver = ConnectorDriver(pipe, self._lag.now_ns, log, notice)
+        self._drivers.append(driver)
         task = asyncio.ensure_future(driver.drive())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return driver
 
+    async def _close(self, driver: ConnectorDriver) -> None:
+        await driver.close()
+        if driver in self._drivers:
+            self._drivers.remove(driver)
+
     async def _config(
-        self, spec: ConnectorSpec, driver: ConnectorDriver, luns: tuple[str, ...]
+        self, spec: ConnectorSpec, driver: ConnectorDriver, luns: tuple[str, ...], within_s: float
     ) -> tuple[ConnectorHello, ConnectorConfig]:
-        within_s = CONFIG_S if spec.required else OPTIONAL_S
         try:
             async with asyncio.timeout(within_s):
                 hello = await driver.hello()

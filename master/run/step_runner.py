@@ -198,7 +198,7 @@ class StepRunner:
     async def _step(self, step: Step, control: ControlState, beforehand: Sequence[ScopedFinding]) -> StepResult:
         """Run a step whose workload instances are created; `beforehand`: what is known of it already."""
         discovered, parameters = self._discovered, self._host_settings.parameters
-        await self._connectors.restart()
+        await self._connectors.restart(self._fleet.interrupted)
         recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups, self._gathering.connected)
         steps, place = len(self._plan.steps) + self._repeats, step.number - self._repeats
         recorder.shown(steps, self._planned_s(place + 1), self._planned_s(0))

@@ -4,6 +4,7 @@ Real encoded `result` lines from made-up but realistic latencies; everything aft
     scripts/bench master                          10, 100, 1,000 hosts with rollups all and host; then 24 classes a host
     scripts/bench master --hosts 100 --subintervals 1000        memory over a long step
     scripts/bench master --watched 100                          without and with web, metrics and three watchers
+    scripts/bench master --elements 500 --length 1 --subintervals 12     without and with a connector of 20 attributes
 """
 
 import argparse
@@ -40,6 +41,7 @@ WATCHED = 20  # of which the first are not counted: the watchers start in them
 SAMPLES = 200_000  # drawn per series of a host; a class has its share of them
 POOL = 24  # different results that the hosts take turns to send
 QUARTER_S = LENGTH_S / 4
+HOSTS = 10  # beside a connector
 
 EDGES = np.array(lower_edges()[1:-1], np.float64)
 
@@ -185,23 +187,30 @@ def main() -> None:
     parser.add_argument("--ssh", type=int, help="a whole run over so many real sshds")
     parser.add_argument("--sockets", type=int, help="a whole run over so many sockets")
     parser.add_argument("--watched", type=int, help="the cost of being watched, with so many hosts by sockets")
+    parser.add_argument("--elements", type=int, help="the cost of a connector with so many elements, beside ten hosts")
+    parser.add_argument("--attributes", type=int, default=20, help="of each element")
     parser.add_argument("--processes", type=int, default=0, help="driver processes of these")
     parser.add_argument("--length", type=float, default=LENGTH_S, help="of a subinterval, in seconds")
     parser.add_argument("--luns", action="store_true", help="with rollup lun: 24 merge classes a host")
     arguments = parser.parse_args()
     arguments.subintervals = arguments.subintervals or (WATCHED if arguments.watched else SUBINTERVALS)
-    if arguments.ssh or arguments.sockets or arguments.watched:
-        from tests.bench.parts import transport, watched
+    if arguments.ssh or arguments.sockets or arguments.watched or arguments.elements:
+        from tests.bench.parts import connector_cost, transport, watched
 
         random = np.random.default_rng(arguments.seed)
         made = [result(random, INSTANCES if arguments.luns else 1) for _ in range(POOL)]
         shape = transport.Shape(
-            hosts=arguments.ssh or arguments.sockets or arguments.watched, length_s=arguments.length,
+            hosts=arguments.ssh or arguments.sockets or arguments.watched or HOSTS, length_s=arguments.length,
             subintervals=arguments.subintervals, rollups=["host", "lun"] if arguments.luns else ["host"],
             instances=INSTANCES, ssh=bool(arguments.ssh), processes=arguments.processes,
         )  # fmt: skip
-        measured = watched.measure if arguments.watched else transport.measure
-        measured(shape, [encode_line(replace(one, length_ns=round(LENGTH_S * 1e9))) for one in made])
+        results = [encode_line(replace(one, length_ns=round(LENGTH_S * 1e9))) for one in made]
+        if arguments.elements:
+            connector_cost.measure(shape, results, arguments.elements, arguments.attributes)
+        elif arguments.watched:
+            watched.measure(shape, results)
+        else:
+            transport.measure(shape, results)
         return
     print(f"rollups all and host, {INSTANCES} workload instances and {CORES} cores a host")
     for hosts in arguments.hosts or (10, 100, 1000):

@@ -30,13 +30,15 @@ def now_ns() -> int:
 class ScriptedPipe:
     """Answers read_config with one counter of a port, and gathers with `answer`."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, begins: bool = True) -> None:
+        """`begins`: whether it sends a hello."""
         self._answer = answer
         self._output: asyncio.Queue[bytes] = asyncio.Queue()
         self._gathers = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self.closed = False
-        self._send(type="connector_hello", protocol=1, name="scripted")
+        if begins:
+            self._send(type="connector_hello", protocol=1, name="scripted")
 
     async def read(self, n: int) -> bytes:
         return await self._output.get()

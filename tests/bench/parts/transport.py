@@ -31,6 +31,7 @@ from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
 from ivypy.master.run import run as session_run
 from ivypy.master.run.connect import Opener, opener
+from ivypy.master.run.connectors import launcher
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
 from tests.bench.parts import pipes
@@ -50,6 +51,7 @@ backend: "null"
 lease: 60s
 hosts:
 {hosts}
+{connectors}
 luns: {{ create: {{ path: "/x/{{}}", size: 1GiB, count: {instances} }} }}
 workloads: {{ oltp: {{ iops: 1000, maxtags: 4 }} }}
 rollups: [ {rollups} ]
@@ -152,17 +154,20 @@ def far_side(shape: Shape, lines: Sequence[bytes], root: Path) -> Iterator[tuple
             yield f'  - "host[00001-{shape.hosts:05}]"', pipes.opening
 
 
-def run(shape: Shape, named: str, opening: Opener, runs: Path, watcher: Callable[[Plan], Watcher]) -> Path:
-    """Run a plan of that shape once; its folder."""
+def run(
+    shape: Shape, named: str, opening: Opener, runs: Path, watcher: Callable[[Plan], Watcher], connectors: str = ""
+) -> Path:
+    """Run a plan of that shape once; its folder. `connectors`: that section of the plan."""
     text = PLAN.format(
         hosts=named, length=shape.length_s, measure=shape.length_s * shape.subintervals,
-        rollups=", ".join(shape.rollups), instances=shape.instances,
+        rollups=", ".join(shape.rollups), instances=shape.instances, connectors=connectors,
     )  # fmt: skip
     plan = read(text, "bench.yaml", {})
 
     async def main() -> Path:
         options = Options(runs, None, ("bench",), processes=shape.processes)
-        run = Run(plan, options, watcher(plan), Interrupts(), opening)
+        launch = launcher((), LoginThrottle()) if connectors else None
+        run = Run(plan, options, watcher(plan), Interrupts(), opening, launch)
         await run.run()
         return run.folder
 
