@@ -41,7 +41,7 @@ from .field_types import (
     scalar,
     size_field,
 )
-from .schema_control import FRACTIONS, ControlDoc, FindDoc, MeasureDoc, Slo, StaircaseDoc, SteadyDoc
+from .schema_control import COMMAND, FRACTIONS, ControlDoc, FindDoc, MeasureDoc, Slo, StaircaseDoc, SteadyDoc
 from .section import Section, about, not_empty, one_or_many, short
 from .substitute import Unreadable
 from .yaml_positions import Predicate
@@ -155,7 +155,9 @@ class ConnectorDoc(Section):
     """A program that reports what an array, a switch or a host says: see [connectors](connectors.md). `off` turns the
     connector `host`, which every run has, off."""
 
-    program: Annotated[tuple[str, ...] | None, WORDS] = about("Command line that starts it, in place of a `type`.")
+    program: Annotated[tuple[str, ...] | None, COMMAND] = about(
+        "Command that starts it, in place of a `type`: a list of words, or one line."
+    )
     type: Annotated[str | None, TEXT] = about(
         "A connector that comes with ivypy (prometheus, command, snmp, ceph), or with an installed package."
     )

@@ -79,7 +79,7 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-_COMMAND: Final = Reads(_words, {"anyOf": [TEXT_SCHEMA, {"type": "array", "items": TEXT_SCHEMA, "minItems": 1}]})
+COMMAND: Final = Reads(_words, {"anyOf": [TEXT_SCHEMA, {"type": "array", "items": TEXT_SCHEMA, "minItems": 1}]})
 _CONFIDENCE: Final = fraction_field(0.5, 0.9999)
 _METRIC: Final = scalar(full_name, "the name of a metric", TEXT_SCHEMA)
 _METRIC_DOC: Final = (
@@ -210,7 +210,7 @@ class FindDoc(Section):
 class OnBreakDoc(Section):
     """A command that the controller runs when a subinterval breaches the threshold: an alert while it happens."""
 
-    command: Annotated[tuple[str, ...], _COMMAND] = Field(
+    command: Annotated[tuple[str, ...], COMMAND] = Field(
         description="A list of words, or one line; it runs without a shell, with IVYPY_THRESHOLD, IVYPY_INSTANCE, "
         "IVYPY_VALUE (a number in the metric's unit: us for times), IVYPY_STEP and IVYPY_SUBINTERVAL in its "
         "environment."
