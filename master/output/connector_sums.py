@@ -8,9 +8,11 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import numpy as np
 
@@ -91,6 +93,20 @@ class ConnectorSums:
             self._base = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             self._base.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT")
         return self._base
+
+
+def units_in(path: Path) -> dict[str, str]:
+    """The unit of each metric in such a file, also while the run writes; none where it cannot be read."""
+    if not path.is_file():
+        return {}
+    try:
+        # rw, where that is allowed: after a crash in mid-transaction the journal must be rolled back first
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as base:
+            base.execute("PRAGMA query_only = ON")
+            layouts = [parts for (parts,) in base.execute("SELECT parts FROM layout").fetchall()]
+    except sqlite3.Error:
+        return {}
+    return {name: unit for parts in layouts for *_, metrics, _ in json.loads(parts) for name, unit in metrics}
 
 
 def _part(row: int, one: ElementFigures) -> list[object]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...protocol.parameters import PARAMETERS
+from ..control.observation import Phase
 from ..errors import OutputError, PlanError
 from ..exit_codes import ExitCode
 from ..output.column import names
@@ -21,9 +22,11 @@ from ..output.histogram_db_reader import HistogramReader
 from ..results.checked_files import RUN_JSON, read_record, read_summary, read_table
 from ..results.measured_rows import finding_of, read_measured
 from ..results.run_entries import RunState, entry_data, entry_of
+from ..results.saturation import Element, Level
 from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS, of_nothing
 from ..verdicts import Finding
+from .elements import StepElements, elements_answer
 from .growing_table import GrowingTable, number
 from .histogram_columns import SETS, Column, Times, encoded
 from .instances import histogram_sets, instance_table, newest_row
@@ -70,6 +73,8 @@ class _Step:
     histograms: dict[tuple[str, str], list[Column]] = field(default_factory=dict)
     files: dict[str, dict[str, Path | None]] = field(default_factory=dict)  # of index.csv, once it is written
     measured_with: object = None  # the step's entry in run.json when its rows were read
+    elements: StepElements | None = None
+    busy: dict[tuple[int, int], dict[Element, float]] = field(default_factory=dict)  # by the ends of measurements
 
 
 class RunData:
@@ -234,6 +239,55 @@ class RunData:
             "sets": histogram_sets(path.with_name(f"{path.name.removesuffix('.csv')}.histogram.csv")) if path else {}
         }
 
+    def elements(self, step: int, by: str = ALL, instance: str = ALL) -> dict[str, Any]:
+        """What connectors said in a step, beside the service times of a rollup instance."""
+        rows = self._rows(step, by, instance)
+        service = zip(rows.columns["phase"], rows.numbers("overall_service_us_mean"), strict=True)
+        under_load = [None if phase == Phase.COOLDOWN else us for phase, us in service]
+        return elements_answer(self._elements(step), (by, instance), self.stems(step), under_load, self._levels(step))
+
+    def element_lines(self, step: int, metric: str) -> dict[str, Any]:
+        """The elements with the highest values of a connector's metric, over the step."""
+        return self._elements(step).lines(metric)
+
+    def stems(self, step: int) -> set[str]:
+        """What the files of a step's rollup instances are called."""
+        return {stem(name) for instances in self._files(step).values() for name in instances}
+
+    def _elements(self, step: int) -> StepElements:
+        folder = self._folder(step)
+        of = self._steps[step]
+        if of.elements is None:
+            of.elements = StepElements(folder)
+        return of.elements
+
+    def _levels(self, step: int) -> list[Level]:
+        """The loads at which this step was measured; where it has one, those of all steps that have one."""
+        by_step: dict[int, dict[str, Mapping[str, str]]] = {}
+        for row in self._summary(ALL):
+            if row.get("first_subinterval") and number(row.get("overall_iops", "")):
+                by_step.setdefault(int(row["step"]), {})[row["name"]] = row
+        own = by_step.get(step, {})
+        rows = (
+            [*own.values()]
+            if len(own) > 1
+            else [row for one in by_step.values() if len(one) == 1 for row in one.values()]
+        )
+        levels = [self._level(row) for row in rows]
+        return sorted(levels, key=lambda one: one.iops)
+
+    def _level(self, row: Mapping[str, str]) -> Level:
+        step, ends = int(row["step"]), (int(row["first_subinterval"]), int(row["last_subinterval"]))
+        rows = self._rows(step, ALL, ALL)
+        of = self._steps[step]
+        if ends not in of.busy:
+            counted = rows.columns["in_measurement"]
+            measured = [one for one in range(ends[0], ends[1] + 1) if one < len(counted) and counted[one] == "1"]
+            elements = of.elements or StepElements(of.folder)  # not kept: the file of another step is read for this
+            of.busy[ends] = elements.busy(measured)
+        iops, service_us = (number(row.get(name, "")) for name in ("overall_iops", "overall_service_us_mean"))
+        return Level(row["name"], iops or 0.0, service_us, of.busy[ends])
+
     def _summary(self, by: str) -> list[dict[str, str]]:
         path = self.folder / f"summary.{stem(by)}.csv"
         return read_summary(path) if path.is_file() else []
@@ -380,7 +434,7 @@ class RunData:
 
 _VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")
 _OF_ONE_LUN: Final = frozenset(("host", "hostname", "path"))
-_OTHER_TABLES: Final = frozenset(("index", "cpu", "interlock", "threads", "clock", "windows"))
+_OTHER_TABLES: Final = frozenset(("index", "cpu", "interlock", "threads", "clock", "windows", "gathers"))
 
 
 def reason_entry(finding: Finding) -> dict[str, Any]:

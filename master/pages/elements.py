@@ -1,0 +1,286 @@
+"""What connectors said in a step, as data of a page: each element beside the LUNs' service times.
+
+Rule: a gather that failed leaves a gap in every line, and is listed; nothing stands for it. A line has all its points,
+or the lowest and the highest of each stretch where they are many.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..connectors.gathered import GatherState
+from ..output.connector_files import ELEMENTS, combined_file
+from ..output.connector_sums import units_in
+from ..results.saturation import Element, Level, Saturation, first_saturated
+from ..stats.correlation import correlations
+from ..text.metric_amounts import MetricUnit, unit_by_suffix
+from .element_table import ElementTable
+from .growing_table import AddedRows, GrowingTable
+
+Floats = NDArray[np.float64]
+
+MOST_LINES: Final = 20
+MOST_TIMES: Final = 8  # metrics that are drawn beside service times
+MOST_POINTS: Final = 1200  # of a line
+MOST_CORRELATIONS: Final = 300
+MOST_MISSING: Final = 200  # gathers that are listed: the newest
+_US: Final = {MetricUnit.US: 1.0, MetricUnit.MS: 1000.0}
+_LEAST_SHARE: Final = 0.5  # of a level's subintervals, for an element to count there
+
+
+def is_busy(attribute: str) -> bool:
+    """Whether a metric says how busy an element is."""
+    return unit_by_suffix(attribute) is MetricUnit.PERCENT and ("busy" in attribute or "util" in attribute)
+
+
+def is_time(attribute: str) -> bool:
+    """Whether a metric is the time that something takes."""
+    return unit_by_suffix(attribute) in _US
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """A gather that gave no values."""
+
+    subinterval: int
+    connector: str
+    host: str
+    state: str
+    why: str
+
+
+@dataclass(slots=True)
+class Gathers:
+    """gathers.csv: how many of each state, and those without values."""
+
+    path: Path
+    states: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)  # by connector and host
+    missing: list[Gather] = field(default_factory=list)
+    missing_total: int = 0
+    _added: AddedRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._added = AddedRows(self.path)
+
+    def refresh(self) -> None:
+        while rows := self._added.read():
+            for row in (dict(zip(self._added.header, cells, strict=True)) for cells in rows):
+                one = Gather(int(row["subinterval"]), row["connector"], row["host"], row["state"], row["why"])
+                self.states.setdefault((one.connector, one.host), Counter())[one.state] += 1
+                if one.state != GatherState.GATHERED:
+                    self.missing_total += 1
+                    self.missing = [*self.missing[1 - MOST_MISSING :], one]
+
+
+class StepElements:
+    """The files of one step that connectors made."""
+
+    def __init__(self, step: Path) -> None:
+        self._step = step
+        self._tables: dict[Path, ElementTable] = {}
+        self._combined: dict[Path, GrowingTable] = {}
+        self._units: dict[str, str] = {}
+        self._gathers = Gathers(step / "gathers.csv")
+
+    def tables(self) -> list[ElementTable]:
+        """Of each element type, with what was added. Raises PlanError."""
+        for path in sorted((self._step / ELEMENTS).glob("*.csv")):
+            self._tables.setdefault(path, ElementTable(path)).refresh()
+        return [one for one in self._tables.values() if one.attributes]
+
+    def gathers(self) -> Gathers:
+        """Raises PlanError."""
+        self._gathers.refresh()
+        return self._gathers
+
+    def families(self) -> list[dict[str, Any]]:
+        """The element types, with their metrics."""
+        tables = self.tables()
+        if any(one.metric(name) not in self._units for one in tables for name in one.attributes):
+            suffixes = {one.metric(name): str(unit_by_suffix(name)) for one in tables for name in one.attributes}
+            self._units = suffixes | units_in(self._step.parent / "connectors.sqlite")
+        return [
+            {
+                "connector": one.connector,
+                "element": one.element,
+                "elements": len(one.places),
+                "left_out_from": one.left_out_from,
+                "metrics": [
+                    {
+                        "name": one.metric(name), "attribute": name, "unit": self._units[one.metric(name)],
+                        "is_busy": is_busy(name),
+                    }
+                    for name in one.attributes
+                ],
+            }
+            for one in tables
+        ]  # fmt: skip
+
+    def lines(self, metric: str) -> dict[str, Any]:
+        """The elements with the highest values of a metric. Raises KeyError."""
+        for table in self.tables():
+            for name in table.attributes:
+                if table.metric(name) == metric:
+                    lines = list(_lines([(table, name)]))
+                    return {"metric": metric, "elements": len(table.places), "lines": lines}
+        raise KeyError(f"metric {metric}")
+
+    def busiest(self) -> list[dict[str, Any]]:
+        """The elements with the highest busy figures."""
+        return list(_lines([(one, name) for one in self.tables() for name in one.attributes if is_busy(name)]))
+
+    def times(self, instance: str, kind: str, taken: Collection[str]) -> list[dict[str, Any]]:
+        """The times that connectors report of a rollup instance, in us. `taken`: as `combined_file` takes it."""
+        found = []
+        for table in self.tables():
+            wanted = [name for name in table.attributes if is_time(name)]
+            if not wanted:
+                continue
+            path = combined_file(self._step, kind, instance, f"{table.connector}.{table.element}", taken)
+            rows = self._combined.setdefault(path, GrowingTable(path, ("subinterval", *wanted)))
+            rows.refresh()
+            at = [int(text) for text in rows.columns["subinterval"]]
+            for name in wanted:
+                values = np.full(max(at, default=-1) + 1, np.nan)
+                values[at] = [np.nan if one is None else one for one in rows.numbers(name)]
+                if np.isfinite(values).any():
+                    found.append({"metric": table.metric(name), **_points(values * _US[unit_by_suffix(name)])})
+        return found[:MOST_TIMES]
+
+    def correlated(self, service_us: Sequence[float | None]) -> tuple[list[dict[str, Any]], int]:
+        """(of each metric and element its correlation with service times, the strongest first; how many there are).
+
+        `service_us`: of each subinterval, None where the LUNs were not under load.
+        """
+        known = np.array([np.nan if one is None else one for one in service_us], np.float64)
+        found = [row for table in self.tables() for name in table.attributes for row in _correlated(table, name, known)]
+        found.sort(key=lambda one: (one["r"] is None, -abs(one["r"] or 0.0), one["metric"], one["element"]))
+        return found[:MOST_CORRELATIONS], len(found)
+
+    def busy(self, subintervals: Collection[int]) -> dict[Element, float]:
+        """The mean busy figure over some subintervals, of each element that has it in half of them or more."""
+        found = {}
+        for table in self.tables():
+            rows = [one for one in subintervals if one < table.subintervals]
+            for name in table.attributes if rows else ():
+                if not is_busy(name):
+                    continue
+                values = table.values(name)[rows]
+                counts, sums = np.isfinite(values).sum(axis=0), np.nansum(values, axis=0)
+                for element, place in table.places.items():
+                    if counts[place] >= max(_LEAST_SHARE * len(subintervals), 1):
+                        found[Element(table.metric(name), element)] = float(sums[place] / counts[place])
+        return found
+
+
+def elements_answer(
+    elements: StepElements,
+    chosen: tuple[str, str],
+    taken: Collection[str],
+    service_us: Sequence[float | None],
+    levels: Sequence[Level],
+) -> dict[str, Any]:
+    """All but the lines of single metrics. `chosen`: a rollup type and an instance of it."""
+    rows, total = elements.correlated(service_us)
+    gathers = elements.gathers()
+    return {
+        "by": chosen[0],
+        "instance": chosen[1],
+        "families": elements.families(),
+        "times": elements.times(chosen[1], chosen[0], taken),
+        "busiest": elements.busiest(),
+        "correlations": rows,
+        "correlations_total": total,
+        "saturation": _saturation(first_saturated(levels)),
+        "gathers": [
+            {"connector": connector, "host": host, "states": dict(states)}
+            for (connector, host), states in gathers.states.items()
+        ],
+        "missing": [
+            {"subinterval": one.subinterval, "connector": one.connector, "host": one.host, "state": one.state,
+             "why": one.why}
+            for one in gathers.missing
+        ],
+        "missing_total": gathers.missing_total,
+    }  # fmt: skip
+
+
+def no_elements(by: str, instance: str) -> dict[str, Any]:
+    """The same where a file cannot be read."""
+    nothing: dict[str, list[Any]] = {
+        name: [] for name in ("families", "times", "busiest", "correlations", "gathers", "missing")
+    }
+    totals = {"correlations_total": 0, "missing_total": 0}
+    return {"by": by, "instance": instance, **nothing, **totals, "saturation": _saturation(Saturation(()))}
+
+
+def _saturation(found: Saturation) -> dict[str, Any]:
+    return {
+        "sentence": found.sentence(),
+        "levels": [{"name": one.name, "iops": one.iops, "service_us": one.service_us} for one in found.levels],
+        "first": [
+            {"level": one.level.name, "metric": one.element.metric, "element": one.element.name,
+             "busy_percent": one.busy_percent, "rule": one.rule.value}
+            for one in found.first[:MOST_LINES]
+        ],
+    }  # fmt: skip
+
+
+def _correlated(table: ElementTable, name: str, service_us: Floats) -> Iterator[dict[str, Any]]:
+    values = table.values(name)
+    both = min(len(values), len(service_us))
+    r, pairs = correlations(values[:both], service_us[:both])
+    for element, place in table.places.items():
+        yield {
+            "metric": table.metric(name),
+            "element": element,
+            "participating": table.participating[place],
+            "r": _number(r[place]),
+            "n": int(pairs[place]),
+        }
+
+
+def _lines(metrics: Sequence[tuple[ElementTable, str]]) -> Iterator[dict[str, Any]]:
+    """The elements with the highest means of these metrics, as lines."""
+    means: list[tuple[float, int, int, str]] = []
+    columns = [table.values(name) for table, name in metrics]
+    for at, (table, _) in enumerate(metrics):
+        counts, sums = np.isfinite(columns[at]).sum(axis=0), np.nansum(columns[at], axis=0)
+        for element, place in table.places.items():
+            if counts[place]:
+                means.append((float(sums[place] / counts[place]), at, place, element))
+    for mean, at, place, element in sorted(means, key=lambda one: -one[0])[:MOST_LINES]:
+        table, name = metrics[at]
+        metric = table.metric(name)
+        yield {"metric": metric, "element": element, "mean": mean, **_points(columns[at][:, place])}
+
+
+def _points(values: Floats) -> Mapping[str, list[Any]]:
+    """`at`: subintervals; a None among the values is a gap."""
+    at = shown_places(values)
+    return {"at": at, "values": [_number(values[place]) for place in at]}
+
+
+def shown_places(values: Floats, most: int = MOST_POINTS) -> list[int]:
+    """The points of a line that are shown: all, or of each stretch the lowest and the highest, and one for a gap."""
+    if len(values) <= most:
+        return [*range(len(values))]
+    size = -(-3 * len(values) // most)
+    found = []
+    for begin in range(0, len(values), size):
+        stretch = values[begin : begin + size]
+        known = np.flatnonzero(np.isfinite(stretch))
+        kept = {begin + int(one) for one in np.flatnonzero(~np.isfinite(stretch))[:1]}
+        if len(known):
+            kept |= {begin + int(known[place(stretch[known])]) for place in (np.argmin, np.argmax)}
+        found += sorted(kept)
+    return found
+
+
+def _number(value: float) -> float | None:
+    return float(f"{value:.7g}") if np.isfinite(value) else None
