@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from ..connectors.gathered import GatherState
 from ..output.connector_files import ELEMENTS, combined_file
 from ..output.connector_sums import units_in
+from ..results.connector_rows import TIMES_IN_US, is_busy, is_time
 from ..results.saturation import Element, Level, Saturation, first_saturated
 from ..stats.correlation import correlations
-from ..text.metric_amounts import MetricUnit, unit_by_suffix
+from ..text.metric_amounts import unit_by_suffix
 from .element_table import ElementTable
 from .growing_table import AddedRows, GrowingTable
 
@@ -29,18 +30,7 @@ MOST_TIMES: Final = 8  # metrics that are drawn beside service times
 MOST_POINTS: Final = 1200  # of a line
 MOST_CORRELATIONS: Final = 300
 MOST_MISSING: Final = 200  # gathers that are listed: the newest
-_US: Final = {MetricUnit.US: 1.0, MetricUnit.MS: 1000.0}
 _LEAST_SHARE: Final = 0.5  # of a level's subintervals, for an element to count there
-
-
-def is_busy(attribute: str) -> bool:
-    """Whether a metric says how busy an element is."""
-    return unit_by_suffix(attribute) is MetricUnit.PERCENT and ("busy" in attribute or "util" in attribute)
-
-
-def is_time(attribute: str) -> bool:
-    """Whether a metric is the time that something takes."""
-    return unit_by_suffix(attribute) in _US
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +139,7 @@ class StepElements:
                 values = np.full(max(at, default=-1) + 1, np.nan)
                 values[at] = [np.nan if one is None else one for one in rows.numbers(name)]
                 if np.isfinite(values).any():
-                    found.append({"metric": table.metric(name), **_points(values * _US[unit_by_suffix(name)])})
+                    found.append({"metric": table.metric(name), **_points(values * TIMES_IN_US[unit_by_suffix(name)])})
         return found[:MOST_TIMES]
 
     def correlated(self, service_us: Sequence[float | None]) -> tuple[list[dict[str, Any]], int]:

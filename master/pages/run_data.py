@@ -244,7 +244,7 @@ class RunData:
         rows = self._rows(step, by, instance)
         service = zip(rows.columns["phase"], rows.numbers("overall_service_us_mean"), strict=True)
         under_load = [None if phase == Phase.COOLDOWN else us for phase, us in service]
-        return elements_answer(self._elements(step), (by, instance), self.stems(step), under_load, self._levels(step))
+        return elements_answer(self._elements(step), (by, instance), self.stems(step), under_load, self._loads(step))
 
     def element_lines(self, step: int, metric: str) -> dict[str, Any]:
         """The elements with the highest values of a connector's metric, over the step."""
@@ -261,20 +261,24 @@ class RunData:
             of.elements = StepElements(folder)
         return of.elements
 
-    def _levels(self, step: int) -> list[Level]:
+    def levels(self, step: int) -> list[Level]:
+        """The measurements of a step, with the busy figures of the elements."""
+        return [self._level(row) for row in self._measurements().get(step, {}).values()]
+
+    def _loads(self, step: int) -> list[Level]:
         """The loads at which this step was measured; where it has one, those of all steps that have one."""
-        by_step: dict[int, dict[str, Mapping[str, str]]] = {}
+        by_step = self._measurements()
+        own = by_step.get(step, {})
+        steps = [own] if len(own) > 1 else [one for one in by_step.values() if len(one) == 1]
+        return sorted((self._level(row) for one in steps for row in one.values()), key=lambda one: one.iops)
+
+    def _measurements(self) -> dict[int, dict[str, Mapping[str, str]]]:
+        """The summary's rows of everything, by step and name; those without a measurement are left out."""
+        found: dict[int, dict[str, Mapping[str, str]]] = {}
         for row in self._summary(ALL):
             if row.get("first_subinterval") and number(row.get("overall_iops", "")):
-                by_step.setdefault(int(row["step"]), {})[row["name"]] = row
-        own = by_step.get(step, {})
-        rows = (
-            [*own.values()]
-            if len(own) > 1
-            else [row for one in by_step.values() if len(one) == 1 for row in one.values()]
-        )
-        levels = [self._level(row) for row in rows]
-        return sorted(levels, key=lambda one: one.iops)
+                found.setdefault(int(row["step"]), {})[row["name"]] = row
+        return found
 
     def _level(self, row: Mapping[str, str]) -> Level:
         step, ends = int(row["step"]), (int(row["first_subinterval"]), int(row["last_subinterval"]))

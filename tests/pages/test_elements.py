@@ -11,7 +11,7 @@ import pytest
 from ivypy.master.errors import PlanError
 from ivypy.master.pages import elements
 from ivypy.master.pages.element_table import ElementTable
-from ivypy.master.pages.elements import MOST_LINES, is_busy, is_time, shown_places
+from ivypy.master.pages.elements import MOST_LINES, shown_places
 from ivypy.master.pages.growing_table import AddedRows
 from ivypy.master.pages.run_data import RunData
 from tests.support.shown_runs import DECLINED, gathered
@@ -174,13 +174,6 @@ def test_no_more_lines_than_can_be_told_apart(tmp_path: Path) -> None:
     said = elements.StepElements(folder.parent).lines("array.mp_busy_percent")
     assert said["elements"] == 50
     assert [one["element"] for one in said["lines"]] == [f"e{49 - n}" for n in range(MOST_LINES)]
-
-
-def test_names_say_what_is_busy_and_what_is_a_time() -> None:
-    assert [is_busy(one) for one in ("busy_percent", "cpu_util_percent", "write_pending_percent", "busy_ms")] == [
-        True, True, False, False,
-    ]  # fmt: skip
-    assert [is_time(one) for one in ("service_us", "read_ms", "busy_percent", "hot_s")] == [True, True, False, False]
 
 
 def test_rows_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
