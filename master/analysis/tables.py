@@ -18,6 +18,7 @@ from typing import Any, Final
 from ..errors import PlanError
 from ..output.column import Column
 from ..output.columns import CPU, FILES, HALF_WIDTHS, HISTOGRAM, INTERLOCK, METRIC_COLUMNS, THREADS
+from ..output.connector_files import ELEMENTS
 from ..output.file_names import stem, step_folder
 from ..results.checked_files import read_record, read_table
 from ..rollup.metrics import of_nothing
@@ -37,7 +38,7 @@ _INTEGERS: Final = frozenset((
     "step", "subinterval", "in_measurement", "first_subinterval", "last_subinterval", "hosts_in", "hosts_of",
     "workload_instances", "set_aside", "number", "cores", "cpus", "numa_nodes", "memory", "size", "block", "count",
     "busiest_core", "thread", "core", "swapped", "not_swapped", "overruns", "threads", "submit_calls", "reaps",
-    "sleeps", "submitted", "completed",
+    "sleeps", "submitted", "completed", "subintervals", "missing", "elements", "participating",
 ))  # fmt: skip
 _TIMES: Final = frozenset(("utc", "start_utc", "end_utc", "step_start_utc"))
 
@@ -63,6 +64,10 @@ def type_of(column: str, table: str) -> Type:
         return Type.TIME
     if column in _NUMBERS or (table == "cpu" and column.startswith("core_")):
         return Type.NUMBER
+    if table == "elements":
+        return Type.TEXT if column in _TEXTS_OF_ELEMENTS else Type.NUMBER
+    if table == "connectors" and column in ("value", "min", "max"):
+        return Type.NUMBER
     if table == "windows" and column == "hosts":
         return Type.INTEGER
     if table == "summary" and column not in _TEXTS_OF_SUMMARY:  # what the plan loops over, too
@@ -70,6 +75,7 @@ def type_of(column: str, table: str) -> Type:
     return Type.TEXT
 
 
+_TEXTS_OF_ELEMENTS: Final = frozenset(("run", "name", "connector", "element_type", "connector_host", "element"))
 _TEXTS_OF_SUMMARY: Final = frozenset((
     "run", "name", "rollup_type", "rollup_instance", "verdict", "rate_verdict", "service_verdict", "response_verdict",
 ))  # fmt: skip
@@ -100,12 +106,14 @@ TABLES: Final = {
         Table("windows", "which subintervals a measurement has (step*/windows.csv)"),
         Table("cpu", "CPU of each host in each subinterval (step*/cpu.csv)"),
         Table("threads", "workload threads in each subinterval (step*/threads.csv)"),
+        Table("connectors", "what connectors said over each measurement, a row for each metric (connectors.csv)"),
+        Table("elements", "each element of connectors in each subinterval (step*/connectors/*.csv)"),
         Table("hosts", "the test hosts (hosts.csv)"),
         Table("luns", "the LUNs (luns.csv)"),
         Table("workloads", "workload instances with their parameters (workloads.csv)"),
     )
 }
-_OF_RUN: Final = ("events", "hosts", "luns", "workloads")
+_OF_RUN: Final = ("events", "hosts", "luns", "workloads", "connectors")
 _OF_STEP: Final = ("windows", "cpu", "threads")
 _WITH_EVERY_METRIC: Final = ("measurements", "subintervals")
 
@@ -137,6 +145,11 @@ def _of_steps(table: str, folder: Path, by: str | None) -> Iterator[Part]:
         added = {"run": folder.name, "step": step["number"], "name": step["name"]}
         if table in _OF_STEP:
             yield Part(place / f"{table}.csv", added)
+            continue
+        if table == "elements":
+            for path in sorted((place / ELEMENTS).glob("*.csv")):
+                connector, _, kind = path.name.removesuffix(".csv").rpartition(".")
+                yield Part(path, added | {"connector": connector, "element_type": kind})
             continue
         for row in read_table(place / "index.csv"):
             instance = {"rollup_type": row["rollup_type"], "rollup_instance": row["rollup_instance"]}

@@ -28,6 +28,7 @@ from ivypy.protocol.parameters import MAX
 from ivypy.protocol.payload import Fact
 from tests.support.simulated.slave import MemoryPipe, SimulatedSlave
 
+OF_PLAN = "connectors: { array: { program: array, join: path, attributes: [ pg ] }, host: off }\n"  # LUNs: /x/0, /x/1
 GATHER_S = 0.01
 NOISE = 0.02  # standard deviation of a figure's logarithm
 GROUPS = {"/x/0": "1-1", "/x/1": "1-2"}
