@@ -31,7 +31,8 @@ def query(words: tuple[str, ...], as_csv: bool, as_json: bool) -> ExitCode:
 
     RUN is a run's folder or a folder of runs, by default ./runs. The tables are summary, measurements, subintervals,
     histograms, events, windows, cpu, threads, connectors, elements, hosts, luns and workloads, with the columns of
-    docs/columns.md; each row names its run, and its step where it has one. Times are in UTC. Needs DuckDB: pip install 'ivypy[analysis]'.
+    docs/columns.md; each row names its run, and its step where it has one. Times are in UTC. Needs DuckDB: pip install
+    'ivypy[analysis]'.
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json: choose one.")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..connectors.gathered import GatherState
+from ..output.connector_columns import COMBINED_ROW, EXTREMES
 from ..output.connector_files import ELEMENTS, combined_file
 from ..output.connector_sums import units_in
 from ..results.connector_rows import TIMES_IN_US, is_busy, is_time
@@ -21,7 +22,8 @@ from ..results.saturation import Element, Level, Saturation, first_saturated
 from ..stats.correlation import correlations
 from ..text.metric_amounts import unit_by_suffix
 from .element_table import ElementTable
-from .growing_table import AddedRows, GrowingTable
+from .growing_table import AddedRows, GrowingTable, number
+from .instances import newest_row
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +44,18 @@ class Gather:
     host: str
     state: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewestFigure:
+    """A metric of a rollup instance in the newest subinterval that has a row."""
+
+    subinterval: int
+    connector: str
+    element: str
+    attribute: str
+    unit: str
+    value: float
 
 
 @dataclass(slots=True)
@@ -83,6 +97,27 @@ class StepElements:
             self._tables.setdefault(path, ElementTable(path)).refresh()
         return [one for one in self._tables.values() if one.attributes]
 
+    def element_types(self) -> list[tuple[str, str]]:
+        """(connector, element type); no file is read."""
+        found = [path.name.removesuffix(".csv").rpartition(".") for path in (self._step / ELEMENTS).glob("*.csv")]
+        return sorted((connector, element) for connector, _, element in found)
+
+    def newest(self, kind: str, instance: str, taken: Collection[str]) -> Iterator[NewestFigure]:
+        """Of a rollup instance; blanks are left out. `taken`: as `combined_file` takes it. Raises PlanError."""
+        for connector, element in self.element_types():
+            row = newest_row(combined_file(self._step, kind, instance, f"{connector}.{element}", taken))
+            for attribute in [*row][len(COMBINED_ROW) :: 1 + len(EXTREMES)]:
+                value, metric = number(row[attribute]), f"{connector}.{element}_{attribute}"
+                if value is not None:
+                    unit = self._unit(metric)
+                    yield NewestFigure(int(row["subinterval"]), connector, element, attribute, unit, value)
+
+    def _unit(self, metric: str) -> str:
+        """As its connector declared it."""
+        if metric not in self._units:
+            self._units |= units_in(self._step.parent / "connectors.sqlite")
+        return self._units.setdefault(metric, str(unit_by_suffix(metric)))
+
     def gathers(self) -> Gathers:
         """Raises PlanError."""
         self._gathers.refresh()
@@ -90,10 +125,6 @@ class StepElements:
 
     def families(self) -> list[dict[str, Any]]:
         """The element types, with their metrics."""
-        tables = self.tables()
-        if any(one.metric(name) not in self._units for one in tables for name in one.attributes):
-            suffixes = {one.metric(name): str(unit_by_suffix(name)) for one in tables for name in one.attributes}
-            self._units = suffixes | units_in(self._step.parent / "connectors.sqlite")
         return [
             {
                 "connector": one.connector,
@@ -102,13 +133,13 @@ class StepElements:
                 "left_out_from": one.left_out_from,
                 "metrics": [
                     {
-                        "name": one.metric(name), "attribute": name, "unit": self._units[one.metric(name)],
+                        "name": one.metric(name), "attribute": name, "unit": self._unit(one.metric(name)),
                         "is_busy": is_busy(name),
                     }
                     for name in one.attributes
                 ],
             }
-            for one in tables
+            for one in self.tables()
         ]  # fmt: skip
 
     def lines(self, metric: str) -> dict[str, Any]:

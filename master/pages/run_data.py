@@ -244,17 +244,20 @@ class RunData:
         rows = self._rows(step, by, instance)
         service = zip(rows.columns["phase"], rows.numbers("overall_service_us_mean"), strict=True)
         under_load = [None if phase == Phase.COOLDOWN else us for phase, us in service]
-        return elements_answer(self._elements(step), (by, instance), self.stems(step), under_load, self._loads(step))
+        return elements_answer(
+            self.step_elements(step), (by, instance), self.stems(step), under_load, self._loads(step)
+        )
 
     def element_lines(self, step: int, metric: str) -> dict[str, Any]:
         """The elements with the highest values of a connector's metric, over the step."""
-        return self._elements(step).lines(metric)
+        return self.step_elements(step).lines(metric)
 
     def stems(self, step: int) -> set[str]:
         """What the files of a step's rollup instances are called."""
         return {stem(name) for instances in self._files(step).values() for name in instances}
 
-    def _elements(self, step: int) -> StepElements:
+    def step_elements(self, step: int) -> StepElements:
+        """What connectors said in a step."""
         folder = self._folder(step)
         of = self._steps[step]
         if of.elements is None:
