@@ -7,8 +7,19 @@ from typing import Any
 
 from ..results.finished_run import FinishedRun
 from .compare import Comparison
+from .connector_metrics import ConnectorCompared
 from .outcomes import Basis, Judged, Outcome
-from .render_text import SAME, cells, conclusion, counted_runs, method, p_text, short_name
+from .render_text import (
+    CONNECTORS,
+    SAME,
+    cells,
+    conclusion,
+    connector_cells,
+    counted_runs,
+    method,
+    p_text,
+    short_name,
+)
 
 LOOK = """\
 .table { overflow-x: auto; }
@@ -55,6 +66,7 @@ def json_of(comparison: Comparison) -> str:
             ],
             "notes": list(comparison.notes),
             "rows": [_row(row) for row in comparison.rows],
+            "connectors": [_connector(row) for row in comparison.connectors],
         },
         indent=2,
         allow_nan=False,
@@ -85,6 +97,23 @@ def _row(row: Judged) -> dict[str, Any]:
     }
 
 
+def _connector(row: ConnectorCompared) -> dict[str, Any]:
+    return {
+        "step": row.key.step,
+        "rollup_type": row.key.rollup_type,
+        "rollup_instance": row.key.instance,
+        "metric": row.metric,
+        "unit": row.unit,
+        "a": row.a,
+        "b": row.b,
+        "change": row.relative,
+        "interval": row.interval,
+        "p": row.p,
+        "outcome": str(row.outcome),
+        "notes": list(row.notes),
+    }
+
+
 def html_of(comparison: Comparison) -> str:
     """A page: conclusion, runs, what differs, the table, the method."""
     return f"{_PAGE}{body_of(comparison)}\n</body>\n</html>\n"
@@ -110,6 +139,9 @@ def body_of(comparison: Comparison) -> str:
         differ = [(one.where, one.fact, one.a, one.b, one.who) for one in comparison.differences]
         parts.append(_table(("where", "fact", "A", "B", "of"), map(_cells, differ)))
     parts += ["<h2>Figures</h2>", _table(_TITLES, map(_figures, comparison.rows))]
+    if comparison.connectors:
+        parts += ["<h2>Connectors</h2>", f"<p>{escape(CONNECTORS)}</p>"]
+        parts.append(_table(_TITLES, map(_connector_figures, comparison.connectors)))
     parts += ["<h2>Method</h2>", f"<p>{escape(method(comparison))}</p>"]
     return "\n".join(parts)
 
@@ -136,3 +168,11 @@ def _figures(row: Judged) -> str:
     why = f' <span class="why">({escape(row.compared.why)})</span>' if row.compared.why else ""
     said = f'<td><span class="{mark}">{escape(outcome)}</span>{why}</td>'
     return _cells((str(row.compared.key), short_name(row.compared.metric))) + figures + said
+
+
+def _connector_figures(row: ConnectorCompared) -> str:
+    name, *numbers, outcome = connector_cells(row)
+    numbers.append(p_text(row))
+    figures = "".join(f'<td class="number">{escape(one)}</td>' for one in numbers)
+    why = f' <span class="why">({escape("; ".join(row.notes))})</span>' if row.notes else ""
+    return f"{_cells((str(row.key), name))}{figures}<td>{escape(outcome)}{why}</td>"

@@ -58,17 +58,20 @@ def has_connectors(folder: Path) -> bool:
     return (folder / FILE).is_file()
 
 
+def all_connector_rows(folder: Path) -> list[ConnectorRow]:
+    """Of a run's folder, of every attempt at a step; none for a run without connectors. Raises PlanError."""
+    return [_row(folder, cells) for cells in read_table(folder / FILE)]
+
+
 def read_connector_rows(folder: Path, by: str | None = None, wanted: Sequence[str] = ()) -> list[ConnectorRow]:
     """Of a run's folder; `by`: a rollup type, or None for all; `wanted`: names or numbers of steps; where there are
     none, all, of a repeated step the last attempt. None for a run without connectors.
 
     Raises PlanError where there is no such rollup type or step, or the file is of another version.
     """
-    if not has_connectors(folder):
-        return []
-    rows = [_row(folder, cells) for cells in read_table(folder / FILE)]
+    rows = all_connector_rows(folder)
     types = list(dict.fromkeys(one.rollup_type for one in rows))
-    if by is not None and by not in types:
+    if rows and by is not None and by not in types:
         raise PlanError(f"{folder}: {FILE} has no rollup type {by!r}{suggestion(by, types)}")
     steps = read_record(folder)["steps"]
     numbers = {step["number"] for step in that_count({"steps": steps})}
