@@ -2,17 +2,17 @@
 
 Rule: an element is saturated at a level
 - where its busy figure is 90 % or more, or
-- where it stops growing: it grew with the load until the level before (by at least half as much), and now grows by less
-  than a tenth of what the load does. That is what a single busy core of sixteen looks like. Below 10 % it is noise.
+- where it stops growing: until the level before it grew with the load, by at least half as much; there it grows by less
+  than a tenth of what the load does; and at no later level is it more than a tenth higher. That is what a single busy
+  core of sixteen looks like. Below 10 % it is noise.
 
 Where the load itself stops growing, every figure stops with it: that says nothing about any element, and such a level
-decides only by the first rule. Pure; growth is relative to the level before.
+decides only by the first rule. Pure; all growth is relative.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 BUSY_PERCENT: Final = 90.0
@@ -21,6 +21,7 @@ _NOISE_PERCENT: Final = 10.0
 _GROWS: Final = 0.05  # a load or a service time that grows
 _FOLLOWS: Final = 0.5  # of the load's growth: the element's figure grew with it
 _STOPS: Final = 0.1
+_STAYS: Final = 0.1
 
 
 class Element(NamedTuple):
@@ -84,35 +85,32 @@ def first_saturated(levels: Sequence[Level]) -> Saturation:
         found = [
             Saturated(level, element, busy, rule)
             for element, busy in level.busy.items()
-            if (rule := _rule(levels[max(place - 2, 0) : place + 1], element)) is not None
+            if (rule := _rule(levels, place, element, busy)) is not None
         ]
         if found:
             return Saturation(tuple(levels), tuple(sorted(found, key=lambda one: -one.busy_percent)))
     return Saturation(tuple(levels))
 
 
-def _rule(last: Sequence[Level], element: Element) -> Rule | None:
-    """By up to three levels, of which the last is looked at."""
-    busy = [level.busy.get(element) for level in last]
-    newest = busy[-1]
-    if newest is None or newest < _NOISE_PERCENT:
-        return None
-    if newest >= BUSY_PERCENT:
+def _rule(levels: Sequence[Level], place: int, element: Element, busy: float) -> Rule | None:
+    """Why an element is saturated at a level, where its figure is `busy`."""
+    if busy >= BUSY_PERCENT:
         return Rule.BUSY
-    if len(last) < 3:
+    earlier = [one for one in levels[:place] if element in one.busy]
+    if busy < _NOISE_PERCENT or len(earlier) < 2 or earlier[-1] is not levels[place - 1]:
         return None
-    load = [_growth(one.iops, other.iops) for one, other in pairwise(last)]
-    own = [_growth(one, other) for one, other in pairwise(busy)]
-    if None in load or None in own:
-        return None
-    (load_before, load_now), (own_before, own_now) = load, own
-    assert load_before is not None and load_now is not None and own_before is not None and own_now is not None
-    followed = load_before >= _GROWS and own_before >= _FOLLOWS * load_before
-    return Rule.STOPPED if followed and load_now >= _GROWS and own_now < _STOPS * load_now else None
+    first, before, level = earlier[0], earlier[-1], levels[place]
+    load, own = _growth(first.iops, before.iops), _growth(first.busy[element], before.busy[element])
+    follows = load >= _GROWS and own >= _FOLLOWS * load
+    load, own = _growth(before.iops, level.iops), _growth(before.busy[element], busy)
+    stops = load >= _GROWS and own < _STOPS * load
+    stays = all(one.busy.get(element, 0.0) <= busy * (1 + _STAYS) for one in levels[place + 1 :])
+    return Rule.STOPPED if follows and stops and stays else None
 
 
-def _growth(before: float | None, after: float | None) -> float | None:
-    return after / before - 1 if before and after is not None else None
+def _growth(before: float, after: float) -> float:
+    """0 where there was nothing before."""
+    return after / before - 1 if before else 0.0
 
 
 def _none(levels: Sequence[Level]) -> str:
@@ -123,9 +121,8 @@ def _none(levels: Sequence[Level]) -> str:
         "No element saturates that reports a busy figure: the highest at the highest load is "
         f"{element.metric} of {element.name} with {level.busy[element]:.3g} %."
     )
-    load, service = (
-        _growth(*values) for values in ([one.iops for one in levels[-2:]], [one.service_us for one in levels[-2:]])
-    )
-    if load is not None and load < _GROWS and service is not None and service >= _GROWS:
+    before, last = levels[-2:]
+    service = _growth(before.service_us or 0.0, last.service_us or 0.0)
+    if _growth(before.iops, last.iops) < _GROWS <= service:
         said += " The load stopped growing and service times still grew: what limits it is none of these."
     return said

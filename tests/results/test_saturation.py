@@ -27,6 +27,8 @@ CASES = [
     ("both follow the load", [20.0, 30, 45, 67], [10.0, 15, 22, 34], []),
     ("one that never followed it", [50.0, 50, 50, 50], [10.0, 15, 22, 34], []),
     ("noise of an idle one", [2.0, 3, 3, 3], [10.0, 15, 22, 34], []),
+    ("it grows again", [20.0, 30, 30.5, 46], [10.0, 15, 22, 34], []),
+    ("it grew less than half as much as the load", [50.0, 58, 58.5, 59], [10.0, 15, 22, 34], []),
     ("it is missing where it would have stopped", [12.0, None, 18.3, 18.4], [10.0, 15, 22, 34], []),
 ]  # fmt: skip
 
