@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ..connectors.connector_spec import HOST
 from ..connectors.gathered import GatherState
 from ..output.connector_columns import COMBINED_ROW, EXTREMES
 from ..output.connector_files import ELEMENTS, combined_file
@@ -184,9 +185,14 @@ class StepElements:
         return found[:MOST_CORRELATIONS], len(found)
 
     def busy(self, subintervals: Collection[int]) -> dict[Element, float]:
-        """The mean busy figure over some subintervals, of each element that has it in half of them or more."""
+        """The mean busy figure over some subintervals, of each element that has it in half of them or more.
+
+        Without those of the test hosts: their cores busy-wait, and their disks are "busy" with a single I/O in flight.
+        """
         found = {}
         for table in self.tables():
+            if table.connector == HOST:
+                continue
             rows = [one for one in subintervals if one < table.subintervals]
             for name in table.attributes if rows else ():
                 if not is_busy(name):

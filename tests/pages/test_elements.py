@@ -176,6 +176,16 @@ def test_no_more_lines_than_can_be_told_apart(tmp_path: Path) -> None:
     assert [one["element"] for one in said["lines"]] == [f"e{49 - n}" for n in range(MOST_LINES)]
 
 
+def test_a_measurement_has_the_means_of_elements_with_enough_values_and_none_of_test_hosts(tmp_path: Path) -> None:
+    folder = tmp_path / "step0000.one" / "connectors"
+    folder.mkdir(parents=True)
+    text = "".join(f"{k},t,,e{n},1,{10 * n + k},\n" for k in range(8) for n in range(3) if k >= 4 * n)
+    for connector in ("array", "host"):
+        (folder / f"{connector}.cpu.csv").write_text(HEADER + text)
+    found = elements.StepElements(folder.parent).busy(range(8))
+    assert found == {("array.cpu_busy_percent", "e0"): 3.5, ("array.cpu_busy_percent", "e1"): 15.5}
+
+
 def test_rows_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ivypy.master.pages.growing_table._AT_ONCE", 40)
     path = tmp_path / "some.csv"
