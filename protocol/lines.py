@@ -43,6 +43,7 @@ INTEGER: Final = Within(-(1 << 63), (1 << 63) - 1)
 FLOAT: Final = Within(-sys.float_info.max, sys.float_info.max)
 LEAST_READING: Final = -sys.float_info.max
 MOST_READING: Final = sys.float_info.max
+_NUMBERS: Final = frozenset({int, float, bool, type(None)})
 _SIZES: Final = {str(kind): kind.size for kind in ArrayType}
 
 
@@ -145,11 +146,28 @@ def _no_constant(text: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value as json.dumps takes it."""
+    """A value as json.dumps takes it. By its exact type first: results and reports have thousands of numbers."""
+    kind: Any = type(value)
+    if kind in _NUMBERS:
+        return value
+    if kind is str:
+        return sendable(value)
+    if kind is tuple:
+        return [_plain(v) for v in value]
+    if (names := _field_names(kind)) is not None:
+        return {name: _plain(getattr(value, name)) for name in names}
+    return _plain_other(value)
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    """Of a dataclass that is an object on the link; None: it is none."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) and kind is not Array else None
+
+
+def _plain_other(value: Any) -> Any:
     if isinstance(value, Array):
         return {"t": value.type, "n": len(value), "z": base64.b64encode(value.stream).decode()}
-    if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
     if isinstance(value, dict):

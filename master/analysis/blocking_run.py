@@ -26,6 +26,7 @@ from ..run.run import Options, run_plan
 from ..run.session_result import Known, SessionResult
 from ..run.signals import Interrupts
 from ..text.scaled import duration, scaled_count
+from ..verdicts import Scope
 from .loaded_runs import Frames, LoadedRuns
 from .loaded_runs import load as load_runs
 
@@ -98,14 +99,12 @@ def _step(step: StepDocument) -> SessionResult:
         by_name.setdefault(one.name, []).append(one)
     # The first row of each measurement is that of everything.
     measured = tuple(
-        SessionResult(name, rows[0].verdict, _reasons(rows[0].reasons), _by_instance(rows))
+        SessionResult(name, rows[0].verdict, _reasons(rows[0].reasons), _by_instance(rows), verdicts=_verdicts(rows))
         for name, rows in by_name.items()
     )
     standing = [one for one in measured if one.verdict != "invalid"] or [*measured]
-    reasons = tuple(
-        f"{one.reason}[{one.severity}]" + (f" ({one.detail})" if one.detail else "") for one in step.reasons
-    )
-    return SessionResult(step.name, step.verdict, reasons, standing[-1].figures, measured)
+    shown = standing[-1]
+    return SessionResult(step.name, step.verdict, _reasons(step.reasons), shown.figures, measured, shown.verdicts)
 
 
 def _reasons(reasons: Sequence[ReasonDocument]) -> tuple[str, ...]:
@@ -114,6 +113,14 @@ def _reasons(reasons: Sequence[ReasonDocument]) -> tuple[str, ...]:
 
 def _by_instance(rows: Sequence[MeasurementDocument]) -> Known[Mapping[str, float | None]]:
     return Known({f"{one.rollup_type}={one.rollup_instance}": _figures(one) for one in rows})
+
+
+def _verdicts(rows: Sequence[MeasurementDocument]) -> Known[Mapping[str, str]]:
+    return Known({f"{one.rollup_type}={one.rollup_instance}": _scoped(one) for one in rows})
+
+
+def _scoped(one: MeasurementDocument) -> Known[str]:
+    return Known({str(scope): getattr(one, f"{scope}_verdict") for scope in Scope})
 
 
 def _figures(one: MeasurementDocument) -> Known[float | None]:

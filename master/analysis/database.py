@@ -7,12 +7,14 @@ load no extension, whatever the SQL says, and there is no network at any time.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OutputError, PlanError
 from ..rollup.metrics import of_nothing
-from .tables import TABLES, Part, Type, columns_of, header_of, left_out, parts_of, type_of
+from ..text.suggestions import suggestion
+from .tables import TABLES, Part, Type, Value, columns_of, header_of, left_out, parts_of, read_columns, type_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,7 +44,13 @@ def query(folders: Sequence[Path], sql: str) -> Answer:
             columns = tuple(one[0] for one in found.description or ())
             return Answer(columns, found.fetchall())
         except duck.Error as error:
-            raise PlanError(f"the query: {error}\ntables: {', '.join(TABLES)}") from None
+            raise PlanError(f"the query: {_in_words(error)}\ntables: {', '.join(TABLES)}") from None
+
+
+def _in_words(error: Exception) -> str:
+    """DuckDB's own words, but for a table that is not there: it knows only those that the query names."""
+    missing = re.search(r"Table with name (\S+) does not exist", str(error))
+    return f"there is no table {missing[1]!r}{suggestion(missing[1], TABLES)}" if missing else str(error)
 
 
 def export(folders: Sequence[Path], into: Path) -> list[Path]:
@@ -73,10 +81,6 @@ def export(folders: Sequence[Path], into: Path) -> list[Path]:
 def _fill(base: "duckdb.DuckDBPyConnection", table: str, folders: Sequence[Path]) -> bool:
     """Make a table; False where no run has any of its files."""
     parts = parts_of(table, folders)
-    if not parts:
-        empty = {"run": "VARCHAR", "step": "BIGINT", "name": "VARCHAR"}
-        base.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in empty.items())})")
-        return False
     wanted = columns_of(table, parts)
     columns = ", ".join(f"{_named(name)} {type_of(name, table)}" for name in wanted)
     base.execute(f"CREATE TABLE {table} ({columns})")
@@ -85,11 +89,37 @@ def _fill(base: "duckdb.DuckDBPyConnection", table: str, folders: Sequence[Path]
         by_header.setdefault((*part.added, "", *header_of(part.path)), []).append(part)
     for alike in by_header.values():
         _insert(base, table, alike)
-    return True
+    return bool(parts)
 
 
 def _insert(base: "duckdb.DuckDBPyConnection", table: str, parts: Sequence[Part]) -> None:
-    """Rows of files that have the same columns."""
+    """Rows of files that have the same columns. Files that are damaged, or end in half a row, are read as `ivypy.load`
+    reads them, so that both have the same rows and the same faults. Raises PlanError."""
+    duck = _duckdb()
+    try:
+        _copy(base, table, parts)
+    except duck.Error:
+        for part in parts:
+            try:
+                _copy(base, table, [part])
+            except duck.Error:
+                _insert_rows(base, table, part)
+
+
+def _insert_rows(base: "duckdb.DuckDBPyConnection", table: str, part: Part) -> None:
+    columns = read_columns(table, [part])
+    rows = [[_without_zone(one) for one in row] for row in zip(*columns.values(), strict=True)]
+    if rows:
+        names = ", ".join(map(_named, columns))
+        base.executemany(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})", rows)
+
+
+def _without_zone(value: Value) -> Value:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
+def _copy(base: "duckdb.DuckDBPyConnection", table: str, parts: Sequence[Part]) -> None:
+    """Rows of files that have the same columns, read by DuckDB: all or, where it raises, none."""
     header = header_of(parts[0].path)
     types = ", ".join(f"{_quoted(name)}: {_quoted(_type_in_file(name, table))}" for name in header)
     if not header:

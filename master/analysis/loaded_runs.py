@@ -11,10 +11,12 @@ import numpy as np
 
 from ...protocol.histogram import bucket_of
 from ..errors import PlanError
+from ..live.steps_table import in_brackets
 from ..results.find_runs import runs_of
 from ..rollup.instances import ALL
 from ..stats.percentiles import percentile
 from ..text.suggestions import suggestion
+from ..verdicts import Scope, Verdict
 from .tables import as_frame, checked_table, parts_of, read_columns
 
 Frames = Literal["pandas", "polars", "lists"]
@@ -39,16 +41,14 @@ class LoadedRuns:
 
     def _repr_html_(self) -> str:
         """The measurements of everything, as a table of a notebook."""
-        titles = ("run", "name", "verdict", "overall_iops", "overall_mib_per_s", "overall_service_us_mean",
-                  "overall_service_us_p99", "overall_response_us_p99")  # fmt: skip
         columns = read_columns("summary", parts_of("summary", self.folders))
         rows = [
-            [columns[title][place] for title in titles if title in columns]
+            [_cell(columns, title, scope, place) for title, scope in _TITLES.items() if title in columns]
             for place, kind in enumerate(columns.get("rollup_type", []))
             if kind == ALL
         ]
-        head = "".join(f"<th>{html.escape(title)}</th>" for title in titles if title in columns)
-        body = "".join(f"<tr>{''.join(f'<td>{html.escape(_shown(one))}</td>' for one in row)}</tr>" for row in rows)
+        head = "".join(f"<th>{html.escape(title)}</th>" for title in _TITLES if title in columns)
+        body = "".join(f"<tr>{''.join(f'<td>{html.escape(one)}</td>' for one in row)}</tr>" for row in rows)
         return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def table(self, name: str, by: str | None = None) -> Any:
@@ -139,6 +139,19 @@ _ATTRIBUTES: Final = (
 _NAMES: Final = (*_ATTRIBUTES, "measurements", "subintervals", "histograms", "percentile", "table")
 
 
+_TITLES: Final = {  # with the scope of the verdict that may discredit them
+    "run": "", "name": "", "verdict": "", "overall_iops": Scope.RATE, "overall_mib_per_s": Scope.RATE,
+    "overall_service_us_mean": Scope.SERVICE, "overall_service_us_p99": Scope.SERVICE,
+    "overall_response_us_p99": Scope.RESPONSE,
+}  # fmt: skip
+
+
+def _cell(columns: dict[str, list[Any]], title: str, scope: str, place: int) -> str:
+    """As a table shows it: in brackets where its verdict discredits it."""
+    text = _shown(columns[title][place])
+    return in_brackets(text, Verdict(columns[f"{scope}_verdict"][place])) if scope and text else text
+
+
 def _shown(value: Any) -> str:
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
@@ -151,6 +164,8 @@ def load(runs: str | Path | Iterable[str | Path], frames: Frames | None = None) 
     """
     if frames is not None and frames not in _KINDS:
         raise PlanError(f"frames is {frames!r}; there are {', '.join(_KINDS)}{suggestion(frames, _KINDS)}")
+    if frames in ("pandas", "polars") and not find_spec(frames):
+        raise PlanError(f"{frames} is not installed: pip install {frames}, or leave `frames` out")
     words = [runs] if isinstance(runs, str | Path) else [*runs]
     left_out: list[str] = []
     folders = [folder for word in words for folder in runs_of(str(word), left_out)]

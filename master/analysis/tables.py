@@ -5,7 +5,7 @@ run. What is not known to be a number or a time is text: a serial keeps its zero
 """
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -15,12 +15,13 @@ from math import isnan
 from pathlib import Path
 from typing import Any, Final
 
+from ...protocol.parameters import PARAMETERS, Unit
 from ..errors import PlanError
 from ..output.column import Column
 from ..output.columns import CPU, FILES, HALF_WIDTHS, HISTOGRAM, INTERLOCK, METRIC_COLUMNS, THREADS
 from ..output.connector_files import ELEMENTS
 from ..output.file_names import stem, step_folder
-from ..results.checked_files import read_record, read_table
+from ..results.checked_files import numbered_rows, read_record, read_table
 from ..rollup.metrics import of_nothing
 from ..text.suggestions import suggestion
 
@@ -55,27 +56,53 @@ def _numbers() -> Iterator[str]:
 _NUMBERS: Final = frozenset(_numbers())
 
 
+_FILE_OF: Final = {
+    "summary": "summary.csv", "measurements": "summary.<rollup type>.csv",
+    "subintervals": "step*/<rollup type>/<instance>.csv", "histograms": "step*/<rollup type>/<instance>.histogram.csv",
+    "events": "events.csv", "windows": "step*/windows.csv", "cpu": "step*/cpu.csv", "threads": "step*/threads.csv",
+    "connectors": "connectors.csv", "elements": "step*/connectors/<connector>.<element type>.csv",
+    "hosts": "hosts.csv", "luns": "luns.csv", "workloads": "workloads.csv",
+}  # fmt: skip
+_WHOLE: Final = (Unit.BYTES, Unit.COUNT)
+_WORDS: Final = (Unit.CHOICE, Unit.RANGE, Unit.COUNT_OR_AUTO)
+
+
+@cache
+def _columns_known(table: str) -> frozenset[str]:
+    """Those of its files that have names of ivypy's. The others are a user's: attributes may be called anything."""
+    return frozenset((*_own_columns(table), *_ADDED.get(table, ())))
+
+
+def _own_columns(table: str) -> list[str]:
+    return [one.name for group in FILES[_FILE_OF[table]] if not isinstance(group, str) for one in group]
+
+
 @cache
 def type_of(column: str, table: str) -> Type:
     """The type of a column of a table."""
-    if column in _INTEGERS:
+    if column not in _columns_known(table):
+        return _type_of_users(column, table)
+    if column in _INTEGERS or (table == "windows" and column == "hosts"):
         return Type.INTEGER
     if column in _TIMES:
         return Type.TIME
-    if column in _NUMBERS or (table == "cpu" and column.startswith("core_")):
+    if column in _NUMBERS or (table == "summary" and column not in _TEXTS_OF_SUMMARY):
         return Type.NUMBER
-    if table == "elements":
-        return Type.TEXT if column in _TEXTS_OF_ELEMENTS else Type.NUMBER
     if table == "connectors" and column in ("value", "min", "max"):
-        return Type.NUMBER
-    if table == "windows" and column == "hosts":
-        return Type.INTEGER
-    if table == "summary" and column not in _TEXTS_OF_SUMMARY:  # what the plan loops over, too
         return Type.NUMBER
     return Type.TEXT
 
 
-_TEXTS_OF_ELEMENTS: Final = frozenset(("run", "name", "connector", "element_type", "connector_host", "element"))
+def _type_of_users(column: str, table: str) -> Type:
+    """Of a column whose name follows from the plan or the hosts: a looped parameter, a core, an attribute, a metric."""
+    if table == "elements" or (table == "cpu" and column.startswith("core_")):
+        return Type.NUMBER
+    if table == "summary" and column in PARAMETERS:
+        unit = PARAMETERS[column].unit
+        return Type.INTEGER if unit in _WHOLE else Type.TEXT if unit in _WORDS else Type.NUMBER
+    return Type.TEXT
+
+
 _TEXTS_OF_SUMMARY: Final = frozenset((
     "run", "name", "rollup_type", "rollup_instance", "verdict", "rate_verdict", "service_verdict", "response_verdict",
 ))  # fmt: skip
@@ -115,6 +142,12 @@ TABLES: Final = {
 }
 _OF_RUN: Final = ("events", "hosts", "luns", "workloads", "connectors")
 _OF_STEP: Final = ("windows", "cpu", "threads")
+_ADDED: Final = {
+    **dict.fromkeys((*_OF_STEP, "subintervals"), ("step", "name")),
+    "histograms": ("step", "name", "rollup_type", "rollup_instance"),
+    "elements": ("run", "step", "name", "connector", "element_type"),
+}
+_INDEX: Final = ("rollup_type", "rollup_instance", "file", "histogram_file")
 _WITH_EVERY_METRIC: Final = ("measurements", "subintervals")
 
 
@@ -151,7 +184,10 @@ def _of_steps(table: str, folder: Path, by: str | None) -> Iterator[Part]:
                 connector, _, kind = path.name.removesuffix(".csv").rpartition(".")
                 yield Part(path, added | {"connector": connector, "element_type": kind})
             continue
-        for row in read_table(place / "index.csv"):
+        index = place / "index.csv"
+        for row in read_table(index):
+            if missing := [name for name in _INDEX if name not in row]:
+                raise PlanError(f"{index}: not read: it has no column {missing[0]}")
             instance = {"rollup_type": row["rollup_type"], "rollup_instance": row["rollup_instance"]}
             if by is not None and by != row["rollup_type"]:
                 continue
@@ -165,14 +201,18 @@ def header_of(path: Path) -> list[str]:
     """The columns of a file. Raises PlanError."""
     try:
         with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
-            return next(csv.reader(file), [])
+            header = next(csv.reader(file), [])
     except (OSError, csv.Error) as error:
         raise PlanError(f"{path}: not read: {error}") from None
+    if not all(name.isascii() and name.isprintable() and name for name in header):
+        raise PlanError(f"{path}:1: not read: these are no names of columns")
+    return header
 
 
 def columns_of(table: str, parts: Sequence[Part]) -> list[str]:
-    """All columns of a table's files, what is added first; those of several files in the order in which they come."""
-    found: dict[str, None] = {}
+    """All columns of a table's files, what is added first; those of several files in the order in which they come.
+    Where no run has such a file, those that it would have in any run."""
+    found: dict[str, None] = {} if parts else dict.fromkeys(("run", *_ADDED.get(table, ()), *_own_columns(table)))
     for part in parts:
         found.update(dict.fromkeys(part.added))
     for part in parts:
@@ -186,30 +226,40 @@ def left_out(table: str) -> list[str]:
 
 
 def read_columns(table: str, parts: Sequence[Part]) -> dict[str, list[Value]]:
-    """A table by its columns, typed: None where a cell is blank or a file has no such column. Raises PlanError."""
+    """A table by its columns, typed: None where a cell is blank or a file has no such column. Raises PlanError, as for
+    a cell that is not of its column's type."""
     columns: dict[str, list[Value]] = {name: [] for name in columns_of(table, parts)}
     for part in parts:
-        rows = read_table(part.path)
+        rows = numbered_rows(part.path)
         if left_out(table):
-            rows = [{**of_nothing(row.get("overall_iops", "")), **row} for row in rows]
+            rows = [(line, {**of_nothing(row.get("overall_iops", "")), **row}) for line, row in rows]
         for name, values in columns.items():
             if name in part.added:
                 values += [part.added[name]] * len(rows)
             else:
-                read = _READ[type_of(name, table)]
-                values += [read(text) if (text := row.get(name)) else None for row in rows]
+                values += _cells(part.path, name, type_of(name, table), rows)
     return columns
 
 
+def _cells(path: Path, name: str, kind: Type, rows: Sequence[tuple[int, Mapping[str, str]]]) -> Iterator[Value]:
+    read = _READ[kind]
+    for line, row in rows:
+        text = row.get(name)
+        try:
+            yield read(text) if text else None
+        except ValueError:
+            raise PlanError(f"{path}:{line}: {name}: {_text(text or '')!r} is no {_WORD[kind]}") from None
+
+
 def _integer(text: str) -> Value:
-    return int(text) if text.lstrip("-").isdecimal() else _number(text)
+    value = int(text)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError("beyond what a column can have")
+    return value
 
 
 def _number(text: str) -> Value:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
+    value = float(text)
     return None if isnan(value) else value
 
 
@@ -217,11 +267,14 @@ def _time(text: str) -> Value:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _text(text: str) -> Value:
+def _text(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-_READ: Final = {Type.INTEGER: _integer, Type.NUMBER: _number, Type.TIME: _time, Type.TEXT: _text}
+_READ: Final[Mapping[Type, Callable[[str], Value]]] = {
+    Type.INTEGER: _integer, Type.NUMBER: _number, Type.TIME: _time, Type.TEXT: _text,
+}  # fmt: skip
+_WORD: Final = {Type.INTEGER: "whole number", Type.NUMBER: "number", Type.TIME: "time", Type.TEXT: "text"}
 
 
 def checked_table(name: str) -> str:

@@ -8,6 +8,8 @@ import json
 import os
 import sys
 from datetime import datetime
+from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +45,8 @@ def query(words: tuple[str, ...], as_csv: bool, as_json: bool) -> ExitCode:
 
     answer = ask(_folders(runs), sql)
     if as_json:
-        rows = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
-        click.echo(json.dumps(rows, indent=1, default=str))
+        rows = [dict(zip(answer.columns, map(_in_json, row), strict=True)) for row in answer.rows]
+        click.echo(json.dumps(rows, indent=1, default=str, allow_nan=False))
     elif as_csv or not sys.stdout.isatty():
         _print_csv(answer)
     else:
@@ -83,6 +85,13 @@ def _folders(words: "tuple[str, ...] | list[str]") -> list[Path]:
 
 def _plain(value: Any) -> Any:
     return f"{value.isoformat()}Z" if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+def _in_json(value: Any) -> Any:
+    """A number as one, but for `inf` and `nan`, which JSON does not have: they are texts there."""
+    if isinstance(value, Decimal):
+        return float(value)
+    return str(value) if isinstance(value, float) and not isfinite(value) else _plain(value)
 
 
 def _print_csv(answer: "Answer") -> None:

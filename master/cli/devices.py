@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping
 from ...protocol.consent_check import identified_by
 from ...protocol.messages import Hello
 from ..exit_codes import ExitCode
+from ..hosts.login_throttle import LoginThrottle
 from ..plan.model import Plan
+from ..run.connectors import launcher, opened
 from ..run.consent import counted, overwritten, token
 from ..run.discover_luns import PlacedPlan, discover, prepare
 from ..run.placement import PlacedLun
 from .host_faults import fault_lines
 from .host_list import host_lines, reachable
+from .last_words import LastWords
 
 LEAST_SHOWN = ("kind", "size", "vendor", "model", "serial", "wwn", "transport")  # in this order, then the others
 
@@ -24,7 +27,11 @@ async def devices_page(plan: Plan, show: Callable[[str], None]) -> ExitCode:
     Returns HOSTS where more hosts are missing than the plan allows, REFUSED where a LUN that it would write is refused.
     Raises HostsError, PlanFaults.
     """
-    async with reachable(plan) as fleet:
+    words, notices = LastWords(), list[str]()
+    async with (
+        reachable(plan) as fleet,
+        opened(launcher((), LoginThrottle()), words.log, lambda kind, text, host: notices.append(text)) as connectors,
+    ):
         connected_ones = fleet.hellos()
         if connected_ones:
             await prepare(plan, fleet)
@@ -32,8 +39,10 @@ async def devices_page(plan: Plan, show: Callable[[str], None]) -> ExitCode:
         if not fleet.alive:
             return ExitCode.HOSTS
         shown = set(fleet.missed)
+        await connectors.start(plan.connectors, fleet.lag, {})
+        show("\n".join(notices))
         try:
-            found = await discover(plan, fleet)
+            found = await discover(plan, fleet, connectors.attributes)
         finally:
             show("\n".join(fault_lines(fault for host, fault in fleet.missed.items() if host not in shown)))
         too_many = len(fleet.missed) > plan.may_miss

@@ -40,6 +40,8 @@ _T = TypeVar("_T")  # what an option is parsed to
 @click.option(
     "--hgrm", multiple=True, type=_FILE, metavar="FILE.hgrm|.hlog", help="Write the format of HdrHistogram's viewers."
 )
+@click.option("--instance", metavar="host=lab01",
+              help="The group of --by that a .png and --hgrm show; a page has each.  [default: all]")  # fmt: skip
 @click.option("--weighting", type=click.Choice(["uniform", "in-flight"]),
               help="Count I/Os where they completed, or where they were in flight. [default: uniform]")  # fmt: skip
 @click.option("--interpolation", type=click.Choice(["linear", "midpoint"]),
@@ -96,7 +98,7 @@ def percentiles(**words: Any) -> ExitCode:
 def _options(words: dict[str, Any]) -> "PercentilesOptions":
     """PlanError names every option that is wrong."""
     from ..logs.compat import CompatOptions, Tool
-    from ..logs.execute import PercentilesOptions, interval_ms
+    from ..logs.execute import ALL_GROUP, PercentilesOptions, interval_ms
     from ..logs.readers.bucket_layouts import LayoutHints
     from ..logs.readers.detect_format import Hints
     from ..logs.readers.source import Format
@@ -122,6 +124,8 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
     thresholds = read("sla", parse_sla, words["sla"])
     spread_s = read("max-start-spread", parse_duration, words["max_start_spread"])
     faults += _endings("plot", words["plots"], (".png", ".html")) + _endings("hgrm", words["hgrm"], (".hgrm", ".hlog"))
+    if words["instance"] and not words["hgrm"] and not any(path.suffix == ".png" for path in words["plots"]):
+        faults.append("--instance chooses what --plot FILE.png and --hgrm show; give one of them")
     if set(words["directions"]) - set("rwtm"):
         faults.append(f"--directions: {words['directions']!r} is not made of the letters r, w, t and m")
     if faults or spread_s is None:
@@ -137,6 +141,7 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
         output=words["output"],
         plots=words["plots"],
         hgrm=words["hgrm"],
+        instance=words["instance"] or ALL_GROUP,
         start_times=words["start_times"],
         json=words["json_files"],
         thresholds=thresholds or (),

@@ -1,8 +1,9 @@
 """Two sides of runs compared: which figures, their values, and the changes with their errors."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
+from pathlib import Path
 from statistics import fmean
 from typing import Final
 
@@ -14,7 +15,7 @@ from ..rollup.metrics import HOW_SHORT, MEAN, METRICS, SHORT_NAMES, Metric, Quan
 from ..stats.comparison import Change, between_runs, comparable_estimate, within_runs
 from ..stats.confidence import FEWEST_STATED
 from ..stats.metric_sample import MetricSample, interpolated_value
-from ..text.suggestions import did_you_mean, suggestion
+from ..text.suggestions import did_you_mean, listed, suggestion
 from ..verdicts import Reason, Scope, Severity, Verdict
 from .connector_metrics import ConnectorCompared, compare_connectors
 from .differences import Difference, differences, plan_lines
@@ -71,9 +72,10 @@ def compare(sides: Sides, question: Question) -> Comparison:
     metrics = _metrics(question.metrics)
     types = tuple(dict.fromkeys((ALL, *question.rollup_types)))
     before, after = (
-        tuple(read_run(f"{letter}{number}", folder, types) for number, folder in enumerate(folders, 1))
+        tuple(_read(f"{letter}{number}", folder, types) for number, folder in enumerate(folders, 1))
         for letter, folders in (("A", sides.a), ("B", sides.b))
     )
+    _check_copies((*before, *after))
     keys = _keys(before, after, question.steps)
     basis = Basis.of(len(before), len(after))
     ours, theirs = ([_Figures(run, metrics, basis) for run in side] for side in (before, after))
@@ -94,6 +96,24 @@ def compare(sides: Sides, question: Question) -> Comparison:
         rows=tuple(judge(rows, question.limit)),
         connectors=tuple(compare_connectors(before, after, keys, question.limit) if question.connectors else ()),
     )
+
+
+def _read(name: str, folder: Path, types: Sequence[str]) -> FinishedRun:
+    """A run whose searches are keyed by their steps' names alone: the load in a row's name is what the run found.
+
+    Raises PlanError.
+    """
+    run = read_run(name, folder, types)
+    rows = {key._replace(step=run.searches.get(row.number, key.step)): row for key, row in run.rows.items()}
+    return replace(run, rows=rows)
+
+
+def _check_copies(runs: Sequence[FinishedRun]) -> None:
+    """Raises PlanError for two folders of one run, which would show a spread that is none."""
+    for place, one in enumerate(runs):
+        for other in runs[:place]:
+            if one.record["start_utc"] == other.record["start_utc"] and one.rows == other.rows:
+                raise PlanError(f"{other.folder} and {one.folder} are copies of one run, which counts once")
 
 
 def _metrics(names: Collection[str]) -> list[Metric]:
@@ -139,14 +159,22 @@ def _has_none(runs: Sequence[FinishedRun], key: Key, metric: Metric) -> bool:
 
 
 def _notes(runs: Sequence[FinishedRun], keys: Collection[Key]) -> Iterator[str]:
-    """What a reader has to know of single runs."""
+    """What a reader has to know of single runs: what is the same of several runs or steps is said once."""
     for run in runs:
         if not run.record.get("end_utc"):
             yield f"{run.name}: the run has not ended, or was killed: compared are the steps that it finished"
-        for key in keys:
+    partial: dict[tuple[str, str], dict[str, None]] = {}  # (key, reasons): the runs
+    for key in keys:
+        for run in runs:
             row = run.rows.get(key)
             if row and key.rollup_type == ALL and Verdict.PARTIAL in (row.verdict(one) for one in Scope):
-                yield f"{run.name}: {key}: partial: {row.cells['reasons']}"
+                reasons = ", ".join(_reasons(row, Severity.PARTIAL)) or str(Verdict.PARTIAL)
+                partial.setdefault((str(key), reasons), {})[run.name] = None
+    by_runs: dict[tuple[str, str], list[str]] = {}
+    for (key_text, reasons), names in partial.items():
+        by_runs.setdefault((", ".join(names), reasons), []).append(key_text)
+    for (names_text, reasons), keys_of in by_runs.items():
+        yield f"{names_text}: {listed(keys_of)}: partial: {reasons}"
 
 
 class _Figures:
@@ -163,7 +191,7 @@ class _Figures:
         if row is None:
             return "no such step or rollup instance"
         if row.verdict(metric.scope) is Verdict.INVALID:
-            return f"discredited: {_reasons(row, metric)}"
+            return f"discredited: {', '.join(_reasons(row, Severity.INVALID, metric.scope)) or Verdict.INVALID}"
         value = row.figure(metric)
         if value is None:
             return _NAMED_BLANK
@@ -210,15 +238,15 @@ def _is_sum(metric: Metric) -> bool:
     return metric.is_rate or metric.statistic == MEAN or metric.fraction is not None
 
 
-def _reasons(row: StepRow, metric: Metric) -> str:
-    """The names of those that discredit the figure."""
+def _reasons(row: StepRow, severity: Severity, scope: Scope | None = None) -> list[str]:
+    """The names of those of this severity, and of this scope where one is given."""
     known = {reason.word: reason for reason in Reason}
-    found = []
+    found: dict[str, None] = {}
     for one in row.cells["reasons"].split("; "):
         word, _, rest = one.partition("[")
-        if rest.startswith(Severity.INVALID) and (word not in known or metric.scope in known[word].scope):
-            found.append(word)
-    return ", ".join(found) or str(Verdict.INVALID)
+        if rest.startswith(severity) and (scope is None or word not in known or scope in known[word].scope):
+            found[word] = None
+    return [*found]
 
 
 def _compared(key: Key, metric: Metric, a: Sequence[_Figures], b: Sequence[_Figures], basis: Basis) -> Compared:

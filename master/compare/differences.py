@@ -128,7 +128,8 @@ def _of_run(run: FinishedRun) -> Iterator[tuple[str, str, str, str]]:
                 yield _LUNS, fact, who, value
     for key, row in run.rows.items():
         if key.rollup_type == ALL:
-            for fact in _SETTINGS:
+            is_search = row.cells["name"] != key.step  # whose load is what it found
+            for fact in _SETTINGS[1:] if is_search else _SETTINGS:
                 yield f"step {key.step}", fact, "", row.cells.get(fact, "")
 
 

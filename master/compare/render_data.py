@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from ..report.one_file import MARK
 from ..results.finished_run import FinishedRun
 from .compare import Comparison
 from .connector_metrics import ConnectorCompared
@@ -22,17 +23,21 @@ from .render_text import (
 )
 
 LOOK = """\
+.comparison { margin: 0 auto; max-width: 1480px; padding: 0 16px; }
+.comparison h2 { font-size: 15px; margin: 20px 0 6px; }
 .table { overflow-x: auto; }
+td.name { min-width: 16ch; overflow-wrap: anywhere; white-space: normal; }
 td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
 .worse, .better { font-weight: 600; }
 .worse::before { content: "\\25BC  "; }
 .better::before { content: "\\25B2  "; }
-.why { opacity: .75; }
+.why { opacity: .75; white-space: normal; }
 """
 _PAGE = f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+{MARK}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>ivypy compare</title>
@@ -121,7 +126,8 @@ def html_of(comparison: Comparison) -> str:
 
 def body_of(comparison: Comparison) -> str:
     """Its content, for another page."""
-    parts = ["<h1>Comparison of runs</h1>", f"<p><strong>{escape(conclusion(comparison))}</strong></p>"]
+    parts = ['<section class="comparison">', "<h1>Comparison of runs</h1>"]
+    parts.append(f"<p><strong>{escape(conclusion(comparison))}</strong></p>")
     parts.append(
         _list(
             f"{letter}: {counted_runs(runs)}: {', '.join(str(run.folder) for run in runs)}"
@@ -142,7 +148,7 @@ def body_of(comparison: Comparison) -> str:
     if comparison.connectors:
         parts += ["<h2>Connectors</h2>", f"<p>{escape(CONNECTORS)}</p>"]
         parts.append(_table(_TITLES, map(_connector_figures, comparison.connectors)))
-    parts += ["<h2>Method</h2>", f"<p>{escape(method(comparison))}</p>"]
+    parts += ["<h2>Method</h2>", f"<p>{escape(method(comparison))}</p>", "</section>"]
     return "\n".join(parts)
 
 
@@ -167,7 +173,8 @@ def _figures(row: Judged) -> str:
     mark = str(row.outcome) if row.outcome in (Outcome.WORSE, Outcome.BETTER) else "plain"
     why = f' <span class="why">({escape(row.compared.why)})</span>' if row.compared.why else ""
     said = f'<td><span class="{mark}">{escape(outcome)}</span>{why}</td>'
-    return _cells((str(row.compared.key), short_name(row.compared.metric))) + figures + said
+    step = f'<td class="name">{escape(str(row.compared.key))}</td>'
+    return step + _cells([short_name(row.compared.metric)]) + figures + said
 
 
 def _connector_figures(row: ConnectorCompared) -> str:
@@ -175,4 +182,5 @@ def _connector_figures(row: ConnectorCompared) -> str:
     numbers.append(p_text(row))
     figures = "".join(f'<td class="number">{escape(one)}</td>' for one in numbers)
     why = f' <span class="why">({escape("; ".join(row.notes))})</span>' if row.notes else ""
-    return f"{_cells((str(row.key), name))}{figures}<td>{escape(outcome)}{why}</td>"
+    step = f'<td class="name">{escape(str(row.key))}</td>'
+    return f"{step}{_cells([name])}{figures}<td>{escape(outcome)}{why}</td>"

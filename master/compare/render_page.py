@@ -6,8 +6,8 @@ from urllib.parse import quote
 from ..errors import PlanError
 from ..output.named_files import save
 from ..report.archive import Limits, archive_of
-from ..report.one_file import has_plotly
-from ..report.write_report import save_page
+from ..report.one_file import MARK, has_plotly
+from ..report.write_report import check_place, save_page
 from .compare import Comparison
 from .render_data import LOOK, body_of, html_of
 
@@ -17,6 +17,7 @@ def write_page(path: Path, comparison: Comparison) -> str:
 
     Raises PlanError, OutputError.
     """
+    check_place(path, MARK.encode())
     if not has_plotly():
         save(path, lambda: path.write_text(html_of(comparison), encoding="utf-8"))
         return f"{path}: without charts: they need plotly: pip install 'ivypy[report]'"
@@ -32,7 +33,5 @@ def write_page(path: Path, comparison: Comparison) -> str:
         return f"{path}: without charts: {error}"
     archive.left_out.clear()  # a comparison shows whole runs
     archive.route = f"#/compare/{','.join(quote(run, safe='') for run in archive.runs)}"
-    save_page(
-        path, archive, "ivypy compare", f"<style>\n{LOOK}</style>\n<section>\n{body_of(comparison)}\n</section>\n"
-    )
+    save_page(path, archive, "ivypy compare", f"<style>\n{LOOK}</style>\n{body_of(comparison)}\n")
     return ""

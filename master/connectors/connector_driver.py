@@ -103,7 +103,9 @@ class ConnectorDriver:
 
     def gather(self) -> "asyncio.Future[Answered]":
         """Ask for its readings; the future has them, or a ConnectorFault. Only where it is not busy."""
-        return asyncio.ensure_future(self.request(Gather(self._new_id())))
+        answer = asyncio.ensure_future(self.request(Gather(self._new_id())))
+        answer.add_done_callback(_looked_at)
+        return answer
 
     async def request(self, command: ConnectorCommand) -> Answered:
         """Raises ConnectorFault. A caller that gives up leaves the request pending."""
@@ -168,3 +170,9 @@ class ConnectorDriver:
                 future.set_exception(ConnectorFault(self.gone))
                 future.exception()  # retrieved here, so that nobody's absence is a warning
         self._pending = None
+
+
+def _looked_at(answer: "asyncio.Future[Answered]") -> None:
+    """Whoever gave up waiting need not hear of its fault."""
+    if not answer.cancelled():
+        answer.exception()

@@ -63,8 +63,7 @@ class Gathered:
     state: GatherState
     times: GatherTimesOf = field(default_factory=GatherTimesOf)
     why: str = ""
-    since: int | None = None  # the subinterval of the gather that counters are counted from; None: there is none
-    seconds: float = 0.0  # between the two, for counters
+    seconds: float = 0.0  # since the gather of the subinterval before, for counters; 0: there is none
     stamps: StampFault = StampFault.NONE
     ratios: Mapping[str, Ratios] = field(default_factory=dict)  # by element type
     ignored: Ignored = field(default_factory=Ignored)

@@ -78,7 +78,7 @@ class Gatherer:
             await asyncio.sleep(left_ns / 1e9)
 
     async def _gather(self, k: int, end_ns: int, deadline: Deadline, report: Report) -> Gathered:
-        if deadline.has_passed():
+        if self._lag.now_ns() >= deadline.at_ns:
             return Gathered(self.spec, k, end_ns, GatherState.NO_ANSWER, why="the controller was paused")
         if self.driver.gone is not None:
             await self._sleep_until(end_ns)
@@ -120,6 +120,8 @@ class Gatherer:
         values = self.catalog.values(facts)
         now, before = _Baseline(k, values, readings, answered), self._before
         self._before = now
+        if before is not None and before.subinterval != k - 1:
+            before = None  # a rate since then would be of another time than this subinterval
         self._times.took(answered.arrived_ns - answered.sent_ns)
         fault = self._stamp_fault(now, before)
         times = self._times_of(now, fault)
@@ -127,11 +129,8 @@ class Gatherer:
         for name, table in self.catalog.tables.items():
             earlier = None if before is None else before.values.tables.get(name)
             found[name] = ratios(table, earlier, values.tables[name], _seconds(name, before, now, fault))
-        since = None if before is None else before.subinterval
         seconds = 0.0 if before is None else (now.middle_ns - before.middle_ns) / 1e9
-        return Gathered(
-            self.spec, k, end_ns, GatherState.GATHERED, times, "", since, seconds, fault, found, values.ignored
-        )
+        return Gathered(self.spec, k, end_ns, GatherState.GATHERED, times, "", seconds, fault, found, values.ignored)
 
     def _stamp_fault(self, now: _Baseline, before: _Baseline | None) -> StampFault:
         """What speaks against the connector's stamps of this gather."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..stats.metric_sample import MetricSample
-from .element_figures import Connected, ElementIndex, figures_of
+from .element_figures import Connected, ElementIndex, figures_of, metric_name
 from .gathered import Gathered, GatherState
 from .gatherer import Gatherer
 
@@ -32,6 +32,12 @@ class Gathering:
         """Both in the same order."""
         self.connected = tuple(connected)
         self.index = ElementIndex(connected)
+        self._family_of = {
+            metric_name(one.name, metric): (one.name, table.name)
+            for one in connected
+            for table in one.catalog.tables.values()
+            for metric in table.metrics
+        }
         self._gatherers = tuple(gatherers)
         self._tasks: list[asyncio.Task[None]] = []
         self._found: dict[int, dict[str, Gathered]] = {}  # by subinterval and title
@@ -86,11 +92,9 @@ class Gathering:
     def sample(self, subinterval: int, metric: str, row: int) -> MetricSample:
         """A connector's metric of one rollup instance in a subinterval, by its full name; blank where a connector that
         has some of its elements gave no values."""
-        found = self._found.get(subinterval, {})
-        for family in self.index.families(row):
-            if metric.startswith(f"{family[0]}.{family[1]}_"):
-                for figures in figures_of(self.index, found, row, family):
-                    for name, amount, per in zip(figures.metric_names(), figures.amounts, figures.pers, strict=True):
-                        if name == metric and per > 0:
-                            return MetricSample(float(amount), float(per))
+        family = self._family_of.get(metric)
+        for figures in figures_of(self.index, self._found.get(subinterval, {}), row, family) if family else ():
+            for name, amount, per in zip(figures.metric_names(), figures.amounts, figures.pers, strict=True):
+                if name == metric and per > 0:
+                    return MetricSample(float(amount), float(per))
         return BLANK

@@ -9,7 +9,7 @@ import os
 import pwd
 import socket
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -34,6 +34,8 @@ from .socket_messages import (
     ViaRequest,
 )
 from .socket_paths import bound
+
+Encode = Callable[[Answer | Report], bytes]
 
 MOST_CLIENTS: Final = 64
 MOST_WAITING: Final = 4 << 20  # bytes that a client may leave unread
@@ -69,6 +71,7 @@ class _Server:
         self._handler = handler
         self._hub = hub
         self._clients: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
+        self._newest: tuple[Answer | Report, bytes] | None = None  # the report that was sent last, and its line
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -115,13 +118,19 @@ class _Server:
                         _send(writer, fault)
                     elif leave is None:
                         _send(writer, Done("following"))
-                        leave = self._hub.follow(lambda report: _send(writer, report), request.by)
+                        leave = self._hub.follow(lambda report: _send(writer, report, self._line), request.by)
                     await writer.drain()
         except ProtocolError as error:
             _send(writer, Rejection((f"invalid request: {error}",)))
         finally:
             if leave is not None:
                 leave()
+
+    def _line(self, report: Answer | Report) -> bytes:
+        """A report's line: followers get the same ones, each after the other. Raises what encode_line does."""
+        if self._newest is None or self._newest[0] is not report:
+            self._newest = report, encode_line(report)
+        return self._newest[1]
 
     async def _answer(self, request: Request, who: str) -> Answer:
         """The handler's answer; a bug of ours there costs only this request, and its client gets the error."""
@@ -149,13 +158,13 @@ async def _flushed(writer: asyncio.StreamWriter) -> None:
     await writer.drain()
 
 
-def _send(writer: asyncio.StreamWriter, message: Answer | Report) -> None:
+def _send(writer: asyncio.StreamWriter, message: Answer | Report, encode: Encode = encode_line) -> None:
     """Never raises: a client that cannot be written to is cut off."""
     if writer.transport.is_closing():
         return
     try:
         if writer.transport.get_write_buffer_size() <= MOST_WAITING:
-            writer.write(encode_line(message))
+            writer.write(encode(message))
             return
     except (ProtocolError, ValueError):  # longer than a line may be, or a text that is none
         pass

@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..output.named_files import save
+from ..text.suggestions import suggestion
 from ..text.units import format_duration
 from .compat import CompatOptions, Tool, printer_of
 from .faults import Fault, LogError
@@ -36,6 +37,7 @@ from .timeline.unlogged_tail import read_totals
 
 _MOST_ROWS = 5_000_000
 _DEFAULT_PERCENTILES = (50.0, 95.0, 99.0, 99.9)
+ALL_GROUP = "all=all"
 
 Write = Callable[[str], None]
 
@@ -52,6 +54,7 @@ class PercentilesOptions:
     output: Path | None
     plots: tuple[Path, ...]
     hgrm: tuple[Path, ...]
+    instance: str  # the group that they show, but for pages
     start_times: Path | None
     json: tuple[Path, ...]
     thresholds: tuple[Threshold, ...]
@@ -127,7 +130,7 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
         options.weighting or Weighting.UNIFORM,
         options.interpolation,
         options.exact,
-        bool(options.plots or options.hgrm),
+        (ALL_GROUP, options.instance) if options.plots or options.hgrm else (),
         read_totals(options.json) if options.json else None,
     )
     _check_options(question, sources)
@@ -224,7 +227,7 @@ def _check_options(question: SeriesRequest, sources: Sequence[Source]) -> None:
         return
     if question.weighting is Weighting.IN_FLIGHT:
         raise PlanError("--exact counts I/Os where they completed; leave out --weighting in-flight")
-    if question.keep_histograms:
+    if question.drawn:
         raise PlanError("--exact keeps no histograms to draw; leave out --plot and --hgrm, or --exact")
     histograms = [s.name for s in sources if s.format in (Format.FIO_HISTOGRAM, Format.IVYPY)]
     if histograms:
@@ -258,7 +261,7 @@ def _with_length(
     # Whole tenths of a second: a base of 1,002 ms would give odd intervals.
     tenth = NS_PER_S // 10
     base_ns = max(round(max(periods, default=tenth) / tenth) * tenth, tenth)
-    trial = replace(question, length_ns=base_ns, by=(("all",),), keep_histograms=True, exact=False, totals=None)
+    trial = replace(question, length_ns=base_ns, by=(("all",),), drawn=(ALL_GROUP,), exact=False, totals=None)
     series = Analysis(sources, found.layouts, trial).run().series
     chosen = [choose(s.histograms, base_ns, interval) for s in series if s.histograms is not None]
     if not chosen:
@@ -348,21 +351,29 @@ def _deliver(text: str, path: Path | None, out: Write) -> None:
 
 
 def _draw(result: LogResult, options: PercentilesOptions) -> None:
-    """Pictures and HdrHistogram's files show the series `all` of the first kind of log, pages any instance."""
+    """Pictures and HdrHistogram's files show one group of the first kind of log that has it; pages have every group,
+    and begin with `all`."""
     kept = [series for series in result.series if series.histograms is not None]
-    drawn = [series for series in kept if series.instance.rollup_type == "all"]
     for path in (*options.plots, *options.hgrm):
-        if not drawn and any(series.instance.rollup_type == "all" for series in result.series):
-            raise PlanError(
-                f"{path}: response times that are blank in part are not drawn; leave out --latency response"
-            )
+        group = ALL_GROUP if path.suffix == ".html" else options.instance
+        drawn = [series for series in kept if str(series.instance) == group]
         if not drawn:
-            raise PlanError(f"{path}: only `all` is drawn; add it to --by")
+            raise PlanError(f"{path}: {_why_not_drawn(result, group, path)}")
         save(path, partial(_draw_one, result, [*drawn, *(one for one in kept if one not in drawn)], path))
 
 
+def _why_not_drawn(result: LogResult, group: str, path: Path) -> str:
+    groups = {str(series.instance) for series in result.series}
+    if group in groups:
+        return "response times that are blank in part are not drawn; leave out --latency response"
+    if group == ALL_GROUP:
+        other = "" if path.suffix == ".html" else ", or choose a group with --instance"
+        return f"`all` is drawn, which --by does not have: add it{other}"
+    return f"--instance {group}: --by makes no such group{suggestion(group, groups)}"
+
+
 def _draw_one(result: LogResult, drawn: Sequence[Series], path: Path) -> None:
-    """`drawn`: what can be drawn, the series `all` first."""
+    """`drawn`: what can be drawn, the series of the chosen group first."""
     from .render import hdr, plot_page, plot_png
 
     series = drawn[0]

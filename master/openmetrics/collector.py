@@ -32,7 +32,7 @@ from .buckets import Coarse
 MOST_INSTANCES: Final = 500  # of a rollup type; more are left out, and counted
 MOST_CONNECTOR_FILES: Final = 500  # of a rollup type: its instances, each with the element types of all connectors
 STALE_AFTER: Final = 2  # subintervals: what a connector said before is not shown; the last gather may be under way
-_QUANTILES: Final = {"0.5": "p50", "0.9": "p90", "0.99": "p99", "0.999": "p99_9", "0.9999": "p99_99"}
+_PERCENTILES: Final = {"50": "p50", "90": "p90", "99": "p99", "99.9": "p99_9", "99.99": "p99_99"}
 _US_PER_S: Final = 1e6
 _MIB: Final = 2.0**-20  # bytes are so many of it
 _SUMMED: Final = {"errors": "ivypy_io_errors", "dropped": "ivypy_dropped_ios", "expired": "ivypy_expired_ios"}
@@ -42,8 +42,8 @@ _GAUGES: Final = {  # name: (help, labels)
     "ivypy_iops": ("I/Os completed per second in the last subinterval", (*_INSTANCE, "io")),
     "ivypy_target_iops": ("IOPS setting in force; absent at max", _INSTANCE),
     "ivypy_bytes_per_second": ("bytes transferred per second in the last subinterval", (*_INSTANCE, "io")),
-    "ivypy_service_quantile_seconds": ("service time in the last subinterval, exact", (*_INSTANCE, "io", "quantile")),
-    "ivypy_response_quantile_seconds": ("response time in the last subinterval, exact", (*_INSTANCE, "io", "quantile")),
+    "ivypy_service_percentile_seconds": ("service times of the last subinterval", (*_INSTANCE, "io", "percentile")),
+    "ivypy_response_percentile_seconds": ("response times of the last subinterval", (*_INSTANCE, "io", "percentile")),
     "ivypy_service_mean_seconds": ("mean service time in the last subinterval", (*_INSTANCE, "io")),
     "ivypy_response_mean_seconds": ("mean response time in the last subinterval", (*_INSTANCE, "io")),
     "ivypy_service_max_seconds": ("longest service time in the last subinterval", (*_INSTANCE, "io")),
@@ -253,9 +253,9 @@ def _row_into(families: _Families, labels: Sequence[str], row: dict[str, str]) -
             latency = f"{category}_{time}_us"
             families.gauge(f"ivypy_{time}_mean_seconds", of, figure(f"{latency}_mean", _US_PER_S))
             families.gauge(f"ivypy_{time}_max_seconds", of, figure(f"{latency}_max", _US_PER_S))
-            for quantile, name in _QUANTILES.items():
+            for percentile, name in _PERCENTILES.items():
                 families.gauge(
-                    f"ivypy_{time}_quantile_seconds", [*of, quantile], figure(f"{latency}_{name}", _US_PER_S)
+                    f"ivypy_{time}_percentile_seconds", [*of, percentile], figure(f"{latency}_{name}", _US_PER_S)
                 )
     families.gauge("ivypy_target_iops", labels, figure("iops_setting"))
     families.gauge("ivypy_backlog_ios", labels, figure("backlog"))

@@ -1,7 +1,6 @@
-"""The metrics of one run, beside it: served for Prometheus, and as a file for node_exporter's textfile collector.
+"""The metrics of one run: served for Prometheus, and as a file for node_exporter's textfile collector.
 
-Rule: nothing here can delay the run. What the run reports only wakes a thread; all reading, serving and writing is in
-threads of their own, from the run's folder.
+Rule: news only wakes a thread; all reading, serving and writing is in threads of their own, from the run's folder.
 """
 
 import os
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..errors import OutputError, PlanError
-from ..live.reports import Report, RunBegins, RunEnds, Subinterval, Watcher
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -22,14 +20,13 @@ LAST_FILE_S: Final = 5.0  # at the end of the run
 
 
 class MetricsExport:
-    """A watcher that passes reports on, and exports the run's metrics meanwhile.
+    """Exports the metrics of one run, which may begin later.
 
-    `address`: to listen at, like `:9101`, which is loopback; `file`: to write after each subinterval; "" and None:
+    `address`: to listen at, like `:9101`, which is loopback; `file`: to write when there is news; "" and None:
     neither. Raises PlanError where nobody can listen there, the file cannot be written, or a library is missing.
     """
 
-    def __init__(self, inner: Watcher, address: str, file: Path | None, types: tuple[str, ...]) -> None:
-        self._inner = inner
+    def __init__(self, address: str, file: Path | None, types: tuple[str, ...]) -> None:
         self._folders: list[Path] = []
         self._registry = registry_of(lambda: self._folders, types or None)
         self._server = served(self._registry, address) if address else None
@@ -42,19 +39,20 @@ class MetricsExport:
             self._writer = threading.Thread(target=self._write_files, name="ivypy-metrics", daemon=True)
             self._writer.start()
 
-    def show(self, report: Report) -> None:
-        if isinstance(report, RunBegins):
-            self._folders = [Path(report.folder)]
-        if isinstance(report, Subinterval | RunEnds):
-            self._news.set()
-        self._inner.show(report)
+    def begin(self, folder: Path) -> None:
+        """The run has this folder."""
+        self._folders = [folder]
+
+    def news(self) -> None:
+        """There is more in the folder."""
+        self._news.set()
 
     def close(self) -> None:
+        """The run has ended: write what there is now, and wait for it, but not for long."""
         self._ended.set()
         self._news.set()
         if self._writer is not None:
             self._writer.join(LAST_FILE_S)
-        self._inner.close()
 
     def _write_files(self) -> None:
         assert self._file is not None

@@ -22,8 +22,11 @@ GATHERS: Final = (
     Column("skew_ms", "ms", "the end of the gather, by the connector's stamps, after the end of the subinterval"),
     Column("duration_ms", "ms", "of the gather, by the connector's stamps"),
     Column("stamps", "", "why its stamps were not used for rates: absent, backwards, ahead, too_long or jumped"),
-    Column("since", "", "the subinterval whose gather its counters are counted from"),
-    Column("span_s", "s", "the time between the two gathers"),
+    Column(
+        "span_s",
+        "s",
+        "since the gather of the subinterval before; blank, and counters have no rates, where there was none",
+    ),
     Column("elements", "", "elements of all types that gave a value"),
     Column("resets", "", "counters that fell: their increase is not known"),
     Column("wraps", "", "counters that wrapped: their increase is known"),

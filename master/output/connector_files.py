@@ -151,8 +151,8 @@ def _gather_row(one: Gathered, end: str) -> list[Any]:
     elements = sum(int((ratios.pers > 0).any(axis=1).sum()) for ratios in one.ratios.values())
     return [
         one.subinterval, one.spec.name, one.spec.test_host, one.state, one.why, end,
-        *map(_ms, (*after, skew, times.duration_ns)), one.stamps, one.since,
-        None if one.since is None else f"{one.seconds:.6g}",
+        *map(_ms, (*after, skew, times.duration_ns)), one.stamps,
+        f"{one.seconds:.6g}" if one.seconds else None,
         elements if one.has_values else None, sum(ratios.resets for ratios in one.ratios.values()),
         sum(ratios.wraps for ratios in one.ratios.values()), one.ignored.count, str(one.ignored),
     ]  # fmt: skip

@@ -25,6 +25,7 @@ from ..rollup.arrays import LIMBS, NO_LEAST, integers, limbs_of
 from ..rollup.instances import ALL
 from ..rollup.merge import MergedSubinterval, Merger
 from .histogram_db import VERSION, TotalMoment
+from .run_files import check_run_file
 
 EVER: Final = 1 << 62
 ROWS_AT_ONCE: Final = 64
@@ -93,11 +94,14 @@ class HistogramReader:
     def __init__(self, path: Path) -> None:
         """Raises OutputError for a file that is missing, or that another version of ivypy wrote."""
         try:
+            check_run_file(path)
             # rw, where that is allowed: after a crash in mid-transaction the journal must be rolled back first
             self._base = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, check_same_thread=False)
             self._base.execute("PRAGMA query_only = ON")
             (version,) = self._base.execute("PRAGMA user_version").fetchone()
             meta = dict(self._base.execute("SELECT key, value FROM meta")) if version == VERSION else {}
+        except OSError as error:
+            raise OutputError(f"{path}: not read: {error.strerror}") from error
         except sqlite3.Error as error:
             raise OutputError(f"{path}: not read: {error}") from error
         if version != VERSION:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import PlanError
+from ..output.run_files import open_run_file
 
 _AT_ONCE: Final = 16 << 20  # bytes: more than any row
 
@@ -31,7 +32,7 @@ class AddedRows:
     def read(self) -> list[list[str]]:
         """Some of the whole rows; none where all are read. Raises PlanError."""
         try:
-            with self.path.open("rb") as file:
+            with open_run_file(self.path) as file:
                 line = file.readline()
                 if not line.endswith(b"\n"):
                     return []

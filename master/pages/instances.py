@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import PlanError
+from ..output.run_files import open_run_file, read_run_file
 from ..rollup.metrics import METRICS
 from .growing_table import number
 from .outliers import bound, z_scores
@@ -15,6 +16,7 @@ MOST_POINTS: Final = 60  # of a sparkline
 LATENCY: Final = "overall_service_us_p99"
 _MEAN: Final = "overall_service_us_mean"  # where an instance has too few I/Os in a subinterval for its p99
 _IOPS: Final = "overall_iops"
+_VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")
 _SHOWN: Final = (
     _IOPS, "overall_mib_per_s", "errors",
     *(f"overall_{time}_us_{one}" for time in ("service", "response") for one in ("mean", "p50", "p99", "p99_9", "max")),
@@ -34,7 +36,7 @@ def instance_table(by: str, files: Mapping[str, Path | None], measured: Sequence
         row = rows.get(name, last)
         entries.append({
             "instance": name,
-            "verdict": row.get("verdict", ""),
+            **{one: row.get(one, "") for one in _VERDICTS},
             "metrics": {one: value for one in _SHOWN if (value := number(row.get(one, ""))) is not None},
             "spark_iops": [number(point[_IOPS]) for point in points],
             "spark_p99": [number(point[LATENCY]) for point in points],
@@ -68,7 +70,7 @@ def mark_outliers(entries: Sequence[dict[str, Any]]) -> None:
 def _spark(path: Path | None) -> tuple[list[dict[str, str]], dict[str, str]]:
     """Some rows of a file, evenly chosen, and its last one; only these are parsed: there may be millions of cells."""
     try:
-        data = path.read_bytes() if path else b""
+        data = read_run_file(path) if path else b""
     except FileNotFoundError:
         return [], {}
     except OSError as error:
@@ -90,7 +92,7 @@ def _spark(path: Path | None) -> tuple[list[dict[str, str]], dict[str, str]]:
 def newest_row(path: Path) -> dict[str, str]:
     """The last whole row of a file, by column; empty where there is none. Only its end is read. Raises PlanError."""
     try:
-        with path.open("rb") as file:
+        with open_run_file(path) as file:
             header = file.readline()
             file.seek(max(file.seek(0, 2) - _LONGEST_ROWS, len(header)))
             end = file.read()
@@ -111,7 +113,7 @@ def histogram_sets(path: Path) -> dict[str, dict[str, list[float]]]:
     No cell is quoted, so that splitting is enough: such a file has thousands of rows, and a report reads hundreds.
     """
     try:
-        data = path.read_text(encoding="utf-8", errors="replace")
+        data = read_run_file(path).decode("utf-8", "replace")
         sets: dict[str, dict[str, list[float]]] = {}
         for line in data[: data.rfind("\n") + 1].splitlines()[1:]:
             category, time, from_us, below_us, count = line.split(",")

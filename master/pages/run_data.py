@@ -8,6 +8,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,9 @@ from ..output.column import names
 from ..output.columns import HOST_FACTS
 from ..output.file_names import stem, step_folder
 from ..output.histogram_db_reader import HistogramReader
+from ..output.run_files import open_run_file
 from ..results.checked_files import RUN_JSON, read_record, read_summary, read_table
+from ..results.finished_run import plan_text
 from ..results.measured_rows import finding_of, read_measured
 from ..results.run_entries import RunState, entry_data, entry_of
 from ..results.saturation import Element, Level
@@ -111,13 +114,12 @@ class RunData:
         causes = self._causes(record)
         steps = [self._step_entry(one, running, rows, causes) for one in record["steps"]]
         hosts, luns = read_table(self.folder / "hosts.csv"), read_table(self.folder / "luns.csv")
-        plan = self.folder / "plan.yaml"
         code = record["exit_code"]
         return {
             "format": FORMAT,
             "run": entry_data(entry),
             "sentence": "" if code is None else ExitCode(code).sentence,
-            "plan_text": plan.read_text("utf-8", "replace") if plan.is_file() else "",
+            "plan_text": plan_text(self.folder),
             "hosts": hosts,
             "hosts_differ": _differing(hosts, names(HOST_FACTS)),
             "luns": luns,
@@ -225,8 +227,7 @@ class RunData:
         for path in sorted(self._folder(step).glob("*.csv")):
             if path.stem in _OTHER_TABLES:
                 continue
-            with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
-                rows = [*csv.reader(file)]
+            rows = _table(path)
             if rows:
                 texts = [row for row in rows[1:] if len(row) == len(rows[0])]
                 found[path.stem] = {"columns": rows[0], "rows": [[_cell(text) for text in row] for row in texts]}
@@ -394,7 +395,7 @@ class RunData:
         folder = self._folder(step)
         files = self._steps[step].files
         for row in () if files else read_table(folder / "index.csv"):
-            path = folder / row["file"] if row["file"] else None
+            path = _within(folder, row["file"])
             files.setdefault(row["rollup_type"], {})[row["rollup_instance"]] = path
         return files
 
@@ -437,6 +438,21 @@ class RunData:
         except OutputError as error:
             raise PlanError(str(error)) from None
         kept += [{}] * (closed - len(kept))
+
+
+def _within(folder: Path, name: str) -> Path | None:
+    """The path of a file by the name that a table of the folder gives; None where it has none, or leads elsewhere."""
+    path = folder / name
+    return path if name and ".." not in path.parts and path.is_relative_to(folder) else None
+
+
+def _table(path: Path) -> list[list[str]]:
+    """A CSV's rows, with its header. Raises PlanError."""
+    try:
+        with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
+            return [*csv.reader(file)]
+    except (OSError, csv.Error) as error:
+        raise PlanError(f"{path}: not read: {error}") from None
 
 
 _VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")

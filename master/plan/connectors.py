@@ -3,11 +3,13 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from ..connectors.connector_spec import HOST, LATEST_DEADLINE, ConnectorSpec
+from ..connectors.load_type import make_connector
+from ..errors import PlanError
 from ..hosts.host_spec import HostSpec, Launcher
 from .hosts import host_of
 from .read.schema import ConnectorDoc, PlanDoc
@@ -66,6 +68,8 @@ def _spec(doc: PlanDoc, name: str, one: ConnectorDoc, faults: Faults) -> Connect
     host: HostSpec | None = HostSpec(name, Launcher.LOCAL, name)
     if one.program is not None and one.on is not None:
         host = host_of(one.on, doc.ssh, (*path, "on"), faults)
+    if one.type is not None:
+        _check_type(one.type, one.options, path, faults)
     words = one.program or (*SERVE, one.type or "", json.dumps(one.options))
     if host is None:
         return None
@@ -73,6 +77,14 @@ def _spec(doc: PlanDoc, name: str, one: ConnectorDoc, faults: Faults) -> Connect
         name, host, words, tuple(one.attributes), _join(one, path, faults), one.gather,
         _deadline(one, name, faults), one.required,
     )  # fmt: skip
+
+
+def _check_type(name: str, options: Mapping[str, object], path: Path, faults: Faults) -> None:
+    """By making one, as its process will: it opens nothing before it is asked."""
+    try:
+        make_connector(name, options)
+    except PlanError as error:
+        faults.add((*path, "type"), str(error))
 
 
 def _join(one: ConnectorDoc, path: Path, faults: Faults) -> dict[str, str]:

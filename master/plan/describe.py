@@ -3,10 +3,12 @@
 Rule: what is open until the hosts are known is shown as the plan has it.
 """
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from ..connectors.connector_spec import ConnectorSpec
 from ..control.choices import OnDisturbance, Rule
 from ..control.control_spec import (
     ControlSpec,
@@ -27,6 +29,7 @@ from ..text.metric_amounts import format_amount
 from ..text.plan_parameters import OfStep, PlanParameters
 from ..text.units import format_bytes, format_duration, format_fraction, format_iops
 from .attempts import OnInvalid
+from .connectors import SERVE
 from .model import Edit, Live, LunSelection, Plan, Step, Workload
 from .read.field_types import written
 
@@ -39,6 +42,7 @@ def describe(plan: Plan) -> str:
         ("hosts", _hosts(plan.hosts)),
         ("luns", _luns(plan.luns, plan.destroy)),
         ("attributes", [f"{_pairs(rule.attributes)} where {rule.match}" for rule in plan.attributes]),
+        ("connectors", list(_connectors(plan))),
         ("workloads", [line for workload in plan.workloads for line in _workload(workload)]),
         ("rollups", [_rollup(rollup) for rollup in plan.rollups]),
         ("parameters", [_pairs(plan.parameters)] if plan.parameters else []),
@@ -79,6 +83,23 @@ def _luns(luns: LunSelection, destroy: bool) -> list[str]:
         after = "kept" if file.keep else "removed at the end"
         lines.append(f"{count} made at {file.path}, {format_bytes(file.size)} each, {after}")
     return lines
+
+
+def _connectors(plan: Plan) -> Iterator[str]:
+    for one in plan.connectors:
+        gives = f", gives LUNs {', '.join(one.attributes)} by {', '.join(one.join)}" if one.attributes else ""
+        where = "" if one.host.launcher is Launcher.LOCAL else f", {_host(one.host)}"
+        needed = "" if one.required else ", not required"
+        yield f"{one.name}: {_program(one)}{where}{gives}{needed}"
+    if plan.host_connector is not None and plan.connectors:
+        yield f"{plan.host_connector.name}: on every test host"
+
+
+def _program(one: ConnectorSpec) -> str:
+    """Its type, or its command line; options may be long, and hold names that are nobody's business."""
+    if one.program[: len(SERVE)] == SERVE:
+        return f"type {one.program[len(SERVE)]}"
+    return shlex.join(one.program)
 
 
 def _workload(workload: Workload) -> list[str]:

@@ -32,7 +32,7 @@ from ..rollup.instances import ALL
 MOST_BYTES: Final = 20 << 20  # of recorded answers; what is of whole runs is recorded in any case
 SHORT: Final = 600  # bytes: compressed, it would be no shorter
 _LEVEL: Final = 6
-_FAILURES: Final = (PlanError, OSError, KeyError, ValueError)  # of files that are damaged, or gone
+FAILURES: Final = (PlanError, OSError, KeyError, ValueError)  # of files that are damaged, or gone
 _SAFE: Final = "!'()*-._~"  # as encodeURIComponent leaves them
 
 T = TypeVar("T", dict[str, Any], bytes)
@@ -207,7 +207,7 @@ class _Recorder:
         """Record an answer, or in its place an empty one where a file is damaged."""
         try:
             found = answer()
-        except _FAILURES as error:
+        except FAILURES as error:
             found = nothing
             what = name.partition("?")[0]
             self._archive.left_out.append(f"{self._run}: {what} of step {step['number']} {step['name']}: {error}")

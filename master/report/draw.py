@@ -4,7 +4,9 @@ Rule: axes have their units; warmup and what else is not measured is shaded, a d
 gap in the data is a gap in the line.
 """
 
+import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -12,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from ..errors import PlanError
+from ..output.named_files import save
 from .over_time import Floats, OverTime, log_densities, nines
+from .write_report import check_place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,13 +30,18 @@ _MOST_NAMED: Final = 24  # steps whose names are written
 SOFTWARE: Final = "ivypy report"  # in each picture's head
 
 
+def check_matplotlib() -> None:
+    """Raises PlanError where it is missing."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise PlanError("pictures need matplotlib: pip install 'ivypy[report]'; .html needs none")
+
+
 def figure(panels: int, height: float, heights: Sequence[float] | None = None) -> "tuple[Figure, list[Axes]]":
     """A figure 12 inches wide, of panels one below the other on one axis of time. Raises PlanError."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlanError("pictures need matplotlib: pip install 'ivypy[report]'; .html needs none") from None
+    check_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     made = Figure(figsize=(12, height), layout="constrained")
     FigureCanvasAgg(made)
     axes = made.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=heights)
@@ -40,6 +49,12 @@ def figure(panels: int, height: float, heights: Sequence[float] | None = None) -
 
 
 def save_figure(made: "Figure", path: Path) -> None:
+    """In the place of an earlier picture, and of no other file. Raises PlanError, OutputError."""
+    check_place(path, SOFTWARE.encode())
+    save(path, partial(_write, made, path))
+
+
+def _write(made: "Figure", path: Path) -> None:
     made.savefig(path, dpi=DPI, metadata={"Software": SOFTWARE})
 
 
@@ -119,6 +134,7 @@ def load_lines(axes: "Axes", loads: Mapping[str, Sequence[tuple[float, float, st
         for x, y, verdict in points:
             mark = "x" if verdict == "failed" else "o"
             axes.plot([x], [y], mark, color=colour, fillstyle="none" if verdict == "invalid" else "full")
+    axes.margins(y=0.2)  # room for the legend
     axes.set_xlim(left=0)
     axes.set_xlabel("I/Os per second")
     axes.xaxis.set_major_formatter(_with_units(""))
@@ -184,7 +200,8 @@ def _over_time(axes: "Axes", found: OverTime, title: str, legend: bool = True) -
             axes.text(
                 at, 0.99, f" {name[:24]}", transform=where, va="top", ha="left", fontsize=7, color="0.35", rotation=90
             )
-    axes.set_title(title, loc="left", fontsize=10)
+    shaded = "; shaded: not measured" if found.not_measured else ""
+    axes.set_title(f"{title}{shaded}", loc="left", fontsize=10)
     place = axes.get_subplotspec()
     if place is None or place.is_last_row():
         axes.set_xlabel("seconds from the start")

@@ -17,15 +17,13 @@ _MEASURED: Final = "run"  # the phase
 
 
 def over_time(data: RunData) -> OverTime:
-    """Of everything. Raises PlanError, and KeyError where a file is gone."""
-    document = data.document()
-    parts = [data.series(step["number"]) for step in document["steps"]]
-    filled = [(step, part) for step, part in zip(document["steps"], parts, strict=True) if part["start"]]
-    start = filled[0][1]["start"][0] if filled else 0.0
+    """Of everything, without the histograms. Raises PlanError, and KeyError where a file is gone."""
+    filled = _filled(data)
+    start = _start(filled)
     begin = _joined([part["start"] for _, part in filled]) - start
     end = begin + _joined([part["length_s"] for _, part in filled])
     return OverTime(
-        title=document["run"]["run"],
+        title=data.document()["run"]["run"],
         begin_s=begin,
         end_s=end,
         iops=_metric(filled, "overall_iops"),
@@ -40,8 +38,24 @@ def over_time(data: RunData) -> OverTime:
         },
         not_measured=list(_stretches([one != _MEASURED for _, part in filled for one in part["phase"]], begin, end)),
         steps=[(part["start"][0] - start, f"{step['number']} {step['name']}") for step, part in filled],
-        counts=_counts([data.histograms(step["number"]) for step, _ in filled], start),
+        counts=None,
     )
+
+
+def latency_counts(data: RunData) -> LatencyCounts | None:
+    """The histograms on the same axis of time; None where there are none. Raises PlanError, KeyError."""
+    filled = _filled(data)
+    return _counts([data.histograms(step["number"]) for step, _ in filled], _start(filled))
+
+
+def _filled(data: RunData) -> list[tuple[Any, dict[str, Any]]]:
+    """The steps that have subintervals, with them."""
+    parts = [(step, data.series(step["number"])) for step in data.document()["steps"]]
+    return [(step, part) for step, part in parts if part["start"]]
+
+
+def _start(filled: Sequence[tuple[Any, Mapping[str, Any]]]) -> float:
+    return float(filled[0][1]["start"][0]) if filled else 0.0
 
 
 def distributions(data: RunData) -> Iterator[tuple[str, Floats, Floats]]:

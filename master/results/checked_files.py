@@ -7,6 +7,7 @@ whoever reads on may trust the types.
 import csv
 import json
 from collections.abc import Callable, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from ..output.run_files import open_run_file, read_run_file
 from ..plan.attempts import attempts_that_count
 from ..rollup.metrics import METRICS, of_nothing
 from ..verdicts import Verdict
@@ -59,7 +61,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     """run.json, with every key that _Record has. Raises PlanError."""
     path = folder / RUN_JSON
     try:
-        record = _Record.model_validate(json.loads(path.read_text("utf-8", "surrogateescape"))).model_dump()
+        record = _Record.model_validate(json.loads(read_run_file(path).decode("utf-8", "surrogateescape"))).model_dump()
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
@@ -80,7 +82,12 @@ def that_count(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def read_table(path: Path) -> list[dict[str, str]]:
     """A CSV's whole rows; none where there is no such file. Raises PlanError."""
-    return [row for _, row in _rows(path)[1]] if path.is_file() else []
+    return [row for _, row in numbered_rows(path)]
+
+
+def numbered_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """The same, each with the number of its last line. Raises PlanError."""
+    return _rows(path)[1] if path.is_file() else []
 
 
 def read_summary(path: Path) -> list[dict[str, str]]:
@@ -96,7 +103,7 @@ def read_summary(path: Path) -> list[dict[str, str]]:
 def _rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     """The columns, and each row with the number of its last line."""
     try:
-        with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
+        with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
             reader = csv.DictReader(file)
             rows = [(reader.line_num, row) for row in reader if None not in row.values() and None not in row]
             return [*(reader.fieldnames or ())], rows

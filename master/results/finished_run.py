@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
-from ..output.file_names import stem
+from ..output.file_names import stem, step_folder
+from ..output.run_files import read_run_file
 from ..rollup.instances import ALL
 from ..rollup.metrics import Metric
 from ..verdicts import Scope, Verdict
@@ -78,8 +79,17 @@ class FinishedRun:
     @cached_property
     def plan(self) -> str:
         """plan.yaml; "" where there is none."""
-        path = self.folder / "plan.yaml"
-        return path.read_text("utf-8", "replace") if path.is_file() else ""
+        return plan_text(self.folder)
+
+    @cached_property
+    def searches(self) -> dict[int, str]:
+        """The names of the steps that searched for a load, by their numbers."""
+        steps = {int(one["number"]): str(one["name"]) for one in self.record.get("steps") or ()}
+        return {
+            number: name
+            for number, name in steps.items()
+            if (self.folder / step_folder(number, name) / "find.csv").is_file()
+        }
 
     @cached_property
     def _rows_by_step(self) -> dict[int, list[tuple[Key, StepRow]]]:
@@ -113,6 +123,16 @@ def read_run(name: str, folder: Path, rollup_types: Sequence[str]) -> FinishedRu
         for cells in read_summary(path):
             rows[Key(cells["name"], cells["rollup_type"], cells["rollup_instance"])] = StepRow(cells)
     return FinishedRun(name, folder, record, rows)
+
+
+def plan_text(folder: Path) -> str:
+    """plan.yaml; "" where there is none, and why where it is not read."""
+    try:
+        return read_run_file(folder / "plan.yaml").decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"# plan.yaml: not read: {error.strerror}\n"
 
 
 def types_of(folder: Path) -> list[str]:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from ..live.reports import Latency, MeasurementRow, StepEnds
 from ..live.socket_messages import ANSWERS
 from ..output.csv_text import lines as csv_lines
 from ..output.file_names import stem
+from ..output.run_files import open_run_file
 from ..rollup.instances import ALL
 from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason, Scope, Severity, Verdict
@@ -61,9 +63,8 @@ def chosen_steps(run: FinishedRun, wanted: Sequence[str]) -> list[Mapping[str, A
 
 def summary_text(folder: Path, measured: Measured) -> str:
     """The rows of summary.<rollup type>.csv that are of these steps, as CSV with its header."""
-    with (folder / f"summary.{stem(measured.by)}.csv").open(
-        newline="", encoding="utf-8", errors="surrogateescape"
-    ) as file:
+    path = folder / f"summary.{stem(measured.by)}.csv"
+    with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
         header, *rows = csv.reader(file)
     numbers = {str(step.number) for step in measured.steps}
     return csv_lines([header, *(row for row in rows if row[0] in numbers and len(row) == len(header))])

@@ -48,7 +48,7 @@ class RunDocument(_Model):
     exit_code: int | None = Field(description="null: the run has not ended")
     plan: Text = Field(description="path of the plan")
     version: Text = Field(description="of ivypy")
-    start_utc: str = Field(description="ISO 8601")
+    start_utc: Text = Field(description="ISO 8601")
     length_s: float | None
     hosts: list[Text]
     steps: list[Text] = Field(description="names of the steps that began")
@@ -90,8 +90,8 @@ class StepDocument(_Model):
     verdict: Verdicts = Field(description="of all measurements that count")
     reasons: list[ReasonDocument]
     thresholds: list[Text] = Field(description="in words; those that were missed are in `reasons`, as slo_missed")
-    start_utc: str
-    end_utc: str | None
+    start_utc: Text
+    end_utc: Text | None
     measurements: list[MeasurementDocument]
 
 

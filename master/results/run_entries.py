@@ -93,7 +93,10 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict | None:
 
 
 def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
 
 
 def _state(folder: Path, record: dict[str, Any]) -> RunState:

@@ -6,17 +6,17 @@ together. After that nothing that one does ends a run. One that is gone is start
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...protocol.connector import ConnectorConfig
+from ...protocol.connector import ConnectorConfig, ConnectorHello
 from ...protocol.payload import Attribute, Facts
 from ..connectors.catalog import Catalog
 from ..connectors.connector_driver import ConnectorDriver
 from ..connectors.connector_spec import ConnectorSpec
-from ..connectors.element_figures import Connected
+from ..connectors.element_figures import Connected, metric_name
 from ..connectors.errors import ConnectorFault
 from ..connectors.gatherer import Gatherer
 from ..connectors.gathering import Gathering
@@ -64,6 +64,7 @@ class _Running:
     spec: ConnectorSpec
     luns: tuple[str, ...]
     driver: ConnectorDriver
+    hello: ConnectorHello
     config: ConnectorConfig
     catalog: Catalog
     joined: JoinedLuns
@@ -124,6 +125,26 @@ class Connectors:
                 found |= {name: shown(values) for name, values in one.joined.of_lun(host, lun).items()}
         return {name: value for name, value in found.items() if name not in lun}
 
+    @property
+    def metrics(self) -> Mapping[str, Collection[str]]:
+        """The full names of the metrics of each connector, by its name in the plan."""
+        found: dict[str, set[str]] = {}
+        for one in self._running:
+            names = {metric_name(one.spec.name, metric) for metric in one.config.metrics}
+            found.setdefault(one.spec.name, set()).update(names)
+        return found
+
+    def described(self) -> dict[str, dict[str, str | list[str]]]:
+        """Which programs these are, by title: for run.json."""
+        return {
+            one.spec.title: {
+                "program": one.hello.name,
+                "version": one.hello.version,
+                "elements": sorted({metric.element for metric in one.config.metrics}),
+            }
+            for one in self._running
+        }
+
     def gathering(self, rollups: Rollups) -> Gathering:
         """What gathers from them in the steps of these rollups."""
         if self._lag is None:
@@ -145,8 +166,8 @@ class Connectors:
         """Raises ConnectorFault."""
         driver = await self._driver(spec)
         try:
-            config = await self._config(spec, driver, luns)
-            return _Running(spec, luns, driver, config, Catalog(config), JoinedLuns(spec, config.facts))
+            hello, config = await self._config(spec, driver, luns)
+            return _Running(spec, luns, driver, hello, config, Catalog(config), JoinedLuns(spec, config.facts))
         except BaseException:
             await driver.close()
             raise
@@ -155,7 +176,7 @@ class Connectors:
         """How it went, for people."""
         try:
             driver = await self._driver(one.spec)
-            config = await self._config(one.spec, driver, one.luns)
+            _, config = await self._config(one.spec, driver, one.luns)
         except ConnectorFault as error:
             return f"is gone, and was not started again: {error}"
         if config.metrics != one.config.metrics:
@@ -181,15 +202,17 @@ class Connectors:
         task.add_done_callback(self._tasks.discard)
         return driver
 
-    async def _config(self, spec: ConnectorSpec, driver: ConnectorDriver, luns: tuple[str, ...]) -> ConnectorConfig:
+    async def _config(
+        self, spec: ConnectorSpec, driver: ConnectorDriver, luns: tuple[str, ...]
+    ) -> tuple[ConnectorHello, ConnectorConfig]:
         within_s = CONFIG_S if spec.required else OPTIONAL_S
         try:
             async with asyncio.timeout(within_s):
-                await driver.hello()
+                hello = await driver.hello()
                 config = await driver.config(luns)
         except TimeoutError:
             raise ConnectorFault(f"it sent no config within {within_s:g} s") from None
-        return replace(config, facts=_qualified(spec, config))
+        return hello, replace(config, facts=_qualified(spec, config))
 
 
 def _qualified(spec: ConnectorSpec, config: ConnectorConfig) -> Facts:

@@ -7,7 +7,7 @@ checked for the most that any step could do.
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Final
 
 from ... import __version__
 from ...protocol.messages import DyingWords
+from ..connectors.connector_spec import HOST
 from ..drivers.controller_side import DriverProcess, driver_processes
 from ..drivers.split import processes_for
 from ..errors import IvypyError, OutputError
@@ -28,6 +29,7 @@ from ..output.csv_text import utc
 from ..output.writer_thread import PATIENCE_S
 from ..plan.model import Plan
 from ..text.scaled import scaled_size
+from ..text.suggestions import did_you_mean, listed
 from . import consent
 from .connect import Opener, connected, opener
 from .connectors import MOST_HOSTS, Connectors, Launch, launcher, opened
@@ -137,9 +139,12 @@ class Run:
             self._presses.shows(lambda: recorder.hub.show_first(self.api.standing()))
             await prepare(plan, fleet)
             await connectors.start(plan.connectors, fleet.lag, {})
+            self._check_metrics(connectors, {one.name for one in plan.connectors})
             discovered = await self._agreed(fleet, connectors)
             self._check_attributes(discovered)
             await self._start_on_hosts(connectors, fleet, discovered)
+            self._check_metrics(connectors, {HOST})
+            recorder.noted(connectors=connectors.described())
             self._agreed_to = True
             for host, fault in fleet.missed.items():
                 recorder.event("missed", f"the run continues without it: {fault.what}; {fault.remedy}", host)
@@ -228,6 +233,20 @@ class Run:
         if faults:
             raise self._plan.faults(faults)
 
+    def _check_metrics(self, connectors: Connectors, names: Collection[str]) -> None:
+        """Raise PlanFaults where a step's control looks at a metric that the connectors of these names do not have."""
+        if self._launch is None:
+            return
+        known = connectors.metrics
+        faults = [
+            (step.place, f"step {step.name!r}: {_no_metric(focus.metric, focus.connector, known)}")
+            for step in self._plan.steps
+            for _, focus in (*step.control.checked(), *step.control.steered())
+            if focus.connector in names and focus.metric not in known.get(focus.connector, ())
+        ]
+        if faults:
+            raise self._plan.faults(faults)
+
     async def _start_on_hosts(self, connectors: Connectors, fleet: Fleet, discovered: PlacedPlan) -> None:
         """Start the connector of the test hosts on each."""
         usual = self._plan.host_connector
@@ -262,6 +281,13 @@ class Run:
             completed = await create(plan, fleet, seen, connectors.attributes)
         completed.check_answers()
         return completed
+
+
+def _no_metric(metric: str, connector: str, known: Mapping[str, Collection[str]]) -> str:
+    if connector not in known:
+        return f"{metric}: the connector {connector} is not there; the lines above say why"
+    there = did_you_mean(metric, known[connector]) or f"; {listed(sorted(known[connector]))}"
+    return f"there is no metric {metric}{there}"
 
 
 def _setup_words(hosts: int, discovered: PlacedPlan) -> str:

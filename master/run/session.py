@@ -24,6 +24,7 @@ from ..output.record_types import SummaryRecord
 from ..plan.model import Plan
 from ..rollup.instances import Rollups
 from ..rollup.metrics import METRICS, column
+from ..verdicts import Scope
 from .connect import Opener, opener
 from .connectors import launcher
 from .edit_parser import is_relative
@@ -183,12 +184,22 @@ def result_of(result: StepResult, rollups: Rollups) -> SessionResult:
     """A step's result as plain data."""
     ends = result.ends
     figures = [_figures(record, rollups) for record in result.records]
+    verdicts = [_verdicts(record, rollups) for record in result.records]
     measured = tuple(
-        SessionResult(one.name, str(one.verdict), tuple(map(str, one.findings)), own)
-        for one, own in zip(ends.measured, figures, strict=True)
+        SessionResult(one.name, str(one.verdict), tuple(map(str, one.findings)), own, verdicts=against)
+        for one, own, against in zip(ends.measured, figures, verdicts, strict=True)
     )
-    referred = figures[result.records.index(result.referred)]
-    return SessionResult(ends.name, str(ends.verdict), tuple(map(str, ends.findings)), referred, measured)
+    referred = result.records.index(result.referred)
+    return SessionResult(
+        ends.name, str(ends.verdict), tuple(map(str, ends.findings)), figures[referred], measured, verdicts[referred]
+    )
+
+
+def _verdicts(record: SummaryRecord, rollups: Rollups) -> Mapping[str, Mapping[str, str]]:
+    scoped = record.validity.scope_verdict
+    return Known(
+        {str(one): Known({str(scope): str(scoped(one.row, scope)) for scope in Scope}) for one in rollups.rows}
+    )
 
 
 def _figures(record: SummaryRecord, rollups: Rollups) -> Mapping[str, Mapping[str, float | None]]:

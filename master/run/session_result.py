@@ -1,20 +1,25 @@
-"""The result of a step as plain data, for programs and notebooks."""
+"""The result of a step as plain data, for programs and notebooks.
+
+Rule: a figure that a verdict discredits is shown in brackets, as in every table.
+"""
 
 import html
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Never, TypeVar
 
+from ..live.steps_table import in_brackets
 from ..text.scaled import scaled_count, scaled_time
 from ..text.suggestions import suggestion
+from ..verdicts import Scope, Verdict
 
 Value = TypeVar("Value")
 _SHOWN: Final = {
-    "IOPS": ("overall_iops", scaled_count),
-    "MiB/s": ("overall_mib_per_s", scaled_count),
-    "service mean": ("overall_service_us_mean", scaled_time),
-    "service p99": ("overall_service_us_p99", scaled_time),
-    "response p99": ("overall_response_us_p99", scaled_time),
+    "IOPS": ("overall_iops", Scope.RATE, scaled_count),
+    "MiB/s": ("overall_mib_per_s", Scope.RATE, scaled_count),
+    "service mean": ("overall_service_us_mean", Scope.SERVICE, scaled_time),
+    "service p99": ("overall_service_us_p99", Scope.SERVICE, scaled_time),
+    "response p99": ("overall_response_us_p99", Scope.RESPONSE, scaled_time),
 }
 MOST_ROWS: Final = 100  # rollup instances in a table
 
@@ -40,21 +45,30 @@ class SessionResult:
     reasons: tuple[str, ...]  # each a reason's word, with what was seen
     figures: Mapping[str, Mapping[str, float | None]]  # by rollup instance, then by metric; None: blank in the CSV too
     measured: "tuple[SessionResult, ...]" = ()  # each measurement by itself, named as its summary row; these have none
+    verdicts: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # by rollup instance, then by scope: rate ...
 
     def __getitem__(self, instance: str) -> Mapping[str, float | None]:
         return self.figures[instance]
 
     def __repr__(self) -> str:
-        figures = self.figures.get("all=all", {})
-        said = [f"{title} {text(figures.get(metric))}" for title, (metric, text) in _SHOWN.items()]
+        said = [f"{title} {cell}" for title, cell in zip(_SHOWN, self._cells("all=all"), strict=True)]
         return f"<{self.name}: {self.verdict}, {', '.join(said)}>"
+
+    def _cells(self, instance: str) -> list[str]:
+        figures, verdicts = self.figures.get(instance, {}), self.verdicts.get(instance, {})
+        return [
+            in_brackets(text(figures.get(metric)), Verdict(verdicts.get(scope, Verdict.VALID)))
+            for metric, scope, text in _SHOWN.values()
+        ]
 
     def _repr_html_(self) -> str:
         """A table of a notebook: a row for each rollup instance."""
         head = "".join(f"<th>{title}</th>" for title in ("", *_SHOWN))
         rows = []
-        for instance, figures in [*self.figures.items()][:MOST_ROWS]:
-            cells = "".join(f"<td>{html.escape(text(figures.get(metric)))}</td>" for metric, text in _SHOWN.values())
+        for instance in [*self.figures][:MOST_ROWS]:
+            cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in self._cells(instance))
             rows.append(f"<tr><th>{html.escape(instance)}</th>{cells}</tr>")
         more = f"<p>and {len(self.figures) - MOST_ROWS} more</p>" if len(self.figures) > MOST_ROWS else ""
         reasons = "".join(f"<li>{html.escape(one)}</li>" for one in self.reasons)

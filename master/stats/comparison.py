@@ -13,7 +13,7 @@ from .confidence import CONFIDENCE, t_quantile, t_tail
 from .estimate import Estimate, estimate, freedom
 from .metric_sample import MetricSample, interpolated_value
 
-_FREEDOMS_FOR_ONE = 3  # of one run's series: found by simulation, for autocorrelations of 0 to 0.8
+_FREEDOMS_FOR_ONE = 5  # of one run's series: found by simulation, for autocorrelations of 0 to 0.8 under white noise
 
 _MOST_LOG = 700.0  # its exponential is still a float
 
@@ -88,7 +88,7 @@ def within_runs(a: Estimate, b: Estimate, confidence: float = CONFIDENCE) -> Cha
     """By the half-widths, of this confidence, of one run's figure each; both above 0 and with a finite half-width.
 
     The error of a logarithm is the relative error of the figure, for errors that are small. The degrees of freedom are
-    a third of those of the side that has fewer: the correlation is estimated too, from the same few samples.
+    a fifth of those of the side that has fewer: the correlation is estimated too, from the same few samples.
     """
     freedoms = [freedom(one.effective, one.subintervals) for one in (a, b)]
     errors = [one.relative / t_quantile(0.5 + confidence / 2, own) for one, own in zip((a, b), freedoms, strict=True)]

@@ -6,7 +6,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from ..errors import IvypyError, PlanError
+from ..errors import IvypyError
 from .access import Access, is_same_origin
 from .answers import failure
 
@@ -84,8 +84,6 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         return _sentence(request, error.status, error.text or error.reason)
     except KeyError as error:
         return _sentence(request, 404, f"There is no {error.args[0] if error.args else error}.")
-    except PlanError as error:
-        return _sentence(request, 404, str(error))
     except FileNotFoundError as error:
         return _sentence(request, 404, f"{error.filename}: is gone.")
     except (IvypyError, OSError) as error:

@@ -82,8 +82,12 @@ class OpenRun:
             self._watching = None
 
     async def _locked(self, read: Callable[[], T]) -> T:
+        """Raises PlanError also for what the files of a run never hold, so that they are damaged."""
         async with self._lock:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, read)
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._executor, read)
+            except ValueError as error:
+                raise PlanError(f"{self._folder}: damaged: {error}") from error
 
     def _answer(self, question: Question, compute: Compute) -> Answer:
         progress = self._progress_now()

@@ -60,5 +60,6 @@ class OpenRuns:
 
     def _list(self) -> Answer:
         entries = self._index.entries(datetime.now(UTC))
-        data: dict[str, Any] = {"runs": [run_data(run, entry) for run, entry in entries], "control": self._control}
+        runs = [run_data(run, entry) for run, entry in entries]
+        data: dict[str, Any] = {"runs": runs, "not_read": sorted(self._index.faults), "control": self._control}
         return encoded(data)

@@ -32,10 +32,12 @@ class RunIndex:
         self._roots = roots
         self._ended: dict[Path, _Seen] = {}
         self._folders: dict[str, Path] = {}  # by id
+        self.faults: list[str] = []  # why runs could not be read, the last time
 
     def entries(self, now: datetime) -> list[tuple[str, RunEntry]]:
-        """Id and entry, the newest first; without those that cannot be read."""
+        """Id and entry, the newest first; without those that cannot be read, which are `faults`."""
         found: dict[Path, RunEntry] = {}
+        self.faults = []
         for folder in self._below():
             entry = self._entry(folder, now)
             if entry is not None:
@@ -71,8 +73,11 @@ class RunIndex:
             if seen is not None and seen.stamp == stamp:
                 return seen.entry
             entry = entry_of(folder, now)
-        except (OSError, PlanError):
-            return None  # it vanished, or is another user's
+        except FileNotFoundError:
+            return None  # it vanished
+        except (OSError, PlanError) as error:
+            self.faults.append(str(error))
+            return None
         if entry.state is RunState.ENDED:
             self._ended[folder] = _Seen(stamp, entry)
         return entry

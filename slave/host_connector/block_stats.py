@@ -2,8 +2,10 @@
 
 Rule: numbers go out as the kernel counts them, and the declared scale and width say what they are. Times are whole
 milliseconds in 32 bits, on a 64-bit kernel, too, so they start anew after 50 days of busy time; everything else has 64
-bits. An I/O and its time count when it completes. Kernels before 4.18 have no discards, those before 5.5 no flushes:
-what is not counted is absent, as is all of a device whose counters are switched off.
+bits. An I/O and its time count when it completes. Busy time is counted in ticks of 1 to 10 ms: before Linux 6.10, each
+I/O makes the whole tick in which it starts a busy one; since then, those within a tick are often missed. Kernels before
+4.18 have no discards, those before 5.5 no flushes: what is not counted is absent, as is all of a device whose counters
+are switched off.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ def _gauge(attribute: str, unit: Unit, meaning: str) -> ElementMetric:
 
 
 _MEAN_TIME: Final = "mean time of a {}, waiting in the kernel included"
-_BUSY: Final = "part of the time with an I/O in flight; what serves several at once may do more at 100 %"
+_BUSY: Final = "part of the time with an I/O in flight, by kernel ticks: an estimate where I/Os are shorter than these"
 _DEPTH: Final = "mean I/Os in flight, from the times of those that completed"
 
 _OF_BOTH: Final = {  # by its place in `stat`, from 0
@@ -71,9 +73,11 @@ def metrics_of_partitions(element: str) -> tuple[ElementMetric, ...]:
 def counted(folder: Path) -> bool:
     """Whether the kernel counts the I/Os of a whole disk; where it does not, its counters stand still.
 
-    What has no hardware queues (dm, md) counts by itself; before Linux 6.11, dm shows all the same that this is off.
+    What has no hardware queues counts by itself, even where it shows that this is off, as dm before Linux 6.11. Only
+    a disk that NVMe's own multipathing makes of several paths does not then, before 6.5.
     """
-    return not (folder / "mq").is_dir() or number_in(folder / "queue/iostats") != 0
+    by_itself = not (folder / "mq").is_dir() and not folder.name.startswith("nvme")
+    return by_itself or number_in(folder / "queue/iostats") != 0
 
 
 def disk_facts(element: str, folders: Mapping[str, str]) -> Iterator[Fact]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,7 +19,7 @@ from ...protocol.connector import ElementMetric, Readings
 from ...protocol.payload import Fact, Facts
 from ..block_devices import ROOT
 from . import block_stats, host_stats, nvme_smart
-from .elements import COMPONENT, DISK, NO_ELEMENTS, NVME, PARTITION, device_numbers, find_elements
+from .elements import COMPONENT, DISK, NO_ELEMENTS, NVME, PARTITION, DeviceNumbers, device_numbers, find_elements
 from .host_stats import CPU, HOST, MEMORY, NIC, PRESSURE, text_of
 from .slow_reading import SlowReading
 
@@ -39,7 +40,7 @@ class HostConnector:
         cores: Sequence[int] = (),
         root: Path = ROOT,
         now_ns: Callable[[], int] = time.monotonic_ns,
-        find_numbers: Callable[[Sequence[str]], dict[str, int]] = device_numbers,
+        find_numbers: Callable[[Sequence[str]], DeviceNumbers] = device_numbers,
     ) -> None:
         """`cores`: those that the slave may use; none: those that this process may. `find_numbers`: see elements.py."""
         self._cores = tuple(cores) or tuple(sorted(os.sched_getaffinity(0)))
@@ -117,9 +118,12 @@ class HostConnector:
 
 
 def metric_table() -> str:
-    """The metrics as the docs have them, in Markdown."""
-    lines = ["| element | attribute | unit | of several | meaning |", "|---|---|---|---|---|"]
+    """The metrics as the docs have them, in Markdown; one that several element types have in one row."""
+    elements: dict[ElementMetric, list[str]] = {}
     for one in METRICS:
+        elements.setdefault(replace(one, element=""), []).append(f"`{one.element}`")
+    lines = ["| element | attribute | unit | of several | meaning |", "|---|---|---|---|---|"]
+    for one, names in elements.items():
         several = "ratio of sums" if one.per else one.combine
-        lines.append(f"| `{one.element}` | `{one.attribute}` | {one.unit or '-'} | {several} | {one.meaning} |")
+        lines.append(f"| {', '.join(names)} | `{one.attribute}` | {one.unit or '-'} | {several} | {one.meaning} |")
     return "\n".join([*lines, ""])

@@ -21,7 +21,11 @@ from ...protocol.older_python import zip_strict
 from ...protocol.payload import Fact
 from ..block_devices import ROOT
 from ..bounded_calls import call_all
+from ..mounts import mount_of, parse_mountinfo
+from ..storage_exports import number_of
 from .block_stats import counted
+
+DeviceNumbers = Mapping[str, tuple[int, ...]]  # by the path of each LUN: st_rdev
 
 DISK, PARTITION, COMPONENT, NVME = "disk", "partition", "component", "nvme"  # element types
 PATH: Final = "path"  # the attribute by which elements join LUNs
@@ -45,27 +49,38 @@ class Elements:
 NO_ELEMENTS: Final = Elements({}, {}, {}, {}, {}, ())
 
 
-def device_numbers(luns: Sequence[str]) -> dict[str, int]:
-    """By the path of each LUN: the st_rdev of the block device that it is, or that its filesystem is on.
-
-    A filesystem that is on several devices, or on none, has a number that is no device's.
-    """
-    answers = call_all([partial(_device_number, path) for path in luns], ANSWER_S)
-    return {path: number for path, number in zip_strict(luns, answers) if isinstance(number, int)}
+def device_numbers(luns: Sequence[str]) -> DeviceNumbers:
+    """Of the block device that each LUN is, or of those that its filesystem is on; none for NFS and the like."""
+    answers = call_all([partial(_device_numbers, path) for path in luns], ANSWER_S)
+    return {path: numbers for path, numbers in zip_strict(luns, answers) if isinstance(numbers, tuple)}
 
 
-def _device_number(path: str) -> int:
+def _device_numbers(path: str) -> tuple[int, ...]:
     status = os.stat(path)
-    return status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
+    if stat.S_ISBLK(status.st_mode):
+        return (status.st_rdev,)
+    return (status.st_dev,) if os.major(status.st_dev) else _numbers_of_btrfs(path)
 
 
-def find_elements(numbers: Mapping[str, int], root: Path = ROOT) -> Elements:
-    """The elements below LUNs, whose paths are given with their device numbers (`device_numbers`)."""
+def _numbers_of_btrfs(path: str, root: Path = ROOT) -> tuple[int, ...]:
+    """The devices of the btrfs that a file is on, of which mountinfo names one; none for another filesystem."""
+    mount = mount_of(os.path.realpath(path), parse_mountinfo((root / "proc/self/mountinfo").read_bytes()))
+    if mount is None or mount.filesystem != "btrfs":
+        return ()
+    one = _folder(os.stat(mount.source).st_rdev, root)
+    for filesystem in _entries(root / "sys/fs/btrfs"):
+        members = [entry.resolve() for entry in _entries(filesystem / "devices")]
+        if one in members:
+            return tuple(number for member in sorted(members) if (number := number_of(member)))
+    return ()
+
+
+def find_elements(numbers: DeviceNumbers, root: Path = ROOT) -> Elements:
+    """The elements below LUNs, whose paths are given with the numbers of their devices (`device_numbers`)."""
     disks, partitions = dict[str, str](), dict[str, str]()
     components, controllers = dict[str, str](), dict[str, str]()
     facts: list[Fact] = []
-    for path, number in numbers.items():
-        folder = (root / "sys/dev/block" / f"{os.major(number)}:{os.minor(number)}").resolve()
+    for path, folder in ((path, _folder(number, root)) for path, some in numbers.items() for number in some):
         if not (folder / "stat").exists():
             continue
         disk = whole(folder)
@@ -90,6 +105,10 @@ def find_elements(numbers: Mapping[str, int], root: Path = ROOT) -> Elements:
         interrupts=own_interrupts({**disks, **components}, root),
         facts=tuple(facts),
     )
+
+
+def _folder(number: int, root: Path) -> Path:
+    return (root / "sys/dev/block" / f"{os.major(number)}:{os.minor(number)}").resolve()
 
 
 def whole(folder: Path) -> Path:

@@ -85,7 +85,7 @@ def test_each_table_has_all_its_rows_typed_and_the_names_of_run_and_step(folder:
     ("sql", "says"),
     [
         ("SELECT overal_iops FROM summary", '"overall_iops"'),
-        ("SELECT * FROM summry", "tables: summary, measurements"),
+        ("SELECT * FROM summry", "there is no table 'summry'; did you mean 'summary'?\ntables: summary, measurements"),
         ("COPY summary TO '/tmp/written.csv'", "disabled by configuration"),
         ("SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration"),
         ("SELECT * FROM read_text('/etc/passwd')", "disabled by configuration"),

@@ -2,7 +2,9 @@
 
 import ast
 import asyncio
+import csv
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -15,7 +17,12 @@ import pytest
 from nbclient import NotebookClient
 
 import ivypy
+from ivypy.master.analysis.blocking_run import result_in
 from ivypy.master.errors import PlanError
+from ivypy.master.exit_codes import ExitCode
+from ivypy.master.run.run import Run
+from ivypy.master.verdicts import Scope
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
@@ -44,12 +51,49 @@ def test_a_plan_as_a_dict_runs_where_a_loop_runs_already(tmp_path: Path) -> None
     assert figures["overall_iops"] == pytest.approx(1000, rel=0.5)
     assert result["one"]["host=local"].keys() == figures.keys()
     assert len(result.load("lists").summary) == 2
+    assert result["one"].verdicts == of_csv(result.folder)
     assert repr(result).startswith(f"<{result.folder.name}: exit code {result.exit_code}, <one: ")
     assert "<th>all=all</th>" in result._repr_html_()
     with pytest.raises(KeyError, match="did you mean 'overall_iops'"):
         result["one"]["all=all"]["overal_iops"]
     with pytest.raises(KeyError, match="did you mean 'host=local'"):
         result["one"]["host=locl"]
+
+
+def of_csv(folder: Path) -> dict[str, dict[str, str]]:
+    """The verdicts of each scope, by rollup instance."""
+    with (folder / "summary.csv").open(newline="") as file:
+        return {
+            f"{row['rollup_type']}={row['rollup_instance']}": {scope: row[f"{scope}_verdict"] for scope in Scope}
+            for row in csv.DictReader(file)
+        }
+
+
+async def nobody(run: Run, staged: SimulatedRun) -> None:
+    """Nobody does anything while it runs."""
+
+
+@pytest.mark.parametrize(("scope", "titles"), [
+    ("rate", ("IOPS", "MiB/s")), ("service", ("service mean", "service p99")), ("response", ("response p99",)),
+])  # fmt: skip
+def test_what_a_verdict_discredits_stands_in_brackets(tmp_path: Path, scope: str, titles: tuple[str, ...]) -> None:
+    folder = stage(tmp_path, nobody, ONE_STEP).folder
+    for name in ("summary.all.csv", "summary.csv"):
+        with (folder / name).open(newline="") as file:
+            rows = [*csv.DictReader(file)]
+        for row in rows:
+            row |= {f"{one}_verdict": "invalid" if one == scope else "valid" for one in Scope}
+        with (folder / name).open("w", newline="") as file:
+            writer = csv.DictWriter(file, [*rows[0]], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    result = result_in(folder, ExitCode.OK)
+    said = dict(re.findall(r"(IOPS|MiB/s|service mean|service p99|response p99) (\[.*?\]|[^,>]*)", repr(result)))
+    assert len(said) == 5 and {title for title, text in said.items() if text.startswith("[")} == {*titles}
+    cells = re.findall(r"<td>(.*?)</td>", result._repr_html_())[:5]
+    assert [cell.startswith("[") for cell in cells] == [title in titles for title in said]
+    of_load = re.findall(r"<td>(.*?)</td>", result.load("lists")._repr_html_())[3:8]
+    assert [cell.startswith("[") for cell in of_load] == [title in titles for title in said]
 
 
 def test_faults_of_a_dict_are_those_of_a_plan(tmp_path: Path) -> None:
@@ -60,7 +104,9 @@ def test_faults_of_a_dict_are_those_of_a_plan(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_call_returns_what_was_measured(tmp_path: Path) -> None:
-    (tmp_path / "plan.json").write_text(json.dumps(plan(tmp_path, "1h")))
+    endless = plan(tmp_path, "1h")
+    endless["defaults"]["disturbed"] = "keep"  # or a busy machine would never have measured anything
+    (tmp_path / "plan.json").write_text(json.dumps(endless))
     program = textwrap.dedent("""
         import json, sys, ivypy
         result = ivypy.run(json.load(open(sys.argv[1] + "/plan.json")), root=sys.argv[1] + "/runs")
@@ -73,7 +119,7 @@ def test_an_interrupted_call_returns_what_was_measured(tmp_path: Path) -> None:
         out, _ = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert out.startswith("130 partial ") and " shortened" in out
+    assert re.match("130 (partial|invalid) ", out) and " shortened" in out  # invalid: of a busy machine
 
 
 def _measured(folder: Path) -> int:
@@ -84,6 +130,8 @@ async def test_a_session_is_opened_and_closed_without_a_block(tmp_path: Path) ->
     session = await ivypy.Session(plan(tmp_path), root=tmp_path / "runs").open()
     result = await session.go("one", measure="1s")
     await session.close()
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert result.verdicts == of_csv(folder)
     assert repr(result).startswith("<one: ") and result["all=all"]["overall_iops"]
 
 

@@ -17,7 +17,7 @@ DISKS: Final = (4, 100)
 GATHERS: Final = 200
 
 
-def made_up(root: Path, count: int) -> dict[str, int]:
+def made_up(root: Path, count: int) -> dict[str, tuple[int, ...]]:
     """A root folder with so many disks; by path of a LUN on each, its device number."""
     real = sorted(Path("/sys/devices/virtual/block").glob("loop*/stat"))
     for name in ("proc", "dev"):
@@ -25,27 +25,32 @@ def made_up(root: Path, count: int) -> dict[str, int]:
     (root / "sys/dev/block").mkdir(parents=True)
     (root / "sys/class").mkdir()
     (root / "sys/class/net").symlink_to("/sys/class/net")
-    numbers = {}
+    numbers: dict[str, tuple[int, ...]] = {}
     for n in range(count):
         folder = root / f"sys/devices/sd{n}"
         folder.mkdir(parents=True)
         (folder / "stat").symlink_to(real[n % len(real)])
         (root / f"sys/dev/block/8:{n}").symlink_to(folder)
-        numbers[f"/dev/sd{n}"] = os.makedev(8, n)
+        numbers[f"/dev/sd{n}"] = (os.makedev(8, n),)
     return numbers
+
+
+def cost(root: Path, count: int) -> tuple[float, int]:
+    """(ms of CPU for each gather, bytes of its answer)."""
+    numbers = made_up(root, count)
+    connector = HostConnector(root=root, find_numbers=lambda luns: numbers)
+    connector.config(list(numbers))
+    size = len(answer_to(connector, Gather(0), time.monotonic_ns))
+    began = time.process_time()
+    for number in range(GATHERS):
+        answer_to(connector, Gather(number), time.monotonic_ns)
+    return 1e3 * (time.process_time() - began) / GATHERS, size
 
 
 def main() -> None:
     for count in DISKS:
         with tempfile.TemporaryDirectory() as folder:
-            numbers = made_up(Path(folder), count)
-            connector = HostConnector(root=Path(folder), find_numbers=lambda luns, of=numbers: of)
-            connector.config(list(numbers))
-            size = len(answer_to(connector, Gather(0), time.monotonic_ns))
-            began = time.process_time()
-            for number in range(GATHERS):
-                answer_to(connector, Gather(number), time.monotonic_ns)
-            each_ms = 1e3 * (time.process_time() - began) / GATHERS
+            each_ms, size = cost(Path(folder), count)
         share = f"at 1 s {each_ms / 10:.2f} % of a core"
         print(f"{count:4} disks: {each_ms:5.2f} ms of CPU a gather, {size / 1000:5.1f} kB; {share}")
 

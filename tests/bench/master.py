@@ -35,6 +35,8 @@ from tests.support.rollup import rollup_spec
 INSTANCES = 24  # per host
 CORES = 16
 LENGTH_S = 5.0
+SUBINTERVALS = 6
+WATCHED = 20  # of which the first are not counted: the watchers start in them
 SAMPLES = 200_000  # drawn per series of a host; a class has its share of them
 POOL = 24  # different results that the hosts take turns to send
 QUARTER_S = LENGTH_S / 4
@@ -178,7 +180,7 @@ def largest(by: Sequence[str], seed: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench master", description=__doc__.splitlines()[0])
     parser.add_argument("--hosts", type=int, action="append", help="only these numbers of hosts, rollups all and host")
-    parser.add_argument("--subintervals", type=int, default=6)
+    parser.add_argument("--subintervals", type=int, help=f"measured; by default {SUBINTERVALS}, watched {WATCHED}")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ssh", type=int, help="a whole run over so many real sshds")
     parser.add_argument("--sockets", type=int, help="a whole run over so many sockets")
@@ -187,6 +189,7 @@ def main() -> None:
     parser.add_argument("--length", type=float, default=LENGTH_S, help="of a subinterval, in seconds")
     parser.add_argument("--luns", action="store_true", help="with rollup lun: 24 merge classes a host")
     arguments = parser.parse_args()
+    arguments.subintervals = arguments.subintervals or (WATCHED if arguments.watched else SUBINTERVALS)
     if arguments.ssh or arguments.sockets or arguments.watched:
         from tests.bench.parts import transport, watched
 

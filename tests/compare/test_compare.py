@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,7 @@ def test_subintervals_that_were_set_aside_are_in_no_figure(tmp_path: Path) -> No
 @pytest.mark.parametrize("count", [3, 4])
 def test_a_figure_that_a_verdict_discredits_is_not_compared(tmp_path: Path, count: int) -> None:
     before, after = sides(tmp_path, runs(count), runs(count, 1.1))
-    reasons = "reap_delay[invalid] (90% of the mean); cpu_contention[note] (x)"
+    reasons = "reap_delay[invalid] (90% of the mean); reap_delay[invalid] (x); cpu_contention[note] (x)"
     set_cells(after[1], "max", service_verdict="invalid", reasons=reasons)
     found = as_json(before, after)
     whys = {row["metric"]: row["why_not_compared"] for row in found["rows"]}
@@ -179,6 +180,29 @@ def test_steps_are_matched_by_name(tmp_path: Path) -> None:
     assert found["exit_code"] == ExitCode.NOT_REACHED
     assert "B1, B2, B3: no such step" in found["rows"][0]["why_not_compared"]
     assert as_json(before, after, "--metric", "mean", "--step", "half")["exit_code"] == ExitCode.OK
+
+
+def test_what_searches_found_is_compared_though_each_found_another_load(tmp_path: Path) -> None:
+    before, after = sides(tmp_path, runs(3), runs(3))
+    for place, run in enumerate((*before, *after)):
+        record = json.loads((run / "run.json").read_text())
+        record["steps"] = [{"number": 0, "name": "max", "verdict": "valid"}]
+        (run / "run.json").write_text(json.dumps(record))
+        (run / "step0000.max" / "find.csv").write_text("probe\n")
+        for kind in ("all", "host"):
+            set_cells(run, "max", kind, name=f"max:total_iops={700 + place}", iops_setting=str(700 + place))
+    found = as_json(before, after, "--metric", "iops,mean", "--by", "host")
+    assert {(row["step"], row["outcome"]) for row in found["rows"]} == {("max", "equivalent")}
+    assert found["exit_code"] == ExitCode.OK and found["differences"] == []
+
+
+def test_what_is_partial_for_the_same_reasons_is_said_once(tmp_path: Path) -> None:
+    before, after = sides(tmp_path, runs(3, steps=("max", "half")), runs(3, steps=("max", "half")))
+    for run in (*before, *after):
+        reasons = "too_few_subintervals[note] (5); host_lost[partial] (h1); host_lost[partial] (h2)"
+        for step in ("max", "half"):
+            set_cells(run, step, verdict="partial", service_verdict="partial", reasons=reasons)
+    assert as_json(before, after)["notes"] == ["A1, A2, A3, B1, B2, B3: max and half: partial: host_lost"]
 
 
 def test_plans_and_parameters_differ_only_where_the_sides_do(tmp_path: Path) -> None:
@@ -283,6 +307,14 @@ def test_what_is_no_run_is_named_with_what_it_is(same: tuple[list[Path], list[Pa
         run_compare([ours], [ours, *theirs])
 
 
+def test_copies_of_a_run_are_no_further_runs(same: tuple[list[Path], list[Path]], tmp_path: Path) -> None:
+    """Three copies would have no spread, and prove anything."""
+    copy = Path(shutil.copytree(same[0][0], tmp_path / "copy"))
+    for before, after in (([same[0][0], copy], same[1]), (same[0], [*same[1], copy])):
+        with pytest.raises(PlanError, match="are copies of one run, which counts once"):
+            run_compare(before, after)
+
+
 def test_steps_that_do_not_match_at_all_are_listed(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="A has max, half; B has other"):
         run_compare(*sides(tmp_path, runs(1, steps=("max", "half")), runs(1, steps=("other",))))
@@ -321,10 +353,23 @@ def test_the_page_needs_nothing_else_and_shows_names_as_they_are(tmp_path: Path)
 def test_without_plotly_the_page_has_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render_page, "has_plotly", lambda: False)
     page = tmp_path / "page.html"
-    run_compare(*sides(tmp_path, runs(3), runs(3, 1.1)), "--html", str(page))
+    for _ in range(2):  # the second time in the place of the first
+        run_compare(*sides(tmp_path / "runs", runs(3), runs(3, 1.1)), "--html", str(page))
     read = _Page()
     read.feed(page.read_text())
     assert "script" not in read.tags and read.fetched == [] and "worse" in read.text
+
+
+@pytest.mark.parametrize("plotly", [True, False], ids=["plotly", "no plotly"])
+def test_the_page_takes_the_place_of_no_other_file(
+    same: tuple[list[Path], list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plotly: bool
+) -> None:
+    monkeypatch.setattr(render_page, "has_plotly", lambda: plotly)
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    with pytest.raises(PlanError, match="name another"):
+        run_compare(*same, "--html", str(page))
+    assert page.read_text() == "mine"
 
 
 def test_markdown_is_a_table_whatever_the_names(tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
 """What changes mean, as statements about tables of comparisons."""
 
+from collections.abc import Callable
 from math import log1p
 
+import numpy as np
 import pytest
 
 from ivypy.master.compare.outcomes import Basis, Compared, Outcome, exit_code, judge
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.results.finished_run import Key
 from ivypy.master.rollup.metrics import METRICS
-from ivypy.master.stats.comparison import Change
+from ivypy.master.stats.comparison import Change, between_runs
 
 LATENCY, RATE = "overall_service_us_p99", "overall_iops"
 LIMIT = 0.03
@@ -80,3 +82,32 @@ def test_exit_code_is_of_what_is_shown(changes: list[tuple[float | None, float]]
 )
 def test_basis_is_the_runs_where_each_side_has_three(a: int, b: int, basis: Basis) -> None:
     assert Basis.of(a, b) is basis
+
+
+Noise = Callable[[np.random.Generator, int], np.ndarray[tuple[int], np.dtype[np.float64]]]
+NOISES: dict[str, Noise] = {
+    "normal": lambda random, n: random.standard_normal(n),
+    "heavy tails": lambda random, n: random.standard_t(3, n),
+    "skewed": lambda random, n: random.exponential(1.0, n),
+    "two kinds of runs": lambda random, n: 2.0 * (random.random(n) < 0.3) + 0.2 * random.standard_normal(n),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("runs", [3, 5])
+@pytest.mark.parametrize("spread", [0.001, 0.005, 0.015])
+def test_a_regression_beyond_the_limit_is_hardly_ever_called_none(noise: str, runs: int, spread: float) -> None:
+    """One of three figures is worse by just more than the limit; the others are the same."""
+    random = np.random.default_rng(1)
+    pairs, equivalent, passed = 1000, 0, 0
+    for _ in range(pairs):
+        rows = []
+        for factor in (1 + LIMIT + 0.0001, 1.0, 1.0):
+            a, b = (100 * np.exp(spread * NOISES[noise](random, runs)) for _ in "AB")
+            change = between_runs(a.tolist(), (factor * b).tolist())
+            rows.append(Compared(Key("max", "all", "all"), METRICS[LATENCY], 100.0, 100.0 * factor, change))
+        judged = judge(rows, LIMIT)
+        equivalent += judged[0].outcome is Outcome.EQUIVALENT
+        passed += exit_code(judged, Basis.RUNS) is ExitCode.OK
+    assert equivalent / pairs <= 0.035 and passed / pairs <= 0.035, "2.5 %, and twice what chance does to it"

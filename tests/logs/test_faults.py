@@ -140,7 +140,7 @@ WRONG_OPTIONS = [
     (["--start-times", "/nowhere.csv"], "cannot be read"),
     (["--json", "/nowhere.json"], "cannot be read"),
     (["--check"], "expected as many"),
-    (["--by", "host", "--hgrm", "x.hgrm"], "only `all` is drawn"),
+    (["--by", "host", "--hgrm", "x.hgrm"], "`all` is drawn, which --by does not have"),
 ]
 
 

@@ -174,6 +174,46 @@ def test_png_plot_has_the_documented_size(tmp_path: Path, stall: list[str]) -> N
     assert head.startswith(b"\x89PNG") and struct.unpack(">II", head[16:24]) == (1200, 1200)
 
 
+@pytest.mark.parametrize("name", ["x.png", "x.html"])
+def test_a_picture_takes_the_place_of_an_earlier_one_and_of_no_other_file(
+    tmp_path: Path, stall: list[str], name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text("mine")
+    assert "name another" in run(*stall, "--plot", path).err and path.read_text() == "mine"
+    path.unlink()
+    assert [run(*stall, "--plot", path).code for _ in range(2)] == [ExitCode.OK] * 2
+
+
+def test_any_group_can_be_drawn(tmp_path: Path, stall: list[str]) -> None:
+    """The distribution, which is text, is that of the group's own row."""
+    words = ("--by", "all,direction", "--interpolation", "linear")
+    found = table(run(*stall, *words))
+    for group in ("direction=read", "all=all"):
+        picture, distribution = tmp_path / f"{group}.png", tmp_path / f"{group}.hgrm"
+        ran = run(*stall, *words, "--plot", picture, "--hgrm", distribution, "--instance", group)
+        assert ran.code is ExitCode.OK and picture.read_bytes().startswith(b"\x89PNG")
+        wholes = {f"{one['rollup_type']}={one['rollup_instance']}": one for one in found if one["interval"] == "whole"}
+        assert f"Total count    = {float(wholes[group]['count']):12.0f}" in distribution.read_text()
+
+
+def test_any_group_of_many_can_be_drawn(tmp_path: Path) -> None:
+    logs = [log(tmp_path / f"h{n}" / "a_clat_hist.1.log", [row(1000, 0, {900: 90 + n})]) for n in range(50)]
+    distribution = tmp_path / "x.hgrm"
+    run(*logs, "--by", "host", "--hgrm", distribution, "--instance", "host=h44")
+    assert f"Total count    = {90 + 44:12.0f}" in distribution.read_text()
+
+
+def test_a_group_that_cannot_be_drawn_is_named(tmp_path: Path, stall: list[str]) -> None:
+    picture, page = tmp_path / "x.png", tmp_path / "x.html"
+    by = ("--by", "direction")
+    assert "did you mean 'direction=read'" in run(*stall, *by, "--plot", picture, "--instance", "direction=raed").err
+    assert "add it, or choose a group with --instance" in run(*stall, *by, "--plot", picture).err
+    assert "which --by does not have: add it" in run(*stall, *by, "--plot", page).err
+    assert "give one of them" in run(*stall, *by, "--plot", page, "--instance", "direction=read").err
+    assert not picture.exists() and not page.exists()
+
+
 def archive_in(path: Path) -> dict[str, Any]:
     """The data of a page."""
     (data,) = re.findall(r'id="archive">(.*?)</script>', path.read_text())

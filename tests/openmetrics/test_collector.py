@@ -3,8 +3,10 @@
 import csv
 import http.client
 import json
+import os
 import re
 import shutil
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -21,6 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families as families
 from ivypy.master.cli.metrics import exported
 from ivypy.master.errors import PlanError
 from ivypy.master.live.reports import EventLine, Nobody, Report, RunBegins, RunEnds
+from ivypy.master.openmetrics.beside_run import MetricsBesideRun
 from ivypy.master.openmetrics.buckets import BOUNDS_S, Coarse
 from ivypy.master.openmetrics.collector import RunCollector
 from ivypy.master.openmetrics.export import MetricsExport, parse_address, registry_of, served, write_file
@@ -92,7 +95,7 @@ def test_the_figures_are_those_of_the_last_row(running: Path, kind: str, instanc
     assert value(samples, "ivypy_target_iops", **of) == float(row["iops_setting"])
     assert value(samples, "ivypy_bytes_per_second", io="read", **of) == float(row["read_mib_per_s"]) * 2**20
     for time in ("service", "response"):
-        found = value(samples, f"ivypy_{time}_quantile_seconds", io="all", quantile="0.99", **of)
+        found = value(samples, f"ivypy_{time}_percentile_seconds", io="all", percentile="99", **of)
         assert found == pytest.approx(float(row[f"overall_{time}_us_p99"]) / 1e6)
     assert value(samples, "ivypy_hosts_missing", **of) == 0
 
@@ -135,9 +138,9 @@ def test_blank_figures_are_absent(running: Path) -> None:
     place = header.index("overall_response_us_p99")
     lines[-1][place] = ""
     path.write_text("\n".join(",".join(line) for line in [header, *lines]) + "\n")
-    found = [labels for name, labels in scraped(running) if name == "ivypy_response_quantile_seconds"]
-    of_all = {dict(labels)["quantile"] for labels in found if {("rollup_type", "all"), ("io", "all")} <= labels}
-    assert "0.99" not in of_all and "0.5" in of_all
+    found = [labels for name, labels in scraped(running) if name == "ivypy_response_percentile_seconds"]
+    of_all = {dict(labels)["percentile"] for labels in found if {("rollup_type", "all"), ("io", "all")} <= labels}
+    assert "99" not in of_all and "50" in of_all
 
 
 @pytest.fixture
@@ -303,7 +306,7 @@ def test_a_scraper_that_hangs_costs_only_itself(listening: int) -> None:
 
 def test_a_port_that_is_taken_is_said_before_the_run(listening: int) -> None:
     with pytest.raises(PlanError, match=r"cannot listen there.*name another port"):
-        MetricsExport(Nobody(), f"127.0.0.1:{listening}", None, ())
+        MetricsBesideRun(Nobody(), f"127.0.0.1:{listening}", None, ())
 
 
 def test_what_a_run_reports_goes_on_to_its_view(tmp_path: Path) -> None:
@@ -313,7 +316,7 @@ def test_what_a_run_reports_goes_on_to_its_view(tmp_path: Path) -> None:
         def show(self, report: Report) -> None:
             seen.append(report)
 
-    export = MetricsExport(View(), "", tmp_path / "x.prom", ())
+    export = MetricsBesideRun(View(), "", tmp_path / "x.prom", ())
     reports: list[Report] = [RunBegins(str(tmp_path), "p", 1), EventLine("", "", "text")]
     for report in reports:
         export.show(report)
@@ -325,7 +328,7 @@ def test_the_file_has_the_end_of_a_run_that_ends_while_it_is_written(
     running: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "x.prom"
-    export = MetricsExport(Nobody(), "", path, ())
+    export = MetricsExport("", path, ())
     entered = threading.Event()
 
     def slow(*to: Any) -> None:
@@ -335,13 +338,32 @@ def test_the_file_has_the_end_of_a_run_that_ends_while_it_is_written(
         export._ended.wait(30)
 
     monkeypatch.setattr("ivypy.master.openmetrics.export.write_file", slow)
-    export.show(RunBegins(str(running), "p", 1))
-    export.show(RunEnds(str(running), (), 0, ""))
+    export.begin(running)
+    export.news()
     assert entered.wait(30)
     record = json.loads((running / "run.json").read_text())
     (running / "run.json").write_text(json.dumps(record | {"exit_code": 0, "end_utc": "2026-01-01T00:00:00+00:00"}))
     export.close()
     assert f'ivypy_run_active{{run="{running.name}"}} 0.0' in path.read_text()
+
+
+def test_an_export_that_was_killed_costs_the_run_nothing(running: Path, tmp_path: Path) -> None:
+    export = MetricsBesideRun(Nobody(), "", tmp_path / "x.prom", ())
+    export.show(RunBegins(str(running), "p", 1))
+    os.kill(export._child.pid, signal.SIGKILL)
+    export._child.wait()
+    for _ in range(100_000):  # more than a pipe holds
+        export.show(RunEnds(str(running), (), 0, ""))
+    export.close()
+
+
+def test_an_export_that_does_not_read_delays_nobody(running: Path, tmp_path: Path) -> None:
+    export = MetricsBesideRun(Nobody(), "", tmp_path / "x.prom", ())
+    os.kill(export._child.pid, signal.SIGSTOP)
+    for _ in range(100_000):
+        export.show(RunEnds(str(running), (), 0, ""))
+    os.kill(export._child.pid, signal.SIGKILL)
+    export.close()
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,12 @@ def test_prometheus_and_node_exporter_have_the_figures_of_the_run(tmp_path: Path
         assert float(rate["value"][1]) == pytest.approx(2000, rel=0.5)
         assert rate["metric"]["rollup_instance"] == "local"
         median = figure(prometheus_port, "histogram_quantile(0.5, sum by (le) (ivypy_service_seconds_bucket))")
-        exact = "ivypy_service_quantile_seconds{rollup_type='all', io='all', quantile='0.5'}[1m]"
+        exact = "ivypy_service_percentile_seconds{rollup_type='all', io='all', percentile='50'}[1m]"
         least, most = (figure(prometheus_port, f"{which}_over_time({exact})") for which in ("min", "max"))
         assert least / 1.5 - FINEST_S <= median <= most * 1.5 + FINEST_S
         wait_until(lambda: "ivypy_iops{" in got(web_port, "/metrics"), "the page's server")
         wait_until(lambda: "ivypy_iops{" in got(exporter_port, "/metrics"), "the textfile")
         assert "node_textfile_scrape_error 0" in got(exporter_port, "/metrics")
+        lint = (program("promtool"), "check", "metrics")
+        linted = subprocess.run(lint, input=got(ivypy_port, "/metrics"), capture_output=True, text=True)
+        assert (linted.returncode, linted.stderr) == (0, "")

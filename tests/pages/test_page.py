@@ -77,6 +77,8 @@ def show(page: Any, seen: Seen, route: str) -> None:
         page.wait_for_function(OVERVIEW_DRAWN)
     elif route.startswith("#/run"):
         page.wait_for_selector("#view .panel, #view table, #view .empty")
+    elif route == "#/":
+        page.wait_for_selector("table.runs")
 
 
 def decoded(answer: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
@@ -121,6 +123,11 @@ def line(page: Any, chart: str, name: str) -> list[float]:
     found = "(chart, name) => document.querySelector(`.chart.${chart}`)?.data?.find((one) => one.name === name)"
     page.wait_for_function(f"([chart, name]) => ({found})(chart, name)", arg=[chart, name])
     return known(page.evaluate(f"([chart, name]) => [...({found})(chart, name).y]", [chart, name]))
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return [*csv.DictReader(file)]
 
 
 CHOICES = [
@@ -428,6 +435,116 @@ def test_times_are_local_with_utc_beside_them(page: Any) -> None:
     assert f":{minute % 60:02}" in started.inner_text(), "half an hour beside it: the browser is in India"
 
 
+def test_the_figure_beside_the_slider_is_the_measurements(page: Any, seen: Seen, folders: dict[str, Path]) -> None:
+    """As the summary has it: without the warmup, and without what was before a host was lost."""
+    show(page, seen, HOLD)
+    (row,) = [one for one in rows_of(folders["tour"] / "summary.all.csv") if one["name"] == "hold"]
+    texts = "(us) => import('/static/format.js').then((one) => one.latency(us))"
+    for time in ("service", "response"):
+        page.get_by_label("time", exact=True).select_option(f"{time} time")
+        for button, column in (("p50", "p50"), ("p90", "p90"), ("p99", "p99")):
+            page.get_by_role("button", name=button, exact=True).click()
+            shown = page.evaluate(texts, float(row[f"overall_{time}_us_{column}"]))
+            page.get_by_text(f"{button} {shown} over the measurement", exact=True).wait_for()
+
+
+def test_lines_and_heat_map_stand_at_the_same_times(page: Any, seen: Seen) -> None:
+    show(page, seen, HOLD)
+    xs = "(chart, line) => [...document.querySelector(`.chart.${chart}`).data[line].x]"
+    rate, heat = (page.evaluate(f"() => ({xs})('{chart}', 0)") for chart in ("rate", "heat"))
+    assert rate == heat and len(rate) > 10
+    for chart in ("latency", "cpu", "errors", "track"):
+        assert page.evaluate(f"() => ({xs})('{chart}', 0)") == rate
+
+
+def test_a_run_says_to_which_step_it_owes_its_verdict(page: Any, seen: Seen) -> None:
+    show(page, seen, HOLD)
+    assert page.locator(".run-head").inner_text().count("failed, for step 1 hold: slo missed") == 1
+
+
+def test_discredited_figures_stand_in_brackets_in_every_table(page: Any, seen: Seen) -> None:
+    """In that of measurements and in that of instances, each by the verdict of its own scope."""
+
+    def discredited(route: Any) -> None:
+        said = route.fetch().json()
+        rows = said.get("instances") or [one for step in said.get("steps", []) for one in step["measurements"]]
+        for row in rows:
+            row.update(rate_verdict="valid", service_verdict="invalid", response_verdict="valid")
+        route.fulfill(json=said)
+
+    addresses = ("**/api/runs/tour", "**/api/runs/tour/steps/1/instances*")
+    for one in addresses:
+        page.route(one, discredited)
+    page.reload()
+    for view, service, others in (
+        ("load", ("service p99", "service mean"), "IOPS"),
+        ("instances", ("p50", "p99"), "IOPS"),
+    ):
+        show(page, seen, f"{HOLD}/{view}")
+        page.wait_for_selector("#view table tbody tr")
+        heads = page.locator("#view table thead th").all_inner_texts()
+        for line in page.locator("#view table tbody tr").all():
+            cells = dict(zip(heads, line.locator("th, td").all_inner_texts(), strict=True))
+            assert all(cells[name] == "-" or cells[name].startswith("[") for name in service), cells
+            assert not cells[others].startswith("["), cells
+    for one in addresses:
+        page.unroute(one)
+    page.reload()
+
+
+def test_without_histograms_the_other_charts_are_drawn(page: Any, seen: Seen) -> None:
+    page.route("**/histograms*", lambda route: route.fulfill(status=500, json={"error": "histograms.sqlite is gone."}))
+    show(page, seen, HOLD)
+    page.wait_for_function(
+        "() => document.querySelector('.chart.heat').layout.annotations[0].text === 'histograms.sqlite is gone.'"
+    )
+    assert page.evaluate("document.querySelector('.chart.rate').data[0].y.length") > 10
+    page.unroute("**/histograms*")
+    seen.errors.clear()
+
+
+GROWN = """async () => {
+    const { eventTrack } = await import('/static/event_track.js');
+    const { TimeGroup } = await import('/static/charts.js');
+    const node = document.createElement('div');
+    document.getElementById('main').append(node);
+    const events = [], series = { start: [0, 1], length_s: [1, 1], phase: ['run', 'run'] };
+    const model = { step: 0, series, document: { events } };
+    const group = new TimeGroup();
+    const sizes = [];
+    for (const kind of ['none', 'mark', 'edit', 'lost']) {
+        if (kind !== 'none') events.push({ step: 0, utc: 0.5, kind, host: '', text: 'x' });
+        await eventTrack(model, node, group, []);
+        const drawn = node.querySelector('.main-svg').clientHeight;
+        sizes.push([node.clientHeight, drawn, node.querySelectorAll('.ytick').length]);
+    }
+    return sizes;
+}"""
+
+
+def test_the_track_of_events_grows_with_its_lanes(page: Any) -> None:
+    sizes = page.evaluate(GROWN)
+    assert [lanes for _, _, lanes in sizes] == [1, 2, 3, 4]
+    assert all(drawn == height for height, drawn, _ in sizes), sizes
+
+
+WORDS = [
+    ("all=all iops=5k", ["all=all", "iops=5k"]),
+    ("  port='two words'  iops=5 ", ["port=two words", "iops=5"]),
+    ('port="it\'s" x', ["port=it's", "x"]),
+    ("port={a,b}", ["port={a,b}"]),
+    ("port=5'", ["port=5'"]),
+    ("''", [""]),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), WORDS)
+def test_quotes_hold_words_together_as_on_the_command_line(page: Any, text: str, words: list[str]) -> None:
+    found = page.evaluate("async (text) => (await import('/static/control_panel.js')).wordsOf(text)", text)
+    assert found == words
+
+
 NAMELESS = """() => [...document.querySelectorAll(
         'button, a, input, select, summary, [role=button], [role=img], [role=region]')]
     .filter((one) => one.checkVisibility() && !(one.ariaLabel || one.textContent.trim() || one.title
@@ -473,6 +590,7 @@ def accessible(page: Any) -> None:
 
 
 def test_every_view_is_accessible_in_both_themes(page: Any, seen: Seen) -> None:
+    show(page, seen, "#/")
     accessible(page)
     for route in [*(f"{HOLD}{view}" for view in VIEWS), "#/compare/tour,held"]:
         show(page, seen, route)
@@ -484,6 +602,21 @@ def test_every_view_is_accessible_in_both_themes(page: Any, seen: Seen) -> None:
         page.wait_for_selector(".chart .main-svg, #view table, #view pre")
         accessible(page)
         page.locator("#theme").click()
+
+
+def test_axe_finds_nothing_in_any_view(browser: Any, seen: Seen) -> None:
+    """The rules of axe-core, in both themes. It runs from this test, which the page's policy would not let it."""
+    axe = Path(pytest.importorskip("axe_playwright_python").__file__).with_name("axe.min.js").read_text()
+    for theme in ("light", "dark"):
+        context = browser.new_context(viewport=WIDE, color_scheme=theme, bypass_csp=True)
+        page = context.new_page()
+        for route in ("#/", *(f"{HOLD}{view}" for view in VIEWS)):
+            show(page, seen, route)
+            page.evaluate(f"{axe}; 0")
+            found = page.evaluate("axe.run(document)")
+            assert len(found["passes"]) > 10
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == [], (theme, route)
+        context.close()
 
 
 def test_a_chosen_theme_stays(browser: Any, seen: Seen) -> None:

@@ -12,6 +12,7 @@ from ivypy.master.cli.commands import cli
 from ivypy.master.report.archive import Limits
 from ivypy.master.report.write_report import write_report
 from tests.support.browser import IN_A_BROWSER, chromium
+from tests.support.compared_runs import set_cells
 from tests.support.logs import STALL, case_logs, run
 
 pytestmark = IN_A_BROWSER
@@ -146,15 +147,26 @@ def test_logs_of_other_tools_are_drawn(browser: Any, tmp_path: Path) -> None:
 
 def test_a_comparison_has_charts_below_its_tables(browser: Any, run_folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / run_folder.name
-    shutil.copytree(run_folder, copy)
+    second = tmp_path / f"{run_folder.name}-2"
+    for one in (copy, second):
+        shutil.copytree(run_folder, one)
+        set_cells(one, "most", overall_iops=str(10000 + len(one.name)))  # else it would be the same run
     path = tmp_path / "compare.html"
-    words = ["compare", str(run_folder), "--vs", str(copy), "--html", str(path)]
+    words = ["compare", str(run_folder), "--vs", str(copy), str(second), "--html", str(path)]
     assert CliRunner().invoke(cli, words, standalone_mode=False).exception is None
     with Opened(browser, path) as opened:
         page = opened.go()
         page.wait_for_selector(DRAWN)
-        page.wait_for_function("() => document.querySelector('.chart.distribution').data?.length === 2")
+        page.wait_for_function("() => document.querySelector('.chart.distribution').data?.length === 3")
         assert page.locator("section .table").count() >= 1, "the figures"
+        assert page.locator("h1").all_inner_texts() == ["Comparison of runs"]
+        assert "without a test of what chance may do" not in page.inner_text("body"), "the test stands above"
+        left = "(one) => document.querySelector(one).getBoundingClientRect().left"
+        assert page.evaluate(left, ".comparison h1") == page.evaluate(left, "#main .panel") > 0
         names = page.evaluate("document.querySelector('.chart.rate').data.map((one) => one.name)")
-        assert names == [f"A1 {run_folder.name}", f"B1 {run_folder.name}"]
+        assert names == [f"A1 {run_folder.name}", f"B1 {run_folder.name}", f"B2 {run_folder.name}-2"]
+        look = "(one) => [one.line.color, one.line.dash]"
+        lines = page.evaluate(f"document.querySelector('.chart.rate').data.map({look})")
+        assert lines[0][0] != lines[1][0] == lines[2][0], "a colour for each side"
+        assert lines[0][1] == lines[1][1] != lines[2][1], "and a dash for each run of it"
         assert opened.wrong == []

@@ -1,7 +1,9 @@
 """Charts as PNG: what is drawn are the run's figures, and a heat map shows the latencies, not the buckets."""
 
 import csv
+import shutil
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.errors import PlanError
+from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.pages.run_data import RunData
 from ivypy.master.report.draw import latency_mark
 from ivypy.master.report.over_time import LatencyCounts, distribution_points, log_densities
 from ivypy.master.report.pictures import write_pictures
-from ivypy.master.report.run_over_time import distributions, loads, over_time
+from ivypy.master.report.run_over_time import distributions, latency_counts, loads, over_time
 from ivypy.protocol.histogram import lower_edges
 
 EDGES_US = np.array(lower_edges(), np.float64) / 1000
@@ -89,9 +91,11 @@ def test_what_is_drawn_are_the_figures_of_the_rows(run_folder: Path) -> None:
     unmeasured = sum(float(row["length_s"]) for row in expected if row["phase"] != "run")
     assert shaded == pytest.approx(unmeasured, rel=1e-4)
     assert [name for _, name in found.steps] == ["0 climb", "1 most"] and found.steps[0][0] == 0.0
-    assert found.counts is not None
+    counts = latency_counts(RunData(run_folder))
+    assert counts is not None
     ios = sum(float(row["overall_service_count"]) for row in expected)
-    assert found.counts.counts.sum() == ios
+    assert counts.counts.sum() == ios
+    np.testing.assert_allclose(counts.begin_s, found.begin_s)
 
 
 def test_loads_are_the_levels(run_folder: Path) -> None:
@@ -118,7 +122,7 @@ def test_marks_have_their_unit(us: float, text: str) -> None:
 def test_every_picture_is_written_and_no_other_file_replaced(run_folder: Path, tmp_path: Path) -> None:
     into = tmp_path / "png"
     for _ in range(2):  # the second time in the place of the first
-        written = write_pictures([run_folder], into)
+        written = [*write_pictures([run_folder], into)]
     assert [path.name for path in written] == ["latency.png", "iops.png", "heatmap.png", "distribution.png", "load.png"]
     for path in written:
         head = path.read_bytes()[:24]
@@ -126,4 +130,33 @@ def test_every_picture_is_written_and_no_other_file_replaced(run_folder: Path, t
         assert head.startswith(b"\x89PNG") and width == 1200 and 400 <= height <= 1200
     (into / "iops.png").write_bytes(b"mine")
     with pytest.raises(PlanError, match="name another"):
-        write_pictures([run_folder], into)
+        list(write_pictures([run_folder], into))
+
+
+def test_a_folder_that_cannot_be_made_is_named(run_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError, match="the folder cannot be made: Not a directory"):
+        next(write_pictures([run_folder], tmp_path / "file" / "png"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_damaged_histograms_cost_the_heat_map_alone(run_folder: Path, tmp_path: Path, damage: str) -> None:
+    folder = Path(shutil.copytree(run_folder, tmp_path / "run"))
+    histograms = folder / "histograms.sqlite"
+    data = histograms.read_bytes()
+    histograms.unlink()
+    if damage == "cut":
+        histograms.write_bytes(data[:300])
+    written = write_pictures([folder], tmp_path / "png")
+    with pytest.raises(PlanError, match=r"^heatmap.png is not drawn: .*histograms.sqlite: not read"):
+        list(written)
+    names = {path.name for path in (tmp_path / "png").iterdir()}
+    assert names == {"latency.png", "iops.png", "distribution.png", "load.png"}
+
+
+def test_without_matplotlib_it_says_so_once(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.delitem(sys.modules, "matplotlib", raising=False)
+    with pytest.raises(PlanError, match=r"^pictures need matplotlib: pip install 'ivypy\[report\]'; .html needs none$"):
+        list(write_pictures([run_folder], tmp_path / "png"))

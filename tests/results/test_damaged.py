@@ -112,6 +112,10 @@ def test_a_name_that_is_no_utf_8_is_in_the_result_by_its_bytes(folder: Path, tmp
     data = (copy / SUMMARY).read_bytes()
     (copy / SUMMARY).write_bytes(data.replace(b",all,all,", b",all,\xffx,", 1))
     write_result(copy)
+    record = (copy / RUN_JSON).read_bytes()
+    (copy / RUN_JSON).write_bytes(record.replace(b'"end_utc": "', b'"end_utc": "\x80', 1))  # of the step
+    write_result(copy)
     result = ResultDocument.model_validate_json((copy / "result.json").read_bytes())
+    assert (result.steps[0].end_utc or "").startswith("\\udc80")
     assert result.steps[0].measurements[0].rollup_instance == "\\udcffx"
     assert result_of(folder, ()).steps[0].measurements[0].rollup_instance == "all"

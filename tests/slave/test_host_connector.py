@@ -68,7 +68,7 @@ class Tree(SysfsTree):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         (root / "sys/dev/block").mkdir(parents=True)
-        self.numbers: dict[str, int] = {}
+        self.numbers: dict[str, tuple[int, ...]] = {}
 
     def block(self, device: str, name: str, slaves: Sequence[Path] = (), lun: str = "", **files: str) -> Path:
         """A disk that is the LUN at path `lun`, composed of others."""
@@ -89,7 +89,7 @@ class Tree(SysfsTree):
     def _number(self, folder: Path, minor: int, lun: str) -> None:
         (self.root / f"sys/dev/block/8:{minor}").symlink_to(folder)
         if lun:
-            self.numbers[lun] = os.makedev(8, minor)
+            self.numbers[lun] = (os.makedev(8, minor),)
 
     def connector(self, cores: Sequence[int] = (0, 1)) -> HostConnector:
         return HostConnector(cores, self.root, find_numbers=lambda luns: {lun: self.numbers[lun] for lun in luns})
@@ -129,7 +129,7 @@ def test_components_are_what_is_at_the_bottom_each_once(tree: Tree) -> None:
     mpath = tree.block("virtual", "dm-0", [sda, sdb], lun="/dev/mapper/mpatha")
     mirror = tree.block("virtual", "md127", halves)
     tree.block("virtual", "dm-1", [mpath, mirror], lun="/dev/mapper/volume")
-    tree.numbers["/dev/sdd"] = os.makedev(*map(int, (sdd / "dev").read_text().split(":")))
+    tree.numbers["/dev/sdd"] = (os.makedev(*map(int, (sdd / "dev").read_text().split(":"))),)
     assert tree.joins() == {
         "disk dm-0": {"path": ["/dev/mapper/mpatha"], "component": ["sda", "sdb"]},
         "disk dm-1": {"path": ["/dev/mapper/volume"], "component": ["sda", "sdb", "sdc", "sdd"]},
@@ -176,24 +176,24 @@ def test_whatever_a_path_holds_the_answer_can_be_read(tree: Tree, path: str) -> 
 
 
 def test_a_device_whose_counters_are_off_has_no_readings_but_joins(tree: Tree) -> None:
-    off = {"mq__0__nr_tags": "64", "queue__iostats": "0"}
-    tree.block("pci0/ata1", "sda", lun="/dev/sda", **off)
-    tree.block("pci0/ata2", "sdb", lun="/dev/sdb", **(off | {"queue__iostats": "1"}))
+    tree.block("pci0/ata1", "sda", lun="/dev/sda", mq__0__nr_tags="64", queue__iostats="0")
+    tree.block("pci0/ata2", "sdb", lun="/dev/sdb", mq__0__nr_tags="64", queue__iostats="1")
     tree.block("virtual", "dm-0", lun="/dev/dm-0", queue__iostats="0")  # as before Linux 6.11, and it counts
+    tree.block("virtual", "nvme0n1", lun="/dev/nvme0n1", queue__iostats="0")  # of several paths, before 6.5
     connector = tree.connector()
-    _, facts = connector.config(["/dev/sda", "/dev/sdb", "/dev/dm-0"])
-    assert [fact.instance for fact in facts] == ["sda", "sdb", "dm-0"]
+    _, facts = connector.config(list(tree.numbers))
+    assert [fact.instance for fact in facts] == ["sda", "sdb", "dm-0", "nvme0n1"]
     assert [key[1] for key in gathered(connector) if key[0] == "disk"] == ["sdb", "dm-0"]
 
 
 def test_a_file_on_no_block_device_has_no_element(tree: Tree) -> None:
-    tree.numbers["/mnt/nfs/file"] = os.makedev(0, 57)
+    tree.numbers["/mnt/nfs/file"] = ()
     assert tree.joins() == {}
 
 
 def test_paths_that_lead_nowhere_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    assert device_numbers([f"{tmp_path}/file", f"{tmp_path}/none"]) == {f"{tmp_path}/file": tmp_path.stat().st_dev}
+    assert device_numbers([f"{tmp_path}/file", f"{tmp_path}/none"]).keys() == {f"{tmp_path}/file"}
 
 
 # What is read of them.
@@ -486,6 +486,20 @@ def test_a_partition_and_a_file_are_on_their_disk(shm: Path) -> None:
 
 
 @needs_loops
+def test_a_file_on_a_btrfs_is_on_all_its_devices(shm: Path) -> None:
+    need("mkfs.btrfs")
+    with loop_device(shm, 128 << 20) as one, loop_device(shm, 128 << 20) as two, loop_device(shm) as _:
+        subprocess.run(["mkfs.btrfs", "-q", "-f", "-m", "raid1", one, two], check=True)
+        with mounted(one, shm / "m", "-t", "btrfs", "-o", f"device={two}") as point:
+            (point / "file").write_bytes(b"x")
+            path = str(point / "file")
+            found = find_elements(device_numbers([path]))
+            assert {tuple(fact) for fact in found.facts} == {
+                ("disk", Path(device).name, "path", path) for device in (one, two)
+            }
+
+
+@needs_loops
 def test_the_members_of_a_real_volume_are_its_components(shm: Path) -> None:
     need("dmsetup", "blockdev")
     with loop_device(shm) as one, loop_device(shm) as two:
@@ -518,7 +532,7 @@ def test_the_members_of_a_real_volume_are_its_components(shm: Path) -> None:
 def test_interrupts_are_those_of_proc_interrupts() -> None:
     disks = {path.name: path for path in Path("/sys/block").iterdir()}
     numbers = {name: os.makedev(*map(int, (path / "dev").read_text().split(":"))) for name, path in disks.items()}
-    own = find_elements({f"/dev/{name}": number for name, number in numbers.items()}).interrupts
+    own = find_elements({f"/dev/{name}": (number,) for name, number in numbers.items()}).interrupts
     if not own:
         pytest.skip("no disk of this machine has an adapter with interrupts alone")
     before = by_line(own)
@@ -547,8 +561,8 @@ def test_network_counters_lie_between_two_readings_of_another_program() -> None:
 
 
 def test_the_docs_table_has_every_metric() -> None:
-    rows = metric_table().splitlines()[2:]
-    assert [tuple(row.split("`")[1::2]) for row in rows] == [(one.element, one.attribute) for one in METRICS]
+    words = [row.split("`")[1::2] for row in metric_table().splitlines()[2:]]
+    assert {(element, row[-1]) for row in words for element in row[:-1]} == {(m.element, m.attribute) for m in METRICS}
 
 
 def test_metrics_are_complete() -> None:

@@ -120,6 +120,23 @@ def test_one_run_a_side_of_the_same_has_few_false_alarms(rho: float) -> None:
     assert detected(1000, 1, storage, storage) <= 0.05
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("subintervals", "own"), [(20, 0.04), (60, 0.0), (60, 0.04), (60, 0.1), (120, 0.04)])
+def test_one_figure_alone_of_one_run_a_side_has_few_false_alarms(subintervals: int, own: float) -> None:
+    """A rate that follows a level of autocorrelation 0.8, with noise of each subinterval's own, which hides it."""
+    storage, random = Storage(rho=0.8, within=0.03, between=0.0, subintervals=subintervals), np.random.default_rng(1)
+
+    def a_run() -> list[MetricSample]:
+        noise = own * random.standard_normal(subintervals)
+        return [MetricSample(float(rate), 1.0) for rate in 1000 * np.exp(noise - storage.levels(random))]
+
+    found, pairs = 0, 3000
+    for _ in range(pairs):
+        one, other = (comparable_estimate(a_run()) for _ in "AB")
+        found += one is not None and other is not None and within_runs(one, other).p_different() < 0.05
+    assert found / pairs <= 0.05
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("runs", [3, 5])

@@ -25,14 +25,18 @@ class Storage:
     between: float = 0.01  # and of the runs'
     subintervals: int = 60
 
-    def run(self, random: np.random.Generator) -> "SimulatedStep":
+    def levels(self, random: np.random.Generator) -> Floats:
+        """Logarithms of the subintervals' levels, in one run."""
         shocks = random.standard_normal(self.subintervals)
         shocks[1:] *= np.sqrt(1 - self.rho**2)
         wandering = np.empty_like(shocks)
         last = 0.0
         for k, shock in enumerate(shocks):
             last = wandering[k] = self.rho * last + shock
-        levels = self.between * random.standard_normal() + self.within * wandering
+        return np.asarray(self.between * random.standard_normal() + self.within * wandering)
+
+    def run(self, random: np.random.Generator) -> "SimulatedStep":
+        levels = self.levels(random)
         iops = random.poisson(self.iops * LENGTH_S, self.subintervals)
         return SimulatedStep(iops, [self._histogram(level, n, random) for level, n in zip(levels, iops, strict=True)])
 

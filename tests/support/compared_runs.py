@@ -38,6 +38,7 @@ class Made:
     plan: str = PLAN
     argv: Sequence[str] = ("ivypy", "run", "p.yaml")
     exit_code: int | None = 0  # None: the run has not ended
+    began_s: int = 0  # after others
     hosts: Sequence[str] = field(default=small_run.HOSTS)
 
     def write(self, root: Path) -> Path:
@@ -53,7 +54,8 @@ class Made:
         for number, name in enumerate(self.steps):
             self._write_step(run, number, name, rollups, settings)
         end = None if self.exit_code is None else small_run.START + small_run.LENGTH
-        run.run(RunRecord("0.1.0", tuple(self.argv), "p.yaml", small_run.START, 7, end, self.exit_code))
+        start = small_run.START + self.began_s * 10**9
+        run.run(RunRecord("0.1.0", tuple(self.argv), "p.yaml", start, 7, end, self.exit_code))
         run.close()
         return run.path
 
@@ -91,8 +93,10 @@ def _data(factor: float, random: np.random.Generator) -> HostData:
 
 
 def sides(root: Path, before: Sequence[Made], after: Sequence[Made]) -> tuple[list[Path], list[Path]]:
-    """The folders of two sides, in root/before and root/after."""
-    return [one.write(root / "before") for one in before], [one.write(root / "after") for one in after]
+    """The folders of two sides, in root/before and root/after; no two runs began at the same time."""
+    ones = [replace(one, began_s=place).write(root / "before") for place, one in enumerate(before)]
+    others = [replace(one, began_s=len(ones) + place).write(root / "after") for place, one in enumerate(after)]
+    return ones, others
 
 
 def runs(count: int, slower: float = 1.0, **same: object) -> list[Made]:
@@ -100,9 +104,9 @@ def runs(count: int, slower: float = 1.0, **same: object) -> list[Made]:
     return [Made(slower=slower * (1 + 0.001 * n), seed=n + 1, **same) for n in range(count)]  # type: ignore[arg-type]
 
 
-def set_cells(run: Path, step: str, **cells: str) -> None:
-    """Change cells of a step's rows in summary.all.csv."""
-    path = run / "summary.all.csv"
+def set_cells(run: Path, step: str, kind: str = "all", **cells: str) -> None:
+    """Change cells of a step's rows in a summary."""
+    path = run / f"summary.{kind}.csv"
     with path.open(newline="") as file:
         reader = csv.DictReader(file)
         header, rows = list(reader.fieldnames or ()), [row | cells if row["name"] == step else row for row in reader]

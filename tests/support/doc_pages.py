@@ -7,6 +7,7 @@ from ivypy.master.imports.vdbench_words import keyword_table
 from ivypy.master.output.doc_pages import pages as output_pages
 from ivypy.master.plan.doc_pages import plan_reference
 from ivypy.protocol.states import state_tables
+from ivypy.slave.host_connector.connector import metric_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,11 +25,13 @@ def pages() -> dict[Path, str]:
     architecture = ROOT / "ARCHITECTURE.md"
     from_fio = ROOT / "docs" / "coming-from-fio.md"
     from_vdbench = ROOT / "docs" / "coming-from-vdbench.md"
+    of_hosts = ROOT / "docs" / "host-connector.md"
     return {
         **{ROOT / "docs" / name: text for name, text in output_pages().items()},
         ROOT / "docs" / "plan.md": plan_reference(),
         from_fio: between(from_fio.read_text(), "fio-options", option_table()),
         from_vdbench: between(from_vdbench.read_text(), "vdbench-keywords", keyword_table()),
+        of_hosts: between(of_hosts.read_text(), "host-metrics", metric_table()),
         architecture: between(architecture.read_text(), "state-tables", state_tables()),
     }
 

@@ -80,8 +80,11 @@ def _make_initrd(folder: Path, script: str, root: Path, release: str) -> Path:
     return initrd
 
 
-def run_in_guest(script: str, nvme_bytes: int = 64 << 20, timeout_s: float = 300.0) -> list[str]:
-    """What a shell script says as root in the guest, line by line. Raises Missing; AssertionError where it fails."""
+def run_in_guest(script: str, nvme_bytes: int = 64 << 20, timeout_s: float = 300.0, controllers: int = 1) -> list[str]:
+    """What a shell script says as root in the guest, line by line. Raises Missing; AssertionError where it fails.
+
+    The guest has an NVMe disk; with more than one controller, it reaches it by as many paths.
+    """
     if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
         raise Missing(", ".join(missing))
     if os.uname().machine != "x86_64":
@@ -96,7 +99,13 @@ def run_in_guest(script: str, nvme_bytes: int = 64 << 20, timeout_s: float = 300
         words += ["-initrd", str(_make_initrd(folder, script, root, release))]
         words += ["-append", "console=ttyS0 quiet panic=1"]
         words += ["-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]
-        words += ["-drive", f"file={disk},if=none,id=nv,format=raw", "-device", "nvme,serial=ivypy1,drive=nv"]
+        words += ["-drive", f"file={disk},if=none,id=nv,format=raw"]
+        if controllers == 1:
+            words += ["-device", "nvme,serial=ivypy1,drive=nv"]
+        else:
+            words += ["-device", "nvme-subsys,id=subsystem"]
+            words += ["-device", "nvme,serial=ivypy1,subsys=subsystem"] * controllers
+            words += ["-device", "nvme-ns,drive=nv"]
         done = subprocess.run(
             words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
         )

@@ -32,7 +32,7 @@ Batch = Records | Samples
 
 _TAIL: Final = Path("tail (estimated)")
 
-MOST_DRAWN: Final = 40  # instances of which a page has histograms; of more only `all`: they are kept in memory
+MOST_DRAWN: Final = 40  # instances whose histograms are kept in memory for a page; of more, those that are named
 MOST_QUANTA: Final = 1_000_000  # that a log may span: beyond, a stamp is wrong, or the interval absurd
 _OF_SINGLE_IOS: Final = (Format.FIO_LATENCY, Format.SMALLFILE)
 _READERS: Final[dict[Format, Callable[[Reading], Iterator[Batch]]]] = {
@@ -53,7 +53,7 @@ class SeriesRequest:
     weighting: Weighting = Weighting.UNIFORM
     interpolation: Interpolation | None = None
     exact: bool = False  # keep single I/Os instead of buckets
-    keep_histograms: bool = False  # for pictures and HdrHistogram's files
+    drawn: tuple[str, ...] = ()  # groups that are drawn, whose histograms are kept however many groups there are
     totals: dict[int, JobTotals] | None = None  # fio's JSON, for the tail
 
     def interpolation_of(self, log_format: str) -> Interpolation:
@@ -206,7 +206,7 @@ class Analysis:
         question = self.question
         if isinstance(live.accumulator, ExactSamples):
             return live.accumulator.finish(instance, question.percentiles, live.spans)
-        keep = question.keep_histograms and (instance.rollup_type == "all" or self._instances <= MOST_DRAWN)
+        keep = bool(question.drawn) and (str(instance) in question.drawn or self._instances <= MOST_DRAWN)
         how = question.interpolation_of(instance.format)
         blanks = Blanks(tuple(live.unpaced), live.is_blank)
         return finish(instance, live.accumulator, question.percentiles, how, live.spans, live.tail, keep, blanks)

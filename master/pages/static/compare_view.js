@@ -2,7 +2,7 @@
 
 import { addresses } from "./source.js";
 import { decimated, draw, discard, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
-import { badge, choice, el, fill, prose, table } from "./dom.js";
+import { badge, bracketed, choice, el, fill, prose, table } from "./dom.js";
 import { distributionPoints, nines } from "./distribution_view.js";
 import { standingMeasurement } from "./figures.js";
 import { count, latency } from "./format.js";
@@ -20,6 +20,7 @@ export function showComparison(source, node, ids) {
 class ComparisonView {
   constructor(source, node, ids) {
     [this.source, this.node, this.ids] = [source, node, ids];
+    this.isTested = document.querySelector(".comparison") !== null; // tables of `ivypy compare` stand above
     this.charts = Object.fromEntries(["rate", "latency", "distribution"].map((name) => [name, el("div", { class: `chart ${name}` })]));
   }
 
@@ -46,10 +47,15 @@ class ComparisonView {
   build() {
     this.tableNode = el("div");
     this.without = el("p", { class: "quiet" });
-    const words = "These are overlays, without a test of what chance may do: `ivypy compare A --vs B` has intervals and outcomes.";
-    fill(this.node, el("h1", {}, `Comparison of ${this.ids.length} runs`), el("p", { class: "quiet" }, prose(words)),
+    fill(this.node, ...this.head(),
       el("div", { class: "bar" }, choice("step", this.names.map((one) => [one, one]), this.step, (value) => { this.step = value; this.show(); })),
       this.tableNode, this.without, this.panel("I/Os per second", this.charts.rate), this.panel("Service time p99", this.charts.latency), this.panel("Distribution of service time", this.charts.distribution));
+  }
+
+  head() {
+    if (this.isTested) return [el("h2", {}, "The runs over each other")];
+    const words = "These are overlays, without a test of what chance may do: `ivypy compare A --vs B` has intervals and outcomes.";
+    return [el("h1", {}, `Comparison of ${this.ids.length} runs`), el("p", { class: "quiet" }, prose(words))];
   }
 
   panel(title, chart) {
@@ -79,8 +85,11 @@ class ComparisonView {
     await draw(this.charts.distribution, traces, layoutOf({ hovermode: "closest", xaxis, yaxis: latencyAxis("service time", traces), margin: WIDE_MARGIN }));
   }
 
-  look(place) {
+  /** A colour for each side where there are two, whose runs are named "A1 ...", "B1 ...", else for each run. */
+  look(found, place) {
     const of = colours();
+    const [, side, number] = (this.isTested && /^([AB])(\d+) /.exec(found.run.run)) || [];
+    if (side) return { color: side === "A" ? of.blue : of.orange, dash: DASHES[(number - 1) % DASHES.length], width: 1.8 };
     const palette = [of.blue, of.orange, of.green, of.purple, of.red, of.grey];
     return { color: palette[place % palette.length], dash: DASHES[Math.floor(place / palette.length + place) % DASHES.length], width: 1.8 };
   }
@@ -88,8 +97,8 @@ class ComparisonView {
   async drawLines(node, chosen, series, metric, more) {
     const traces = chosen.map(([, found], place) => {
       const { start, length_s: length, metrics } = series[place];
-      const xs = start.map((one, at) => one + (length[at] ?? 0) - start[0]);
-      return { type: "scatter", mode: "lines", name: found.run.run.replaceAll("<", "&lt;"), ...decimated(xs, metrics[metric]), line: this.look(place) };
+      const xs = start.map((one, at) => one + (length[at] ?? 0) / 2 - start[0]);
+      return { type: "scatter", mode: "lines", name: found.run.run.replaceAll("<", "&lt;"), ...decimated(xs, metrics[metric]), line: this.look(found, place) };
     });
     const layout = more ?? { yaxis: latencyAxis("service time p99", traces) };
     await draw(node, traces, layoutOf({ xaxis: { title: "seconds since the step began" }, margin: WIDE_MARGIN, ...layout }));
@@ -97,11 +106,10 @@ class ComparisonView {
 
   distribution(found, set, place) {
     if (!set) return null;
-    return { type: "scatter", mode: "lines", name: found.run.run.replaceAll("<", "&lt;"), ...distributionPoints(set), line: { ...this.look(place), shape: "hv" } };
+    return { type: "scatter", mode: "lines", name: found.run.run.replaceAll("<", "&lt;"), ...distributionPoints(set), line: { ...this.look(found, place), shape: "hv" } };
   }
 }
 
 function figure(measured, name, text, scope) {
-  const shown = text(measured?.metrics[name] ?? null);
-  return measured?.[`${scope}_verdict`] === "invalid" && shown !== "-" ? el("span", { class: "discredited" }, `[${shown}]`) : shown;
+  return bracketed(text(measured?.metrics[name] ?? null), measured?.[`${scope}_verdict`]);
 }

@@ -86,13 +86,13 @@ async function drawPid(rows, node, { model, group, shapes }) {
     return [
       timeLine(`value${suffix}`, xs, column(own, "value"), palette[place], { width: 2 }),
       timeLine(`target${suffix}`, xs, column(own, "target"), palette[place], { dash: "longdash", width: 1.2 }),
-      timeLine(`load${suffix}`, xs, column(own, "total_iops").some((one) => one !== null) ? column(own, "total_iops") : column(own, "iops"), palette[place], { dash: "dot", more: { yaxis: "y2" } }),
+      timeLine(`load, IOPS${suffix}`, xs, column(own, "total_iops").some((one) => one !== null) ? column(own, "total_iops") : column(own, "iops"), palette[place], { dash: "dot", more: { yaxis: "y2" } }),
     ];
   });
   const { metric } = rows[rows.length - 1];
   const yaxis = metric.includes("_us_") ? latencyAxis(metric, lines.filter((one) => one.yaxis !== "y2")) : { title: metric, rangemode: "tozero" };
-  const yaxis2 = { title: { text: "IOPS", font: { size: 11 } }, overlaying: "y", side: "right", rangemode: "tozero", showgrid: false, tickmode: "auto" };
-  await group.draw(node, lines, layoutOf({ shapes, yaxis, yaxis2, margin: { l: 74, r: 60, t: 26, b: 24 }, uirevision: `${model.step}` }));
+  const yaxis2 = { title: { text: "" }, overlaying: "y", side: "right", rangemode: "tozero", showgrid: false, tickmode: "auto", ticklabelposition: "inside", tickfont: { size: 11, color: of.ink } };
+  await group.draw(node, lines, layoutOf({ shapes, yaxis, yaxis2, uirevision: `${model.step}` }));
 }
 
 async function drawLevels(rows, node) {

@@ -2,6 +2,12 @@
 
 import { el, fill } from "./dom.js";
 
+/** The words of a command line: quotes hold one together, as a shell's do. */
+export function wordsOf(text) {
+  const words = text.match(/(?:'[^']*'|"[^"]*"|[^\s'"]|['"])+/g) ?? [];
+  return words.map((one) => one.replace(/'([^']*)'|"([^"]*)"/g, (_, single, double) => single ?? double));
+}
+
 export class ControlPanel {
   constructor(model, source) {
     this.model = model;
@@ -21,7 +27,7 @@ export class ControlPanel {
     const submit = (event) => {
       event.preventDefault();
       const text = input.value.trim();
-      if (text) this.act(action, action === "mark" ? [text] : text.split(/\s+/));
+      if (text) this.act(action, action === "mark" ? [text] : wordsOf(text));
     };
     return el("form", { class: "control-field", onsubmit: submit }, input, el("button", { type: "submit", class: "small" }, title));
   }

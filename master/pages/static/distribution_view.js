@@ -83,6 +83,7 @@ export class DistributionView {
     for (const [place, number] of [this.model.step, ...this.compared].entries()) {
       const step = this.model.document.steps.find((one) => one.number === number);
       const sets = await this.sets(number);
+      if (number === this.model.step && !Object.keys(sets).length) traces.push(...this.linesSoFar(of));
       for (const [time, dash] of [["service", "solid"], ["response", "dash"]]) {
         const set = sets[`${this.category}.${time}`];
         if (!set) continue;
@@ -91,10 +92,6 @@ export class DistributionView {
         traces.push({ type: "scatter", mode: "lines", name, x, y, line: { color: palette[place % palette.length], dash, shape: "hv", width: 2 }, text: y.map(latency), hovertemplate: "%{text}" });
       }
     }
-    if (!traces.length) {
-      const live = this.liveLine(of);
-      if (live) traces.push(live);
-    }
     fill(this.note, traces.length ? "Each line ends where fewer than 10 I/Os lie beyond it. Service time is from submission to completion, response time from when the I/O fell due." : "No measurement of this step has latencies of these I/Os.");
     const marks = MARKS.filter((one) => nines(one) <= Math.max(...traces.flatMap((one) => one.x), 1) + 0.3);
     const xaxis = { title: "percentile", tickvals: marks.map(nines), ticktext: marks.map((one) => `${Number((one * 100).toFixed(5))} %`), hoverformat: ".3f" };
@@ -102,14 +99,18 @@ export class DistributionView {
   }
 
   /** Before the measurement is complete: all subintervals so far. */
-  liveLine(of) {
+  linesSoFar(of) {
+    return [["service", "solid"], ["response", "dash"]].map(([time, dash]) => this.lineSoFar(of, time, dash)).filter(Boolean);
+  }
+
+  lineSoFar(of, time, dash) {
     const direction = this.category === "overall" ? "all" : this.category;
-    const sum = summed(this.model.columns.map((one) => chosenHistogram(one, direction, "service")));
+    const sum = summed(this.model.columns.map((one) => chosenHistogram(one, direction, time)).filter((one) => one?.valid));
     if (!sum) return null;
     const edge = (bucket) => (bucket < 128 ? bucket : (64 + (bucket % 64)) * 2 ** (Math.floor(bucket / 64) - 1)) / 1000;
     const counts = [...sum.counts];
     const set = { from_us: counts.map((_, place) => edge(sum.low + place)), below_us: counts.map((_, place) => edge(sum.low + place + 1)), count: counts };
     const { x, y } = distributionPoints(set);
-    return { type: "scatter", mode: "lines", name: "service time so far", x, y, line: { color: of.blue, shape: "hv", width: 2 } };
+    return { type: "scatter", mode: "lines", name: `${time} time so far, with the warmup`, x, y, line: { color: of.blue, dash, shape: "hv", width: 2 }, text: y.map(latency), hovertemplate: "%{text}" };
   }
 }

@@ -41,6 +41,11 @@ export function refill(node, data, make) {
   if (place >= 0) node.querySelectorAll(FOCUSABLE)[place]?.focus();
 }
 
+/** "1 host", "2 hosts". */
+export function counted(number, noun) {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 /** A table with a row header in each row. `columns`: {title, cell(row), number, title text}. */
 export function table(caption, columns, rows, attributes = {}) {
   const head = columns.map((one) => el("th", { scope: "col", class: one.number && "number" }, one.title));
@@ -88,6 +93,11 @@ export function grouped(label, groups, chosen, onchange) {
 /** A sentence in which words between backquotes are code. */
 export function prose(text) {
   return text.split("`").map((part, place) => (place % 2 ? el("code", {}, part) : part));
+}
+
+/** A figure, in brackets where its verdict discredits it. */
+export function bracketed(text, verdict) {
+  return verdict === "invalid" && text !== "-" ? el("span", { class: "discredited" }, `[${text}]`) : text;
 }
 
 /** A verdict as a mark with its word. */

@@ -63,8 +63,8 @@ export class ElementsView {
     this.panels.hidden = Boolean(said);
     if (said) return;
     const { start, length_s: length } = series;
-    this.ends = start.map((one, place) => one + (length[place] ?? 0));
-    if (start.length) this.group.spans(start[0], this.ends[this.ends.length - 1]);
+    this.middles = start.map((one, place) => one + (length[place] ?? 0) / 2);
+    if (start.length) this.group.spans(start[0], start[start.length - 1] + (length[length.length - 1] ?? 0));
     this.shapes = shapesOfPhases(this.model);
     fill(this.note, found.saturation.sentence);
     await Promise.all([this.showTimes(found), this.showBusy(found), this.showChoice(found)]);
@@ -78,18 +78,18 @@ export class ElementsView {
 
   /** A line of an answer; subintervals that the page has not got yet are left out. */
   line(name, { at, values }, place) {
-    const known = at.map((one, where) => [one, values[where]]).filter(([one]) => one < this.ends.length);
+    const known = at.map((one, where) => [one, values[where]]).filter(([one]) => one < this.middles.length);
     const of = colours();
     const palette = [of.blue, of.orange, of.green, of.purple, of.red, of.grey];
     const dash = DASHES[Math.floor(place / palette.length) % DASHES.length];
-    return timeLine(literal(name), known.map(([one]) => this.ends[one]), known.map(([, value]) => value), palette[place % palette.length], { dash });
+    return timeLine(literal(name), known.map(([one]) => this.middles[one]), known.map(([, value]) => value), palette[place % palette.length], { dash });
   }
 
   async showTimes({ times }) {
     const { metrics } = this.model.series;
     const own = [
-      timeLine("LUNs, mean", this.ends, metrics.overall_service_us_mean, colours().ink, { width: 2.4 }),
-      timeLine("LUNs, p99", this.ends, metrics.overall_service_us_p99, colours().ink, { width: 1.2, dash: "dot" }),
+      timeLine("LUNs, mean", this.middles, metrics.overall_service_us_mean, colours().ink, { width: 2.4 }),
+      timeLine("LUNs, p99", this.middles, metrics.overall_service_us_p99, colours().ink, { width: 1.2, dash: "dot" }),
     ];
     const lines = [...own, ...times.map((one, place) => this.line(one.metric, one, place))];
     await this.group.draw(this.charts.times, lines, this.layout({ yaxis: latencyAxis("time", lines) }));

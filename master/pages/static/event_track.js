@@ -10,6 +10,8 @@ const LANES = [
   ["marks", ["mark"], "triangle-down", "blue"],
   ["hosts", ["lost", "missed", "late", "dying_words", "not_rejoined", "waiting", "start", "clock_stepped", "io_errors"], "x", "red"],
 ];
+const LEAST_HEIGHT = 64; // pixels, without lanes
+const LANE_HEIGHT = 20;
 const OTHERS = ["other", "circle-open", "grey"];
 
 /** The lane of an event, with its symbol and colour. */
@@ -31,8 +33,9 @@ export async function eventTrack(model, node, group, shapes) {
     if (!lanes.has(lane)) lanes.set(lane, { events: [], symbol, colour });
     lanes.get(lane).events.push(event);
   }
-  const disturbed = start.filter((_, place) => phase[place] === "disturbed");
-  const traces = [phaseTrace(start, length, phase, of)];
+  const middles = start.map((at, place) => at + (length[place] ?? 0) / 2);
+  const disturbed = middles.filter((_, place) => phase[place] === "disturbed");
+  const traces = [phaseTrace(start, middles, phase, of)];
   if (disturbed.length) {
     traces.push(markers("set aside", disturbed, disturbed.map(() => "set aside: the generator was disturbed"), "line-ns-open", of.orange));
   }
@@ -40,21 +43,21 @@ export async function eventTrack(model, node, group, shapes) {
     const texts = one.events.map((event) => `${event.kind}${event.host ? ` ${event.host}` : ""}: ${event.text}`);
     traces.push(markers(lane, one.events.map((event) => event.utc), texts, one.symbol, of[one.colour]));
   }
-  node.style.height = `${64 + 20 * traces.length}px`;
+  const height = LEAST_HEIGHT + LANE_HEIGHT * traces.length;
+  node.style.height = `${height}px`;
   const yaxis = { type: "category", categoryorder: "array", categoryarray: traces.map((one) => one.name).reverse(), range: [-0.6, traces.length - 0.4] };
-  await group.draw(node, traces, layoutOf({ shapes, yaxis, showlegend: false, hovermode: "closest", uirevision: `${model.step}` }));
+  await group.draw(node, traces, layoutOf({ height, shapes, yaxis, showlegend: false, hovermode: "closest", uirevision: `${model.step}` }));
 }
 
-function phaseTrace(start, length, phase, of) {
+function phaseTrace(start, middles, phase, of) {
   const texts = start.map((at, place) => `${phase[place]}, subinterval ${place}, ${utcTime(at)}`);
   const colourOf = (one) => (one === "run" ? of.green : one === "disturbed" ? of.orange : of.grey);
-  const xs = start.map((at, place) => at + (length[place] ?? 0) / 2);
   return {
     type: "scatter",
     mode: "markers",
     name: "phase",
-    x: xs.map(localTime),
-    y: xs.map(() => "phase"),
+    x: middles.map(localTime),
+    y: middles.map(() => "phase"),
     text: texts.map(shortened),
     hovertemplate: "%{text}<extra></extra>",
     marker: { symbol: "square", size: 7, color: phase.map(colourOf) },

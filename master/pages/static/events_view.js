@@ -1,6 +1,6 @@
 // What happened, in words.
 
-import { el, fill, table } from "./dom.js";
+import { counted, el, fill, table } from "./dom.js";
 import { localTime, utcTime } from "./format.js";
 
 export class EventsView {
@@ -24,7 +24,7 @@ export class EventsView {
       return;
     }
     const steps = new Map(this.model.document.steps.map((one) => [one.number, one.name]));
-    fill(this.place, table(`${events.length} events, the newest first`, [
+    fill(this.place, table(`${counted(events.length, "event")}, the newest first`, [
       { title: "time", cell: (one) => el("time", { title: utcTime(one.utc) }, localTime(one.utc).slice(0, 19)) },
       { title: "step", cell: (one) => (one.step === null ? "" : `${one.step} ${steps.get(one.step) ?? ""}`) },
       { title: "kind", cell: (one) => one.kind }, { title: "host", cell: (one) => one.host }, { title: "what", class: "text", cell: (one) => one.text },

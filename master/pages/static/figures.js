@@ -22,8 +22,8 @@ export function bigFigures(model, node) {
   const setting = measured ? measured.iops_setting : metrics.iops_setting;
   const goal = typeof setting === "number" ? `target ${count(setting)}` : setting === "max" ? "at max" : "";
   const cards = [
-    ["IOPS", count(metrics.overall_iops), verdict("rate"), goal],
-    ["MiB/s", count(metrics.overall_mib_per_s), verdict("rate"), halfWidth(measured)],
+    ["IOPS", count(metrics.overall_iops), verdict("rate"), [goal, halfWidth(measured)].filter(Boolean).join(", ")],
+    ["MiB/s", count(metrics.overall_mib_per_s), verdict("rate")],
     ["service p50", latency(metrics.overall_service_us_p50), verdict("service")],
     ["service p99", latency(metrics.overall_service_us_p99), verdict("service")],
     ["service max", latency(metrics.overall_service_us_max), verdict("service")],
@@ -85,6 +85,17 @@ function mergedReasons(reasons) {
   const found = new Map();
   for (const one of reasons) if (!found.has(one.reason)) found.set(one.reason, one);
   return [...found.values()];
+}
+
+/** The step to which a run owes its verdict, and its cause in words; "" where it is valid. */
+export function causeOf(steps, verdict) {
+  const step = SEVERE.includes(verdict) ? steps.find((one) => one.verdict === verdict) : null;
+  if (!step) return "";
+  const measured = verdict === "failed" ? "" : step.measurements.map((one) => one.cause).find(Boolean); // a threshold is a cause of its own
+  const reasons = mergedReasons([...step.reasons, ...step.measurements.flatMap((one) => one.reasons)]);
+  const worst = reasons.find((one) => one.severity === verdict);
+  const cause = measured || (worst ? wordsOf(worst) : "");
+  return `step ${step.number} ${step.name}${cause ? `: ${cause}` : ""}`;
 }
 
 function wordsOf(one) {

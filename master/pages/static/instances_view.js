@@ -1,7 +1,7 @@
 // The rollup instances of a type: a table that sorts, the outliers first, with a sparkline each.
 
 import { addresses } from "./source.js";
-import { badge, choice, el, fill, svg } from "./dom.js";
+import { badge, bracketed, choice, counted, el, fill, svg } from "./dom.js";
 import { count, latency, percentText } from "./format.js";
 
 const SPARK_WIDTH = 96;
@@ -49,7 +49,8 @@ export class InstancesView {
     this.place ??= el("div");
     const outliers = this.answer.instances.filter((one) => one.outlier).length;
     const what = this.answer.measured ? "Figures of the measurement" : "Figures of the last subinterval";
-    const mark = this.answer.instances.length < FEWEST_TO_MARK ? "There are too few to say which stands out." : `Marked: IOPS or p99 farther from the median than noise among ${this.answer.instances.length} instances would be in 99 of 100 steps (robust z beyond ${this.answer.outlier_beyond}).`;
+    const known = this.answer.instances.filter((one) => one.z_iops !== null || one.z_p99 !== null).length;
+    const mark = known < FEWEST_TO_MARK ? "There are too few to say which stands out." : `Marked: IOPS or p99 farther from the median than noise among ${this.answer.instances.length} instances would be in 99 of 100 steps (robust z beyond ${this.answer.outlier_beyond}).`;
     if (!this.node.contains(this.place)) fill(this.node, this.bar(types), this.note = el("p", { class: "quiet" }), this.place);
     fill(this.note, `${what}. ${outliers ? `${outliers} of ${this.answer.instances.length} stand out. ` : ""}${mark}`);
     this.renderTable();
@@ -60,13 +61,13 @@ export class InstancesView {
     return [
       ["instance", "instance", (one) => one.instance, null],
       ["outlier", "stands out", (one) => Math.max(Math.abs(one.z_iops ?? 0), Math.abs(one.z_p99 ?? 0)) + (one.outlier ? 1e6 : 0), null],
-      ["iops", "IOPS", metric("overall_iops"), count],
-      ["droop", "droop", (one) => one.droop_percent, percentText],
-      ["mib", "MiB/s", metric("overall_mib_per_s"), count],
-      ["p50", "p50", metric("overall_service_us_p50"), latency],
-      ["p99", "p99", metric("overall_service_us_p99"), latency],
-      ["max", "max", metric("overall_service_us_max"), latency],
-      ["response", "response p99", metric("overall_response_us_p99"), latency],
+      ["iops", "IOPS", metric("overall_iops"), count, "rate"],
+      ["droop", "droop", (one) => one.droop_percent, percentText, "rate"],
+      ["mib", "MiB/s", metric("overall_mib_per_s"), count, "rate"],
+      ["p50", "p50", metric("overall_service_us_p50"), latency, "service"],
+      ["p99", "p99", metric("overall_service_us_p99"), latency, "service"],
+      ["max", "max", metric("overall_service_us_max"), latency, "service"],
+      ["response", "response p99", metric("overall_response_us_p99"), latency, "response"],
       ["errors", "errors", metric("errors"), count],
     ];
   }
@@ -84,7 +85,7 @@ export class InstancesView {
     const body = rows.map((one) => this.row(one, columns, tail));
     fill(this.place, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `instances of ${this.by}` },
       el("table", { class: "instances" },
-        el("caption", {}, `${rows.length} instances of ${this.by}`),
+        el("caption", {}, `${counted(rows.length, "instance")} of ${this.by}`),
         el("thead", {}, el("tr", {}, head, el("th", { scope: "col" }, "IOPS over time"), el("th", { scope: "col" }, `${tail} over time`))),
         el("tbody", {}, body))));
     if (focused) this.place.querySelector(`[data-sort="${focused}"]`)?.focus();
@@ -107,7 +108,7 @@ export class InstancesView {
     const name = el("th", { scope: "row" }, el("button", { type: "button", class: "link", "aria-pressed": String(isChosen), title: "show this instance in every chart", onclick: show }, one.instance), " ", one.verdict && one.verdict !== "valid" ? badge(one.verdict) : null);
     const why = [["IOPS", one.z_iops], ["p99", one.z_p99]].filter(([, z]) => z !== null && Math.abs(z) > this.answer.outlier_beyond).map(([what, z]) => `${what} ${z > 0 ? "high" : "low"} (z ${z.toFixed(1)})`);
     const out = el("td", {}, one.outlier ? el("span", { class: "outlier" }, `▲ ${why.join(", ")}`) : "");
-    const cells = columns.slice(2).map(([, , value, text]) => el("td", { class: "number" }, text(value(one))));
+    const cells = columns.slice(2).map(([, , value, text, scope]) => el("td", { class: "number" }, bracketed(text(value(one)), one[`${scope}_verdict`])));
     return el("tr", { class: isChosen ? "chosen" : "" }, name, out, cells, el("td", {}, sparkline(one.spark_iops, count)), el("td", {}, sparkline(one[`spark_${tail}`], latency)));
   }
 }

@@ -2,7 +2,7 @@
 
 import { addresses } from "./source.js";
 import { discard, draw, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
-import { choice, el, fill, table, badge } from "./dom.js";
+import { badge, bracketed, choice, el, fill, table } from "./dom.js";
 import { count, latency } from "./format.js";
 import { colours } from "./theme.js";
 
@@ -10,6 +10,11 @@ const METRICS = [
   ["overall_response_us_p99", "response p99"], ["overall_response_us_mean", "response mean"],
   ["overall_service_us_p99", "service p99"], ["overall_service_us_mean", "service mean"], ["overall_service_us_p50", "service p50"],
 ];
+
+/** Which verdict says whether to believe a latency. */
+function scopeOf(metric) {
+  return metric.includes("response") ? "response_verdict" : "service_verdict";
+}
 
 /** The load from which latency rises faster than the load does: the point farthest below the line between the ends, in
  * logarithms of both. null for fewer than four points, or where nothing bends. */
@@ -56,14 +61,14 @@ export class LoadView {
     await this.drawPoints(all);
     fill(this.tableNode, table("Measurements", [
       { title: "measurement", cell: (one) => one.name }, { title: "verdict", cell: (one) => badge(one.verdict) },
-      { title: "IOPS", number: true, cell: (one) => count(one.metrics.overall_iops) },
-      ...METRICS.map(([name, title]) => ({ title, number: true, cell: (one) => latency(one.metrics[name]) })),
+      { title: "IOPS", number: true, cell: (one) => bracketed(count(one.metrics.overall_iops), one.rate_verdict) },
+      ...METRICS.map(([name, title]) => ({ title, number: true, cell: (one) => bracketed(latency(one.metrics[name]), one[scopeOf(name)]) })),
     ], all));
   }
 
   async drawPoints(all) {
     const of = colours();
-    const scope = this.metric.includes("response") ? "response_verdict" : "service_verdict";
+    const scope = scopeOf(this.metric);
     const groups = new Map([["", []]]);
     for (const one of all) {
       const name = one.level ? one.step.name : "";

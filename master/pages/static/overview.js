@@ -4,7 +4,8 @@ import { TimeGroup, draw, latencyAxis, latencyMarks, layoutOf, timeLine } from "
 import { choice, el, fill } from "./dom.js";
 import { eventTrack } from "./event_track.js";
 import { latency, localTime, percentileName } from "./format.js";
-import { chosenHistogram, fewerColumns, logRows, percentile } from "./histogram.js";
+import { standingMeasurement } from "./figures.js";
+import { chosenHistogram, fewerColumns, logRows, percentile, summed } from "./histogram.js";
 import { controlCharts } from "./control_charts.js";
 import { shapesOfPhases } from "./phase_shapes.js";
 import { colours } from "./theme.js";
@@ -124,6 +125,12 @@ export class Overview {
     return start.map((one, place) => one + (length[place] ?? 0));
   }
 
+  /** Where the figures of subintervals stand: in their middles, as the cells of the heat map. */
+  middles() {
+    const { start, length_s: length } = this.model.series;
+    return start.map((one, place) => one + (length[place] ?? 0) / 2);
+  }
+
   layout(more) {
     return layoutOf({ shapes: this.shapes, uirevision: `${this.model.step}`, ...more });
   }
@@ -135,7 +142,7 @@ export class Overview {
   async showRate() {
     const of = colours();
     const { metrics, iops_setting: setting } = this.model.series;
-    const xs = this.ends();
+    const xs = this.middles();
     const lines = [timeLine("all", xs, metrics.overall_iops, of.blue, { width: 2 })];
     const hasBoth = metrics.read_iops.some((one) => one > 0) && metrics.write_iops.some((one) => one > 0);
     if (hasBoth) {
@@ -144,14 +151,14 @@ export class Overview {
     }
     const target = setting.map((one) => (typeof one === "number" ? one : null));
     if (target.some((one) => one !== null)) {
-      lines.push(timeLine("target", xs, target, of.grey, { dash: "longdash", width: 1.2, shape: "hv" }));
+      lines.push(timeLine("target", xs, target, of.grey, { dash: "longdash", width: 1.2, shape: "hvh" }));
     }
     await this.group.draw(this.charts.rate, lines, this.layout({ yaxis: { title: "IOPS", rangemode: "tozero" } }));
   }
 
   /** The chosen percentile of each subinterval, from its histogram. */
   percentileLine(fraction) {
-    const xs = this.model.columns.map((one) => one.start + one.length_s);
+    const xs = this.model.columns.map((one) => one.start + one.length_s / 2);
     const ys = this.model.columns.map((one) => percentile(chosenHistogram(one, this.direction, this.time), fraction));
     return [xs, ys];
   }
@@ -163,19 +170,36 @@ export class Overview {
     const category = this.direction === "all" ? "overall" : this.direction;
     const { metrics } = this.model.series;
     const of_csv = (what) => metrics[`${category}_${this.time}_us_${what}`];
-    const ends = this.ends();
+    const middles = this.middles();
     const lines = [
-      timeLine("max", ends, of_csv("max"), of.grey, { dash: "dot", width: 1.2 }),
+      timeLine("max", middles, of_csv("max"), of.grey, { dash: "dot", width: 1.2 }),
       timeLine(name, xs, ys, of.red, { width: 2.4 }),
-      timeLine("p50", ends, of_csv("p50"), of.blue, { width: 1.4 }),
-      timeLine("mean", ends, of_csv("mean"), of.green, { dash: "dash", width: 1.2 }),
+      timeLine("p50", middles, of_csv("p50"), of.blue, { width: 1.4 }),
+      timeLine("mean", middles, of_csv("mean"), of.green, { dash: "dash", width: 1.2 }),
     ];
-    const last = ys.findLast((one) => one !== null);
-    fill(this.readout, `${name} ${latency(last ?? null)}`, last === undefined ? null : el("span", { class: "quiet" }, " in the last subinterval"));
-    this.readout.title = last === undefined ? "too few I/Os above it in a subinterval, or response times without a meaning" : "in the last subinterval that has it";
-    this.slider.setAttribute("aria-valuetext", `${name}, ${latency(last ?? null)}`);
+    this.sayPercentile(name, ys);
     const title = `${this.time} time`;
     await this.group.draw(this.charts.latency, lines, this.layout({ yaxis: latencyAxis(title, lines) }));
+  }
+
+  /** The figure beside the slider: of the measurement, once it is complete, else of the last subinterval. */
+  sayPercentile(name, ys) {
+    const measured = this.measuredHistogram();
+    const us = measured ? percentile(measured, this.fraction) : (ys.findLast((one) => one !== null) ?? null);
+    const isDiscredited = measured && us !== null && standingMeasurement(this.model.stepEntry)[`${this.time}_verdict`] === "invalid";
+    const text = isDiscredited ? `[${latency(us)}]` : latency(us);
+    const of = this.model.group > 1 ? "last column" : "last subinterval";
+    fill(this.readout, `${name} ${text}`, us === null ? null : el("span", { class: "quiet" }, measured ? " over the measurement" : ` in the ${of}`));
+    this.readout.title = us === null ? "too few I/Os above it, or response times without a meaning" : measured ? "" : `in the ${of} that has it`;
+    this.slider.setAttribute("aria-valuetext", `${name}, ${text}`);
+  }
+
+  /** The sum of the histograms of the standing measurement; null where it is not complete, or columns hold more than it. */
+  measuredHistogram() {
+    const of = standingMeasurement(this.model.stepEntry);
+    if (!of || of.first === null || this.model.group > 1) return null;
+    const own = this.model.columns.filter((one) => one.in_measurement && one.first >= of.first && one.first <= of.last);
+    return summed(own.map((one) => chosenHistogram(one, this.direction, this.time)));
   }
 
   async showHeat() {
@@ -184,7 +208,7 @@ export class Overview {
     const used = parts.filter((one) => one?.valid && one.count);
     const lows = used.map((one) => one.min);
     if (!used.length) {
-      await this.group.draw(this.charts.heat, [], this.layout({ annotations: [nothing(`no ${this.time} times`)] }));
+      await this.group.draw(this.charts.heat, [], this.layout({ annotations: [nothing(this.model.fault || `no ${this.time} times`)] }));
       return;
     }
     const low = Math.floor(Math.log10(Math.max(Math.min(...lows), 1)) * ROWS_PER_DECADE) / ROWS_PER_DECADE;
@@ -214,7 +238,7 @@ export class Overview {
   async showCpu() {
     const of = colours();
     const { metrics } = this.model.series;
-    const xs = this.ends();
+    const xs = this.middles();
     const own = metrics.cpu_busy_percent.map((busy, place) =>
       busy === null ? null : Math.max(busy - (metrics.cpu_others_percent[place] ?? 0), 0),
     );
@@ -230,7 +254,7 @@ export class Overview {
   async showErrors() {
     const of = colours();
     const { metrics } = this.model.series;
-    const xs = this.ends();
+    const xs = this.middles();
     const lines = [timeLine("errors", xs, metrics.errors, of.red, { shape: "hvh", width: 2 })];
     const others = [["backlog", of.blue, "solid"], ["dropped", of.orange, "dash"], ["expired", of.purple, "dot"]];
     for (const [name, colour, dash] of others) {

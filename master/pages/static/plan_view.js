@@ -1,6 +1,6 @@
 // What was run, and where: the plan, the hosts and the LUNs, with what differs between them first.
 
-import { el, fill, table } from "./dom.js";
+import { counted, el, fill, table } from "./dom.js";
 import { plain, sizeText } from "./format.js";
 
 const MOST_ROWS = 1000;
@@ -31,7 +31,7 @@ function section(title, rows, differing, first) {
   const columns = [...leading, ...names.filter((one) => !leading.includes(one))].filter((one) => rows.some((row) => row[one]) || first.includes(one));
   const words = !rows.length ? "None are known yet." : differing.length ? `They differ in ${differing.map((one) => one.replaceAll("_", " ")).join(", ")}.` : rows.length > 1 ? "They do not differ." : "";
   return el("section", { class: "panel", "aria-label": title }, el("h2", {}, title), el("p", {}, words),
-    rows.length ? table(`${rows.length} ${title.toLowerCase()}`, columns.map((name) => ({ title: name.replaceAll("_", " "), class: differing.includes(name) ? "differs" : "", cell: (row) => (SIZES.includes(name) ? sizeText(row[name]) : plain(row[name])) })), rows.slice(0, MOST_ROWS)) : null);
+    rows.length ? table(counted(rows.length, title === "LUNs" ? "LUN" : "host"), columns.map((name) => ({ title: name.replaceAll("_", " "), class: differing.includes(name) ? "differs" : "", cell: (row) => (SIZES.includes(name) ? sizeText(row[name]) : plain(row[name])) })), rows.slice(0, MOST_ROWS)) : null);
 }
 
 function method() {

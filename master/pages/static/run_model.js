@@ -15,6 +15,7 @@ export class RunModel {
     this.zoom = { range: null }; // of the charts over the step's time
     this.columns = []; // of histograms
     this.group = 1;
+    this.fault = ""; // why there are no histograms
     this.status = null; // of a running run, from its control socket
     this.unlinkedAt = null; // since when the server has not been reached, in unix seconds
     this.seen = null; // the newest state that was used
@@ -84,11 +85,12 @@ export class RunModel {
     const words = [this.id, this.step, this.by, this.instance, 0];
     const [series, packed] = await Promise.all([
       this.source.json(addresses.series(...words)),
-      this.source.binary(addresses.histograms(...words)),
+      this.source.binary(addresses.histograms(...words)).catch((error) => error),
     ]);
     if (`${this.step} ${this.by} ${this.instance}` !== wanted) return;
     this.series = series;
-    const unpacked = unpackHistograms(packed);
+    this.fault = packed instanceof Error ? packed.message : "";
+    const unpacked = this.fault ? { columns: [], group: 1 } : unpackHistograms(packed);
     [this.columns, this.group] = [unpacked.columns, unpacked.group];
   }
 

@@ -3,7 +3,7 @@
 import { Missing } from "./source.js";
 import { badge, choice, el, fill, refill } from "./dom.js";
 import { duration, shortTime, utcTime } from "./format.js";
-import { bigFigures, verdictBlock } from "./figures.js";
+import { bigFigures, causeOf, verdictBlock } from "./figures.js";
 import { RunModel } from "./run_model.js";
 import { Overview } from "./overview.js";
 import { ElementsView } from "./elements_view.js";
@@ -144,8 +144,9 @@ class RunView {
       this.head,
       el("h1", {}, run.run),
       el("p", { class: "facts" }, badge(run.state), " ", badge(run.verdict), " ",
-        el("time", { datetime: run.start_utc, title: utcTime(started) }, shortTime(started)), " · ", duration(run.length_s), " · ",
+        el("time", { datetime: run.start_utc, title: utcTime(started) }, shortTime(started)), " · ", duration(this.length(started)), " · ",
         `${run.hosts.length} host${run.hosts.length === 1 ? "" : "s"}`, run.plan ? ` · ${run.plan}` : null, this.remaining(), this.sentence()),
+      this.cause(),
     );
     fill(this.link, this.model.unlinkedAt === null ? null : `Not connected since ${shortTime(this.model.unlinkedAt)}: what is shown is the last that arrived. Trying again ...`);
     const known = steps.map((one) => [one.number, one.name, one.state, one.verdict]);
@@ -159,11 +160,25 @@ class RunView {
     return this.model.document.sentence ? el("span", { class: "sentence" }, ` · ${this.model.document.sentence}`) : null;
   }
 
+  /** How long the run has gone on; the document of one that runs may be old. */
+  length(started) {
+    const { last } = this.model.status ?? {};
+    return this.model.isRunning && last ? Date.parse(last.utc) / 1000 - started : this.model.document.run.length_s;
+  }
+
+  cause() {
+    const { run, steps } = this.model.document;
+    const words = causeOf(steps, run.verdict);
+    return words ? el("p", { class: "facts" }, `${run.verdict}${this.model.isRunning ? " so far" : ""}, for ${words}`) : null;
+  }
+
+  /** What runs, how far it has come, and when it ends. */
   remaining() {
     const last = this.model.status?.last;
     if (!last || !this.model.isRunning) return null;
     const end = Date.now() / 1000 + last.run_remaining_s;
-    return el("span", { title: utcTime(end) }, ` · ${last.paused ? "paused" : last.phase}, ends at about ${shortTime(end).slice(0, 5)}`);
+    const where = `step ${last.step}, ${last.paused ? "paused" : last.phase}, subinterval ${last.number}`;
+    return el("span", { title: utcTime(end) }, ` · ${where}, ${duration(last.step_remaining_s)} to go; the run ends at about ${shortTime(end).slice(0, 5)}`);
   }
 
   stepButton(step) {

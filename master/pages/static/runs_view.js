@@ -14,6 +14,7 @@ export function showRuns(source, node) {
   const list = el("div");
   const compare = el("a", { class: "button", role: "button", "aria-disabled": "true" }, "Compare");
   const hint = el("span", { class: "quiet" });
+  const faults = el("div", { class: "quiet" });
 
   function showChoice() {
     const ids = [...chosen];
@@ -76,17 +77,19 @@ export function showRuns(source, node) {
       render();
     },
   });
-  fill(node, el("h1", {}, "Runs"), el("div", { class: "bar" }, search, compare, hint), list);
+  fill(node, el("h1", {}, "Runs"), el("div", { class: "bar" }, search, compare, hint), list, faults);
   showChoice();
 
   let said = "";
   async function refresh() {
     try {
       const answer = await source.json(addresses.runs());
-      const text = JSON.stringify(answer.runs.map((run) => ({ ...run, length_s: Math.round(run.length_s ?? 0) })));
+      const unread = answer.not_read ?? []; // a report has none
+      const text = JSON.stringify([unread, ...answer.runs.map((run) => ({ ...run, length_s: Math.round(run.length_s ?? 0) }))]);
       if (text === said) return;
       said = text;
       runs = answer.runs;
+      fill(faults, unread.length ? el("details", {}, el("summary", {}, `${unread.length} folder${unread.length === 1 ? "" : "s"} could not be read`), el("ul", {}, unread.map((one) => el("li", {}, one)))) : null);
       render();
     } catch (error) {
       if (!runs.length) fill(list, el("p", { class: "empty", role: "alert" }, error.message));

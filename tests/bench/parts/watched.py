@@ -15,23 +15,24 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import numpy as np
 
 from ivypy.master.live.reports import Report, RunBegins, Watcher
-from ivypy.master.openmetrics.export import MetricsExport
+from ivypy.master.openmetrics.beside_run import MetricsBesideRun
 from ivypy.master.plan.model import Plan
 from tests.bench.parts.transport import SKIPPED, Meter, Shape, decided_ms, far_side, run
 from tests.support.real_runs import COMMAND
 
 PAIRS: Final = 3
+FEWEST_SEEN: Final = 4  # subintervals, of each watcher
 BEGINNING: Final = 3  # subintervals in which the watchers start, which are not counted either
 
 SCRAPE = """
 import sys, time, urllib.request
 while True:
-    urllib.request.urlopen(sys.argv[1]).read()
+    print(urllib.request.urlopen(sys.argv[1]).read().count(b"ivypy_iops{"), flush=True)
     time.sleep(float(sys.argv[2]))
 """
 FOLLOW = """
@@ -46,7 +47,7 @@ for line in get(f"/api/runs/{run['id']}/events"):
         state = json.loads(line[5:])
         if state["closed"]:
             of = f"by=all&instance=all&from={state['closed'] - 1}"
-            get(f"/api/runs/{run['id']}/steps/{state['step']}/series?{of}").read()
+            print(len(get(f"/api/runs/{run['id']}/steps/{state['step']}/series?{of}").read()), flush=True)
 """
 
 
@@ -54,6 +55,14 @@ for line in get(f"/api/runs/{run['id']}/events"):
 class _Process:
     words: tuple[str, ...]
     process: "subprocess.Popen[str]"
+    output: IO[str] | None  # None: it is read where the process is started
+
+    def lines(self) -> int:
+        """How many it has printed: one at least for each thing that it saw."""
+        if self.output is None:
+            return FEWEST_SEEN
+        self.output.seek(0)
+        return len(self.output.readlines())
 
 
 class Watchers(Meter):
@@ -86,11 +95,13 @@ class Watchers(Meter):
         for one in self.processes:
             if one.process.poll() not in (None, 0, 6):  # attach has the run's exit code
                 raise AssertionError(f"{' '.join(one.words)}: {one.process.communicate()[1]}")
+            if one.lines() < FEWEST_SEEN:
+                raise AssertionError(f"{' '.join(one.words)}: it saw the run {one.lines()} times")
 
     def _begin(self, *words: str) -> "subprocess.Popen[str]":
-        pipe = subprocess.PIPE if "web" in words else subprocess.DEVNULL
-        process = subprocess.Popen(words, stdout=pipe, stderr=subprocess.PIPE, text=True)
-        self.processes.append(_Process(words, process))
+        output = None if "web" in words else self._stack.enter_context(tempfile.TemporaryFile("w+"))
+        process = subprocess.Popen(words, stdout=output or subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.processes.append(_Process(words, process, output))
         self._stack.callback(ended, process)
         return process
 
@@ -121,7 +132,7 @@ def measure(shape: Shape, lines: Sequence[bytes]) -> None:
 
                     def watcher(plan: Plan, meter: Meter = meter, port: int = port) -> Watcher:
                         file = root / "run.prom"
-                        return MetricsExport(meter, f":{port}", file, ()) if isinstance(meter, Watchers) else meter
+                        return MetricsBesideRun(meter, f":{port}", file, ()) if isinstance(meter, Watchers) else meter
 
                     folder = run(shape, named, opening, root / f"runs{pair}{watched}", watcher)
                     if isinstance(meter, Watchers):
