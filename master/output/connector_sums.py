@@ -19,6 +19,7 @@ import numpy as np
 from ..connectors.element_figures import ElementFigures
 from ..rollup.arrays import Floats
 from .csv_text import not_written
+from .run_files import check_run_file
 
 VERSION: Final = 1
 SCHEMA: Final = """
@@ -97,16 +98,15 @@ class ConnectorSums:
 
 def units_in(path: Path) -> dict[str, str]:
     """The unit of each metric in such a file, also while the run writes; none where it cannot be read."""
-    if not path.is_file():
-        return {}
     try:
+        check_run_file(path)
         # rw, where that is allowed: after a crash in mid-transaction the journal must be rolled back first
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as base:
             base.execute("PRAGMA query_only = ON")
-            layouts = [parts for (parts,) in base.execute("SELECT parts FROM layout").fetchall()]
-    except sqlite3.Error:
+            layouts = [json.loads(parts) for (parts,) in base.execute("SELECT parts FROM layout").fetchall()]
+        return {str(name): str(unit) for parts in layouts for *_, metrics, _ in parts for name, unit in metrics}
+    except (sqlite3.Error, OSError, ValueError, TypeError):
         return {}
-    return {name: unit for parts in layouts for *_, metrics, _ in json.loads(parts) for name, unit in metrics}
 
 
 def _part(row: int, one: ElementFigures) -> list[object]:

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import PlanError
 from ..output.column import names
 from ..output.connector_columns import ELEMENT_ROW
 from .growing_table import AddedRows
@@ -37,14 +38,16 @@ class ElementTable:
     def refresh(self) -> None:
         """Read what was added. Raises PlanError."""
         while self.left_out_from is None and (rows := self._added.read()):
-            header = self._added.header
             if not self.attributes:
-                self.attributes = [name for name in header if name not in _FIXED]
+                self.attributes = [name for name in self._added.header if name not in _FIXED]
                 self._values = np.full((*_FIRST, len(self.attributes)), np.nan, np.float32)
-            columns = [header.index(name) for name in self.attributes]
-            number, name, belongs = (header.index(one) for one in ("subinterval", "element", "participating"))
+            columns = self._added.places(self.attributes)
+            number, name, belongs = self._added.places(("subinterval", "element", "participating"))
             for row in rows:
-                self._add(int(row[number]), row[name], row[belongs] == "1", [row[place] for place in columns])
+                try:
+                    self._add(int(row[number]), row[name], row[belongs] == "1", [row[place] for place in columns])
+                except ValueError as error:
+                    raise PlanError(f"{self._added.path}: not read: {error}") from None
 
     def metric(self, attribute: str) -> str:
         """Its full name."""
@@ -56,6 +59,8 @@ class ElementTable:
         return self._values[: self.subintervals, : len(self.places), place].astype(np.float64)
 
     def _add(self, subinterval: int, element: str, participates: bool, cells: list[str]) -> None:
+        if subinterval < 0:
+            raise ValueError(f"there is no subinterval {subinterval}")
         place = self.places.get(element)
         if place is None:
             place = len(self.places)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..connectors.connector_spec import HOST
 from ..connectors.gathered import GatherState
+from ..errors import PlanError
 from ..output.connector_columns import COMBINED_ROW, EXTREMES
 from ..output.connector_files import ELEMENTS, combined_file
 from ..output.connector_sums import units_in
@@ -29,6 +30,7 @@ from .instances import newest_row
 Floats = NDArray[np.float64]
 
 MOST_LINES: Final = 20
+MOST_SUBINTERVALS: Final = 10_000_000  # of a step: more is damage
 MOST_TIMES: Final = 8  # metrics that are drawn beside service times
 MOST_POINTS: Final = 1200  # of a line
 MOST_CORRELATIONS: Final = 300
@@ -74,12 +76,13 @@ class Gathers:
 
     def refresh(self) -> None:
         while rows := self._added.read():
-            for row in (dict(zip(self._added.header, cells, strict=True)) for cells in rows):
-                one = Gather(int(row["subinterval"]), row["connector"], row["host"], row["state"], row["why"])
-                self.states.setdefault((one.connector, one.host), Counter())[one.state] += 1
-                if one.state != GatherState.GATHERED:
+            columns = self._added.places(("subinterval", "connector", "host", "state", "why"))
+            for row in rows:
+                number, connector, host, state, why = (row[place] for place in columns)
+                self.states.setdefault((connector, host), Counter())[state] += 1
+                if state != GatherState.GATHERED and number.lstrip("-").isdecimal():
                     self.missing_total += 1
-                    self.missing = [*self.missing[1 - MOST_MISSING :], one]
+                    self.missing = [*self.missing[1 - MOST_MISSING :], Gather(int(number), connector, host, state, why)]
 
 
 class StepElements:
@@ -109,7 +112,7 @@ class StepElements:
             row = newest_row(combined_file(self._step, kind, instance, f"{connector}.{element}", taken))
             for attribute in [*row][len(COMBINED_ROW) :: 1 + len(EXTREMES)]:
                 value, metric = number(row[attribute]), f"{connector}.{element}_{attribute}"
-                if value is not None:
+                if value is not None and row["subinterval"].isdecimal():
                     unit = self._unit(metric)
                     yield NewestFigure(int(row["subinterval"]), connector, element, attribute, unit, value)
 
@@ -166,7 +169,9 @@ class StepElements:
             path = combined_file(self._step, kind, instance, f"{table.connector}.{table.element}", taken)
             rows = self._combined.setdefault(path, GrowingTable(path, ("subinterval", *wanted)))
             rows.refresh()
-            at = [int(text) for text in rows.columns["subinterval"]]
+            at = [int(text) for text in rows.columns["subinterval"] if text.isdecimal()]
+            if len(at) != len(rows) or max(at, default=0) > MOST_SUBINTERVALS:
+                raise PlanError(f"{path}: not read: a subinterval has no number")
             for name in wanted:
                 values = np.full(max(at, default=-1) + 1, np.nan)
                 values[at] = [np.nan if one is None else one for one in rows.numbers(name)]

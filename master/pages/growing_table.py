@@ -5,7 +5,7 @@ yet is left for the next time. A file whose header has changed was replaced, and
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 from ..errors import PlanError
 from ..output.run_files import open_run_file
 
-_AT_ONCE: Final = 16 << 20  # bytes: more than any row
+_AT_ONCE: Final = 4 << 20  # bytes: more than any row
 
 
 class AddedRows:
@@ -29,6 +29,12 @@ class AddedRows:
         self._line = b""  # the header's
         self._offset = 0
 
+    def places(self, names: Collection[str]) -> list[int]:
+        """Where columns are that the file has to have. Raises PlanError."""
+        if missing := [name for name in names if name not in self.header]:
+            raise PlanError(f"{self.path}: not read: it has no column {missing[0]}")
+        return [self.header.index(name) for name in names]
+
     def read(self) -> list[list[str]]:
         """Some of the whole rows; none where all are read. Raises PlanError."""
         try:
@@ -41,7 +47,7 @@ class AddedRows:
                     self.replacements += 1
                 if not self._line:
                     self._line, self._offset = line, len(line)
-                    (self.header,) = _rows(line)
+                    self.header = next(iter(_rows(line)), [])
                 file.seek(self._offset)
                 added = file.read(_AT_ONCE)
         except FileNotFoundError:

@@ -290,7 +290,7 @@ class RunData:
         of = self._steps[step]
         if ends not in of.busy:
             counted = rows.columns["in_measurement"]
-            measured = [one for one in range(ends[0], ends[1] + 1) if one < len(counted) and counted[one] == "1"]
+            measured = [one for one in range(max(ends[0], 0), min(ends[1] + 1, len(counted))) if counted[one] == "1"]
             elements = of.elements or StepElements(of.folder)  # not kept: the file of another step is read for this
             of.busy[ends] = elements.busy(measured)
         iops, service_us = (number(row.get(name, "")) for name in ("overall_iops", "overall_service_us_mean"))
