@@ -157,7 +157,7 @@ export class ElementsView {
         { title: "gathers", cell: (one) => Object.entries(one.states).map(([state, count]) => `${count} ${state.replace("_", " ")}`).join(", ") },
       ], gathers),
       total ? table(`Without values: gaps in the lines${missing.length < total ? `; the newest ${missing.length} of ${total}` : ""}`, [
-        { title: "subinterval", number: true, cell: (one) => String(one.subinterval) },
+        { title: "subinterval", cell: (one) => String(one.subinterval) },
         { title: "connector", cell: (one) => (one.host ? `${one.connector} of ${one.host}` : one.connector) },
         { title: "state", cell: (one) => one.state.replace("_", " ") },
         { title: "why", class: "text", cell: (one) => one.why },
