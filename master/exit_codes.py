@@ -75,6 +75,8 @@ OF_COMMANDS: Final = (
     ("ivypy attach", ExitCode.OK, "Exits with the code of the run that it follows."),
     ("ivypy import", ExitCode.NOT_REACHED, "Something that changes the load has no counterpart in the plan."),
     ("ivypy steady", ExitCode.NOT_REACHED, "The criterion was never attained in the data."),
+    ("ivypy connector check", ExitCode.HOSTS, "The program cannot be started."),
+    ("ivypy connector check", ExitCode.INVALID, "The program does not conform; the output says how."),
     ("ivypy compare", ExitCode.OK, "No figure is worse by more than the limit."),
     ("ivypy compare", ExitCode.SLO_MISSED, "A figure is worse by more than the limit."),
     ("ivypy compare", ExitCode.NOT_REACHED, "The runs cannot tell; the output says what is missing."),

@@ -19,6 +19,7 @@ from ..live.choose_view import Ui, close_view
 from .active_runs import UI, attach, edit, mark, pause, skip, status, stop, unpause
 from .analysis import export, query
 from .compare import compare
+from .connector import connector
 from .import_plan import import_plan
 from .metrics import METRICS, METRICS_BY, METRICS_FILE, exported
 from .percentiles import percentiles
@@ -231,7 +232,7 @@ def columns() -> ExitCode:
 
 
 for command in (
-    compare, quick, import_plan, percentiles, steady, list_runs, show, report, query, export,
+    compare, connector, quick, import_plan, percentiles, steady, list_runs, show, report, query, export,
     attach, edit, mark, pause, skip, status, stop, unpause, web,
 ):  # fmt: skip
     cli.add_command(command)

@@ -1,7 +1,8 @@
 """What a connector has: its metrics, checked once, and its element instances, which may grow.
 
-Rule: an *element type* is a table, with a column for each metric and a row for each instance; readings are arrays of
-that shape, nan where there is none. An instance keeps its row for as long as the run lasts.
+Rule: an *element type* is a table, with a column for each metric and a row for each instance. The readings of all
+element types of a connector stand in one array of cells, table after table, nan where there is none: what is computed
+of them costs little more for ten tables than for one. An instance keeps its row for as long as the run lasts.
 """
 
 import re
@@ -12,6 +13,7 @@ from math import isfinite
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...protocol.connector import ConnectorConfig, ElementMetric, ReadingKind, Unit
 from ...protocol.payload import Fact
@@ -42,10 +44,6 @@ class ElementTable:
     def instances(self) -> list[str]:
         return list(self.rows)
 
-    def places(self, kind: ReadingKind) -> list[int]:
-        """The columns of gauges, or of counters."""
-        return [place for place, metric in enumerate(self.metrics) if metric.kind is kind]
-
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
@@ -62,11 +60,42 @@ class Ignored:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Values:
-    """One gather's readings: by element type, (instances, metrics), nan where there is none."""
+class CellLayout:
+    """Which cells belong to which table, and what each cell's metric is; (cells,) each."""
 
-    tables: Mapping[str, Floats]
-    ignored: Ignored
+    tables: Mapping[str, tuple[int, int, int]]  # element type: first cell, rows, columns
+    is_counter: NDArray[np.bool_]
+    scale: Floats
+    span: Floats  # of a counter that wraps, 2**bits; else nan
+    per: NDArray[np.intp]  # the cell of the counter that this one is divided by; -1: it is divided by seconds
+
+    def of_table(self, cells: Floats, name: str) -> Floats:
+        """(instances, metrics), a view."""
+        first, rows, columns = self.tables[name]
+        return cells[first : first + rows * columns].reshape(rows, columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """One gather's readings: (cells,), nan where there is none."""
+
+    cells: Floats
+    layout: CellLayout
+    ignored: Ignored = field(default_factory=Ignored)
+
+    def table(self, name: str) -> Floats:
+        """(instances, metrics) of an element type."""
+        return self.layout.of_table(self.cells, name)
+
+    def in_layout(self, layout: CellLayout) -> "Values":
+        """The same in the layout of later readings, in which there may be more instances."""
+        if layout is self.layout:
+            return self
+        cells = np.full(len(layout.is_counter), np.nan)
+        for name in self.layout.tables:
+            mine = self.table(name)
+            layout.of_table(cells, name)[: len(mine)] = mine
+        return Values(cells, layout, self.ignored)
 
 
 class Catalog:
@@ -74,7 +103,7 @@ class Catalog:
 
     def __init__(self, config: ConnectorConfig) -> None:
         """Raises ConnectorFault that names the first few faults of its metrics."""
-        if faults := list(_faults(config.metrics)):
+        if faults := list(metric_faults(config.metrics)):
             more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
             raise ConnectorFault("; ".join(faults[:_MOST_NAMED]) + more, "correct its metrics")
         by_element: dict[str, list[ElementMetric]] = {}
@@ -82,55 +111,67 @@ class Catalog:
             by_element.setdefault(metric.element, []).append(metric)
         self.tables = {name: ElementTable(name, tuple(metrics)) for name, metrics in by_element.items()}
         self._instances = 0
+        self._layout = _layout(self.tables)
+        self._laid_out = 0  # instances of that layout
 
     def values(self, facts: Sequence[Fact]) -> Values:
         """The readings as arrays. Raises ConnectorFault where there are too many instances."""
-        found: dict[str, dict[tuple[int, int], float]] = {name: {} for name in self.tables}
+        found: dict[str, dict[int, float]] = {name: {} for name in self.tables}  # cell within the table: reading
         unknown, texts, twice = Counter[str](), Counter[str](), Counter[str]()
         for element, instance, attribute, value in facts:
             table = self.tables.get(element)
             column = None if table is None else table.columns.get(attribute)
             if table is None or column is None:
                 unknown[f"{element} {attribute}"] += 1
-                continue
-            if isinstance(value, str):
+            elif isinstance(value, str):
                 texts[f"{element} {instance} {attribute}"] += 1
-                continue
-            cells, place = found[element], (self._row(table, instance), column)
-            if cells.setdefault(place, value) != value:
-                twice[f"{element} {instance} {attribute}"] += 1
+            else:
+                row = table.rows.get(instance)
+                place = (self._new_row(table, instance) if row is None else row) * len(table.metrics) + column
+                if found[element].setdefault(place, value) != value:
+                    twice[f"{element} {instance} {attribute}"] += 1
         count = unknown.total() + texts.total() + twice.total()
-        return Values(
-            {name: _array(self.tables[name], cells) for name, cells in found.items()},
-            Ignored(tuple(unknown), tuple(texts), tuple(twice), count),
-        )
+        return Values(self._cells(found), self._layout, Ignored(tuple(unknown), tuple(texts), tuple(twice), count))
 
-    def _row(self, table: ElementTable, instance: str) -> int:
-        row = table.rows.get(instance)
-        if row is None:
-            if not instance or len(instance) > LONGEST_INSTANCE:
-                raise ConnectorFault(
-                    f"an instance of {table.name} has a name of {len(instance)} characters",
-                    f"names have 1 to {LONGEST_INSTANCE}",
-                )
-            self._instances += 1
-            if self._instances > MOST_INSTANCES:
-                raise ConnectorFault(
-                    f"it has more than {MOST_INSTANCES:,} elements", "let it report those that matter, or give groups"
-                )
-            row = table.rows[instance] = len(table.rows)
+    def _cells(self, found: Mapping[str, Mapping[int, float]]) -> Floats:
+        if self._laid_out != self._instances:
+            self._layout, self._laid_out = _layout(self.tables), self._instances
+        cells = np.full(len(self._layout.is_counter), np.nan)
+        places = [self._layout.tables[name][0] + place for name, of_table in found.items() for place in of_table]
+        if places:
+            cells[places] = [value for of_table in found.values() for value in of_table.values()]
+        return cells
+
+    def _new_row(self, table: ElementTable, instance: str) -> int:
+        if not instance or len(instance) > LONGEST_INSTANCE:
+            raise ConnectorFault(
+                f"an instance of {table.name} has a name of {len(instance)} characters",
+                f"names have 1 to {LONGEST_INSTANCE}",
+            )
+        self._instances += 1
+        if self._instances > MOST_INSTANCES:
+            raise ConnectorFault(
+                f"it has more than {MOST_INSTANCES:,} elements", "let it report those that matter, or give groups"
+            )
+        row = table.rows[instance] = len(table.rows)
         return row
 
 
-def _array(table: ElementTable, cells: Mapping[tuple[int, int], float]) -> Floats:
-    found = np.full((len(table.rows), len(table.metrics)), np.nan)
-    if cells:
-        rows, columns = np.array(list(cells), dtype=np.intp).T
-        found[rows, columns] = np.fromiter(cells.values(), np.float64, len(cells))
-    return found
+def _layout(tables: Mapping[str, ElementTable]) -> CellLayout:
+    places: dict[str, tuple[int, int, int]] = {}
+    is_counter, scale, span, per = list[bool](), list[float](), list[float](), list[int]()
+    for name, table in tables.items():
+        places[name] = len(scale), len(table.rows), len(table.metrics)
+        for row in range(len(table.rows)):
+            first = places[name][0] + row * len(table.metrics)
+            per += [first + table.columns[one.per] if one.per else -1 for one in table.metrics]
+        is_counter += [one.kind is ReadingKind.COUNTER for one in table.metrics] * len(table.rows)
+        scale += [one.scale for one in table.metrics] * len(table.rows)
+        span += [2.0**one.bits if one.bits else np.nan for one in table.metrics] * len(table.rows)
+    return CellLayout(places, np.array(is_counter, bool), np.array(scale), np.array(span), np.array(per, np.intp))
 
 
-def _faults(metrics: Sequence[ElementMetric]) -> Iterator[str]:
+def metric_faults(metrics: Sequence[ElementMetric]) -> Iterator[str]:
     """What is wrong with declared metrics, a sentence each."""
     seen: dict[str, ElementMetric] = {}
     counters = {(one.element, one.attribute) for one in metrics if one.kind is ReadingKind.COUNTER}

@@ -25,9 +25,9 @@ from ...protocol.connector import (
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line, shortened
 from ...protocol.text import printable
-from ..hosts.message_checks import EventLimit
+from ..hosts.message_checks import MOST_AT_ONCE, EventLimit
 from ..hosts.pipe import Pipe, PipeLost
-from .errors import ConnectorFault
+from .errors import ConnectorFault, FaultKind
 
 READ_BYTES: Final = 1 << 16
 
@@ -57,6 +57,7 @@ class ConnectorDriver:
         self._pending: tuple[ConnectorCommand, int, asyncio.Future[Answered]] | None = None  # with when it was sent
         self._hello: asyncio.Future[ConnectorHello] = asyncio.get_running_loop().create_future()
         self.gone: str | None = None
+        self.gone_by = FaultKind.OTHER  # once it is gone
 
     @property
     def is_busy(self) -> bool:
@@ -72,16 +73,16 @@ class ConnectorDriver:
                 arrived_ns = self._now_ns()
                 if not data:
                     reader.close()
-                    self._lose("it ended")
+                    self._lose("it ended", FaultKind.ENDED)
                 for line in reader.feed(data):
                     self._log(f"<- {shortened(line)}")
                     self._take(decode(line, CONNECTOR_MESSAGES), arrived_ns)
         except PipeLost as error:
-            self._lose(str(error))
+            self._lose(str(error), FaultKind.ENDED)
         except ProtocolError as error:
-            self._lose(f"what it sent is no message of a connector: {error}")
+            self._lose(f"what it sent is no message of a connector: {error}", FaultKind.UNREADABLE)
         except ConnectorFault as error:
-            self._lose(str(error))
+            self._lose(str(error), error.kind)
 
     async def hello(self) -> ConnectorHello:
         """Wait for its first message. Raises ConnectorFault."""
@@ -110,7 +111,7 @@ class ConnectorDriver:
     async def request(self, command: ConnectorCommand) -> Answered:
         """Raises ConnectorFault. A caller that gives up leaves the request pending."""
         if self.gone is not None:
-            raise ConnectorFault(self.gone)
+            raise ConnectorFault(self.gone, kind=self.gone_by)
         assert self._pending is None, "one request at a time"
         answer: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         self._pending = (command, self._now_ns(), answer)
@@ -119,7 +120,7 @@ class ConnectorDriver:
         try:
             await self._pipe.write(line)
         except PipeLost as error:
-            self._lose(str(error))
+            self._lose(str(error), FaultKind.ENDED)
         return await asyncio.shield(answer)
 
     async def close(self) -> None:
@@ -135,39 +136,47 @@ class ConnectorDriver:
         match message:
             case ConnectorHello():
                 if self._hello.done():
-                    raise ConnectorFault("it sent a second connector_hello")
+                    raise ConnectorFault("it sent a second connector_hello", kind=FaultKind.UNASKED)
                 self._hello.set_result(message)
             case ConnectorNotice():
-                self._limit.add(arrived_ns)
+                self._limit_notices(arrived_ns)
                 self._notice(message.text)
             case _:
                 self._answer(message, arrived_ns)
 
     def _answer(self, message: ConnectorConfig | Readings | Declined, arrived_ns: int) -> None:
         if not self._hello.done():
-            raise ConnectorFault("it answered before it sent connector_hello")
+            raise ConnectorFault("it answered before it sent connector_hello", kind=FaultKind.UNREADABLE)
         if self._pending is None or self._pending[0].id != message.re:
-            raise ConnectorFault(f"it answers request {message.re}, which is not pending")
+            raise ConnectorFault(f"it answers request {message.re}, which is not pending", kind=FaultKind.UNASKED)
         command, sent_ns, answer = self._pending
         wanted = ConnectorConfig if isinstance(command, ReadConfig) else Readings
         if not isinstance(message, wanted | Declined):
-            raise ConnectorFault(f"it answers a {type(command).__name__} with {type(message).__name__}")
+            text = f"it answers a {type(command).__name__} with {type(message).__name__}"
+            raise ConnectorFault(text, kind=FaultKind.UNREADABLE)
         self._pending = None
         if not answer.done():
             answer.set_result(Answered(message, sent_ns, arrived_ns))
 
-    def _lose(self, why: str) -> None:
+    def _limit_notices(self, arrived_ns: int) -> None:
+        try:
+            self._limit.add(arrived_ns)
+        except ProtocolError:
+            text = f"it sent more than {MOST_AT_ONCE:,} notices at once"
+            raise ConnectorFault(text, kind=FaultKind.UNASKED) from None
+
+    def _lose(self, why: str, kind: FaultKind = FaultKind.OTHER) -> None:
         """The first reason stands."""
         if self.gone is not None:
             return
-        self.gone = printable(why)
+        self.gone, self.gone_by = printable(why), kind
         self._log(f"lost: {self.gone}")
         waiting: list[asyncio.Future[Answered] | asyncio.Future[ConnectorHello]] = [self._hello]
         if self._pending is not None:
             waiting.append(self._pending[2])
         for future in waiting:
             if not future.done():
-                future.set_exception(ConnectorFault(self.gone))
+                future.set_exception(ConnectorFault(self.gone, kind=kind))
                 future.exception()  # retrieved here, so that nobody's absence is a warning
         self._pending = None
 

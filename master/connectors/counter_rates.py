@@ -1,4 +1,4 @@
-"""From two gathers of one element type to what its metrics are between them.
+"""From two gathers of a connector to what its metrics are between them.
 
 Rule: a metric over some elements and some time is a ratio of sums, `amounts` / `pers`, and never a mean of ratios:
 
@@ -10,13 +10,14 @@ A counter that fell has wrapped, if it says at how many bits it does and the ris
 it was reset, and there is no value: nobody knows what it counted meanwhile.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...protocol.connector import ReadingKind
 from ..rollup.arrays import Floats
-from .catalog import ElementTable
+from .catalog import CellLayout, Values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,8 +26,6 @@ class Ratios:
 
     amounts: Floats
     pers: Floats
-    resets: int = 0  # counters that fell
-    wraps: int = 0
 
     @property
     def values(self) -> Floats:
@@ -36,40 +35,50 @@ class Ratios:
         return found
 
 
-def ratios(table: ElementTable, before: Floats | None, now: Floats, seconds: float) -> Ratios:
-    """The metrics between two gathers, `seconds` apart; `before`: None where there is no earlier one to count from."""
-    amounts, pers = np.zeros(now.shape), np.zeros(now.shape)
-    gauges = table.places(ReadingKind.GAUGE)
-    read = ~np.isnan(now[:, gauges])
-    amounts[:, gauges] = np.where(read, now[:, gauges], 0.0)
-    pers[:, gauges] = read
-    counters = table.places(ReadingKind.COUNTER)
-    if before is None or not counters or seconds <= 0:
-        return Ratios(amounts, pers)
-    rises, resets, wraps = _rises(table, _grown(before, len(now)), now)
-    for place in counters:
-        metric, rise = table.metrics[place], rises[:, place]
-        below = rises[:, table.columns[metric.per]] if metric.per else np.full(len(now), seconds)
-        known = ~np.isnan(rise) & ~np.isnan(below)
-        amounts[:, place] = np.where(known, rise * metric.scale, 0.0)
-        pers[:, place] = np.where(known, below, 0.0)
-    return Ratios(amounts, pers, resets, wraps)
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """The metrics of all elements of a connector, by element type; and how many counters fell."""
+
+    tables: Mapping[str, Ratios]
+    resets: int = 0
+    wraps: int = 0
 
 
-def _rises(table: ElementTable, before: Floats, now: Floats) -> tuple[Floats, int, int]:
+def rates(before: Values | None, now: Values, seconds: float | Mapping[str, float]) -> Rates:
+    """The metrics between two gathers; `before`: None where there is no earlier one to count from.
+
+    `seconds`: between the two, or by element type where these have stamps of their own; 0: nothing was counted anew.
+    """
+    layout = now.layout
+    gauges = ~np.isnan(now.cells) & ~layout.is_counter
+    amounts, pers = np.where(gauges, now.cells, 0.0), gauges.astype(np.float64)
+    if before is None or not layout.is_counter.any():
+        return Rates(_tables(layout, amounts, pers))
+    rises, resets, wraps = _rises(layout, before.in_layout(layout).cells, now.cells)
+    time = _time(layout, seconds)
+    below = np.where(layout.per >= 0, rises[layout.per], time)
+    known = layout.is_counter & ~np.isnan(rises) & ~np.isnan(below) & (time > 0)
+    amounts, pers = np.where(known, rises * layout.scale, amounts), np.where(known, below, pers)
+    return Rates(_tables(layout, amounts, pers), resets, wraps)
+
+
+def _rises(layout: CellLayout, before: Floats, now: Floats) -> tuple[Floats, int, int]:
     """(by how much each counter rose, nan where that is not known; how many were reset; how many wrapped)"""
     rises = now - before
-    fell = rises < 0
+    fell: NDArray[np.bool_] = (rises < 0) & layout.is_counter
     if not fell.any():
         return rises, 0, 0
-    spans = np.array([2.0**metric.bits if metric.bits else np.nan for metric in table.metrics])
-    spans[table.places(ReadingKind.GAUGE)] = np.nan
-    fell[:, table.places(ReadingKind.GAUGE)] = False
-    wrapped = fell & (rises + spans < spans / 2)
-    rises = np.where(wrapped, rises + spans, np.where(fell, np.nan, rises))
+    wrapped = fell & (rises + layout.span < layout.span / 2)
+    rises = np.where(wrapped, rises + layout.span, np.where(fell, np.nan, rises))
     return rises, int(np.count_nonzero(fell & ~wrapped)), int(np.count_nonzero(wrapped))
 
 
-def _grown(values: Floats, rows: int) -> Floats:
-    """With rows for the instances that came later, which had no reading then."""
-    return np.vstack([values, np.full((rows - len(values), values.shape[1]), np.nan)])
+def _time(layout: CellLayout, seconds: float | Mapping[str, float]) -> Floats:
+    if isinstance(seconds, float):
+        return np.full(len(layout.scale), seconds)
+    sizes = [rows * columns for _, rows, columns in layout.tables.values()]
+    return np.repeat([seconds[name] for name in layout.tables], sizes)
+
+
+def _tables(layout: CellLayout, amounts: Floats, pers: Floats) -> dict[str, Ratios]:
+    return {name: Ratios(layout.of_table(amounts, name), layout.of_table(pers, name)) for name in layout.tables}

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...protocol.connector import Combine, ElementMetric
 from ..rollup.arrays import Floats
 from .catalog import Catalog, ElementTable
 from .gathered import Gathered
-from .membership import Membership, Rows
+from .membership import Membership
 
 Family = tuple[str, str]  # a connector's name in the plan, and an element type
-Part = tuple["Connected", ElementTable, Rows]  # the elements of one connector that belong to a rollup instance
 NOT_PARTICIPATING: Final = -1  # in the place of a rollup row
 
 
@@ -67,82 +67,151 @@ class Connected:
     membership: Membership
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FamilyLayout:
+    """The elements of one family, those of its connectors one after the other, and which rollup rows they belong to."""
+
+    family: Family
+    metrics: tuple[ElementMetric, ...]  # of all its connectors together
+    parts: tuple[tuple[str, str, int, int, tuple[int, ...]], ...]  # title, element type, first, how many, its columns
+    elements: int
+    rows: tuple[int, ...]  # rollup rows that have some of them; NOT_PARTICIPATING last
+    members: NDArray[np.intp]  # the elements of each of these rows, one row after the other
+    starts: NDArray[np.intp]  # (rows,) where each row's begin in `members`
+
+    @property
+    def others(self) -> frozenset[int]:
+        """The elements that do not participate."""
+        if self.rows[-1] != NOT_PARTICIPATING:
+            return frozenset()
+        return frozenset(self.members[self.starts[-1] :].tolist())
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """(rows,) how many elements each row has."""
+        return np.diff(np.append(self.starts, len(self.members)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FamilyFigures:
+    """The figures of a family in one subinterval, of all rollup rows: (rows, metrics) each; see ElementFigures."""
+
+    layout: FamilyLayout
+    missing: NDArray[np.intp]  # (rows,)
+    complete: NDArray[np.bool_]  # (rows,)
+    amounts: Floats
+    pers: Floats
+    least: Floats
+    most: Floats
+
+    def of_row(self, rollup_row: int) -> ElementFigures:
+        """Raises ValueError for a row that has none of the elements."""
+        place = self.layout.rows.index(rollup_row)
+        return ElementFigures(
+            *self.layout.family, self.layout.metrics, int(self.layout.counts[place]), int(self.missing[place]),
+            bool(self.complete[place]), self.amounts[place], self.pers[place], self.least[place], self.most[place],
+        )  # fmt: skip
+
+
 class ElementIndex:
     """Which elements belong to which rollup instance, for all connectors; worked out anew when there are new ones."""
 
     def __init__(self, connected: Sequence[Connected]) -> None:
         self._connected = tuple(connected)
         self._known = -1  # how many elements there were
-        self._parts: dict[int, dict[Family, list[Part]]] = {}
+        self._families: dict[Family, FamilyLayout] = {}
 
-    def families(self, rollup_row: int) -> Mapping[Family, Sequence[Part]]:
-        """The element types of a rollup instance, or of NOT_PARTICIPATING, each with its parts."""
+    @property
+    def families(self) -> Mapping[Family, FamilyLayout]:
+        """The same object for as long as there are no new elements."""
         known = sum(len(table.rows) for one in self._connected for table in one.catalog.tables.values())
         if known != self._known:
-            self._known = known
-            self._parts.clear()
-        if rollup_row not in self._parts:
-            self._parts[rollup_row] = self._work_out(rollup_row)
-        return self._parts[rollup_row]
+            self._known, self._families = known, self._work_out()
+        return self._families
 
-    def _work_out(self, rollup_row: int) -> dict[Family, list[Part]]:
-        found: dict[Family, list[Part]] = {}
+    def _work_out(self) -> dict[Family, FamilyLayout]:
+        parts: dict[Family, list[tuple[Connected, ElementTable]]] = {}
         for one in self._connected:
             for table in one.catalog.tables.values():
-                if rollup_row == NOT_PARTICIPATING:
-                    rows = one.membership.not_participating(table)
-                else:
-                    rows = one.membership.rows(table, rollup_row)
-                if len(rows):
-                    found.setdefault((one.name, table.name), []).append((one, table, rows))
-        return found
+                parts.setdefault((one.name, table.name), []).append((one, table))
+        return {
+            family: _layout(family, of_family)
+            for family, of_family in parts.items()
+            if any(table.rows for _, table in of_family)
+        }
 
 
-def figures_of(
-    index: ElementIndex, found: Mapping[str, Gathered], rollup_row: int, family: Family | None = None
-) -> Iterator[ElementFigures]:
-    """For each element type of a rollup instance, or for one. `found`: the gathers of a subinterval, by title."""
-    families = index.families(rollup_row)
-    for key in families if family is None else [family] if family in families else []:
-        yield _figures(key, families[key], found)
-
-
-def _figures(family: Family, parts: Sequence[Part], found: Mapping[str, Gathered]) -> ElementFigures:
-    metrics = {metric.attribute: metric for _, table, _ in parts for metric in table.metrics}
-    elements, complete = sum(len(rows) for _, _, rows in parts), True
-    amounts, pers = np.zeros((elements, len(metrics))), np.zeros((elements, len(metrics)))
-    place = 0
-    for one, table, rows in parts:
-        gathered = found.get(one.title)
-        if gathered is None or not gathered.has_values:
-            complete = False
-        else:
-            ratios = gathered.ratios[table.name]
-            known = rows[rows < len(ratios.amounts)]
-            columns = [list(metrics).index(metric.attribute) for metric in table.metrics]
-            there = np.ix_(range(place, place + len(known)), columns)
-            amounts[there], pers[there] = ratios.amounts[known], ratios.pers[known]
-        place += len(rows)
-    missing = elements - int(np.count_nonzero((pers > 0).any(axis=1)))
-    if not complete:
-        amounts[:], pers[:] = 0.0, 0.0
-    return ElementFigures(
-        *family, tuple(metrics.values()), elements, missing, complete, *_combined([*metrics.values()], amounts, pers)
+def _layout(family: Family, tables: Sequence[tuple[Connected, ElementTable]]) -> FamilyLayout:
+    metrics = {metric.attribute: metric for _, table in tables for metric in table.metrics}
+    columns = {attribute: place for place, attribute in enumerate(metrics)}
+    parts, first = [], 0
+    members: dict[int, list[NDArray[np.intp]]] = {}
+    for one, table in tables:
+        if not (count := len(table.rows)):
+            continue  # its metrics count: a header that is written has all of them
+        parts.append((one.title, table.name, first, count, tuple(columns[name] for name in table.columns)))
+        for row in one.membership.rollup_rows:
+            if len(rows := _before(one.membership.rows(table, row), count)):
+                members.setdefault(row, []).append(rows + first)
+        if len(others := _before(one.membership.not_participating(table), count)):
+            members.setdefault(NOT_PARTICIPATING, []).append(others + first)
+        first += count
+    wanted = (*sorted(members.keys() - {NOT_PARTICIPATING}), *({NOT_PARTICIPATING} & members.keys()))
+    lists = [np.concatenate(members[row]) for row in wanted]
+    starts = np.cumsum([0, *(len(one) for one in lists)])[:-1]
+    return FamilyLayout(
+        family, tuple(metrics.values()), tuple(parts), first, wanted, np.concatenate(lists), starts.astype(np.intp)
     )
 
 
-def _combined(metrics: Sequence[ElementMetric], amounts: Floats, pers: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """(amounts, pers, least, most), each (metrics,), of several elements together."""
-    has = pers > 0
+def _before(rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """Without those that have come meanwhile: another thread reads."""
+    return rows[rows < count]
+
+
+def family_figures(layout: FamilyLayout, found: Mapping[str, Gathered]) -> FamilyFigures:
+    """`found`: the gathers of one subinterval, by the connector's title."""
+    shape = layout.elements, len(layout.metrics)
+    amounts, pers, gathered = np.zeros(shape), np.zeros(shape), np.zeros(layout.elements, bool)
+    for title, element, first, count, columns in layout.parts:
+        one = found.get(title)
+        if one is None or not one.has_values:
+            continue
+        ratios = one.rates.tables[element]
+        there = min(len(ratios.amounts), count)  # elements may have come since
+        cells = slice(first, first + there), list(columns)
+        amounts[cells], pers[cells] = ratios.amounts[:there], ratios.pers[:there]
+        gathered[first : first + count] = True
+    return _combined(layout, amounts[layout.members], pers[layout.members], gathered[layout.members])
+
+
+def _combined(layout: FamilyLayout, amounts: Floats, pers: Floats, gathered: NDArray[np.bool_]) -> FamilyFigures:
+    """From the elements of each rollup row, one row after the other, to the figures of each."""
+    has, starts = pers > 0, layout.starts
     values = np.full(amounts.shape, np.nan)
     np.divide(amounts, pers, out=values, where=has)
-    counts, total, below = has.sum(axis=0), amounts.sum(axis=0), pers.sum(axis=0)
-    least = np.where(counts > 0, np.where(has, values, np.inf).min(axis=0, initial=np.inf), np.nan)
-    most = np.where(counts > 0, np.where(has, values, -np.inf).max(axis=0, initial=-np.inf), np.nan)
-    for place, metric in enumerate(metrics):
-        if metric.per or not counts[place] or metric.combine is Combine.MEAN:
+    counts = np.add.reduceat(has, starts, axis=0, dtype=np.intp)
+    total, below = np.add.reduceat(amounts, starts, axis=0), np.add.reduceat(pers, starts, axis=0)
+    sums = np.add.reduceat(np.where(has, values, 0.0), starts, axis=0)
+    most = np.maximum.reduceat(np.where(has, values, -np.inf), starts, axis=0)
+    least = np.minimum.reduceat(np.where(has, values, np.inf), starts, axis=0)
+    for place, metric in enumerate(layout.metrics):
+        if metric.per or metric.combine is Combine.MEAN:
             continue
-        below[place] /= counts[place]  # of elements, each over its own time
-        whole = most[place] if metric.combine is Combine.MAX else values[has[:, place], place].sum()
-        total[place] = whole * below[place]
-    return total, below, least, most
+        below[:, place] /= np.maximum(counts[:, place], 1)  # of elements, each over its own time
+        whole = most if metric.combine is Combine.MAX else sums
+        total[:, place] = np.where(counts[:, place] > 0, whole[:, place], 0.0) * below[:, place]
+    complete = np.logical_and.reduceat(gathered, starts)
+    shown = (counts > 0) & complete[:, None]
+    missing = layout.counts - np.add.reduceat(has.any(axis=1), starts, dtype=np.intp)
+    return FamilyFigures(
+        layout, missing, complete, np.where(shown, total, 0.0), np.where(shown, below, 0.0),
+        np.where(shown, least, np.nan), np.where(shown, most, np.nan),
+    )  # fmt: skip
+
+
+def figures_of(index: ElementIndex, found: Mapping[str, Gathered], rollup_row: int) -> Iterator[ElementFigures]:
+    """Each element type of a rollup instance, or of NOT_PARTICIPATING."""
+    for layout in index.families.values():
+        if rollup_row in layout.rows:
+            yield family_figures(layout, found).of_row(rollup_row)

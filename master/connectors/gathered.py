@@ -3,13 +3,12 @@
 Rule: a gather that did not come in time has no values; it is labelled, and nothing stands for it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from .catalog import Ignored
 from .connector_spec import ConnectorSpec
-from .counter_rates import Ratios
+from .counter_rates import Rates
 
 
 class GatherState(StrEnum):
@@ -65,7 +64,7 @@ class Gathered:
     why: str = ""
     seconds: float = 0.0  # since the gather of the subinterval before, for counters; 0: there is none
     stamps: StampFault = StampFault.NONE
-    ratios: Mapping[str, Ratios] = field(default_factory=dict)  # by element type
+    rates: Rates = field(default_factory=lambda: Rates({}))
     ignored: Ignored = field(default_factory=Ignored)
 
     @property

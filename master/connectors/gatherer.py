@@ -12,18 +12,17 @@ from typing import Final
 
 from ...protocol.connector import Declined, Readings
 from ...protocol.payload import Facts
-from ..hosts.clock_offset import OffsetEstimator
 from ..hosts.controller_lag import ControllerLag, Deadline
 from .catalog import Catalog, Values
 from .connector_driver import Answered, ConnectorDriver
 from .connector_spec import ConnectorSpec
-from .counter_rates import Ratios, ratios
+from .counter_rates import rates
 from .errors import ConnectorFault
 from .gather_times import GatherTimes
 from .gathered import Gathered, GatherState, GatherTimesOf, StampFault
+from .stamp_checks import ConnectorClock
 
 LONGEST_PATIENCE_NS: Final = 10 * 10**9  # however long subintervals are
-FASTEST: Final = 1 + 1e-3  # the rate of a connector's clock against ours, and some
 Report = Callable[[Gathered], None]
 
 
@@ -35,6 +34,7 @@ class _Baseline:
         self.values = values
         self.readings = readings
         self.answered = answered
+        self.fault = StampFault.NONE  # what speaks against its own stamps
 
     def stamp_ns(self, element: str) -> int:
         """On the connector's clock: the middle of the time in which it was read."""
@@ -56,7 +56,7 @@ class Gatherer:
         self.driver = driver
         self._lag = lag
         self._times = GatherTimes(spec.gather)
-        self._clock = OffsetEstimator()
+        self._clock = ConnectorClock()
         self._before: _Baseline | None = None
         self._late: asyncio.Task[None] | None = None
 
@@ -123,53 +123,27 @@ class Gatherer:
         if before is not None and before.subinterval != k - 1:
             before = None  # a rate since then would be of another time than this subinterval
         self._times.took(answered.arrived_ns - answered.sent_ns)
-        fault = self._stamp_fault(now, before)
-        times = self._times_of(now, fault)
-        found: dict[str, Ratios] = {}
-        for name, table in self.catalog.tables.items():
-            earlier = None if before is None else before.values.tables.get(name)
-            found[name] = ratios(table, earlier, values.tables[name], _seconds(name, before, now, fault))
+        sent_ns, arrived_ns = answered.sent_ns, answered.arrived_ns
+        now.fault = self._clock.fault(readings, None if before is None else before.readings, sent_ns, arrived_ns)
+        times = GatherTimesOf(sent_ns, arrived_ns, *self._clock.span(readings, now.fault, sent_ns, arrived_ns))
+        fault = now.fault or _fault_since(before)
+        found = rates(None if before is None else before.values, values, _seconds(before, now, fault))
         seconds = 0.0 if before is None else (now.middle_ns - before.middle_ns) / 1e9
         return Gathered(self.spec, k, end_ns, GatherState.GATHERED, times, "", seconds, fault, found, values.ignored)
 
-    def _stamp_fault(self, now: _Baseline, before: _Baseline | None) -> StampFault:
-        """What speaks against the connector's stamps of this gather."""
-        start_ns, end_ns, answered = now.readings.start_ns, now.readings.end_ns, now.answered
-        if start_ns == 0 and end_ns == 0:
-            return StampFault.ABSENT
-        if end_ns < start_ns:
-            return StampFault.BACKWARDS
-        if end_ns - start_ns > (answered.arrived_ns - answered.sent_ns) * FASTEST:
-            return StampFault.TOO_LONG
-        jumped = self._clock.jump
-        self._clock.add(answered.sent_ns, start_ns, end_ns, answered.arrived_ns)
-        if any(stamp_ns > end_ns for stamp_ns in now.readings.stamps.values()):
-            return StampFault.AHEAD
-        if before is not None and _went_back(before.readings, now.readings):
-            return StampFault.BACKWARDS
-        return StampFault.JUMPED if self._clock.jump is not jumped else StampFault.NONE
 
-    def _times_of(self, now: _Baseline, fault: StampFault) -> GatherTimesOf:
-        """By the connector's own stamps, on the controller's clock; else request and answer."""
-        sent_ns, arrived_ns = now.answered.sent_ns, now.answered.arrived_ns
-        if fault in (StampFault.ABSENT, StampFault.TOO_LONG) or now.readings.end_ns < now.readings.start_ns:
-            return GatherTimesOf(sent_ns, arrived_ns, sent_ns, arrived_ns)
-        offset_ns = self._clock.at(arrived_ns).offset_ns
-        start_ns, end_ns = (min(max(at - offset_ns, sent_ns), arrived_ns) for at in (
-            now.readings.start_ns, now.readings.end_ns,
-        ))  # fmt: skip
-        return GatherTimesOf(sent_ns, arrived_ns, start_ns, end_ns)
+def _fault_since(before: _Baseline | None) -> StampFault:
+    """Why a gather whose own stamps are in order has rates by our clock: those of the one before were not. From a clock
+    that was stepped a new time has begun."""
+    return StampFault.NONE if before is None or before.fault is StampFault.JUMPED else before.fault
 
 
-def _went_back(before: Readings, now: Readings) -> bool:
-    """Stamps of a whole gather grow. An element type's own may stay, where nothing was counted anew."""
-    return now.end_ns <= before.end_ns or any(now.stamps.get(name, ns) < ns for name, ns in before.stamps.items())
-
-
-def _seconds(element: str, before: _Baseline | None, now: _Baseline, fault: StampFault) -> float:
+def _seconds(before: _Baseline | None, now: _Baseline, fault: StampFault) -> float | dict[str, float]:
     """Between two gathers: by the connector's stamps, or where something speaks against them, by our own."""
     if before is None:
         return 0.0
-    if fault is StampFault.NONE and (before.readings.start_ns or before.readings.end_ns):
-        return (now.stamp_ns(element) - before.stamp_ns(element)) / 1e9
-    return (now.middle_ns - before.middle_ns) / 1e9
+    if fault is not StampFault.NONE:
+        return (now.middle_ns - before.middle_ns) / 1e9
+    if not before.readings.stamps and not now.readings.stamps:
+        return (now.stamp_ns("") - before.stamp_ns("")) / 1e9
+    return {name: (now.stamp_ns(name) - before.stamp_ns(name)) / 1e9 for name in now.values.layout.tables}

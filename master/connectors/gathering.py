@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..stats.metric_sample import MetricSample
-from .element_figures import Connected, ElementIndex, figures_of, metric_name
+from .element_figures import Connected, ElementIndex, Family, FamilyFigures, FamilyLayout, family_figures, metric_name
 from .gathered import Gathered, GatherState
 from .gatherer import Gatherer
 
 BLANK: Final = MetricSample(0.0, 0.0)
 KEPT: Final = 4  # subintervals whose gathers barrier 1 may still ask for
+NOTHING_YET: Final = -2  # in the place of a subinterval; the first gather of a step is -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,10 @@ class Gathering:
             for metric in table.metrics
         }
         self._gatherers = tuple(gatherers)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []  # of the gatherers, in their order
+        self._newest: dict[str, int] = {}  # by title: the subinterval of the newest gather that is over
         self._found: dict[int, dict[str, Gathered]] = {}  # by subinterval and title
+        self._newest_figures: tuple[tuple[int, Family], FamilyFigures] | None = None
         self._news = asyncio.Event()
         self._report: Callable[[GatheredSubinterval], None] = lambda found: None
 
@@ -56,6 +59,8 @@ class Gathering:
         `report` gets the gathers of a subinterval once all of them are over; `late` those that came after that.
         """
         self._found.clear()
+        self._newest.clear()
+        self._newest_figures = None
         self._report = report
 
         def take(found: Gathered) -> None:
@@ -64,19 +69,25 @@ class Gathering:
                 return
             of_subinterval = self._found.setdefault(found.subinterval, {})
             of_subinterval[found.spec.title] = found
+            self._newest[found.spec.title] = found.subinterval
             if len(of_subinterval) == len(self._gatherers):
                 report(GatheredSubinterval(found.subinterval, of_subinterval))
                 self._found.pop(found.subinterval - KEPT, None)
             self._news.set()
 
         self._tasks = [asyncio.ensure_future(one.run(start_ns, length_ns, take)) for one in self._gatherers]
+        for task in self._tasks:
+            task.add_done_callback(lambda _: self._news.set())
 
     async def end(self) -> None:
-        """The step is over: what is there of its last subintervals is reported."""
+        """The step is over: what is there of its last subintervals is reported. Raises what a `report` raised."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        ended = await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        for fault in ended:
+            if isinstance(fault, Exception):
+                raise fault
         for number, found in sorted(self._found.items()):
             if 0 < len(found) < len(self._gatherers):
                 self._report(GatheredSubinterval(number, found))
@@ -84,8 +95,10 @@ class Gathering:
 
     async def wait(self, subinterval: int, names: Collection[str]) -> None:
         """Until the gathers of the connectors with these names are over for that subinterval; each has a deadline."""
-        wanted = {one.title for one in self.connected if one.name in names}
-        while wanted - self._found.get(subinterval, {}).keys() and not all(task.done() for task in self._tasks):
+        while any(
+            one.name in names and self._newest.get(one.title, NOTHING_YET) < subinterval and not task.done()
+            for one, task in zip(self.connected, self._tasks, strict=False)  # no task: the step is over
+        ):
             self._news.clear()
             await self._news.wait()
 
@@ -93,8 +106,20 @@ class Gathering:
         """A connector's metric of one rollup instance in a subinterval, by its full name; blank where a connector that
         has some of its elements gave no values."""
         family = self._family_of.get(metric)
-        for figures in figures_of(self.index, self._found.get(subinterval, {}), row, family) if family else ():
-            for name, amount, per in zip(figures.metric_names(), figures.amounts, figures.pers, strict=True):
-                if name == metric and per > 0:
-                    return MetricSample(float(amount), float(per))
-        return BLANK
+        layout = None if family is None else self.index.families.get(family)
+        if layout is None or row not in layout.rows:
+            return BLANK
+        figures = self._figures(subinterval, layout)
+        place, column = layout.rows.index(row), self._columns(layout)[metric]
+        amount, per = float(figures.amounts[place, column]), float(figures.pers[place, column])
+        return MetricSample(amount, per) if per > 0 else BLANK
+
+    def _figures(self, subinterval: int, layout: FamilyLayout) -> FamilyFigures:
+        """Of all rollup rows; kept, since control reads the rows of a type one after the other."""
+        key = subinterval, layout.family
+        if self._newest_figures is None or self._newest_figures[0] != key:
+            self._newest_figures = key, family_figures(layout, self._found.get(subinterval, {}))
+        return self._newest_figures[1]
+
+    def _columns(self, layout: FamilyLayout) -> dict[str, int]:
+        return {metric_name(layout.family[0], one): place for place, one in enumerate(layout.metrics)}

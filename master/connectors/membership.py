@@ -33,6 +33,7 @@ class Membership:
             self._names.append({name: frozenset(values) for name, values in found.items()})
             hosts = {member.host for member in rollup.members}
             self._everywhere.append(not spec.test_host or spec.test_host in hosts)
+        self.rollup_rows = [row for row, names in enumerate(self._names) if names or self._everywhere[row]]
 
     def rows(self, table: ElementTable, rollup_row: int) -> Rows:
         """The rows of an element type that belong to a rollup instance."""

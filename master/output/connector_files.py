@@ -5,12 +5,21 @@ they are. Called by the writer's thread.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from ..connectors.element_figures import NOT_PARTICIPATING, Connected, ElementFigures, ElementIndex, figures_of
+from ..connectors.element_figures import (
+    NOT_PARTICIPATING,
+    Connected,
+    ElementIndex,
+    Family,
+    FamilyFigures,
+    FamilyLayout,
+    family_figures,
+)
 from ..connectors.gathered import Gathered
 from ..connectors.gathering import GatheredSubinterval
 from ..rollup.instances import Rollups
@@ -22,6 +31,7 @@ from .file_names import stem
 
 ELEMENTS: Final = "connectors"  # folder of the files of single elements
 OTHERS: Final = "non_participating"  # folder of what belongs to no workload's LUN
+FLUSHED_EVERY: Final = 5  # subintervals: there may be many rollup instances, with a file for each element type
 Utc = Callable[[int], int]  # from the controller's clock to UTC, ns
 
 
@@ -40,12 +50,14 @@ class ConnectorFiles:
         self._folder = step
         self._number = number
         self._rollups = rollups
-        self._connected = connected
+        self._catalogs = {one.title: one.catalog for one in connected}
         self._index = ElementIndex(connected)  # its own: the run's is used in another thread
         self._sums = sums
         self._to_utc = to_utc
         self._begun: set[Path] = set()
-        self._rows = [0, *(one.row for kind in rollups.types if kind.csv for one in kind.instances if one.row)]
+        self._files: dict[tuple[int, Family], Path] = {}  # of rollup instances
+        self._waiting: dict[Path, list[str]] = {}  # rows that are not written yet
+        self._rows = {NOT_PARTICIPATING, *(one.row for kind in rollups.types if kind.csv for one in kind.instances)}
         self._stems = {stem(one.name) for one in rollups.rows}
 
     def add(self, gathered: GatheredSubinterval) -> None:
@@ -54,15 +66,20 @@ class ConnectorFiles:
         if gathered.number < 0:
             return
         end = utc(self._to_utc(next(iter(gathered.found.values())).boundary_ns))
-        found, k = gathered.found, gathered.number
-        figures = [(row, one) for row in self._rows for one in figures_of(self._index, found, row)]
-        figures += [(NOT_PARTICIPATING, one) for one in figures_of(self._index, found, NOT_PARTICIPATING)]
-        for row, one in figures:
-            if row != 0 or self._rollups.types[0].csv:
-                self._append(self._file(row, one), _combined_header(one), [_combined_row(k, end, one)])
-        self._elements(k, end, found)
+        figures = [family_figures(layout, gathered.found) for layout in self._index.families.values()]
+        for one in figures:
+            self._combined(gathered.number, end, one)
+            self._elements(gathered.number, end, one.layout, gathered.found)
         if figures:
-            self._sums.add(self._number, k, figures)
+            self._sums.add(self._number, gathered.number, figures)
+        if gathered.number % FLUSHED_EVERY == FLUSHED_EVERY - 1:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows of rollup instances that wait."""
+        for file, rows in self._waiting.items():
+            append(file, "".join(rows))
+        self._waiting.clear()
 
     def late(self, found: Gathered) -> None:
         """A gather that came after its deadline."""
@@ -70,6 +87,7 @@ class ConnectorFiles:
 
     def summary(self, name: str, first: int, last: int, set_aside: Collection[int]) -> str:
         """The rows of connectors.csv for one measurement."""
+        self.flush()
         of_window = last - first + 1 - len(set_aside)
         rows = []
         for one in self._sums.window(self._number, first, last, set_aside):
@@ -89,26 +107,49 @@ class ConnectorFiles:
         rows = [_gather_row(one, utc(self._to_utc(one.boundary_ns))) for one in found]
         self._append(self._folder / "gathers.csv", names(GATHERS), rows)
 
-    def _elements(self, k: int, end: str, found: Mapping[str, Gathered]) -> None:
-        for one in self._connected:
-            gathered = found.get(one.title)
+    def _elements(self, k: int, end: str, layout: FamilyLayout, found: Mapping[str, Gathered]) -> None:
+        """A row for each element of the connectors that gave values."""
+        rows: list[list[Any]] = []
+        others = layout.others
+        for title, element, first, many, columns in layout.parts:
+            gathered = found.get(title)
             if gathered is None or not gathered.has_values:
                 continue
-            for table in one.catalog.tables.values():
-                ratios = gathered.ratios[table.name]
-                others = set(one.membership.not_participating(table).tolist())
-                rows = [
-                    [k, end, gathered.spec.test_host, instance, int(place not in others), *map(_number, values)]
-                    for place, (instance, values) in enumerate(
-                        zip(table.instances, ratios.values.tolist(), strict=False)
-                    )
-                ]
-                if rows:
-                    file = self._folder / ELEMENTS / f"{one.name}.{table.name}.csv"
-                    self._append(file, [*names(ELEMENT_ROW), *table.columns], rows)
+            values = gathered.rates.tables[element].values[:many]
+            cells = np.full((len(values), len(layout.metrics)), np.nan)
+            cells[:, columns] = values
+            instances = self._catalogs[title].tables[element].instances
+            rows += [
+                [k, end, gathered.spec.test_host, instance, int(place not in others), *map(_number, of_one)]
+                for place, instance, of_one in zip(count(first), instances, cells.tolist(), strict=False)
+            ]
+        header = [*names(ELEMENT_ROW), *(metric.attribute for metric in layout.metrics)]
+        self._append(self._folder / ELEMENTS / f"{'.'.join(layout.family)}.csv", header, rows)
 
-    def _file(self, row: int, one: ElementFigures) -> Path:
-        element = f"{one.connector}.{one.element}"
+    def _combined(self, k: int, end: str, figures: FamilyFigures) -> None:
+        """A row for each rollup instance that has files, and for those that do not participate."""
+        layout = figures.layout
+        values = np.full(figures.amounts.shape, np.nan)
+        np.divide(figures.amounts, figures.pers, out=values, where=figures.pers > 0)
+        cells = np.stack([values, figures.least, figures.most], axis=2).reshape(len(layout.rows), -1).tolist()
+        counts, missing = layout.counts.tolist(), figures.missing.tolist()
+        for row, of_row, many, lacking in zip(layout.rows, cells, counts, missing, strict=True):
+            if row in self._rows:
+                file = self._file(row, layout)
+                text = ",".join([str(k), end, str(many), str(lacking), *(_number(one) or "" for one in of_row)])
+                self._waiting.setdefault(file, []).append(text + "\n")
+
+    def _file(self, row: int, layout: FamilyLayout) -> Path:
+        """The file, which has its header."""
+        key = row, layout.family
+        if key not in self._files:
+            self._files[key] = path = self._path(row, ".".join(layout.family))
+            columns = [f"{metric.attribute}{end}" for metric in layout.metrics for end in ("", *EXTREMES)]
+            make_folder(path.parent)
+            append(path, lines([[*names(COMBINED_ROW), *columns]]))
+        return self._files[key]
+
+    def _path(self, row: int, element: str) -> Path:
         if row == NOT_PARTICIPATING:
             return self._folder / OTHERS / f"{element}.csv"
         instance = self._rollups.rows[row]
@@ -134,27 +175,17 @@ def combined_file(step: Path, kind: str, instance: str, element: str, taken: Col
 SUMMARY_HEADER: Final = lines([names(CONNECTOR_SUMMARY)])
 
 
-def _combined_header(one: ElementFigures) -> list[str]:
-    columns = [f"{metric.attribute}{end}" for metric in one.metrics for end in ("", *EXTREMES)]
-    return [*names(COMBINED_ROW), *columns]
-
-
-def _combined_row(k: int, end: str, one: ElementFigures) -> list[Any]:
-    cells = np.stack([one.values, one.least, one.most], axis=1).ravel().tolist()
-    return [k, end, one.elements, one.missing, *map(_number, cells)]
-
-
 def _gather_row(one: Gathered, end: str) -> list[Any]:
     times = one.times
     after = [None if at is None else at - one.boundary_ns for at in (times.requested_ns, times.answered_ns)]
     skew = times.skew_ns(one.boundary_ns)
-    elements = sum(int((ratios.pers > 0).any(axis=1).sum()) for ratios in one.ratios.values())
+    elements = sum(int((ratios.pers > 0).any(axis=1).sum()) for ratios in one.rates.tables.values())
     return [
         one.subinterval, one.spec.name, one.spec.test_host, one.state, one.why, end,
         *map(_ms, (*after, skew, times.duration_ns)), one.stamps,
         f"{one.seconds:.6g}" if one.seconds else None,
-        elements if one.has_values else None, sum(ratios.resets for ratios in one.ratios.values()),
-        sum(ratios.wraps for ratios in one.ratios.values()), one.ignored.count, str(one.ignored),
+        elements if one.has_values else None, one.rates.resets, one.rates.wraps,
+        one.ignored.count, str(one.ignored),
     ]  # fmt: skip
 
 

@@ -10,20 +10,22 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import numpy as np
 
-from ..connectors.element_figures import ElementFigures
+from ..connectors.element_figures import FamilyFigures, FamilyLayout, metric_name
 from ..rollup.arrays import Floats
 from .csv_text import not_written
 from .run_files import check_run_file
 
 VERSION: Final = 1
 SCHEMA: Final = """
--- of which values an array is: JSON, [rollup row, connector, element, [[metric, unit] ...], elements] for each
+-- of which values an array is: JSON, [rollup rows, connector, element type, [[metric, unit] ...], elements of each row]
+-- for each element type; its values are those of the first row, then of the next
 CREATE TABLE layout (number INTEGER PRIMARY KEY, parts TEXT NOT NULL UNIQUE);
 -- zlib of little-endian f8 (2, values): amounts and pers; a value is their ratio, there is none where per is 0
 CREATE TABLE sums (
@@ -54,21 +56,29 @@ class ConnectorSums:
         self._path = path
         self._base: sqlite3.Connection | None = None
         self._layouts: dict[str, int] = {}
+        self._newest: tuple[tuple[FamilyLayout, ...], int] | None = None  # with its number
 
-    def add(self, step: int, subinterval: int, figures: Sequence[tuple[int, ElementFigures]]) -> None:
-        """One subinterval: rollup rows, and what belongs to them."""
-        parts = json.dumps([_part(row, one) for row, one in figures])
-        amounts, pers = (np.concatenate([getattr(one, name) for _, one in figures]) for name in ("amounts", "pers"))
-        sums = zlib.compress(np.stack([amounts, pers]).astype("<f8").tobytes(), 1)
+    def add(self, step: int, subinterval: int, figures: Sequence[FamilyFigures]) -> None:
+        """One subinterval."""
+        values = [[one.amounts.ravel() for one in figures], [one.pers.ravel() for one in figures]]
+        sums = zlib.compress(np.concatenate([*values[0], *values[1]]).astype("<f8").tobytes(), 1)
         try:
             base = self._opened()
-            layout = self._layouts.get(parts)
-            if layout is None:
-                layout = self._layouts[parts] = len(self._layouts)
-                base.execute("INSERT INTO layout VALUES (?, ?)", (layout, parts))
-            base.execute("INSERT OR REPLACE INTO sums VALUES (?, ?, ?, ?)", (step, subinterval, layout, sums))
+            number = self._number(base, tuple(one.layout for one in figures))
+            base.execute("INSERT OR REPLACE INTO sums VALUES (?, ?, ?, ?)", (step, subinterval, number, sums))
         except sqlite3.Error as error:
             raise not_written(self._path, error) from error
+
+    def _number(self, base: sqlite3.Connection, layouts: tuple[FamilyLayout, ...]) -> int:
+        """Of the layout of these families, which stay the same for most of a run."""
+        if self._newest is None or any(one is not other for one, other in zip_longest(self._newest[0], layouts)):
+            parts = json.dumps([_part(one) for one in layouts])
+            number = self._layouts.get(parts)
+            if number is None:
+                number = self._layouts[parts] = len(self._layouts)
+                base.execute("INSERT INTO layout VALUES (?, ?)", (number, parts))
+            self._newest = layouts, number
+        return self._newest[1]
 
     def window(self, step: int, first: int, last: int, without: Collection[int]) -> list[WindowValue]:
         """Every metric of every rollup instance over a window."""
@@ -109,9 +119,10 @@ def units_in(path: Path) -> dict[str, str]:
         return {}
 
 
-def _part(row: int, one: ElementFigures) -> list[object]:
-    metrics = [[name, metric.unit] for name, metric in zip(one.metric_names(), one.metrics, strict=True)]
-    return [row, one.connector, one.element, metrics, one.elements]
+def _part(layout: FamilyLayout) -> list[object]:
+    connector, element = layout.family
+    metrics = [[metric_name(connector, metric), metric.unit] for metric in layout.metrics]
+    return [list(layout.rows), connector, element, metrics, layout.counts.tolist()]
 
 
 @dataclass(slots=True)
@@ -131,7 +142,7 @@ class _Total:
         return WindowValue(row, metric, unit, value, self.least, self.most, self.subintervals, self.elements)
 
 
-def _add(found: dict[tuple[int, str, str], _Total], parts: Iterable[Sequence[object]], sums: Floats) -> None:
+def _add(found: dict[tuple[int, str, str], _Total], parts: Iterable[Sequence[Any]], sums: Floats) -> None:
     for place, (row, metric, unit, elements) in enumerate(_values(parts)):
         total = found.setdefault((row, metric, unit), _Total())
         amount, per = float(sums[0, place]), float(sums[1, place])
@@ -142,9 +153,9 @@ def _add(found: dict[tuple[int, str, str], _Total], parts: Iterable[Sequence[obj
             total.subintervals += 1
 
 
-def _values(parts: Iterable[Sequence[object]]) -> Iterator[tuple[int, str, str, int]]:
+def _values(parts: Iterable[Sequence[Any]]) -> Iterator[tuple[int, str, str, int]]:
     """A layout's values in their order."""
-    for row, _, _, metrics, elements in parts:
-        assert isinstance(row, int) and isinstance(metrics, list) and isinstance(elements, int)
-        for metric, unit in metrics:
-            yield row, metric, unit, elements
+    for rows, _, _, metrics, elements in parts:
+        for row, count in zip(rows, elements, strict=True):
+            for metric, unit in metrics:
+                yield row, metric, unit, count

@@ -54,7 +54,7 @@ def test_readings_are_a_row_for_each_instance_and_a_column_for_each_metric() -> 
         Fact("port", "2A", "ios_per_s", 7),
         Fact("port", "1A", "ios_per_s", 5),
     ]
-    values = mine.values(facts).tables["port"]
+    values = mine.values(facts).table("port")
     assert mine.tables["port"].instances == ["1A", "2A"]
     np.testing.assert_array_equal(values, [[40, 5], [np.nan, 7]])
 
@@ -62,7 +62,7 @@ def test_readings_are_a_row_for_each_instance_and_a_column_for_each_metric() -> 
 def test_an_instance_keeps_its_row_when_others_come_and_go() -> None:
     mine = catalog(BUSY)
     mine.values([Fact("port", "1A", "busy_percent", 1), Fact("port", "2A", "busy_percent", 2)])
-    values = mine.values([Fact("port", "3A", "busy_percent", 3), Fact("port", "2A", "busy_percent", 2)]).tables["port"]
+    values = mine.values([Fact("port", "3A", "busy_percent", 3), Fact("port", "2A", "busy_percent", 2)]).table("port")
     np.testing.assert_array_equal(values, [[np.nan], [2], [3]])
 
 
@@ -76,7 +76,7 @@ def test_what_is_not_used_is_named() -> None:
         Fact("port", "2A", "busy_percent", "high"),
     ]
     values = catalog(BUSY).values(facts)
-    np.testing.assert_array_equal(values.tables["port"], [[1]])
+    np.testing.assert_array_equal(values.table("port"), [[1]])
     assert values.ignored.count == 4
     assert str(values.ignored) == (
         "port speed, fan rpm was not declared; port 2A busy_percent is text; port 1A busy_percent has two values"

@@ -1,20 +1,16 @@
 """Counters become rates by the time between two readings; gauges are what they are."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.connectors.catalog import ElementTable
-from ivypy.master.connectors.counter_rates import ratios
-from ivypy.protocol.connector import Combine, ElementMetric, ReadingKind, Unit
+from ivypy.master.connectors.catalog import Catalog, Values
+from ivypy.master.connectors.counter_rates import Rates, rates
+from ivypy.protocol.connector import Combine, ConnectorConfig, ElementMetric, ReadingKind, Unit
+from ivypy.protocol.payload import Fact
 
 COUNTER = ReadingKind.COUNTER
 NAN = float("nan")
-
-
-def table(*metrics: ElementMetric, instances: int = 1) -> ElementTable:
-    return ElementTable("disk", metrics, {f"sd{i}": i for i in range(instances)})
 
 
 READS = ElementMetric("disk", "reads_per_s", Unit.PER_S, COUNTER)
@@ -24,9 +20,31 @@ WRAPPING = ElementMetric("disk", "reads_per_s", Unit.PER_S, COUNTER, bits=32)
 DEPTH = ElementMetric("disk", "depth", Unit.IOS, combine=Combine.SUM)
 
 
+def catalog(*metrics: ElementMetric) -> Catalog:
+    return Catalog(ConnectorConfig(1, metrics))
+
+
+def gather(mine: Catalog, *rows: list[float]) -> Values:
+    """A row for each disk; nan is not sent."""
+    metrics = mine.tables["disk"].metrics
+    return mine.values([
+        Fact("disk", f"sd{place}", metric.attribute, reading)
+        for place, row in enumerate(rows)
+        for metric, reading in zip(metrics, row, strict=True)
+        if reading == reading
+    ])  # fmt: skip
+
+
+def between(mine: Catalog, before: list[list[float]], now: list[list[float]], seconds: float) -> Rates:
+    earlier = gather(mine, *before)
+    return rates(earlier, gather(mine, *now), seconds)
+
+
 def value(metrics: list[ElementMetric], before: list[float] | None, now: list[float], seconds: float) -> list[float]:
-    earlier = None if before is None else np.array([before])
-    found: list[float] = ratios(table(*metrics), earlier, np.array([now]), seconds).values[0].tolist()
+    mine = catalog(*metrics)
+    gather(mine, [0.0] * len(metrics))  # the disk is known
+    earlier = None if before is None else gather(mine, before)
+    found: list[float] = rates(earlier, gather(mine, now), seconds).tables["disk"].values[0].tolist()
     return found
 
 
@@ -54,14 +72,23 @@ def test_a_metric_is_the_increase_over_time_or_over_another_counters(
 
 
 def test_resets_and_wraps_are_counted() -> None:
-    two = table(WRAPPING, instances=3)
-    found = ratios(two, np.array([[2.0**32 - 1], [500.0], [1.0]]), np.array([[1.0], [2.0], [3.0]]), 1.0)
+    found = between(catalog(WRAPPING), [[2.0**32 - 1], [500.0], [1.0]], [[1.0], [2.0], [3.0]], 1.0)
     assert (found.resets, found.wraps) == (1, 1)
 
 
 def test_an_instance_that_is_new_has_no_rate_yet() -> None:
-    found = ratios(table(READS, instances=2), np.array([[10.0]]), np.array([[30.0], [5.0]]), 2.0)
-    assert found.values.ravel().tolist() == pytest.approx([10.0, NAN], nan_ok=True)
+    found = between(catalog(READS, DEPTH), [[10.0, 1.0]], [[30.0, 1.0], [5.0, 2.0]], 2.0).tables["disk"].values
+    assert found.ravel().tolist() == pytest.approx([10.0, 1.0, NAN, 2.0], nan_ok=True)
+
+
+def test_each_element_type_has_the_time_between_its_own_stamps() -> None:
+    port = ElementMetric("port", "ios_per_s", Unit.PER_S, COUNTER)
+    mine = catalog(READS, port)
+    first, second = (
+        mine.values([Fact("disk", "sda", "reads_per_s", n), Fact("port", "1A", "ios_per_s", n)]) for n in (0, 100)
+    )
+    found = rates(first, second, {"disk": 1.0, "port": 4.0}).tables
+    assert (found["disk"].values[0, 0], found["port"].values[0, 0]) == (100.0, 25.0)
 
 
 @given(
@@ -75,7 +102,7 @@ def test_rates_over_any_gathers_add_up_to_the_increase_through_wraps(
     counter, amount, per = start, 0.0, 0.0
     for rise, seconds in rises:
         before, counter = counter % 2**32, counter + rise
-        found = ratios(table(WRAPPING), np.array([[float(before)]]), np.array([[float(counter % 2**32)]]), seconds)
+        found = between(catalog(WRAPPING), [[float(before)]], [[float(counter % 2**32)]], seconds).tables["disk"]
         amount, per = amount + found.amounts[0, 0], per + found.pers[0, 0]
     assert amount == sum(rise for rise, _ in rises)
     assert per == pytest.approx(sum(seconds for _, seconds in rises))

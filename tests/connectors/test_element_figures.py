@@ -7,7 +7,7 @@ import pytest
 
 from ivypy.master.connectors.catalog import Catalog
 from ivypy.master.connectors.connector_spec import ConnectorSpec
-from ivypy.master.connectors.counter_rates import ratios
+from ivypy.master.connectors.counter_rates import rates
 from ivypy.master.connectors.element_figures import Connected, ElementIndex, figures_of
 from ivypy.master.connectors.gathered import Gathered, GatherState
 from ivypy.master.connectors.joined_luns import JoinedLuns
@@ -42,9 +42,8 @@ def facts(host: str, disk: str, values: Mapping[str, float]) -> list[Fact]:
 
 def gathered(one: Connected, host: str, before: list[Fact], now: list[Fact], seconds: float) -> Gathered:
     spec = ConnectorSpec("host", HostSpec(host, Launcher.LOCAL, host), (), test_host=host)
-    table, earlier = one.catalog.tables["disk"], one.catalog.values(before).tables["disk"]
-    found = ratios(table, earlier, one.catalog.values(now).tables["disk"], seconds)
-    return Gathered(spec, 0, 0, GatherState.GATHERED, seconds=seconds, ratios={"disk": found})
+    found = rates(one.catalog.values(before), one.catalog.values(now), seconds)
+    return Gathered(spec, 0, 0, GatherState.GATHERED, seconds=seconds, rates=found)
 
 
 def two_hosts() -> tuple[list[Connected], dict[str, Gathered]]:

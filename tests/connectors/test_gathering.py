@@ -119,7 +119,7 @@ class Step:
         return found
 
     def rate(self, k: int) -> float:
-        return float(self.only(k).ratios["pg"].values[0, 0])
+        return float(self.only(k).rates.tables["pg"].values[0, 0])
 
 
 def step(
@@ -213,7 +213,7 @@ def test_the_gather_after_a_gap_has_gauges_and_no_rates() -> None:
     found = step(Array(answers={2: lambda number: line(type="declined", re=number, reason="the array is busy")}))
     assert found.states == ["gathered", "declined", "gathered", "gathered", "gathered"]
     assert found.only(1).why == "the array is busy"
-    values = found.only(2).ratios["pg"].values[0]
+    values = found.only(2).rates.tables["pg"].values[0]
     assert (str(values[0]), values[1]) == ("nan", 40.0)
     assert found.rate(3) == pytest.approx(RATE, rel=1e-3)
 
