@@ -25,8 +25,8 @@ _KINDS: Final = ("pandas", "polars", "lists")
 
 class LoadedRuns:
     """Runs that were read back. Each table is a frame: `summary`, `events`, `hosts`, `luns`, `cpu`, `windows`,
-    `workloads`; `measurements()`, `subintervals()` and `histograms()` also by rollup type. Columns and units are those
-    of docs/columns.md, with the name of the run in `run`.
+    `workloads`, `threads`, `connectors`, `elements`; `measurements()`, `subintervals()` and `histograms()` also by
+    rollup type. Columns and units are those of docs/columns.md, with the name of the run in `run`.
     """
 
     def __init__(self, folders: Sequence[Path], frames: Frames) -> None:
@@ -67,16 +67,7 @@ class LoadedRuns:
         return sorted({str(kind) for kind in found})
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in (
-            "summary",
-            "events",
-            "hosts",
-            "luns",
-            "cpu",
-            "windows",
-            "workloads",
-            "threads",
-        ):
+        if name not in _ATTRIBUTES:
             raise AttributeError(f"{type(self).__name__} has no {name!r}{suggestion(name, _NAMES)}")
         return self.table(name)
 
@@ -142,7 +133,9 @@ class LoadedRuns:
         return 0.0, float("inf")
 
 
-_ATTRIBUTES: Final = ("summary", "events", "hosts", "luns", "cpu", "windows", "workloads", "threads")
+_ATTRIBUTES: Final = (
+    "summary", "events", "hosts", "luns", "cpu", "windows", "workloads", "threads", "connectors", "elements",
+)  # fmt: skip
 _NAMES: Final = (*_ATTRIBUTES, "measurements", "subintervals", "histograms", "percentile", "table")
 
 

@@ -19,6 +19,7 @@ from ...protocol.parameters import PARAMETERS, Unit
 from ..errors import PlanError
 from ..output.column import Column
 from ..output.columns import CPU, FILES, HALF_WIDTHS, HISTOGRAM, INTERLOCK, METRIC_COLUMNS, THREADS
+from ..output.connector_files import ELEMENTS
 from ..output.file_names import stem, step_folder
 from ..results.checked_files import numbered_rows, read_record, read_table
 from ..rollup.metrics import of_nothing
@@ -38,7 +39,7 @@ _INTEGERS: Final = frozenset((
     "step", "subinterval", "in_measurement", "first_subinterval", "last_subinterval", "hosts_in", "hosts_of",
     "workload_instances", "set_aside", "number", "cores", "cpus", "numa_nodes", "memory", "size", "block", "count",
     "busiest_core", "thread", "core", "swapped", "not_swapped", "overruns", "threads", "submit_calls", "reaps",
-    "sleeps", "submitted", "completed",
+    "sleeps", "submitted", "completed", "subintervals", "missing", "elements", "participating",
 ))  # fmt: skip
 _TIMES: Final = frozenset(("utc", "start_utc", "end_utc", "step_start_utc"))
 
@@ -59,6 +60,7 @@ _FILE_OF: Final = {
     "summary": "summary.csv", "measurements": "summary.<rollup type>.csv",
     "subintervals": "step*/<rollup type>/<instance>.csv", "histograms": "step*/<rollup type>/<instance>.histogram.csv",
     "events": "events.csv", "windows": "step*/windows.csv", "cpu": "step*/cpu.csv", "threads": "step*/threads.csv",
+    "connectors": "connectors.csv", "elements": "step*/connectors/<connector>.<element type>.csv",
     "hosts": "hosts.csv", "luns": "luns.csv", "workloads": "workloads.csv",
 }  # fmt: skip
 _WHOLE: Final = (Unit.BYTES, Unit.COUNT)
@@ -86,12 +88,14 @@ def type_of(column: str, table: str) -> Type:
         return Type.TIME
     if column in _NUMBERS or (table == "summary" and column not in _TEXTS_OF_SUMMARY):
         return Type.NUMBER
+    if table == "connectors" and column in ("value", "min", "max"):
+        return Type.NUMBER
     return Type.TEXT
 
 
 def _type_of_users(column: str, table: str) -> Type:
-    """Of a column whose name follows from the plan or the hosts: a looped parameter, a core, an attribute."""
-    if table == "cpu" and column.startswith("core_"):
+    """Of a column whose name follows from the plan or the hosts: a looped parameter, a core, an attribute, a metric."""
+    if table == "elements" or (table == "cpu" and column.startswith("core_")):
         return Type.NUMBER
     if table == "summary" and column in PARAMETERS:
         unit = PARAMETERS[column].unit
@@ -129,16 +133,19 @@ TABLES: Final = {
         Table("windows", "which subintervals a measurement has (step*/windows.csv)"),
         Table("cpu", "CPU of each host in each subinterval (step*/cpu.csv)"),
         Table("threads", "workload threads in each subinterval (step*/threads.csv)"),
+        Table("connectors", "what connectors said over each measurement, a row for each metric (connectors.csv)"),
+        Table("elements", "each element of connectors in each subinterval (step*/connectors/*.csv)"),
         Table("hosts", "the test hosts (hosts.csv)"),
         Table("luns", "the LUNs (luns.csv)"),
         Table("workloads", "workload instances with their parameters (workloads.csv)"),
     )
 }
-_OF_RUN: Final = ("events", "hosts", "luns", "workloads")
+_OF_RUN: Final = ("events", "hosts", "luns", "workloads", "connectors")
 _OF_STEP: Final = ("windows", "cpu", "threads")
 _ADDED: Final = {
     **dict.fromkeys((*_OF_STEP, "subintervals"), ("step", "name")),
     "histograms": ("step", "name", "rollup_type", "rollup_instance"),
+    "elements": ("run", "step", "name", "connector", "element_type"),
 }
 _INDEX: Final = ("rollup_type", "rollup_instance", "file", "histogram_file")
 _WITH_EVERY_METRIC: Final = ("measurements", "subintervals")
@@ -171,6 +178,11 @@ def _of_steps(table: str, folder: Path, by: str | None) -> Iterator[Part]:
         added = {"run": folder.name, "step": step["number"], "name": step["name"]}
         if table in _OF_STEP:
             yield Part(place / f"{table}.csv", added)
+            continue
+        if table == "elements":
+            for path in sorted((place / ELEMENTS).glob("*.csv")):
+                connector, _, kind = path.name.removesuffix(".csv").rpartition(".")
+                yield Part(path, added | {"connector": connector, "element_type": kind})
             continue
         index = place / "index.csv"
         for row in read_table(index):

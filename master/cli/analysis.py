@@ -5,6 +5,7 @@ Rule: this module only parses words; heavy modules are imported when a command r
 
 import csv
 import json
+import os
 import sys
 from datetime import datetime
 from decimal import Decimal
@@ -31,13 +32,14 @@ def query(words: tuple[str, ...], as_csv: bool, as_json: bool) -> ExitCode:
     """Ask the results of runs in SQL.
 
     RUN is a run's folder or a folder of runs, by default ./runs. The tables are summary, measurements, subintervals,
-    histograms, events, windows, cpu, threads, hosts, luns and workloads, with the columns of docs/columns.md; each row
-    names its run, and its step where it has one. Times are in UTC. Needs DuckDB: pip install 'ivypy[analysis]'.
+    histograms, events, windows, cpu, threads, connectors, elements, hosts, luns and workloads, with the columns of
+    docs/columns.md; each row names its run, and its step where it has one. Times are in UTC. Needs DuckDB: pip install
+    'ivypy[analysis]'.
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json: choose one.")
     *runs, sql = words
-    if Path(sql).exists():
+    if os.path.exists(sql):  # false, too, for a query that is longer than any path
         raise PlanError(f"{sql}: the last word is the query: ivypy query {sql} 'SELECT * FROM summary'")
     from ..analysis.database import query as ask
 

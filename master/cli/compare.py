@@ -46,13 +46,14 @@ class _WithVersus(click.Command):
               help="Also each rollup instance of this type: host, port ... May be repeated.")  # fmt: skip
 @click.option("--max-regression", "limit", default=LIMIT, show_default=True, metavar="PERCENT",
               help="The change for the worse that is accepted; a smaller one is equivalent.")  # fmt: skip
+@click.option("--connectors", is_flag=True, help="Also compare what connectors said.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--md", "as_markdown", is_flag=True, help="Print Markdown.")
 @click.option("--html", "page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Also write a page that needs no network.")  # fmt: skip
 def compare(
     a: tuple[str, ...], b: tuple[str, ...], metrics: tuple[str, ...], steps: tuple[str, ...],
-    rollup_types: tuple[str, ...], limit: str, as_json: bool, as_markdown: bool, page: Path | None,
+    rollup_types: tuple[str, ...], limit: str, connectors: bool, as_json: bool, as_markdown: bool, page: Path | None,
 ) -> ExitCode:  # fmt: skip
     """Compare the runs A with the runs B: better, worse, equivalent, or not distinguishable.
 
@@ -69,7 +70,7 @@ def compare(
     from ..compare.sides import sides_of
 
     names = tuple(name.strip() for given in metrics for name in given.split(","))
-    question = Question(names, steps, rollup_types, _fraction(limit))
+    question = Question(names, steps, rollup_types, _fraction(limit), connectors)
     comparison = compare_runs(sides_of(a, b), question)
     if page is not None:
         from ..compare.render_page import write_page

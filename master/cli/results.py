@@ -92,14 +92,20 @@ def write_junit(file: Path, folder: Path) -> None:
     "--step", "steps", multiple=True, metavar="NAME", help="Only this step; also by its number. May be repeated."
 )
 @click.option("--by", default="all", metavar="TYPE", help="Each rollup instance of this type: host, port ...")
+@click.option(
+    "--connectors",
+    "of_connectors",
+    is_flag=True,
+    help="What connectors said over each measurement, instead; also --by non_participating.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the rows of the summary.")
 @click.option("--md", "as_markdown", is_flag=True, help="Print Markdown, for a ticket or a CI's summary.")
 @click.option("--junit", "junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Also write JUnit's XML: a test case for each step and threshold.")  # fmt: skip
 def show(
-    run: str | None, steps: tuple[str, ...], by: str, as_json: bool, as_csv: bool, as_markdown: bool,
-    junit: Path | None,
+    run: str | None, steps: tuple[str, ...], by: str, of_connectors: bool, as_json: bool, as_csv: bool,
+    as_markdown: bool, junit: Path | None,
 ) -> ExitCode:  # fmt: skip
     """Show what a run measured: the table with which it ended.
 
@@ -119,10 +125,13 @@ def show(
 
     now = local_now()
     folder = newest_of(run or str(ROOT))
-    measured, entry = read_measured(folder, by, steps), entry_of(folder, now)
-    sentence = "" if entry.exit_code is None else ExitCode(entry.exit_code).sentence
     if junit is not None:
         write_junit(junit, folder)
+    if of_connectors:
+        click.echo(_said_by_connectors(folder, by, steps, as_json, as_csv, as_markdown), nl=False)
+        return ExitCode.OK
+    measured, entry = read_measured(folder, by, steps), entry_of(folder, now)
+    sentence = "" if entry.exit_code is None else ExitCode(entry.exit_code).sentence
     if as_json:
         click.echo(result_of(folder, (by,), steps).model_dump_json(indent=1))
     elif as_csv:
@@ -134,3 +143,20 @@ def show(
         lines = [str(folder), "", *measured_lines(measured, width), "", standing_line(entry, sentence)]
         click.echo("\n".join(piece for line in lines for piece in wrapped(line, width)))
     return ExitCode.OK
+
+
+def _said_by_connectors(
+    folder: Path, by: str, steps: tuple[str, ...], as_json: bool, as_csv: bool, as_markdown: bool
+) -> str:
+    """Raises PlanError."""
+    from ..results import render_connectors as render
+    from ..results.connector_rows import required_rows
+
+    rows = required_rows(folder, by, steps)
+    if as_json:
+        return render.connector_json(folder, rows) + "\n"
+    if as_csv:
+        return render.connector_csv(rows)
+    if as_markdown:
+        return render.connector_markdown(rows)
+    return "\n".join([str(folder), "", *render.connector_lines(rows), ""])

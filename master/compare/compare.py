@@ -17,6 +17,7 @@ from ..stats.confidence import FEWEST_STATED
 from ..stats.metric_sample import MetricSample, interpolated_value
 from ..text.suggestions import did_you_mean, listed, suggestion
 from ..verdicts import Reason, Scope, Severity, Verdict
+from .connector_metrics import ConnectorCompared, compare_connectors
 from .differences import Difference, differences, plan_lines
 from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, exit_code, judge
 from .samples import samples_of
@@ -37,6 +38,7 @@ class Question:
     steps: tuple[str, ...] = ()  # names; none: all
     rollup_types: tuple[str, ...] = ()  # beside `all`
     limit: float = 0.03
+    connectors: bool = False  # also what connectors said
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Comparison:
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
     rows: tuple[Judged, ...]
+    connectors: tuple[ConnectorCompared, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -91,6 +94,7 @@ def compare(sides: Sides, question: Question) -> Comparison:
         differences=tuple(differences(before, after)),
         notes=(*sides.left_out, *_notes((*before, *after), keys)),
         rows=tuple(judge(rows, question.limit)),
+        connectors=tuple(compare_connectors(before, after, keys, question.limit) if question.connectors else ()),
     )
 
 

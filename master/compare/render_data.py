@@ -8,8 +8,19 @@ from typing import Any
 from ..report.one_file import MARK
 from ..results.finished_run import FinishedRun
 from .compare import Comparison
+from .connector_metrics import ConnectorCompared
 from .outcomes import Basis, Judged, Outcome
-from .render_text import SAME, cells, conclusion, counted_runs, method, p_text, short_name
+from .render_text import (
+    CONNECTORS,
+    SAME,
+    cells,
+    conclusion,
+    connector_cells,
+    counted_runs,
+    method,
+    p_text,
+    short_name,
+)
 
 LOOK = """\
 .comparison { margin: 0 auto; max-width: 1480px; padding: 0 16px; }
@@ -60,6 +71,7 @@ def json_of(comparison: Comparison) -> str:
             ],
             "notes": list(comparison.notes),
             "rows": [_row(row) for row in comparison.rows],
+            "connectors": [_connector(row) for row in comparison.connectors],
         },
         indent=2,
         allow_nan=False,
@@ -90,6 +102,23 @@ def _row(row: Judged) -> dict[str, Any]:
     }
 
 
+def _connector(row: ConnectorCompared) -> dict[str, Any]:
+    return {
+        "step": row.key.step,
+        "rollup_type": row.key.rollup_type,
+        "rollup_instance": row.key.instance,
+        "metric": row.metric,
+        "unit": row.unit,
+        "a": row.a,
+        "b": row.b,
+        "change": row.relative,
+        "interval": row.interval,
+        "p": row.p,
+        "outcome": str(row.outcome),
+        "notes": list(row.notes),
+    }
+
+
 def html_of(comparison: Comparison) -> str:
     """A page: conclusion, runs, what differs, the table, the method."""
     return f"{_PAGE}{body_of(comparison)}\n</body>\n</html>\n"
@@ -116,6 +145,9 @@ def body_of(comparison: Comparison) -> str:
         differ = [(one.where, one.fact, one.a, one.b, one.who) for one in comparison.differences]
         parts.append(_table(("where", "fact", "A", "B", "of"), map(_cells, differ)))
     parts += ["<h2>Figures</h2>", _table(_TITLES, map(_figures, comparison.rows))]
+    if comparison.connectors:
+        parts += ["<h2>Connectors</h2>", f"<p>{escape(CONNECTORS)}</p>"]
+        parts.append(_table(_TITLES, map(_connector_figures, comparison.connectors)))
     parts += ["<h2>Method</h2>", f"<p>{escape(method(comparison))}</p>", "</section>"]
     return "\n".join(parts)
 
@@ -143,3 +175,12 @@ def _figures(row: Judged) -> str:
     said = f'<td><span class="{mark}">{escape(outcome)}</span>{why}</td>'
     step = f'<td class="name">{escape(str(row.compared.key))}</td>'
     return step + _cells([short_name(row.compared.metric)]) + figures + said
+
+
+def _connector_figures(row: ConnectorCompared) -> str:
+    name, *numbers, outcome = connector_cells(row)
+    numbers.append(p_text(row))
+    figures = "".join(f'<td class="number">{escape(one)}</td>' for one in numbers)
+    why = f' <span class="why">({escape("; ".join(row.notes))})</span>' if row.notes else ""
+    step = f'<td class="name">{escape(str(row.key))}</td>'
+    return f"{step}{_cells([name])}{figures}<td>{escape(outcome)}{why}</td>"

@@ -12,11 +12,13 @@ from ..text.metric_amounts import MetricUnit
 from ..text.scaled import scaled_count, scaled_time
 from ..text.wrapping import shortened, wrapped
 from .compare import Comparison
+from .connector_metrics import ConnectorCompared
 from .outcomes import ALPHA, Basis, Judged, Outcome
 
 WIDTH: Final = 80
 MOST_DIFFERENCES: Final = 30  # lines; JSON and HTML have all
 SAME: Final = "A and B have the same plan, hosts, LUNs and settings."
+CONNECTORS: Final = "What connectors said; no direction is better, and the exit code does not depend on it."
 _NAME: Final = 19
 _TITLES: Final = ("A", "B", "change", "95 % interval", "outcome")
 _SHORT: Final = {full: short for short, full in reversed([*SHORT_NAMES.items()])}  # the first: service_p99, not p99
@@ -104,9 +106,33 @@ def _lines(comparison: Comparison) -> Iterator[str]:
                 whys.setdefault(row.compared.why, []).append(short_name(row.compared.metric))
         for why, names in whys.items():
             yield f"  {', '.join(names)}: {why}"
+    yield from _connectors(comparison.connectors)
     yield ""
     yield method(comparison)
     yield conclusion(comparison)
+
+
+def _connectors(rows: Sequence[ConnectorCompared]) -> Iterator[str]:
+    if rows:
+        yield from ("", CONNECTORS)
+    for key, some in groupby(rows, lambda row: row.key):
+        yield ""
+        yield from _row((str(key), *_TITLES))
+        for row in some:
+            name, *figures = connector_cells(row)
+            yield from _row((f" {name}", *figures))
+            yield from (f"    {note}" for note in row.notes)
+
+
+def connector_cells(row: ConnectorCompared) -> tuple[str, ...]:
+    """Of a row of the table."""
+    a, b = ("-" if value is None else f"{value:.4g}" for value in (row.a, row.b))
+    between = "-" if row.interval is None else " ".join(map(percent, row.interval))
+    return connector_name(row), a, b, percent(row.relative), between, row.outcome
+
+
+def connector_name(row: ConnectorCompared) -> str:
+    return f"{row.metric} ({row.unit})" if row.unit else row.metric
 
 
 def cells(row: Judged) -> tuple[str, ...]:
@@ -154,6 +180,9 @@ def markdown_of(comparison: Comparison) -> str:
     lines += [f"- {_literal(line)}" for line in differ]
     lines += ["", "| step | metric | A | B | change | 95 % interval | p (Holm) | outcome |"]
     lines += ["|---|---|--:|--:|--:|--:|--:|---|", *map(_markdown_row, comparison.rows)]
+    if comparison.connectors:
+        lines += ["", CONNECTORS, "", "| step | metric | A | B | change | 95 % interval | p (Holm) | outcome |"]
+        lines += ["|---|---|--:|--:|--:|--:|--:|---|", *map(_markdown_connector, comparison.connectors)]
     return "\n".join([*lines, "", method(comparison)])
 
 
@@ -165,7 +194,14 @@ def _markdown_row(row: Judged) -> str:
     return f"| {' | '.join(texts)} |"
 
 
-def p_text(row: Judged) -> str:
+def _markdown_connector(row: ConnectorCompared) -> str:
+    _, a, b, change, between, outcome = connector_cells(row)
+    why = f" ({_literal('; '.join(row.notes))})" if row.notes else ""
+    name = _literal(connector_name(row))
+    return f"| {' | '.join((_literal(str(row.key)), name, a, b, change, between, p_text(row), f'{outcome}{why}'))} |"
+
+
+def p_text(row: Judged | ConnectorCompared) -> str:
     return "-" if row.p is None else f"{row.p:.2g}"
 
 

@@ -5,6 +5,7 @@ figure that is blank is absent. All names are base units: seconds, bytes, ratios
 """
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from ..connectors.gathered import GatherState
 from ..control.observation import Phase
 from ..errors import IvypyError
 from ..pages.growing_table import number
@@ -28,6 +30,8 @@ from ..verdicts import Verdict
 from .buckets import Coarse
 
 MOST_INSTANCES: Final = 500  # of a rollup type; more are left out, and counted
+MOST_CONNECTOR_FILES: Final = 500  # of a rollup type: its instances, each with the element types of all connectors
+STALE_AFTER: Final = 2  # subintervals: what a connector said before is not shown; the last gather may be under way
 _PERCENTILES: Final = {"50": "p50", "90": "p90", "99": "p99", "99.9": "p99_9", "99.99": "p99_99"}
 _US_PER_S: Final = 1e6
 _MIB: Final = 2.0**-20  # bytes are so many of it
@@ -54,6 +58,14 @@ _GAUGES: Final = {  # name: (help, labels)
     "ivypy_step_verdict": ("1 for the verdict of a step that has ended", (*_STEP, "verdict")),
     "ivypy_run_active": ("1 while the run is active, 0 once it has ended", ("run",)),
     "ivypy_controller_slack_seconds": ("time left after barrier 2 in the last subinterval; negative: too late", _STEP),
+    "ivypy_connector_value": (
+        "what a connector said of the elements of a rollup instance in the last subinterval, in the unit of the metric",
+        (*_INSTANCE, "connector", "element", "attribute", "unit"),
+    ),
+    "ivypy_connector_instances_left_out": (
+        "rollup instances of a type with too many for what connectors said to be shown",
+        (*_STEP, "rollup_type"),
+    ),
     "ivypy_instances_left_out": ("rollup instances of a type with too many to be shown", (*_STEP, "rollup_type")),
 }
 _COUNTERS: Final = {
@@ -110,6 +122,9 @@ class _Families:
     def __init__(self) -> None:
         self.gauges = {name: GaugeMetricFamily(name, about, labels=labels) for name, (about, labels) in _GAUGES.items()}
         self.counters = {name: CounterMetricFamily(name, about, labels=_STEP) for name, about in _COUNTERS.items()}
+        self.gathers = CounterMetricFamily(
+            "ivypy_connector_gathers", "gathers of a connector in this step", labels=(*_STEP, "connector", "state")
+        )
         self.histograms = {
             time: HistogramMetricFamily(
                 f"ivypy_{time}_seconds", f"{time} times of this step's I/Os", labels=(*_STEP, "io")
@@ -122,7 +137,7 @@ class _Families:
             self.gauges[name].add_metric(labels, value)
 
     def used(self) -> Iterator[Metric]:
-        for one in (*self.gauges.values(), *self.counters.values(), *self.histograms.values()):
+        for one in (*self.gauges.values(), *self.counters.values(), self.gathers, *self.histograms.values()):
             if one.samples:
                 yield one
 
@@ -177,14 +192,38 @@ class _Run:
                 ratio = None if percent is None else percent / 100
                 families.gauge("ivypy_host_cpu_ratio", [*labels, host, use], ratio)
         families.gauge("ivypy_controller_slack_seconds", labels, self._data.slack_s(number_of))
-        for kind, instances in self._data.rollups(number_of).items():
-            if kind != ALL and self._types is not None and kind not in self._types:
-                continue
+        self._connectors_into(families, number_of, labels, progress.closed)
+        for kind, instances in self._chosen_types(number_of).items():
             if len(instances) > MOST_INSTANCES:
                 families.gauge("ivypy_instances_left_out", [*labels, kind], len(instances))
                 continue
             for instance, row in self._data.newest_rows(number_of, kind).items():
                 _row_into(families, [*labels, kind, instance], row)
+
+    def _connectors_into(self, families: _Families, step: int, labels: Sequence[str], closed: int) -> None:
+        elements, taken = self._data.step_elements(step), self._data.stems(step)
+        states: dict[str, Counter[str]] = {}
+        for (connector, _), counts in elements.gathers().states.items():
+            states[connector] = states.get(connector, Counter()) + counts
+        for connector, counts in states.items():
+            for state in GatherState:
+                families.gathers.add_metric([*labels, connector, str(state)], counts[state])
+        types = len(elements.element_types())
+        for kind, instances in self._chosen_types(step).items():
+            if len(instances) * types > MOST_CONNECTOR_FILES:
+                families.gauge("ivypy_connector_instances_left_out", [*labels, kind], len(instances))
+                continue
+            for instance in instances:
+                for one in elements.newest(kind, instance, taken):
+                    if one.subinterval >= closed - STALE_AFTER:
+                        of = [one.connector, one.element, one.attribute, one.unit]
+                        families.gauge("ivypy_connector_value", [*labels, kind, instance, *of], one.value)
+
+    def _chosen_types(self, step: int) -> dict[str, list[str]]:
+        """The rollup types that are wanted, with their instances."""
+        types = self._types
+        rollups = self._data.rollups(step)
+        return {kind: some for kind, some in rollups.items() if kind == ALL or types is None or kind in types}
 
     def _histograms_into(self, families: _Families, step: int, labels: Sequence[str]) -> None:
         columns = self._data.columns(step)

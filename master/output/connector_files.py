@@ -153,10 +153,7 @@ class ConnectorFiles:
         if row == NOT_PARTICIPATING:
             return self._folder / OTHERS / f"{element}.csv"
         instance = self._rollups.rows[row]
-        name = f"{stem(instance.name)}.{element}"
-        if name in self._stems:  # another instance has that name, and its file
-            name = f"{stem(instance.name)}%2E{element}"
-        return self._folder / stem(instance.type) / f"{name}.csv"
+        return combined_file(self._folder, instance.type, instance.name, element, self._stems)
 
     def _append(self, file: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         if file not in self._begun:
@@ -164,6 +161,15 @@ class ConnectorFiles:
             append(file, lines([header]))
             self._begun.add(file)
         append(file, lines(rows))
+
+
+def combined_file(step: Path, kind: str, instance: str, element: str, taken: Collection[str]) -> Path:
+    """The file of an element type in a rollup instance. `element`: with its connector, `array.mp`; `taken`: the stems
+    of all rollup instances of the step."""
+    name = f"{stem(instance)}.{element}"
+    if name in taken:  # another instance has that name, and its file
+        name = f"{stem(instance)}%2E{element}"
+    return step / stem(kind) / f"{name}.csv"
 
 
 SUMMARY_HEADER: Final = lines([names(CONNECTOR_SUMMARY)])

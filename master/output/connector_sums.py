@@ -8,16 +8,19 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import numpy as np
 
 from ..connectors.element_figures import FamilyFigures, FamilyLayout, metric_name
 from ..rollup.arrays import Floats
 from .csv_text import not_written
+from .run_files import check_run_file
 
 VERSION: Final = 1
 SCHEMA: Final = """
@@ -101,6 +104,19 @@ class ConnectorSums:
             self._base = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             self._base.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT")
         return self._base
+
+
+def units_in(path: Path) -> dict[str, str]:
+    """The unit of each metric in such a file, also while the run writes; none where it cannot be read."""
+    try:
+        check_run_file(path)
+        # rw, where that is allowed: after a crash in mid-transaction the journal must be rolled back first
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as base:
+            base.execute("PRAGMA query_only = ON")
+            layouts = [json.loads(parts) for (parts,) in base.execute("SELECT parts FROM layout").fetchall()]
+        return {str(name): str(unit) for parts in layouts for *_, metrics, _ in parts for name, unit in metrics}
+    except (sqlite3.Error, OSError, ValueError, TypeError):
+        return {}
 
 
 def _part(layout: FamilyLayout) -> list[object]:

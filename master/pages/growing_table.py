@@ -5,12 +5,70 @@ yet is left for the next time. A file whose header has changed was replaced, and
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite
 from pathlib import Path
+from typing import Final
 
 from ..errors import PlanError
 from ..output.run_files import open_run_file
+
+_AT_ONCE: Final = 4 << 20  # bytes: more than any row
+
+
+class AddedRows:
+    """The rows that a file got since it was last read, as texts; of a file that is not there yet, none.
+
+    `replacements` counts how often the file was replaced: then the next rows are its first.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.header: list[str] = []
+        self.replacements = 0
+        self._line = b""  # the header's
+        self._offset = 0
+
+    def places(self, names: Collection[str]) -> list[int]:
+        """Where columns are that the file has to have. Raises PlanError."""
+        if missing := [name for name in names if name not in self.header]:
+            raise PlanError(f"{self.path}: not read: it has no column {missing[0]}")
+        return [self.header.index(name) for name in names]
+
+    def read(self) -> list[list[str]]:
+        """Some of the whole rows; none where all are read. Raises PlanError."""
+        try:
+            with open_run_file(self.path) as file:
+                line = file.readline()
+                if not line.endswith(b"\n"):
+                    return []
+                if self._line and line != self._line:  # it was replaced, with more columns
+                    self._line = b""
+                    self.replacements += 1
+                if not self._line:
+                    self._line, self._offset = line, len(line)
+                    self.header = next(iter(_rows(line)), [])
+                file.seek(self._offset)
+                added = file.read(_AT_ONCE)
+        except FileNotFoundError:
+            return []
+        except (OSError, csv.Error) as error:
+            raise _not_read(self.path, error) from None
+        added = added[: added.rfind(b"\n") + 1]
+        self._offset += len(added)
+        try:
+            rows = _rows(added)
+        except csv.Error as error:
+            raise _not_read(self.path, error) from None
+        return [row for row in rows if len(row) == len(self.header)]  # others are of a disk that was full
+
+
+def _rows(text: bytes) -> list[list[str]]:
+    return [*csv.reader(text.decode("utf-8", "surrogateescape").splitlines())]
+
+
+def _not_read(path: Path, error: Exception) -> PlanError:
+    return PlanError(f"{path}: not read: {getattr(error, 'strerror', None) or error}")
 
 
 class GrowingTable:
@@ -19,61 +77,30 @@ class GrowingTable:
     def __init__(self, path: Path, wanted: Sequence[str]) -> None:
         self.path = path
         self.columns: dict[str, list[str]] = {name: [] for name in wanted}
-        self._header = b""
-        self._places: list[tuple[str, int]] | None = None  # of the wanted columns in the file; None: no header yet
-        self._cells = 0  # of a whole row
-        self._offset = 0
-        self._damaged = 0
+        self._added = AddedRows(path)
+        self._replacements = 0
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
     def refresh(self) -> None:
         """Read what was added. Raises PlanError."""
-        try:
-            with open_run_file(self.path) as file:
-                header = file.readline()
-                if self._header and header != self._header:  # it was replaced, with more columns
-                    self._forget()
-                self._header = header if header.endswith(b"\n") else b""
-                file.seek(self._offset)
-                added = file.read()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise PlanError(f"{self.path}: not read: {error.strerror}") from None
-        added = added[: added.rfind(b"\n") + 1]
-        self._offset += len(added)
-        rows = csv.reader(added.decode("utf-8", "surrogateescape").splitlines())
-        try:
-            for row in rows:
-                self._add(row)
-        except csv.Error as error:
-            raise PlanError(f"{self.path}: not read: {error}") from None
+        while rows := self._added.read():
+            if self._added.replacements != self._replacements:
+                self._replacements = self._added.replacements
+                self._empty()
+            header = self._added.header
+            for name, column in self.columns.items():
+                place = header.index(name) if name in header else None
+                column += [""] * len(rows) if place is None else [row[place] for row in rows]
 
-    def reread(self) -> None:
-        """Read everything again: where rows were changed in place."""
-        self._forget()
-        self.refresh()
-
-    def _forget(self) -> None:
-        self.__init__(self.path, [*self.columns])  # type: ignore[misc]
-
-    def _add(self, row: list[str]) -> None:
-        if self._places is None:
-            self._places = [(name, row.index(name)) for name in self.columns if name in row]
-            self._cells = len(row)
-            return
-        if len(row) != self._cells:  # of a disk that was full
-            return
+    def _empty(self) -> None:
         for column in self.columns.values():
-            column.append("")
-        for name, place in self._places:
-            self.columns[name][-1] = row[place]
+            column.clear()
 
     def has(self, name: str) -> bool:
         """Whether the file has a wanted column."""
-        return any(name == one for one, _ in self._places or ())
+        return name in self._added.header
 
     def numbers(self, name: str, first: int = 0) -> list[float | None]:
         """A column from a row on; blank, and whatever is no finite number, is None."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...protocol.parameters import PARAMETERS
+from ..control.observation import Phase
 from ..errors import OutputError, PlanError
 from ..exit_codes import ExitCode
 from ..output.column import names
@@ -24,9 +25,11 @@ from ..results.checked_files import RUN_JSON, read_record, read_summary, read_ta
 from ..results.finished_run import plan_text
 from ..results.measured_rows import finding_of, read_measured
 from ..results.run_entries import RunState, entry_data, entry_of
+from ..results.saturation import Element, Level
 from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS, of_nothing
 from ..verdicts import Finding
+from .elements import StepElements, elements_answer
 from .growing_table import GrowingTable, number
 from .histogram_columns import SETS, Column, Times, encoded
 from .instances import histogram_sets, instance_table, newest_row
@@ -73,6 +76,8 @@ class _Step:
     histograms: dict[tuple[str, str], list[Column]] = field(default_factory=dict)
     files: dict[str, dict[str, Path | None]] = field(default_factory=dict)  # of index.csv, once it is written
     measured_with: object = None  # the step's entry in run.json when its rows were read
+    elements: StepElements | None = None
+    busy: dict[tuple[int, int], dict[Element, float]] = field(default_factory=dict)  # by the ends of measurements
 
 
 class RunData:
@@ -234,6 +239,62 @@ class RunData:
         return {
             "sets": histogram_sets(path.with_name(f"{path.name.removesuffix('.csv')}.histogram.csv")) if path else {}
         }
+
+    def elements(self, step: int, by: str = ALL, instance: str = ALL) -> dict[str, Any]:
+        """What connectors said in a step, beside the service times of a rollup instance."""
+        rows = self._rows(step, by, instance)
+        service = zip(rows.columns["phase"], rows.numbers("overall_service_us_mean"), strict=True)
+        under_load = [None if phase == Phase.COOLDOWN else us for phase, us in service]
+        return elements_answer(
+            self.step_elements(step), (by, instance), self.stems(step), under_load, self._loads(step)
+        )
+
+    def element_lines(self, step: int, metric: str) -> dict[str, Any]:
+        """The elements with the highest values of a connector's metric, over the step."""
+        return self.step_elements(step).lines(metric)
+
+    def stems(self, step: int) -> set[str]:
+        """What the files of a step's rollup instances are called."""
+        return {stem(name) for instances in self._files(step).values() for name in instances}
+
+    def step_elements(self, step: int) -> StepElements:
+        """What connectors said in a step."""
+        folder = self._folder(step)
+        of = self._steps[step]
+        if of.elements is None:
+            of.elements = StepElements(folder)
+        return of.elements
+
+    def levels(self, step: int) -> list[Level]:
+        """The measurements of a step, with the busy figures of the elements."""
+        return [self._level(row) for row in self._measurements().get(step, {}).values()]
+
+    def _loads(self, step: int) -> list[Level]:
+        """The loads at which this step was measured; where it has one, those of all steps that have one."""
+        by_step = self._measurements()
+        own = by_step.get(step, {})
+        steps = [own] if len(own) > 1 else [one for one in by_step.values() if len(one) == 1]
+        return sorted((self._level(row) for one in steps for row in one.values()), key=lambda one: one.iops)
+
+    def _measurements(self) -> dict[int, dict[str, Mapping[str, str]]]:
+        """The summary's rows of everything, by step and name; those without a measurement are left out."""
+        found: dict[int, dict[str, Mapping[str, str]]] = {}
+        for row in self._summary(ALL):
+            if row.get("first_subinterval") and number(row.get("overall_iops", "")):
+                found.setdefault(int(row["step"]), {})[row["name"]] = row
+        return found
+
+    def _level(self, row: Mapping[str, str]) -> Level:
+        step, ends = int(row["step"]), (int(row["first_subinterval"]), int(row["last_subinterval"]))
+        rows = self._rows(step, ALL, ALL)
+        of = self._steps[step]
+        if ends not in of.busy:
+            counted = rows.columns["in_measurement"]
+            measured = [one for one in range(max(ends[0], 0), min(ends[1] + 1, len(counted))) if counted[one] == "1"]
+            elements = of.elements or StepElements(of.folder)  # not kept: the file of another step is read for this
+            of.busy[ends] = elements.busy(measured)
+        iops, service_us = (number(row.get(name, "")) for name in ("overall_iops", "overall_service_us_mean"))
+        return Level(row["name"], iops or 0.0, service_us, of.busy[ends])
 
     def _summary(self, by: str) -> list[dict[str, str]]:
         path = self.folder / f"summary.{stem(by)}.csv"
@@ -398,7 +459,7 @@ def _table(path: Path) -> list[list[str]]:
 
 _VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")
 _OF_ONE_LUN: Final = frozenset(("host", "hostname", "path"))
-_OTHER_TABLES: Final = frozenset(("index", "cpu", "interlock", "threads", "clock", "windows"))
+_OTHER_TABLES: Final = frozenset(("index", "cpu", "interlock", "threads", "clock", "windows", "gathers"))
 
 
 def reason_entry(finding: Finding) -> dict[str, Any]:

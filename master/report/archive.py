@@ -1,8 +1,8 @@
 """The answers of runs as a report carries them: under the addresses that the page asks for, as it would get them.
 
-Rule: what is recorded is exactly what RunData answers. Everything of a whole run comes first; then rollup instances,
-those of small types first and of each type those that stand apart first, until the report is large enough. What is
-left out is said, and not offered by the page.
+Rule: what is recorded is exactly what RunData answers. Everything of a whole run comes first; then metrics of
+connectors, element by element; then rollup instances, those of small types first and of each type those that stand
+apart first, until the report is large enough. What is left out is said; instances are not offered by the page then.
 
     {"answers": {"/api/runs": {...}, ADDRESS: {"gzip": base64 of the gzip of the answer's bytes}, ...},
      "control": false, "left_out": [sentence, ...], "notes": [sentence, ...],
@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from ..errors import PlanError
+from ..pages.elements import no_elements
 from ..pages.histogram_columns import SETS, Times, encoded
 from ..pages.instances import LATENCY
 from ..pages.outliers import bound
@@ -93,6 +94,8 @@ def archive_of(folders: Sequence[Path], limits: Limits, shown: Mapping[Path, str
     for run in runs:
         run.record_whole()
     for run in runs:
+        run.record_metrics()
+    for run in runs:
         run.record_instances()
     for run in runs:
         run.record_document()
@@ -127,6 +130,7 @@ class _Recorder:
         self._steps: list[dict[str, Any]] = found["steps"]
         self._tables: dict[tuple[int, str], dict[str, Any]] = {}  # of instances
         self._kept = {(ALL, ALL)}  # the instances that are recorded
+        self._families: dict[int, list[dict[str, Any]]] = {}  # of connectors' elements, by step
 
     def record_whole(self) -> None:
         """Of each step what is not of single instances, but for their table."""
@@ -136,6 +140,7 @@ class _Recorder:
             no_cpu: dict[str, Any] = {"subinterval": [], "start": [], "hosts": {}}
             self._try(step, "cpu?from=0", partial(data.cpu, number), no_cpu)
             self._try(step, "control", partial(data.control, number), {})
+            self._record_elements(step, ALL, ALL)
             for by in step["rollups"]:
                 found = self._try(
                     step, f"instances?by={quoted(by)}", partial(data.instances, number, by), _no_table(by)
@@ -153,6 +158,7 @@ class _Recorder:
                 for step in self._steps:
                     if instance in step["rollups"].get(by, ()):
                         self._record_over_time(step, by, instance)
+                        self._record_elements(step, by, instance)
                 self._kept.add((by, instance))
                 recorded += 1
             if recorded < len(instances):
@@ -160,6 +166,22 @@ class _Recorder:
                     f"{self._run}: charts of {len(instances) - recorded:,} of {len(instances):,} instances of {by};"
                     " their figures are in the table of instances, and `ivypy web` shows their charts."
                 )
+
+    def record_metrics(self) -> None:
+        """The elements of each metric of connectors, as far as the limits allow."""
+        for step in self._steps:
+            metrics = [one["name"] for family in self._families[step["number"]] for one in family["metrics"]]
+            for place, metric in enumerate(metrics):
+                if self._archive.size >= self._limits.most_bytes or self._limits.is_late():
+                    left = len(metrics) - place
+                    self._archive.left_out.append(
+                        f"{self._run}: {left:,} of {len(metrics):,} metrics of connectors in step {step['number']}"
+                        f" {step['name']}, element by element; `ivypy web` shows them."
+                    )
+                    break
+                answer = partial(self._data.element_lines, step["number"], metric)
+                nothing = {"metric": metric, "elements": 0, "lines": []}
+                self._try(step, f"element_lines?metric={quoted(metric)}", answer, nothing)
 
     def record_document(self) -> None:
         """As it is, but for the rollup instances that are left out."""
@@ -174,6 +196,12 @@ class _Recorder:
         self._try(step, f"series?{chosen}&from=0", partial(data.series, number, by, instance), _no_series(by, instance))
         self._try(step, f"histograms?{chosen}&from=0", partial(data.histograms, number, by, instance), _no_histograms())
         self._try(step, f"distribution?{chosen}", partial(data.distribution, number, by, instance), {"sets": {}})
+
+    def _record_elements(self, step: Mapping[str, Any], by: str, instance: str) -> None:
+        number, chosen = step["number"], f"by={quoted(by)}&instance={quoted(instance)}"
+        answer = partial(self._data.elements, number, by, instance)
+        found = self._try(step, f"elements?{chosen}", answer, no_elements(by, instance))
+        self._families[number] = found["families"]
 
     def _try(self, step: Mapping[str, Any], name: str, answer: Callable[[], T], nothing: T) -> T:
         """Record an answer, or in its place an empty one where a file is damaged."""

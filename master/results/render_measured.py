@@ -35,14 +35,14 @@ def markdown_of(entry: RunEntry, measured: Measured, sentence: str) -> str:
     """For a ticket, or a CI's summary: headline, table, and what stands against the figures."""
     groups = LAYOUTS[WIDE]
     titles = [f"{group} {title}".strip() for group, cells in groups for title, _ in cells]
-    lines = [f"### {_escaped(entry.folder.name)}", "", standing_line(entry, sentence), ""]
+    lines = [f"### {escaped(entry.folder.name)}", "", standing_line(entry, sentence), ""]
     lines.append("| " + " | ".join(["step", "verdict", *titles]) + " |")
     lines.append("|" + "|".join([" --- ", " --- ", *[" ---: "] * len(titles)]) + "|")
     rows = [(step.number, one) for step in measured.steps for one in step.measured]
     for number, one in rows:
         cells = [text(one) for _, cells in groups for _, text in cells]
-        lines.append("| " + " | ".join([_escaped(f"{number} {one.name}"), str(one.verdict), *cells]) + " |")
-    against = [f"- {_escaped(_against(number, one))}" for number, one in rows if _weighty(one)]
+        lines.append("| " + " | ".join([escaped(f"{number} {one.name}"), str(one.verdict), *cells]) + " |")
+    against = [f"- {escaped(_against(number, one))}" for number, one in rows if _weighty(one)]
     return "\n".join([*lines, *(["", *against] if against else []), ""])
 
 
@@ -55,5 +55,6 @@ def _against(number: int, one: MeasurementRow) -> str:
     return f"{number} {one.name}: {one.cause + ': ' if one.cause else ''}{found}"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """As Markdown that shows just this."""
     return text.translate(_SPECIAL)

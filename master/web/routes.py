@@ -110,17 +110,19 @@ class Asked:
     by: str
     instance: str
     first: int  # subinterval
+    metric: str  # of a connector
 
 
 def _asked(request: web.Request) -> Asked:
     """Raises HTTPBadRequest."""
     query = request.query
-    if unknown := query.keys() - {"by", "instance", "from"}:
-        raise web.HTTPBadRequest(text=f"There is no parameter {min(unknown)}; there are by, instance and from.")
+    if unknown := query.keys() - {"by", "instance", "from", "metric"}:
+        raise web.HTTPBadRequest(text=f"There is no parameter {min(unknown)}; there are by, instance, from and metric.")
     first = query.get("from", "0")
     if not (first.isascii() and first.isdigit() and len(first) <= MOST_DIGITS):
         raise web.HTTPBadRequest(text="from: write the number of a subinterval.")
-    return Asked(int(request.match_info["step"]), query.get("by", ALL), query.get("instance", ALL), int(first))
+    step, metric = int(request.match_info["step"]), query.get("metric", "")
+    return Asked(step, query.get("by", ALL), query.get("instance", ALL), int(first), metric)
 
 
 _STEP_ANSWERS: Final[Mapping[str, Callable[[RunData, Asked], Mapping[str, Any] | bytes]]] = {
@@ -129,5 +131,7 @@ _STEP_ANSWERS: Final[Mapping[str, Callable[[RunData, Asked], Mapping[str, Any] |
     "instances": lambda data, asked: data.instances(asked.step, asked.by),
     "control": lambda data, asked: data.control(asked.step),
     "distribution": lambda data, asked: data.distribution(asked.step, asked.by, asked.instance),
+    "elements": lambda data, asked: data.elements(asked.step, asked.by, asked.instance),
+    "element_lines": lambda data, asked: data.element_lines(asked.step, asked.metric),
     "histograms": lambda data, asked: data.histograms(asked.step, asked.by, asked.instance, asked.first),
 }

@@ -21,7 +21,8 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.rollup.metrics import METRICS
 from ivypy.master.run.run import Run
 from ivypy.protocol.parameters import PARAMETERS
-from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
+from tests.support.simulated.array import OF_PLAN, SimulatedArray
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 
 pytestmark = pytest.mark.slow
 _FACTS = ("hosts", "luns", "workloads")
@@ -37,7 +38,8 @@ async def nobody(run: Run, staged: SimulatedRun) -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in a folder with a name that SQL, globs and CSV have to quote."""
     root = tmp_path_factory.mktemp("runs")
-    made = stage(root, nobody, TWO).folder
+    slaves = hosts()
+    made = stage(root, nobody, TWO + OF_PLAN, slaves, SimulatedArray(slaves, 10_000.0).launch).folder
     return made.rename(root / 'o\'dd [name], "two"')
 
 
@@ -96,6 +98,17 @@ def test_each_table_has_all_its_rows_typed_and_the_names_of_run_and_step(folder:
 def test_a_query_reaches_nothing_but_the_tables(folder: Path, sql: str, says: str) -> None:
     code, text = asked(str(folder), sql)
     assert code == ExitCode.PLAN and says in text
+
+
+def test_elements_of_several_types_are_one_table(folder: Path) -> None:
+    sql = "SELECT element_type, element, count(*), count(service_us), max(participating) FROM elements GROUP BY ALL"
+    code, text = asked(str(folder), "--csv", f"{sql} ORDER BY ALL")
+    assert code == ExitCode.OK
+    subintervals = sum(len(rows(path)) for path in folder.glob("step*/all/all.csv"))
+    assert text.splitlines()[1:] == [
+        f"cache,0,{subintervals},0,1", f"mp,0,{subintervals},0,1", f"mp,1,{subintervals},0,1",
+        *(f"pg,{name},{subintervals},{subintervals},{part}" for name, part in (("1-1", 1), ("1-2", 1), ("1-3", 0))),
+    ]  # fmt: skip
 
 
 def test_where_the_query_is_missing_it_says_so(folder: Path) -> None:

@@ -16,7 +16,8 @@ from ivypy.master.analysis.tables import TABLES
 from ivypy.master.cli.analysis import query
 from ivypy.master.errors import PlanError
 from ivypy.master.run.run import Run
-from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
+from tests.support.simulated.array import OF_PLAN, SimulatedArray
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 
 pytestmark = pytest.mark.slow
 LOOPS = """steps:
@@ -37,7 +38,9 @@ async def nobody(run: Run, staged: SimulatedRun) -> None:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = ONE_STEP.replace("rollups: [ host,", NAMES + "rollups: [ host, count, { by: [core, thread] },")
-    return stage(tmp_path_factory.mktemp("run"), nobody, plan).folder
+    slaves = hosts()
+    launch = SimulatedArray(slaves, 10_000.0).launch
+    return stage(tmp_path_factory.mktemp("run"), nobody, plan + OF_PLAN, slaves, launch).folder
 
 
 @pytest.fixture

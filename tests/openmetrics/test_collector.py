@@ -31,6 +31,7 @@ from ivypy.master.pages.histogram_columns import Cells
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Run
 from ivypy.protocol.histogram import bucket_of
+from tests.support.shown_runs import DECLINED, gathered
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 
 ROOT = Path(__file__).parents[2]
@@ -140,6 +141,77 @@ def test_blank_figures_are_absent(running: Path) -> None:
     found = [labels for name, labels in scraped(running) if name == "ivypy_response_percentile_seconds"]
     of_all = {dict(labels)["percentile"] for labels in found if {("rollup_type", "all"), ("io", "all")} <= labels}
     assert "99" not in of_all and "50" in of_all
+
+
+@pytest.fixture
+def gathering(tmp_path: Path) -> Path:
+    """A step with an array, which a connector has not answered for twice, in its tenth subinterval."""
+    folder = gathered(tmp_path).folder
+    record = json.loads((folder / "run.json").read_text())
+    record["end_utc"] = record["exit_code"] = None
+    record["steps"] = [record["steps"][0] | {"verdict": "", "end_utc": None}]
+    (folder / "run.json").write_text(json.dumps(record))
+    for path in [*folder.glob("step0000.*/*/*.csv"), *folder.glob("step0000.*/gathers.csv")]:
+        if ".histogram." not in path.name:
+            keep_until(path, 10)
+    return folder
+
+
+def keep_until(path: Path, subinterval: int) -> None:
+    """The rows of earlier subintervals."""
+    header, *lines = path.read_text().splitlines(keepends=True)
+    if header.startswith("subinterval,"):
+        path.write_text("".join([header, *(line for line in lines if int(line.split(",")[0]) < subinterval)]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "instance", "file"),
+    [("all", "all", "all/all.array.pg"), ("pg", "1-2", "pg/1-2.array.pg"), ("host", "lab02", "host/lab02.array.pg")],
+)
+def test_figures_of_connectors_are_those_of_the_last_row(gathering: Path, kind: str, instance: str, file: str) -> None:
+    samples = scraped(gathering)
+    row = (gathering / "step0000.hold" / f"{file}.csv").read_text().splitlines()
+    last = dict(zip(row[0].split(","), row[-1].split(","), strict=True))
+    of = {"rollup_type": kind, "rollup_instance": instance, "connector": "array", "element": "pg", "step": "hold"}
+    for attribute, unit in (("busy_percent", "%"), ("ios_per_s", "1/s"), ("service_us", "us")):
+        found = value(samples, "ivypy_connector_value", attribute=attribute, unit=unit, **of)
+        assert found == float(last[attribute]) and last["subinterval"] == "9"
+    attributes = {dict(labels)["attribute"] for name, labels in samples if name == "ivypy_connector_value"}
+    assert attributes == {"busy_percent", "ios_per_s", "service_us", "write_pending_percent"}, "no minimum, no maximum"
+
+
+def test_gathers_are_counted_by_how_they_ended(gathering: Path) -> None:
+    samples = scraped(gathering)
+    counts = {
+        dict(labels)["state"]: one for (name, labels), one in samples.items() if name == "ivypy_connector_gathers_total"
+    }
+    assert counts == {"gathered": 8, "declined": 3, "late": 0, "no_answer": 0, "busy": 0, "lost": 0}
+
+
+def test_what_a_connector_said_long_ago_is_absent(gathering: Path) -> None:
+    for path in gathering.glob("step0000.*/*/*.array.*.csv"):
+        keep_until(path, 9)
+    assert [name for name, _ in scraped(gathering) if name == "ivypy_connector_value"]
+    for path in gathering.glob("step0000.*/*/*.array.*.csv"):
+        keep_until(path, 5)
+    assert not [name for name, _ in scraped(gathering) if name == "ivypy_connector_value"]
+
+
+def test_where_a_gather_failed_there_is_no_figure(gathering: Path) -> None:
+    for path in [*gathering.glob("step0000.*/*/*.csv"), *gathering.glob("step0000.*/gathers.csv")]:
+        if ".histogram." not in path.name:
+            keep_until(path, DECLINED[-1])
+    assert not [name for name, _ in scraped(gathering) if name == "ivypy_connector_value"]
+
+
+def test_too_many_files_of_connectors_are_left_out_and_counted(
+    gathering: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ivypy.master.openmetrics.collector.MOST_CONNECTOR_FILES", 3)
+    samples = scraped(gathering)
+    assert value(samples, "ivypy_connector_instances_left_out", rollup_type="host") == 2
+    kinds = {dict(labels)["rollup_type"] for name, labels in samples if name == "ivypy_connector_value"}
+    assert kinds == {"all"}
 
 
 def test_types_are_chosen(running: Path) -> None:
@@ -317,14 +389,17 @@ def exposed(samples: Samples) -> dict[str, set[str]]:
     return found
 
 
-def test_the_docs_list_every_metric_with_its_labels(running: Path) -> None:
+def test_the_docs_list_every_metric_with_its_labels(running: Path, gathering: Path) -> None:
     listed = re.findall(r"^\| `(ivypy_\w+)` \| ([\w, ]*) \|", (ROOT / "docs/metrics.md").read_text(), re.MULTILINE)
+    known = exposed(scraped(running, gathering))
     names = {
-        re.sub(r"_(bucket|count|sum)$", "", name): labels - {"le"} for name, labels in exposed(scraped(running)).items()
+        re.sub(r"_(bucket|count|sum)$", "", name): labels - {"le"}
+        for name, labels in known.items()
         if not name.endswith("_created")
-    }  # fmt: skip
+    }
     documented = {name: {*filter(None, labels.split(", "))} for name, labels in listed}
-    documented.pop("ivypy_instances_left_out")  # which this run has none of
+    for kind in ("", "connector_"):
+        documented.pop(f"ivypy_{kind}instances_left_out")  # which these runs have none of
     assert documented == names
 
 

@@ -65,6 +65,10 @@ class Answers:
                 return json.dumps(data.instances(step, instance[0])).encode()
             case "control":
                 return json.dumps(data.control(step)).encode()
+            case "elements":
+                return json.dumps(data.elements(step, *instance)).encode()
+            case "element_lines":
+                return json.dumps(data.element_lines(step, query["metric"][0])).encode()
             case "distribution":
                 return json.dumps(data.distribution(step, *instance)).encode()
             case _:

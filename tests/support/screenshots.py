@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.support.browser import PHONE, WIDE, chromium
 from tests.support.page_server import Answers, serving
-from tests.support.shown_runs import held, tour
+from tests.support.shown_runs import gathered, held, tour
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 DRAWN = """() => {
@@ -38,6 +38,7 @@ VIEWS = (
     View("steady", "#/run/held/step/2", '[data-table="steady"]'),
     View("search", "#/run/tour/step/3", '[data-table="find"]'),
     View("instances", "#/run/tour/step/1/instances"),
+    View("elements", "#/run/array/step/1/elements"),
     View("distribution", "#/run/tour/step/1/distribution"),
     View("load", "#/run/tour/step/2/load"),
     View("surface", "#/run/tour/step/1/surface"),
@@ -93,6 +94,7 @@ def main(words: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as root:
         folders = {"tour": tour(Path(root), "2B").folder, "held": held(Path(root)).folder}
+        folders["array"] = gathered(Path(root)).folder
         folders["again"] = tour(Path(root), "2B", seed=100).folder
         with serving(Answers(folders)) as address, chromium() as browser:
             for picture in pictures(everything):

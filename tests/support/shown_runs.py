@@ -16,6 +16,7 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.counters import LATENESS, SERIES, Moment
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType
+from tests.support.simulated.array import OF_PLAN, SimulatedArray
 from tests.support.simulated.plants import noisy, queue
 from tests.support.simulated.runs import SimulatedRun, stage
 from tests.support.simulated.slave import Faults, Service, SimulatedSlave
@@ -172,3 +173,37 @@ def held(root: Path) -> SimulatedRun:
         return None
 
     return stage(root, visit, HELD, hosts)
+
+
+ARRAY = f"""\
+name: array
+hosts: [lab01, lab02]
+backend: "null"
+{OF_PLAN}luns:
+  create: {{ path: "/x/{{}}", size: 1GiB, count: 2 }}
+workloads:
+  oltp: {{ blocksize: 8KiB, fraction_read: 75%, maxtags: 8, iops: 500 }}
+rollups: [ host, pg ]
+defaults: {{ subinterval: 1s, warmup: 2s, measure: 10s }}
+steps:
+  - go: {{ name: hold, measure: 20s }}
+  - go:
+      name: climb
+      staircase: {{ start: 1000, step: 30% }}
+      slo: {{ metric: overall_service_us_p99, at_most: 20ms }}
+"""
+DECLINED = (6, 7, 8)  # gathers of the first step; its subintervals are one less
+
+
+def gathered(root: Path) -> SimulatedRun:
+    """A paced step with a gap in what the array says, and a staircase in which its processor 0 saturates."""
+    hosts = {
+        name: ScatteringSlave(name, seed=place, plant=lun(1300.0, 300_000, seed=place))
+        for place, name in enumerate(("lab01", "lab02"))
+    }
+    connector = SimulatedArray(hosts, 5000.0, DECLINED)
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        return None
+
+    return stage(root, visit, ARRAY, hosts, connector.launch)

@@ -18,7 +18,22 @@ from ivypy.master.web.run_index import RunIndex
 from tests.support.small_run import write_run
 from tests.support.web_page import page_of
 
-ANSWERS = ("", "series", "histograms", "cpu", "instances?by=host", "distribution", "control")
+ANSWERS = (
+    "", "series", "histograms", "cpu", "instances?by=host", "distribution", "control", "elements",
+    "element_lines?metric=array.mp_busy_percent",
+)  # fmt: skip
+ELEMENTS = "subinterval,end_utc,connector_host,element,participating,busy_percent\n"
+
+
+def written(name: str, make: Callable[[Path], Any]) -> Callable[[Path], None]:
+    """A file more in the first step's folder."""
+
+    def damage(run: Path) -> None:
+        (step,) = run.glob("step0000.*")
+        (step / name).parent.mkdir(exist_ok=True)
+        make(step / name)
+
+    return damage
 
 
 def record(**changed: Any) -> Callable[[Path], None]:
@@ -54,6 +69,23 @@ SHOWN_IN_PARTS = {
     "no text as a name": record(
         steps=[{"number": 0, "name": "\ud800", "verdict": "valid", "start_utc": "2026-01-01T00:00:00Z"}]
     ),
+    "gathers of a pipe": written("gathers.csv", os.mkfifo),
+    "gathers of another version": written("gathers.csv", lambda path: path.write_text("a,b\n1,2\n")),
+    "gathers at no subinterval": written(
+        "gathers.csv", lambda path: path.write_text("subinterval,connector,host,state,why\nx,array,,late,\n")
+    ),
+    "elements of a pipe": written("connectors/array.mp.csv", os.mkfifo),
+    "elements of another version": written("connectors/array.mp.csv", lambda path: path.write_text("a,b\n1,2\n")),
+    "elements at no subinterval": written(
+        "connectors/array.mp.csv", lambda path: path.write_text(f"{ELEMENTS}x,t,,0,1,5\n")
+    ),
+    "elements before the first": written(
+        "connectors/array.mp.csv", lambda path: path.write_text(f"{ELEMENTS}-5,t,,0,1,5\n")
+    ),
+    "elements long after the last": written(
+        "connectors/array.mp.csv", lambda path: path.write_text(f"{ELEMENTS}{10**15},t,,0,1,5\n")
+    ),
+    "no number as a value": written("connectors/array.mp.csv", lambda path: path.write_text(f"{ELEMENTS}0,t,,0,1,x\n")),
     "no histograms": replaced("histograms.sqlite", lambda path: path.write_text("x")),
     "histograms of a pipe": replaced("histograms.sqlite", os.mkfifo),
 }

@@ -126,11 +126,12 @@ export function latencyAxis(title, traces) {
   return { type: "log", title, range: [Math.log10(from), Math.log10(to)], ...latencyMarks(from, to) };
 }
 
-/** Charts that have the same time axis: a zoom of one is a zoom of all. */
+/** Charts that have the same time axis: a zoom of one is a zoom of all. `zoom`: {range}, which outlives the charts; null
+ * is all. */
 export class TimeGroup {
-  constructor() {
+  constructor(zoom = { range: null }) {
     this.nodes = [];
-    this.range = null; // null: all
+    this.zoom = zoom;
     this.whole = undefined; // of the time that there is
     this.busy = false;
   }
@@ -147,7 +148,7 @@ export class TimeGroup {
 
   /** A copy for each chart: Plotly writes a zoom into the range that it was given. */
   shown() {
-    const range = this.range ?? this.whole;
+    const range = this.zoom.range ?? this.whole;
     return range && [...range];
   }
 
@@ -162,10 +163,10 @@ export class TimeGroup {
 
   zoomed(from, change) {
     if (this.busy) return;
-    if ("xaxis.range[0]" in change) this.range = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
-    else if (change["xaxis.autorange"] || change["xaxis.range"]) this.range = null;
+    if ("xaxis.range[0]" in change) this.zoom.range = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+    else if (change["xaxis.autorange"] || change["xaxis.range"]) this.zoom.range = null;
     else return;
-    if (this.range && this.range.join() === this.whole?.join()) this.range = null;
+    if (this.zoom.range && this.zoom.range.join() === this.whole?.join()) this.zoom.range = null;
     this.busy = true;
     const others = this.nodes.filter((one) => one !== from && one.data);
     Promise.all(others.map((one) => Plotly.relayout(one, { "xaxis.range": this.shown() }))).finally(() => (this.busy = false));

@@ -78,6 +78,18 @@ export function choice(label, options, chosen, onchange) {
   return el("label", { class: "choice" }, el("span", {}, label), select);
 }
 
+/** The same of options in groups: [group's text, options] pairs. */
+export function grouped(label, groups, chosen, onchange) {
+  const select = el(
+    "select",
+    { "aria-label": label, onchange: (event) => onchange(event.target.value) },
+    groups.map(([title, options]) =>
+      el("optgroup", { label: title }, options.map(([value, text]) => el("option", { value, selected: value === chosen }, text))),
+    ),
+  );
+  return el("label", { class: "choice" }, el("span", {}, label), select);
+}
+
 /** A sentence in which words between backquotes are code. */
 export function prose(text) {
   return text.split("`").map((part, place) => (place % 2 ? el("code", {}, part) : part));

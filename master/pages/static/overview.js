@@ -1,15 +1,15 @@
 // A step over time: rate, latency, heat map, CPU, errors and what control saw, on one time axis.
 
-import { TimeGroup, draw, latencyAxis, latencyMarks, layoutOf, shade, timeLine, upright } from "./charts.js";
+import { TimeGroup, draw, latencyAxis, latencyMarks, layoutOf, timeLine } from "./charts.js";
 import { choice, el, fill } from "./dom.js";
 import { eventTrack } from "./event_track.js";
 import { latency, localTime, percentileName } from "./format.js";
 import { standingMeasurement } from "./figures.js";
 import { chosenHistogram, fewerColumns, logRows, percentile, summed } from "./histogram.js";
 import { controlCharts } from "./control_charts.js";
+import { shapesOfPhases } from "./phase_shapes.js";
 import { colours } from "./theme.js";
 
-const NOT_MEASURED = ["warmup", "transient", "disturbed", "tail", "cooldown"];
 const SLIDER_STEPS = 740; // from p50 to p99.99, evenly in nines
 const HEAT_COLUMNS = 400;
 const ROWS_PER_DECADE = 24;
@@ -33,7 +33,7 @@ export class Overview {
     this.time = "service";
     this.direction = "all";
     this.fraction = 0.99;
-    this.group = new TimeGroup();
+    this.group = new TimeGroup(model.zoom);
     this.charts = {};
     for (const name of ["track", "rate", "latency", "heat", "cpu", "errors"]) this.charts[name] = this.chart(name);
     this.control = el("div");
@@ -113,7 +113,7 @@ export class Overview {
     if (!this.model.series) return;
     const { start } = this.model.series;
     if (start.length) this.group.spans(start[0], this.ends()[start.length - 1]);
-    this.shapes = this.shapesOfPhases();
+    this.shapes = shapesOfPhases(this.model);
     await Promise.all([
       this.showTrack(), this.showRate(), this.showLatency(), this.showHeat(), this.showCpu(), this.showErrors(),
     ]);
@@ -129,25 +129,6 @@ export class Overview {
   middles() {
     const { start, length_s: length } = this.model.series;
     return start.map((one, place) => one + (length[place] ?? 0) / 2);
-  }
-
-  /** Shades where nothing is measured; lines at edits and marks. */
-  shapesOfPhases() {
-    const { start, length_s: length, phase } = this.model.series;
-    const of = colours();
-    const shapes = [];
-    for (let at = 0; at < phase.length; ) {
-      let end = at;
-      while (end + 1 < phase.length && phase[end + 1] === phase[at]) end++;
-      if (NOT_MEASURED.includes(phase[at])) shapes.push(shade(start[at], start[end] + (length[end] ?? 0), of.shade));
-      at = end + 1;
-    }
-    for (const one of this.model.document.events) {
-      if (one.step === this.model.step && ["edit", "mark", "pause", "unpause"].includes(one.kind)) {
-        shapes.push(upright(one.utc, of.purple));
-      }
-    }
-    return shapes;
   }
 
   layout(more) {

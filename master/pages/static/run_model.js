@@ -12,6 +12,7 @@ export class RunModel {
     this.by = "all";
     this.instance = "all";
     this.series = null;
+    this.zoom = { range: null }; // of the charts over the step's time
     this.columns = []; // of histograms
     this.group = 1;
     this.fault = ""; // why there are no histograms
@@ -86,6 +87,7 @@ export class RunModel {
   async choose({ step = this.step, by = this.by, instance = this.instance }) {
     const rollups = this.document.steps.find((one) => one.number === step)?.rollups ?? {};
     const exists = (rollups[by] ?? []).includes(instance);
+    if (step !== this.step) this.zoom.range = null;
     const before = [this.step, this.by, this.instance];
     [this.step, this.by, this.instance] = [step, exists ? by : "all", exists ? instance : "all"];
     try {

@@ -7,6 +7,7 @@ import { bigFigures, causeOf, verdictBlock } from "./figures.js";
 import { RunModel } from "./run_model.js";
 import { RunTrack } from "./run_track.js";
 import { Overview } from "./overview.js";
+import { ElementsView } from "./elements_view.js";
 import { InstancesView } from "./instances_view.js";
 import { DistributionView } from "./distribution_view.js";
 import { LoadView } from "./load_view.js";
@@ -18,6 +19,7 @@ import { ControlPanel } from "./control_panel.js";
 const TABS = [
   ["overview", "Overview", Overview],
   ["instances", "Instances", InstancesView],
+  ["elements", "Elements", ElementsView],
   ["distribution", "Distribution", DistributionView],
   ["load", "Latency and load", LoadView],
   ["surface", "Surface", SurfaceView],
@@ -202,7 +204,7 @@ class RunView {
     const rollups = this.model.stepEntry?.rollups ?? {};
     const offered = Object.keys(rollups).filter((one) => rollups[one].length); // a report may have left out all of a type
     const { by, instance } = this.model;
-    const isOffered = ["overview", "distribution", "surface"].includes(this.tab) && offered.length > 1;
+    const isOffered = ["overview", "elements", "distribution", "surface"].includes(this.tab) && offered.length > 1;
     refill(this.filter, [isOffered, offered, rollups[by], by, instance], () => (isOffered ? this.filterOf(rollups, offered) : []));
   }
 

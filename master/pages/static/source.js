@@ -11,6 +11,8 @@ export const addresses = {
   instances: (id, step, by) => stepAddress(id, step, "instances", { by }),
   control: (id, step) => stepAddress(id, step, "control", {}),
   distribution: (id, step, by, instance) => stepAddress(id, step, "distribution", { by, instance }),
+  elements: (id, step, by, instance) => stepAddress(id, step, "elements", { by, instance }),
+  elementLines: (id, step, metric) => stepAddress(id, step, "element_lines", { metric }),
 };
 
 function stepAddress(id, step, what, query) {

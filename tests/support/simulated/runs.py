@@ -12,6 +12,7 @@ from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.reports import EventLine, Nobody, Report, StepBegins, StepEnds, Subinterval
 from ivypy.master.plan.load import read
+from ivypy.master.run.connectors import Launch
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
 from ivypy.protocol import messages as m
@@ -166,10 +167,15 @@ def slaves(**faults: Faults) -> Mapping[str, SimulatedSlave]:
 
 
 def _prepared(
-    root: Path, text: str, lab: SimulatedHosts, presses: Interrupts, destroy: str | None = None
+    root: Path,
+    text: str,
+    lab: SimulatedHosts,
+    presses: Interrupts,
+    destroy: str | None = None,
+    launch: Launch | None = None,
 ) -> tuple[Run, SimulatedRun]:
     eyes = Eyes()
-    run = Run(read(text, "sim.yaml", {}), Options(root, destroy, ("ivypy",)), eyes, presses, lab.open)
+    run = Run(read(text, "sim.yaml", {}), Options(root, destroy, ("ivypy",)), eyes, presses, lab.open, launch)
     return run, SimulatedRun(run.folder, eyes, lab)
 
 
@@ -177,13 +183,17 @@ Visit = Callable[[Run, SimulatedRun], Awaitable[None]]
 
 
 def stage(
-    root: Path, visit: Visit, text: str = ONE_STEP, slaves: Mapping[str, SimulatedSlave] | None = None
+    root: Path,
+    visit: Visit,
+    text: str = ONE_STEP,
+    slaves: Mapping[str, SimulatedSlave] | None = None,
+    launch: Launch | None = None,
 ) -> SimulatedRun:
-    """Run a plan; `visit` is awaited beside it from the moment its first step begins."""
+    """Run a plan; `visit` is awaited beside it from the moment its first step begins. `launch`: starts connectors."""
     lab = SimulatedHosts(**(slaves or hosts()))
 
     async def main() -> SimulatedRun:
-        run, staged = _prepared(root, text, lab, Interrupts())
+        run, staged = _prepared(root, text, lab, Interrupts(), launch=launch)
         began = asyncio.get_running_loop().time()
 
         async def visiting() -> None:

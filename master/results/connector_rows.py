@@ -1,0 +1,101 @@
+"""What connectors said over each measurement: the rows of a run's connectors.csv."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final
+
+from ..errors import PlanError
+from ..rollup.instances import ALL
+from ..text.metric_amounts import MetricUnit, unit_by_suffix
+from ..text.suggestions import suggestion
+from .checked_files import read_record, read_table, that_count
+from .finished_run import why_no_results
+
+FILE: Final = "connectors.csv"
+TIMES_IN_US: Final = {MetricUnit.US: 1.0, MetricUnit.MS: 1000.0}
+
+
+def is_busy(metric: str) -> bool:
+    """Whether a metric, by its full name or its attribute's, says how busy an element is."""
+    return unit_by_suffix(metric) is MetricUnit.PERCENT and ("busy" in metric or "util" in metric)
+
+
+def is_time(metric: str) -> bool:
+    """Whether a metric is the time that something takes."""
+    return unit_by_suffix(metric) in TIMES_IN_US
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorRow:
+    """A metric of one rollup instance over one measurement; the names are those of the file's columns."""
+
+    step: int
+    name: str  # the step's; where the load is control's, with the load
+    rollup_type: str  # also non_participating
+    rollup_instance: str
+    metric: str
+    unit: str
+    value: float | None  # None: no subinterval has one
+    min: float | None
+    max: float | None
+    subintervals: int
+    missing: int
+    elements: int
+
+    @property
+    def measurement(self) -> str:
+        """What it is of."""
+        of = "" if self.rollup_type == ALL else f" {self.rollup_instance or self.rollup_type}"
+        return f"{self.step} {self.name}{of}"
+
+
+COLUMNS: Final = tuple(one.name for one in fields(ConnectorRow))
+
+
+def has_connectors(folder: Path) -> bool:
+    """Whether the run has such rows."""
+    return (folder / FILE).is_file()
+
+
+def all_connector_rows(folder: Path) -> list[ConnectorRow]:
+    """Of a run's folder, of every attempt at a step; none for a run without connectors. Raises PlanError."""
+    return [_row(folder, cells) for cells in read_table(folder / FILE)]
+
+
+def read_connector_rows(folder: Path, by: str | None = None, wanted: Sequence[str] = ()) -> list[ConnectorRow]:
+    """Of a run's folder; `by`: a rollup type, or None for all; `wanted`: names or numbers of steps; where there are
+    none, all, of a repeated step the last attempt. None for a run without connectors.
+
+    Raises PlanError where there is no such rollup type or step, or the file is of another version.
+    """
+    rows = all_connector_rows(folder)
+    types = list(dict.fromkeys(one.rollup_type for one in rows))
+    if rows and by is not None and by not in types:
+        raise PlanError(f"{folder}: {FILE} has no rollup type {by!r}{suggestion(by, types)}")
+    steps = read_record(folder)["steps"]
+    numbers = {step["number"] for step in that_count({"steps": steps})}
+    for word in wanted:
+        if not any(word in (step["name"], str(step["number"])) for step in steps):
+            raise PlanError(f"{folder}: no step {word!r}{suggestion(word, [step['name'] for step in steps])}")
+    if wanted:
+        numbers = {step["number"] for step in steps if {step["name"], str(step["number"])} & {*wanted}}
+    return [one for one in rows if one.step in numbers and by in (None, one.rollup_type)]
+
+
+def required_rows(folder: Path, by: str, wanted: Sequence[str]) -> list[ConnectorRow]:
+    """The same, of a run that has some. Raises PlanError."""
+    if not has_connectors(folder):
+        why = why_no_results(folder)
+        raise PlanError(f"{folder}: {f'there are no results: {why}' if why else 'no connector took part in the run'}")
+    return read_connector_rows(folder, by, wanted)
+
+
+def _row(folder: Path, cells: dict[str, str]) -> ConnectorRow:
+    try:
+        figures = {name: float(cells[name]) if cells[name] else None for name in ("value", "min", "max")}
+        counts = {name: int(cells[name]) for name in ("step", "subintervals", "missing", "elements")}
+        texts = {name: cells[name] for name in ("name", "rollup_type", "rollup_instance", "metric", "unit")}
+    except (KeyError, ValueError) as error:
+        raise PlanError(f"{folder / FILE}: not read: of another version of ivypy, or damaged: {error}") from None
+    return ConnectorRow(**counts, **texts, **figures)  # type: ignore[arg-type]
