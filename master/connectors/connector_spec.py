@@ -11,6 +11,8 @@ USUAL_DEADLINE: Final = 0.25  # of a subinterval, after its end
 LATEST_DEADLINE: Final = 0.75  # when barrier 1 closes
 USUAL_JOIN: Final[Mapping[str, str]] = {"wwn": "wwn", "serial": "serial"}
 HOST: Final = "host"  # the connector that runs on every test host
+ELEMENTS: Final = "connectors"  # folder of the files of single elements, beside those of rollup types
+OTHERS: Final = "non_participating"  # folder of what belongs to no workload's LUN
 
 
 class GatherAt(StrEnum):

@@ -26,8 +26,9 @@ class ElementFigures:
     """An element type in one rollup instance. `missing` of its `elements` gave no values.
 
     `amounts` and `pers` (metrics,) are sums that add up over subintervals; a value is their ratio, and there is none
-    where per is 0. `least` and `most` (metrics,) are of any element, nan where there is none. `complete`: every
-    connector that has some of the elements gave values.
+    where per is 0: what rose there, while its divisor stood still, belongs to the sum over time. `least` and `most`
+    (metrics,) are of any element, nan where there is none. `complete`: every connector that has some of the elements
+    gave values.
     """
 
     connector: str  # its name in the plan
@@ -205,7 +206,7 @@ def _combined(layout: FamilyLayout, amounts: Floats, pers: Floats, gathered: NDA
     shown = (counts > 0) & complete[:, None]
     missing = layout.counts - np.add.reduceat(has.any(axis=1), starts, dtype=np.intp)
     return FamilyFigures(
-        layout, missing, complete, np.where(shown, total, 0.0), np.where(shown, below, 0.0),
+        layout, missing, complete, np.where(complete[:, None], total, 0.0), np.where(shown, below, 0.0),
         np.where(shown, least, np.nan), np.where(shown, most, np.nan),
     )  # fmt: skip
 

@@ -111,8 +111,7 @@ class Gathering:
             return BLANK
         figures = self._figures(subinterval, layout)
         place, column = layout.rows.index(row), self._columns(layout)[metric]
-        amount, per = float(figures.amounts[place, column]), float(figures.pers[place, column])
-        return MetricSample(amount, per) if per > 0 else BLANK
+        return MetricSample(float(figures.amounts[place, column]), float(figures.pers[place, column]))
 
     def _figures(self, subinterval: int, layout: FamilyLayout) -> FamilyFigures:
         """Of all rollup rows; kept, since control reads the rows of a type one after the other."""

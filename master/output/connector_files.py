@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..connectors.connector_spec import ELEMENTS, OTHERS
 from ..connectors.element_figures import (
     NOT_PARTICIPATING,
     Connected,
@@ -29,8 +30,6 @@ from .connector_sums import ConnectorSums
 from .csv_text import append, lines, make_folder, utc
 from .file_names import stem
 
-ELEMENTS: Final = "connectors"  # folder of the files of single elements
-OTHERS: Final = "non_participating"  # folder of what belongs to no workload's LUN
 FLUSHED_EVERY: Final = 5  # subintervals: there may be many rollup instances, with a file for each element type
 Utc = Callable[[int], int]  # from the controller's clock to UTC, ns
 

@@ -87,12 +87,16 @@ class ConnectorSums:
         rows = self._base.execute(
             "SELECT subinterval, layout, sums FROM sums WHERE step = ? AND subinterval BETWEEN ? AND ?",
             (step, first, last),
-        ).fetchall()
-        layouts = {number: parts for parts, number in self._layouts.items()}
-        found: dict[tuple[int, str, str], _Total] = {}
+        )  # read one by one: a long measurement has more than memory holds
+        totals: dict[int, _Totals] = {}  # by layout, in the order of the subintervals
         for subinterval, layout, packed in rows:
             if subinterval not in without:
-                _add(found, json.loads(layouts[layout]), np.frombuffer(zlib.decompress(packed), "<f8").reshape(2, -1))
+                sums = np.frombuffer(zlib.decompress(packed), "<f8").reshape(2, -1)
+                totals.setdefault(layout, _Totals(sums.shape[1])).add(sums)
+        layouts = {number: parts for parts, number in self._layouts.items()}
+        found: dict[tuple[int, str, str], _Total] = {}
+        for layout, of_layout in totals.items():
+            _add(found, json.loads(layouts[layout]), of_layout)
         return [total.value(row, metric, unit) for (row, metric, unit), total in found.items()]
 
     def close(self) -> None:
@@ -125,6 +129,24 @@ def _part(layout: FamilyLayout) -> list[object]:
     return [list(layout.rows), connector, element, metrics, layout.counts.tolist()]
 
 
+class _Totals:
+    """Of the subintervals of one layout: (values,) each. What rose while its divisor stood still counts, too."""
+
+    def __init__(self, values: int) -> None:
+        self.sums = np.zeros((2, values))
+        self.least, self.most = np.full(values, np.inf), np.full(values, -np.inf)
+        self.subintervals = np.zeros(values, np.intp)
+
+    def add(self, sums: Floats) -> None:
+        """One more subinterval."""
+        has = sums[1] > 0
+        values = np.divide(sums[0], sums[1], out=np.zeros(len(has)), where=has)
+        self.sums += sums
+        np.minimum(self.least, values, out=self.least, where=has)
+        np.maximum(self.most, values, out=self.most, where=has)
+        self.subintervals += has
+
+
 @dataclass(slots=True)
 class _Total:
     amount: float = 0.0
@@ -142,15 +164,15 @@ class _Total:
         return WindowValue(row, metric, unit, value, self.least, self.most, self.subintervals, self.elements)
 
 
-def _add(found: dict[tuple[int, str, str], _Total], parts: Iterable[Sequence[Any]], sums: Floats) -> None:
+def _add(found: dict[tuple[int, str, str], _Total], parts: Iterable[Sequence[Any]], totals: _Totals) -> None:
     for place, (row, metric, unit, elements) in enumerate(_values(parts)):
         total = found.setdefault((row, metric, unit), _Total())
-        amount, per = float(sums[0, place]), float(sums[1, place])
         total.elements = elements
-        if per > 0:
-            total.amount, total.per = total.amount + amount, total.per + per
-            total.least, total.most = min(total.least, amount / per), max(total.most, amount / per)
-            total.subintervals += 1
+        total.amount += float(totals.sums[0, place])
+        total.per += float(totals.sums[1, place])
+        total.least = min(total.least, float(totals.least[place]))
+        total.most = max(total.most, float(totals.most[place]))
+        total.subintervals += int(totals.subintervals[place])
 
 
 def _values(parts: Iterable[Sequence[Any]]) -> Iterator[tuple[int, str, str, int]]:

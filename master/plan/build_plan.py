@@ -10,6 +10,7 @@ from pathlib import Path as FilePath
 from typing import Final
 
 from ...protocol.payload import FileToCreate
+from ..connectors.connector_spec import ELEMENTS, OTHERS
 from ..rollup.instances import ALL, EVERYTHING, RollupSpec
 from ..text.plan_parameters import PlanParameters
 from ..text.suggestions import suggestion
@@ -229,6 +230,9 @@ def _rollups(doc: PlanDoc, own: Collection[str], faults: Faults) -> tuple[Rollup
                 faults.add(path, f"LUNs have no attribute {attribute!r}{suggestion(attribute, known)}")
             elif attribute in entry.by[:j]:
                 faults.add(path, f"duplicate attribute {attribute!r} in the rollup")
+        if len(entry.by) == 1 and entry.by[0] in (ELEMENTS, OTHERS):
+            text = f"{entry.by[0]!r} is the name of a folder of the connectors' files; give the attribute another name"
+            faults.add(path, text)
         spec = RollupSpec(entry.by, entry.quantity, entry.max_droop, entry.csv)
         if spec.name in named:
             line = faults.document.place(("rollups", named[spec.name])).line

@@ -12,10 +12,12 @@ import pytest
 import yaml
 
 from ivypy.master.connectors.load_type import make_connector
+from ivypy.master.plan.load import read
 from ivypy.protocol.connector import CONNECTOR_COMMANDS, CONNECTOR_MESSAGES, Combine, Declined, ReadingKind, Unit
 from ivypy.protocol.lines import decode
 from ivypy.protocol.payload import Fact
 from tests.support.connector_program import by_name, running, serving
+from tests.support.plan import completed
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "connectors.md").read_text()
@@ -108,3 +110,10 @@ def test_the_class_in_the_page_is_a_connector_in_20_lines(tmp_path: Path) -> Non
             server.server_close()
             declined = program.gather()
             assert isinstance(declined, Declined) and url in declined.reason
+
+
+def test_the_first_plan_is_one() -> None:
+    first = blocks("yaml")[0]
+    steps = first[first.index("steps:") :]
+    program = "connectors: { array: { program: [ python3, /opt/array.py ] } }\n"
+    assert read(completed(program + steps), "p.yaml").steps[0].name == "filled"

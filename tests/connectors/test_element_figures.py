@@ -1,6 +1,7 @@
 """Several elements as one figure: sums, means, maxima, ratios of sums; and no figure where a part is missing."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -111,3 +112,13 @@ def test_elements_that_come_later_belong_at_once() -> None:
     assert next(figures_of(index, found, 0)).elements == 3
     many[0].catalog.values(facts("h1", "sdc", {"busy_percent": 1}))
     assert next(figures_of(index, found, 0)).elements == 4
+
+
+def test_what_was_counted_while_its_divisor_stood_still_counts() -> None:
+    h1 = connected("h1")
+    at = [facts("h1", "sda", {"reads_per_s": reads, "read_ms": ms}) for reads, ms in ((0, 0), (0, 60), (10, 100))]
+    sums = np.zeros(2)
+    for before, now in pairwise(at):
+        (one,) = figures_of(ElementIndex([h1]), {h1.title: gathered(h1, "h1", before, now, 1.0)}, 0)
+        sums += one.amounts[NAMES.index("read_ms")], one.pers[NAMES.index("read_ms")]
+    assert sums.tolist() == [100.0, 10.0], "10 ms, and not 4"

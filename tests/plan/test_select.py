@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ivypy.master.errors import PlanError
 from ivypy.master.plan.load import read
 from ivypy.master.plan.select.attributes import ATTRIBUTES
 from ivypy.master.plan.select.conditions import condition
@@ -150,3 +151,12 @@ def test_paths_are_compared_with_their_case(wanted: str) -> None:
     select = Select(({"path": (condition("path", wanted),)},))
     assert select.matches({"path": "/dev/mapper/data"})
     assert not select.matches({"path": "/dev/mapper/DATA"})
+
+
+@pytest.mark.parametrize("name", ["connectors", "non_participating"])
+def test_no_rollup_has_the_name_of_a_folder_of_the_connectors(name: str) -> None:
+    rules = f"attributes: [ {{ match: {{ path: /dev/sdb }}, set: {{ {name}: a }} }} ]\n"
+    read(completed(rules), "p.yaml")
+    with pytest.raises(PlanError, match=f"{name!r} is the name of a folder of the connectors' files"):
+        read(completed(f"{rules}rollups: [ {name} ]"), "p.yaml")
+    read(completed(f"{rules}rollups: [ {name}+host ]"), "p.yaml")

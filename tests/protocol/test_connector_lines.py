@@ -132,3 +132,9 @@ def test_the_stamps_of_a_class_include_the_time_in_which_a_generator_reads() -> 
 )
 def test_what_a_class_cannot_do_now_is_declined(fault: Exception, reason: str) -> None:
     assert answered(Port(fault), Gather(2)) == Declined(2, reason)
+
+
+def test_a_line_has_room_for_as_many_facts_as_the_page_says() -> None:
+    facts = Facts(Fact("port", f"p{number}", "busy_percent", number) for number in range(100_000))
+    line = encode_line(Readings(1, facts, 1, 2, {"port": 1})).strip()
+    assert decode(line, CONNECTOR_MESSAGES) == Readings(1, facts, 1, 2, {"port": 1})
