@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...protocol.parameters import PARAMETERS, Unit
+from ..connectors.connector_spec import ELEMENTS
 from ..errors import PlanError
 from ..output.column import Column
 from ..output.columns import CPU, FILES, HALF_WIDTHS, HISTOGRAM, INTERLOCK, METRIC_COLUMNS, THREADS
-from ..output.connector_files import ELEMENTS
 from ..output.file_names import stem, step_folder
 from ..results.checked_files import numbered_rows, read_record, read_table
 from ..rollup.metrics import of_nothing

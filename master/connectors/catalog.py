@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class CellLayout:
     span: Floats  # of a counter that wraps, 2**bits; else nan
     per: NDArray[np.intp]  # the cell of the counter that this one is divided by; -1: it is divided by seconds
 
-    def of_table(self, cells: Floats, name: str) -> Floats:
+    def of_table(self, cells: NDArray[Any], name: str) -> NDArray[Any]:
         """(instances, metrics), a view."""
         first, rows, columns = self.tables[name]
         return cells[first : first + rows * columns].reshape(rows, columns)

@@ -65,6 +65,11 @@ class ConnectorDriver:
         """Whether a request is unanswered."""
         return self._pending is not None
 
+    @property
+    def unanswered_s(self) -> float:
+        """For how long a request has been unanswered; 0: none is."""
+        return 0.0 if self._pending is None else (self._now_ns() - self._pending[1]) / 1e9
+
     async def drive(self) -> None:
         """Read until it is gone. Cancel to give it up."""
         reader = LineReader()
@@ -123,6 +128,10 @@ class ConnectorDriver:
         except PipeLost as error:
             self._lose(str(error), FaultKind.ENDED)
         return await asyncio.shield(answer)
+
+    def give_up(self, why: str) -> None:
+        """It takes no part any more."""
+        self._lose(why)
 
     async def close(self) -> None:
         """End its input; it has a moment to exit."""

@@ -7,7 +7,8 @@ Rule: a metric over some elements and some time is a ratio of sums, `amounts` / 
     counter with `per`   scale x rise   / rise of that other counter
 
 A counter that fell has wrapped, if it says at how many bits it does and the rise is less than half of its range; else
-it was reset, and there is no value: nobody knows what it counted meanwhile.
+it was reset, and there is no value: nobody knows what it counted meanwhile. What has no value because it is not known
+(a reset, a reading that only one of the two gathers has) is told apart from what an element does not have.
 """
 
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ class Ratios:
 
     amounts: Floats
     pers: Floats
+    unknown: NDArray[np.bool_]  # there is no value, and should be one
 
     @property
     def values(self) -> Floats:
@@ -49,17 +51,20 @@ def rates(before: Values | None, now: Values, seconds: float | Mapping[str, floa
 
     `seconds`: between the two, or by element type where these have stamps of their own; 0: nothing was counted anew.
     """
-    layout = now.layout
-    gauges = ~np.isnan(now.cells) & ~layout.is_counter
+    layout, is_read = now.layout, ~np.isnan(now.cells)
+    gauges = is_read & ~layout.is_counter
     amounts, pers = np.where(gauges, now.cells, 0.0), gauges.astype(np.float64)
-    if before is None or not layout.is_counter.any():
-        return Rates(_tables(layout, amounts, pers))
-    rises, resets, wraps = _rises(layout, before.in_layout(layout).cells, now.cells)
+    if before is None:
+        return Rates(_tables(layout, amounts, pers, layout.is_counter & is_read))
+    earlier = before.in_layout(layout).cells
+    was_read = ~np.isnan(earlier)
+    rises, resets, wraps = _rises(layout, earlier, now.cells)
     time = _time(layout, seconds)
-    below = np.where(layout.per >= 0, rises[layout.per], time)
+    below = np.where(layout.per >= 0, rises[layout.per], time) if len(rises) else rises
     known = layout.is_counter & ~np.isnan(rises) & ~np.isnan(below) & (time > 0)
     amounts, pers = np.where(known, rises * layout.scale, amounts), np.where(known, below, pers)
-    return Rates(_tables(layout, amounts, pers), resets, wraps)
+    unknown = (was_read & ~is_read) | (layout.is_counter & is_read & ~known)
+    return Rates(_tables(layout, amounts, pers, unknown), resets, wraps)
 
 
 def _rises(layout: CellLayout, before: Floats, now: Floats) -> tuple[Floats, int, int]:
@@ -80,5 +85,5 @@ def _time(layout: CellLayout, seconds: float | Mapping[str, float]) -> Floats:
     return np.repeat([seconds[name] for name in layout.tables], sizes)
 
 
-def _tables(layout: CellLayout, amounts: Floats, pers: Floats) -> dict[str, Ratios]:
-    return {name: Ratios(layout.of_table(amounts, name), layout.of_table(pers, name)) for name in layout.tables}
+def _tables(layout: CellLayout, amounts: Floats, pers: Floats, unknown: NDArray[np.bool_]) -> dict[str, Ratios]:
+    return {name: Ratios(*(layout.of_table(one, name) for one in (amounts, pers, unknown))) for name in layout.tables}

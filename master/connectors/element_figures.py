@@ -1,7 +1,7 @@
 """The metrics of the elements that belong to one rollup instance, over one subinterval: of all its connectors together.
 
-Rule: where a connector that has such elements gave no values, there is no figure for them all: a sum of some would look
-like less load.
+Rule: where the value of one of them is not known, because its connector gave none or its counter was reset, there is no
+figure for them all: a sum of the others would look like less load.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -173,7 +173,8 @@ def _before(rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
 def family_figures(layout: FamilyLayout, found: Mapping[str, Gathered]) -> FamilyFigures:
     """`found`: the gathers of one subinterval, by the connector's title."""
     shape = layout.elements, len(layout.metrics)
-    amounts, pers, gathered = np.zeros(shape), np.zeros(shape), np.zeros(layout.elements, bool)
+    amounts, pers, unknown = np.zeros(shape), np.zeros(shape), np.zeros(shape, bool)
+    gathered = np.zeros(layout.elements, bool)
     for title, element, first, count, columns in layout.parts:
         one = found.get(title)
         if one is None or not one.has_values:
@@ -182,12 +183,20 @@ def family_figures(layout: FamilyLayout, found: Mapping[str, Gathered]) -> Famil
         there = min(len(ratios.amounts), count)  # elements may have come since
         cells = slice(first, first + there), list(columns)
         amounts[cells], pers[cells] = ratios.amounts[:there], ratios.pers[:there]
+        unknown[cells] = ratios.unknown[:there]
         gathered[first : first + count] = True
-    return _combined(layout, amounts[layout.members], pers[layout.members], gathered[layout.members])
+    complete = np.logical_and.reduceat(gathered[layout.members], layout.starts)
+    known = ~np.logical_or.reduceat(unknown[layout.members], layout.starts, axis=0) & complete[:, None]
+    return _combined(layout, amounts[layout.members], pers[layout.members], complete, known)
 
 
-def _combined(layout: FamilyLayout, amounts: Floats, pers: Floats, gathered: NDArray[np.bool_]) -> FamilyFigures:
-    """From the elements of each rollup row, one row after the other, to the figures of each."""
+def _combined(
+    layout: FamilyLayout, amounts: Floats, pers: Floats, complete: NDArray[np.bool_], known: NDArray[np.bool_]
+) -> FamilyFigures:
+    """From the elements of each rollup row, one row after the other, to the figures of each.
+
+    `known` (rows, metrics): whether all of its elements' values are.
+    """
     has, starts = pers > 0, layout.starts
     values = np.full(amounts.shape, np.nan)
     np.divide(amounts, pers, out=values, where=has)
@@ -202,11 +211,10 @@ def _combined(layout: FamilyLayout, amounts: Floats, pers: Floats, gathered: NDA
         below[:, place] /= np.maximum(counts[:, place], 1)  # of elements, each over its own time
         whole = most if metric.combine is Combine.MAX else sums
         total[:, place] = np.where(counts[:, place] > 0, whole[:, place], 0.0) * below[:, place]
-    complete = np.logical_and.reduceat(gathered, starts)
-    shown = (counts > 0) & complete[:, None]
+    shown = (counts > 0) & known
     missing = layout.counts - np.add.reduceat(has.any(axis=1), starts, dtype=np.intp)
     return FamilyFigures(
-        layout, missing, complete, np.where(complete[:, None], total, 0.0), np.where(shown, below, 0.0),
+        layout, missing, complete, np.where(known, total, 0.0), np.where(shown, below, 0.0),
         np.where(shown, least, np.nan), np.where(shown, most, np.nan),
     )  # fmt: skip
 

@@ -110,7 +110,8 @@ class Gatherer:
                 return Gathered(self.spec, k, end_ns, GatherState.DECLINED, times, answered.message.reason)
             assert isinstance(answered.message, Readings)
             return self._read(k, end_ns, answered, answered.message)
-        except ConnectorFault as error:
+        except ConnectorFault as error:  # its own, or of what its readings are
+            self.driver.give_up(str(error))
             return Gathered(self.spec, k, end_ns, GatherState.LOST, why=str(error))
 
     def _read(self, k: int, end_ns: int, answered: Answered, readings: Readings) -> Gathered:

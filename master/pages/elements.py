@@ -13,11 +13,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..connectors.connector_spec import HOST
+from ..connectors.connector_spec import ELEMENTS, HOST
 from ..connectors.gathered import GatherState
 from ..errors import PlanError
 from ..output.connector_columns import COMBINED_ROW, EXTREMES
-from ..output.connector_files import ELEMENTS, combined_file
+from ..output.connector_files import combined_file
 from ..output.connector_sums import units_in
 from ..results.connector_rows import TIMES_IN_US, is_busy, is_time
 from ..results.saturation import Element, Level, Saturation, first_saturated

@@ -16,9 +16,9 @@ FILE: Final = "connectors.csv"
 TIMES_IN_US: Final = {MetricUnit.US: 1.0, MetricUnit.MS: 1000.0}
 
 
-def is_busy(metric: str) -> bool:
-    """Whether a metric, by its full name or its attribute's, says how busy an element is."""
-    return unit_by_suffix(metric) is MetricUnit.PERCENT and ("busy" in metric or "util" in metric)
+def is_busy(name: str) -> bool:
+    """Whether a metric (full name or attribute) says how busy an element is, which connectors do not declare."""
+    return unit_by_suffix(name) is MetricUnit.PERCENT and ("busy" in name or "util" in name)
 
 
 def is_time(metric: str) -> bool:

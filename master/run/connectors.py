@@ -36,6 +36,7 @@ from ..rollup.instances import Rollups
 
 CONFIG_S: Final = 30.0  # from the start of its process to its config
 OPTIONAL_S: Final = 10.0  # the same for one that is not required
+HANGS_S: Final = 10.0  # without an answer, between two steps
 MOST_HOSTS: Final = 300  # on which the connector `host` runs: each is one more connection of the controller
 
 Launch = Callable[[ConnectorSpec, Callable[[str], None]], Awaitable[Pipe]]  # a connector and its log -> its pipe
@@ -111,7 +112,10 @@ class Connectors:
             raise HostsError(faults)
 
     async def restart(self, interrupted: asyncio.Event) -> None:
-        """Before a step: start those again that are gone, unless the run is interrupted meanwhile."""
+        """Before a step: start those again that are gone, or hang, unless the run is interrupted meanwhile."""
+        for one in self._running:
+            if one.driver.unanswered_s > HANGS_S:
+                one.driver.give_up(f"it has not answered for {one.driver.unanswered_s:.0f} s")
         gone = [one for one in self._running if one.driver.gone is not None]
         if not gone:
             return

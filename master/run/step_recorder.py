@@ -10,7 +10,7 @@ from typing import Any
 
 from ...protocol.messages import Result
 from ..connectors.element_figures import Connected
-from ..connectors.gathered import Gathered
+from ..connectors.gathered import Gathered, GatherState
 from ..connectors.gathering import GatheredSubinterval
 from ..control.decision import Cell, ControlRow, Measured
 from ..live.reports import StepBegins
@@ -49,6 +49,7 @@ class StepRecorder:
         self._folder = folder
         self._connectors = connectors
         self._measured: list[Measured] = []
+        self._gone: set[str] = set()  # connectors, by title
         self.begun_utc_ns = begun_utc_ns
         self._remaining_s = step.planned_s
         self._later_steps_s = 0.0
@@ -117,6 +118,10 @@ class StepRecorder:
 
     def gathered(self, found: GatheredSubinterval) -> None:
         """Record what connectors said of one subinterval. Raises OutputError."""
+        for title, one in found.found.items():
+            if one.state is GatherState.LOST and title not in self._gone:
+                self._gone.add(title)
+                self.event(one.spec.test_host, "connector", f"the connector {one.spec.name} is gone: {one.why}")
         if self._connectors is not None:
             self._run.writer.put(partial(self._connectors.add, found))
 

@@ -122,3 +122,25 @@ def test_what_was_counted_while_its_divisor_stood_still_counts() -> None:
         (one,) = figures_of(ElementIndex([h1]), {h1.title: gathered(h1, "h1", before, now, 1.0)}, 0)
         sums += one.amounts[NAMES.index("read_ms")], one.pers[NAMES.index("read_ms")]
     assert sums.tolist() == [100.0, 10.0], "10 ms, and not 4"
+
+
+def test_a_reset_counter_of_one_element_leaves_no_figure_of_all() -> None:
+    """A sum of the others would look like less load. Metrics that it does not concern have theirs."""
+    one = connected("h1")
+    full = dict(zip(NAMES, (10, 1, 5, 100, 200), strict=True))
+    before = [*facts("h1", "sda", full), *facts("h1", "sdb", full)]
+    now = [*facts("h1", "sda", full | {"reads_per_s": 300}), *facts("h1", "sdb", full | {"reads_per_s": 7})]
+    found = {one.title: gathered(one, "h1", before, now, 1.0)}
+    shown = values([one], found, ROLLUPS.type("host").instance("h1").row)
+    assert np.isnan(shown["reads_per_s"]) and shown["busy_percent"] == 10
+
+
+def test_an_element_that_one_gather_lacks_leaves_no_figure_and_one_that_never_had_it_does() -> None:
+    one = connected("h1")
+    full = dict(zip(NAMES, (10, 1, 5, 100, 200), strict=True))
+    less = {name: value for name, value in full.items() if name != "depth"}
+    row = ROLLUPS.type("host").instance("h1").row
+    for before, now, expected in ((full, less, float("nan")), (less, less, 1.0)):
+        earlier = [*facts("h1", "sda", full), *facts("h1", "sdb", before)]
+        found = {one.title: gathered(one, "h1", earlier, [*facts("h1", "sda", full), *facts("h1", "sdb", now)], 1.0)}
+        assert values([one], found, row)["depth"] == pytest.approx(expected, nan_ok=True)

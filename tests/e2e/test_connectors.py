@@ -229,6 +229,7 @@ def test_faulty_connectors_are_labelled_and_harm_no_step(tmp_path: Path) -> None
     }  # fmt: skip
     for name, why in whys.items():
         assert states[name][-1] == "lost" and why in found[name][-1]["why"], found[name]
+        assert any(f"the connector {name} is gone: " in row["text"] for row in done.rows("events.csv")), name
     assert states["declines"][-1] == "declined" and found["declines"][-1]["why"] == "the array is being serviced"
     assert "1" in {row["resets"] for row in found["falls"]}
     for name in LYING:

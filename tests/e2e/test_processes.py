@@ -27,6 +27,7 @@ hosts:
   - { name: c, launcher: local }
 luns: { create: { path: "PATH/{host}", size: 1MiB } }
 workloads: { w: { iops: 200, maxtags: 8, fraction_read: 50% } }
+connectors: { host: off }
 rollups: [ host ]
 defaults: { subinterval: 0.5s, warmup: 0.5s, measure: MEASURE, disturbed: keep }
 steps: [ go: one ]

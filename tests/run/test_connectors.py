@@ -19,6 +19,16 @@ async def answer(number: int, asked_ns: int) -> dict[str, Any]:
     return {"facts": []}
 
 
+async def never(number: int, asked_ns: int) -> dict[str, Any]:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def crowd(number: int, asked_ns: int) -> dict[str, Any]:
+    """More elements than a connector may have."""
+    return {"facts": [["port", f"{place}", "ios_per_s", 1] for place in range(20_001)]}
+
+
 async def nonsense(number: int, asked_ns: int) -> dict[str, Any]:
     return {}
 
@@ -88,6 +98,32 @@ def test_one_that_does_not_start_again_is_closed_and_a_step_waits_for_a_while() 
 
     launched, took_s = simulate(main())
     assert took_s == OPTIONAL_S and "was not started again: it sent no config" in launched.events[0]
+
+
+@pytest.mark.parametrize("waits_s, restarted", [(5, False), (15, True)])
+def test_one_that_hangs_is_started_again_between_steps(waits_s: float, restarted: bool) -> None:
+    async def main() -> Launched:
+        launched = Launched(lambda: ScriptedPipe(never), lambda: ScriptedPipe(answer))
+        await launched.start("array")
+        await launched.gather_once()
+        await asyncio.sleep(waits_s)
+        await never_interrupted(launched)
+        await launched.connectors.close()
+        return launched
+
+    assert len(simulate(main()).pipes) == 1 + restarted
+
+
+def test_one_with_too_many_elements_takes_no_part_any_more() -> None:
+    async def main() -> Launched:
+        launched = Launched(lambda: ScriptedPipe(crowd), lambda: ScriptedPipe(answer))
+        await launched.start("array")
+        await launched.gather_once()
+        await never_interrupted(launched)
+        await launched.connectors.close()
+        return launched
+
+    assert [pipe.closed for pipe in simulate(main()).pipes] == [True, True]
 
 
 def test_an_interrupt_ends_a_start() -> None:
