@@ -51,6 +51,7 @@ workloads:
   steady: {{ iops: {each:g}, maxtags: 2 }}
   independent: {{ iops: {each:g}, iosequencer: random_independent, maxtags: 2 }}
   sequential: {{ iops: {each:g}, iosequencer: sequential, fraction_read: 0% }}
+connectors: {{ host: off }}
 rollups: [ workload ]
 defaults: {{ subinterval: {subinterval:g}s, warmup: 0, measure: {seconds:g}s, disturbed: keep }}
 steps: [ go: one ]

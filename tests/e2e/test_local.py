@@ -25,8 +25,13 @@ def a_plan(tmp_path: Path, measure: str = "3s") -> Path:
     return paced_plan(tmp_path, measure, iops=500)
 
 
-def slaves_of(pid: int) -> list[psutil.Process]:
+def processes_of(pid: int) -> list[psutil.Process]:
+    """Slaves and connectors."""
     return psutil.Process(pid).children(recursive=True)
+
+
+def slaves_of(pid: int) -> list[psutil.Process]:
+    return [one for one in processes_of(pid) if one.cmdline()[-1:] != ["connector"]]
 
 
 def test_the_first_plan_runs_to_a_result(tmp_path: Path) -> None:
@@ -84,7 +89,7 @@ def test_rows_add_up(tmp_path: Path) -> None:
 def test_ctrl_c_stops_cleanly_within_seconds(tmp_path: Path) -> None:
     process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
     wait_for_line(process)
-    slaves = slaves_of(process.pid)
+    slaves = processes_of(process.pid)
     assert slaves
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
@@ -146,7 +151,7 @@ def test_a_slave_that_is_suspended_over_a_barrier_costs_one_step(tmp_path: Path)
 def test_a_killed_controller_leaves_no_slave_and_a_readable_folder(tmp_path: Path) -> None:
     process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
     wait_for_line(process, times=3)  # up to two rows that were shown may still wait for the writer
-    slaves = slaves_of(process.pid)
+    slaves = processes_of(process.pid)
     process.kill()
     process.communicate()
     assert slaves
