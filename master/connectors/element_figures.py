@@ -4,7 +4,7 @@ Rule: where the value of one of them is not known, because its connector gave no
 figure for them all: a sum of the others would look like less load.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,38 +19,6 @@ from .membership import Membership
 
 Family = tuple[str, str]  # a connector's name in the plan, and an element type
 NOT_PARTICIPATING: Final = -1  # in the place of a rollup row
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ElementFigures:
-    """An element type in one rollup instance. `missing` of its `elements` gave no values.
-
-    `amounts` and `pers` (metrics,) are sums that add up over subintervals; a value is their ratio, and there is none
-    where per is 0: what rose there, while its divisor stood still, belongs to the sum over time. `least` and `most`
-    (metrics,) are of any element, nan where there is none. `complete`: every connector that has some of the elements
-    gave values.
-    """
-
-    connector: str  # its name in the plan
-    element: str
-    metrics: tuple[ElementMetric, ...]
-    elements: int
-    missing: int
-    complete: bool
-    amounts: Floats
-    pers: Floats
-    least: Floats
-    most: Floats
-
-    @property
-    def values(self) -> Floats:
-        found = np.full(len(self.pers), np.nan)
-        np.divide(self.amounts, self.pers, out=found, where=self.pers > 0)
-        return found
-
-    def metric_names(self) -> list[str]:
-        """`array.mp_busy_percent`"""
-        return [metric_name(self.connector, one) for one in self.metrics]
 
 
 def metric_name(connector: str, metric: ElementMetric) -> str:
@@ -95,7 +63,13 @@ class FamilyLayout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FamilyFigures:
-    """The figures of a family in one subinterval, of all rollup rows: (rows, metrics) each; see ElementFigures."""
+    """The figures of a family in one subinterval, of all rollup rows: (rows, metrics) each.
+
+    `amounts` and `pers` are sums that add up over subintervals; a value is their ratio, and there is none where per is
+    0: what rose there, while its divisor stood still, belongs to the sum over time. `least` and `most` are of any
+    element, nan where there is none. `missing` of a row's elements gave no values. `complete`: every connector that has
+    some of them gave values.
+    """
 
     layout: FamilyLayout
     missing: NDArray[np.intp]  # (rows,)
@@ -105,13 +79,12 @@ class FamilyFigures:
     least: Floats
     most: Floats
 
-    def of_row(self, rollup_row: int) -> ElementFigures:
-        """Raises ValueError for a row that has none of the elements."""
-        place = self.layout.rows.index(rollup_row)
-        return ElementFigures(
-            *self.layout.family, self.layout.metrics, int(self.layout.counts[place]), int(self.missing[place]),
-            bool(self.complete[place]), self.amounts[place], self.pers[place], self.least[place], self.most[place],
-        )  # fmt: skip
+    @property
+    def values(self) -> Floats:
+        """nan where there is none."""
+        found = np.full(self.amounts.shape, np.nan)
+        np.divide(self.amounts, self.pers, out=found, where=self.pers > 0)
+        return found
 
 
 class ElementIndex:
@@ -217,10 +190,3 @@ def _combined(
         layout, missing, complete, np.where(known, total, 0.0), np.where(shown, below, 0.0),
         np.where(shown, least, np.nan), np.where(shown, most, np.nan),
     )  # fmt: skip
-
-
-def figures_of(index: ElementIndex, found: Mapping[str, Gathered], rollup_row: int) -> Iterator[ElementFigures]:
-    """Each element type of a rollup instance, or of NOT_PARTICIPATING."""
-    for layout in index.families.values():
-        if rollup_row in layout.rows:
-            yield family_figures(layout, found).of_row(rollup_row)

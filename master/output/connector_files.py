@@ -128,9 +128,7 @@ class ConnectorFiles:
     def _combined(self, k: int, end: str, figures: FamilyFigures) -> None:
         """A row for each rollup instance that has files, and for those that do not participate."""
         layout = figures.layout
-        values = np.full(figures.amounts.shape, np.nan)
-        np.divide(figures.amounts, figures.pers, out=values, where=figures.pers > 0)
-        cells = np.stack([values, figures.least, figures.most], axis=2).reshape(len(layout.rows), -1).tolist()
+        cells = np.stack([figures.values, figures.least, figures.most], axis=2).reshape(len(layout.rows), -1).tolist()
         counts, missing = layout.counts.tolist(), figures.missing.tolist()
         for row, of_row, many, lacking in zip(layout.rows, cells, counts, missing, strict=True):
             if row in self._rows:

@@ -9,7 +9,7 @@ import pytest
 from ivypy.master.connectors.catalog import Catalog
 from ivypy.master.connectors.connector_spec import ConnectorSpec
 from ivypy.master.connectors.counter_rates import rates
-from ivypy.master.connectors.element_figures import Connected, ElementIndex, figures_of
+from ivypy.master.connectors.element_figures import Connected, ElementIndex, FamilyFigures, family_figures
 from ivypy.master.connectors.gathered import Gathered, GatherState
 from ivypy.master.connectors.joined_luns import JoinedLuns
 from ivypy.master.connectors.membership import Membership
@@ -62,9 +62,14 @@ def two_hosts() -> tuple[list[Connected], dict[str, Gathered]]:
     }
 
 
+def figures_of(index: ElementIndex, found: Mapping[str, Gathered]) -> FamilyFigures:
+    (layout,) = index.families.values()
+    return family_figures(layout, found)
+
+
 def values(many: list[Connected], found: Mapping[str, Gathered], row: int) -> dict[str, float]:
-    (figures,) = figures_of(ElementIndex(many), found, row)
-    return dict(zip(NAMES, figures.values.tolist(), strict=True))
+    figures = figures_of(ElementIndex(many), found)
+    return dict(zip(NAMES, figures.values[figures.layout.rows.index(row)].tolist(), strict=True))
 
 
 def test_figures_of_one_host() -> None:
@@ -88,9 +93,9 @@ def test_figures_over_hosts_are_sums_of_rates_and_ratios_of_sums() -> None:
 
 def test_extremes_are_of_single_elements() -> None:
     many, found = two_hosts()
-    (figures,) = figures_of(ElementIndex(many), found, 0)
-    assert figures.least.tolist() == pytest.approx([10, 1, 5, 100, 1])
-    assert figures.most.tolist() == pytest.approx([60, 4, 7, 500, 6])
+    figures = figures_of(ElementIndex(many), found)
+    assert figures.least[0].tolist() == pytest.approx([10, 1, 5, 100, 1])
+    assert figures.most[0].tolist() == pytest.approx([60, 4, 7, 500, 6])
 
 
 @pytest.mark.parametrize("state", [GatherState.NO_ANSWER, GatherState.LOST, GatherState.DECLINED, None])
@@ -101,17 +106,17 @@ def test_there_is_no_figure_where_a_connector_gave_none(state: GatherState | Non
     if state is not None:
         found[many[1].title] = Gathered(lost.spec, 0, 0, state)
     assert all(np.isnan(value) for value in values(many, found, 0).values())
-    (figures,) = figures_of(ElementIndex(many), found, 0)
-    assert (figures.elements, figures.complete) == (3, False)
+    figures = figures_of(ElementIndex(many), found)
+    assert (figures.layout.counts[0], figures.complete[0]) == (3, False)
     assert values(many, found, ROLLUPS.type("host").instance("h1").row)["reads_per_s"] == pytest.approx(400)
 
 
 def test_elements_that_come_later_belong_at_once() -> None:
     many, found = two_hosts()
     index = ElementIndex(many)
-    assert next(figures_of(index, found, 0)).elements == 3
+    assert figures_of(index, found).layout.counts[0] == 3
     many[0].catalog.values(facts("h1", "sdc", {"busy_percent": 1}))
-    assert next(figures_of(index, found, 0)).elements == 4
+    assert figures_of(index, found).layout.counts[0] == 4
 
 
 def test_what_was_counted_while_its_divisor_stood_still_counts() -> None:
@@ -119,8 +124,8 @@ def test_what_was_counted_while_its_divisor_stood_still_counts() -> None:
     at = [facts("h1", "sda", {"reads_per_s": reads, "read_ms": ms}) for reads, ms in ((0, 0), (0, 60), (10, 100))]
     sums = np.zeros(2)
     for before, now in pairwise(at):
-        (one,) = figures_of(ElementIndex([h1]), {h1.title: gathered(h1, "h1", before, now, 1.0)}, 0)
-        sums += one.amounts[NAMES.index("read_ms")], one.pers[NAMES.index("read_ms")]
+        one = figures_of(ElementIndex([h1]), {h1.title: gathered(h1, "h1", before, now, 1.0)})
+        sums += one.amounts[0, NAMES.index("read_ms")], one.pers[0, NAMES.index("read_ms")]
     assert sums.tolist() == [100.0, 10.0], "10 ms, and not 4"
 
 
