@@ -26,6 +26,7 @@ GLIBC = "2.28"
 MACHINES = ("aarch64", "x86_64")
 PORTABLE = Path("slave/engine/portable")
 FOR_ALL_HOSTS = "IVYPY_PORTABLE" in os.environ  # scripts/wheel: with these engines, and without this machine's own
+IN_PLACE = "IVYPY_IN_PLACE" in os.environ  # scripts/setup: scripts/extensions builds the modules
 
 
 def packages() -> list[str]:
@@ -101,7 +102,7 @@ if __name__ == "__main__":
             "ivypy.slave.engine": ["portable/*/*.so"] if FOR_ALL_HOSTS else [],
         },
         include_package_data=False,
-        ext_modules=[
+        ext_modules=[] if IN_PLACE else [
             extension("ivypy.master.logs.native._rows", "master/logs/native", ["-O3"]),
             # The engine's .so lies beside its C files, which stay out of the wheel.
             *([] if FOR_ALL_HOSTS else [extension(
