@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.devices import Missing
-from tests.support.engine import build
+from tests.support.engine import built
 from tests.support.guest import run_in_guest
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
@@ -43,7 +43,7 @@ def figures(line: str) -> dict[str, int]:
 def test_device_mapper_on_an_older_kernel_is_not_capped_at_128() -> None:
     """6.1 shows nr_requests 128 for a linear volume, which limits nothing: all 256 tags are in flight on it, by the
     kernel's own count. An NVMe disk has hardware queues, and their length is its limit."""
-    release, shown, *lines = said_by_guest(SCRIPT.format(driver=build("on_device", "plain"), tags=TAGS))
+    release, shown, *lines = said_by_guest(SCRIPT.format(driver=built("on_device", "plain"), tags=TAGS))
     volume, disk = map(figures, lines)
     assert release.startswith("6.1.")
     assert shown == "shown 128"  # and no folder mq
@@ -59,7 +59,7 @@ def test_device_mapper_on_an_older_kernel_is_not_capped_at_128() -> None:
 
 def test_nvme_commands_do_what_the_block_device_shows() -> None:
     """On QEMU's emulated disk; the driver checks the data, and an error's number."""
-    lines = said_by_guest(NVME_SCRIPT.format(driver=build("nvme", "plain")))
+    lines = said_by_guest(NVME_SCRIPT.format(driver=built("nvme", "plain")))
     said = [line.split(" completed")[0] for line in lines]
     once = [f"{what} depth {depth}" for depth in (1, 32) for what in ("writes", "reads")]
     assert [line for line in said if "depth" in line] == once

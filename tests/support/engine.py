@@ -1,21 +1,16 @@
-"""What the engine's tests share: its C drivers, built on demand, and a step as the slave would command it.
+"""What the engine's tests share: its C drivers, and a step as the slave would command it.
 
-Rule: a driver is one C file beside this one, linked with the whole core, so that the core runs without Python and under
-every sanitizer. It exits 0, or says which check failed.
+Rule: a driver is one C file of tests/engine, linked with the core, so that the core runs without Python and under every
+sanitizer. It exits 0, or says which check failed. tests/engine/Makefile builds them, and no test does.
 """
 
-import contextlib
-import fcntl
 import functools
-import hashlib
 import os
 import select
 import shutil
 import subprocess
-import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,12 +24,7 @@ from ivypy.slave.engine._engine import Collected, Ended, Engine, Fields, backend
 ENGINE = Path(__file__).parents[2] / "slave" / "engine"
 DRIVERS = Path(__file__).parents[1] / "engine"
 CORE = sorted(path for path in ENGINE.rglob("*.c") if path.parent.name != "binding")  # which alone knows Python
-COMPILE = ("gcc", "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread")
-SANITIZERS = {
-    "plain": (),
-    "asan": ("-fsanitize=address,undefined", "-fno-sanitize-recover"),
-    "tsan": ("-fsanitize=thread",),
-}
+BUILT = "../../.venv/built"  # from DRIVERS, as its Makefile names it
 
 BACKENDS = backends()  # that work here
 REAL = [backend for backend in BACKENDS if backend != "null"]  # that do I/O
@@ -47,64 +37,20 @@ EVERYWHERE = ((0, 1 << 62),)  # extents that any LUN lies in
 
 
 @functools.cache
-def _version() -> str:
-    """Of all that a driver is made of."""
-    parts = [*COMPILE, *map(str, SANITIZERS.values())]
-    sources = sorted(path for folder in (ENGINE, DRIVERS) for path in folder.rglob("*.[ch]"))
-    return hashlib.sha256("".join([*parts, *(path.read_text() for path in sources)]).encode()).hexdigest()[:16]
-
-
-@contextlib.contextmanager
-def _compiled() -> Iterator[Path]:
-    """The folder of what is compiled, for this process alone while the block runs; what is outdated goes."""
-    root = Path(sys.prefix) / "engine-drivers"
-    root.mkdir(exist_ok=True)
-    with open(root / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for old in root.iterdir():
-            if old.is_dir() and old.name != _version():
-                shutil.rmtree(old)
-        folder = root / _version()
-        folder.mkdir(exist_ok=True)
-        yield folder
-
-
-def _objects(folder: Path, sanitizer: str) -> list[str]:
-    """The core's object files, compiled once for each sanitizer."""
-    made = folder / sanitizer
-    objects = [made / f"{path.stem}.o" for path in CORE]
-    if not made.exists():
-        unfinished = made.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
-        words = [*COMPILE, *SANITIZERS[sanitizer], f"-I{ENGINE}", "-c"]
-        commands = [
-            [*words, "-o", str(unfinished / to.name), str(path)] for to, path in zip(objects, CORE, strict=True)
-        ]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(functools.partial(subprocess.run, check=True), commands))
-        unfinished.rename(made)
-    return [str(path) for path in objects]
-
-
-@functools.cache
-def build(driver: str, sanitizer: str = "asan") -> str:
-    """The path of a driver, which is kept until its sources change; a machine without gcc skips."""
-    if shutil.which("gcc") is None:
-        pytest.skip("this machine lacks gcc")
-    with _compiled() as folder:
-        path = folder / f"{driver}-{sanitizer}"
-        if not path.exists():
-            words = [*COMPILE, *SANITIZERS[sanitizer], f"-I{ENGINE}", f"-I{DRIVERS}", "-o", f"{path}.new"]
-            objects = _objects(folder, sanitizer)
-            subprocess.run([*words, str(DRIVERS / f"{driver}.c"), *objects, "-lm"], check=True)
-            Path(f"{path}.new").rename(path)
-    return str(path)
+def built(driver: str, sanitizer: str = "asan") -> str:
+    """The path of a driver that `scripts/setup test` built from the sources as they are; without gcc the test skips."""
+    if missing := [program for program in ("gcc", "make") if shutil.which(program) is None]:
+        pytest.skip(f"this machine lacks {', '.join(missing)}")
+    path = f"{BUILT}/{sanitizer}/{driver}"
+    asked = subprocess.run(["make", "-q", "-C", DRIVERS, path], capture_output=True, check=False)
+    if asked.returncode != 0:
+        pytest.fail(f"the driver {sanitizer}/{driver} is older than its sources: run scripts/setup test", pytrace=False)
+    return str((DRIVERS / path).resolve())
 
 
 def run(driver: str, *words: object, sanitizer: str = "asan", stdin: str = "", wrapper: Sequence[str] = ()) -> str:
     """What a driver says; a failed check, or a sanitizer's report, fails the test."""
-    command = [*wrapper, build(driver, sanitizer), *map(str, words)]
+    command = [*wrapper, built(driver, sanitizer), *map(str, words)]
     environment = os.environ | {"TSAN_OPTIONS": "halt_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
     done = subprocess.run(
         command, input=stdin, capture_output=True, text=True, timeout=100, check=False, env=environment
