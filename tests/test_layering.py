@@ -2,12 +2,11 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.support.import_graph import ROOT, imported, modules
+
 FOLDERS = {"master": {"master", "protocol"}, "slave": {"slave", "protocol"}, "protocol": {"protocol"}}
 
 # Inside master, from the ground up; a room may import what stands before it, and the ground floor's single files, which
@@ -30,23 +29,6 @@ LOGS = {
 
 # Inside the engine, likewise.
 ENGINE = ["time", "load", "stats", "luns", "backends", "thread", "commands", "binding"]
-
-
-def modules(folder: str) -> list[Path]:
-    return sorted((ROOT / folder).rglob("*.py"))
-
-
-def imported(path: Path) -> Iterator[str]:
-    """The dotted names under ivypy that a module imports."""
-    package = ("ivypy", *path.relative_to(ROOT).parent.parts)
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.ImportFrom):
-            base = list(package[: len(package) - node.level + 1]) if node.level else []
-            names = [".".join([*base, *([node.module] if node.module else []), a.name]) for a in node.names]
-        elif isinstance(node, ast.Import):
-            names = [a.name for a in node.names]
-        yield from (name for name in names if name.startswith("ivypy."))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

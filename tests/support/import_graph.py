@@ -1,0 +1,70 @@
+"""Which file of this repository imports which, by their syntax trees (test_layering.py, `scripts/test changed`)."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("master", "slave", "protocol")
+DOTTED = re.compile(r"(?:ivypy|tests)(?:\.\w+)+")
+
+
+def modules(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The dotted names under ivypy that a module imports."""
+    return (name for name in _imported(path, ast.parse(path.read_text())) if name.startswith("ivypy."))
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Path of each Python file below the rooms and tests -> paths of those that it imports, or names in a string.
+
+    Names in strings are imports that are done when they are needed, and programs that are started (`-m tests.x`).
+    """
+    files = {
+        _dotted(path): path.relative_to(ROOT).as_posix() for folder in (*ROOMS, "tests") for path in modules(folder)
+    }
+    return {own: set(_files(_named(ROOT / own), files)) - {own} for own in files.values()}
+
+
+def importers(graph: Mapping[str, Iterable[str]], files: Iterable[str]) -> set[str]:
+    """These files, and all that import one of them, directly or through others."""
+    reached = set(files)
+    fresh = reached
+    while fresh:
+        fresh = {path for path, imports in graph.items() if path not in reached and not fresh.isdisjoint(imports)}
+        reached = reached | fresh
+    return reached
+
+
+def _dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join([*([] if parts[0] == "tests" else ["ivypy"]), *parts]).removesuffix(".__init__")
+
+
+def _imported(path: Path, tree: ast.Module) -> Iterator[str]:
+    package = _dotted(path.parent / "__init__.py").split(".")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            yield from (".".join([*base, *([node.module] if node.module else []), a.name]) for a in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+
+
+def _named(path: Path) -> Iterator[str]:
+    tree = ast.parse(path.read_text())
+    yield from _imported(path, tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and DOTTED.fullmatch(node.value):
+            yield node.value
+
+
+def _files(names: Iterable[str], files: Mapping[str, str]) -> Iterator[str]:
+    """A name's module, or that of what holds it, and the packages around it."""
+    for name in names:
+        parts = name.split(".")
+        yield from (files[above] for n in range(len(parts)) if (above := ".".join(parts[: n + 1])) in files)
