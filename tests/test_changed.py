@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.changed import ALWAYS, EVERYTHING, Tree, read_tree, select
+from tests.support.changed import ALWAYS, COMMAND_LINE, EVERYTHING, Tree, read_tree, select
 from tests.support.import_graph import ROOT, importers
 
 IMPORTS = {
@@ -111,6 +111,7 @@ def test_this_repository_is_read_with_its_lazy_imports() -> None:
     assert "tests/support/fixtures.py" in tree.imports["tests/conftest.py"]
     assert "master/compare/outcomes.py" in tree.imports["tests/compare/test_outcomes.py"]
     assert "tests/test_docs.py" in tree.naming["docs"]
+    assert {*COMMAND_LINE} <= tree.imports.keys()
     for test in ALWAYS:
         path, _, name = test.partition("::")
         assert f"def {name}" in (ROOT / path).read_text()
