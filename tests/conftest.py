@@ -1,8 +1,8 @@
 """What all tests share: fixtures of several modules, a disk in memory, and the two rules of a session.
 
 A test that is marked `realtime` asserts wall-clock time. It needs the machine for itself, and is skipped, with the
-length of the stall, where it failed while the machine was seen to stall. No other test may depend on how long
-something takes, and no test is run twice.
+length of the stall, where it failed while the machine was seen to stall (support/stall_skips.py). No other test may
+depend on how long something takes, and no test is run twice.
 
 A session that leaves a process, a device, a mount or a namespace behind has failed.
 """
@@ -11,15 +11,15 @@ import contextlib
 import os
 import signal
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests.support import devices, leftovers, stalls
+from tests.support import devices, leftovers
 
-pytest_plugins = ["tests.support.fixtures"]
+pytest_plugins = ["tests.support.fixtures", "tests.support.stall_skips"]
 
 settings.register_profile("fast", max_examples=25, deadline=None)
 settings.register_profile("full", deadline=None)  # a busy machine is no counterexample
@@ -34,8 +34,6 @@ for number in SIGNALS:
 
 DISK = 12 << 30  # bytes, of which memory holds what is written
 UNDO = pytest.StashKey[contextlib.ExitStack]()
-WATCHING = pytest.StashKey[contextlib.ExitStack]()
-WITNESS = pytest.StashKey[stalls.Witness]()
 LEFT_BEHIND = pytest.StashKey[list[str]]()
 
 
@@ -47,7 +45,6 @@ def is_worker(config: pytest.Config) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Give the session a name and a disk of its own, in memory where possible: the machine's may be slow, or in use."""
     undo = config.stash[UNDO] = contextlib.ExitStack()
-    config.stash[WATCHING] = contextlib.ExitStack()
     if is_worker(config):
         return  # the disk and the name are those of the pytest that started it
     undo.enter_context(leftovers.session())
@@ -60,45 +57,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     config.stash[UNDO].close()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Watch for stalls from the first `realtime` test on."""
-    if item.get_closest_marker("realtime"):
-        stash = item.config.stash
-        if WITNESS not in stash:
-            stash[WITNESS] = stash[WATCHING].enter_context(stalls.witness())
-        stash[WITNESS].begin()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Skip a `realtime` test whose assertion failed while the machine stalled."""
-    report = yield
-    if (
-        report.failed
-        and item.get_closest_marker("realtime")
-        and call.excinfo
-        and call.excinfo.errisinstance(AssertionError)
-    ):
-        stall_s = item.config.stash[WITNESS].longest_s()
-        if stall_s > stalls.STALL_S:
-            path, line, _ = item.location
-            report.outcome = "skipped"
-            report.longrepr = (
-                path,
-                line or 0,
-                f"the machine stalled for {stall_s * 1e3:.0f} ms: {call.excinfo.exconly()}",
-            )
-    return report
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Look for what is left behind, when all workers have ended, and before the summary is printed."""
     config = session.config
-    config.stash[WATCHING].close()
     if not is_worker(config):
         config.stash[LEFT_BEHIND] = leftovers.found()
         if config.stash[LEFT_BEHIND]:

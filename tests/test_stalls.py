@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import stalls
+from tests.support import stall_skips, stalls
 
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[1]
 S = 10**9
 HELD_S = 0.2
 HOLD = f"""
@@ -43,3 +46,64 @@ def test_a_stall_before_the_test_does_not_count(tmp_path: Path) -> None:
     now = time.monotonic_ns()
     said.write_text(f"{now - 9 * S} {now - 5 * S}\n{now - 3 * S} {now + S}\n")
     assert witness.longest_s() == pytest.approx(1.0, abs=0.5)
+
+
+# A session of its own: its plugin is the real one, its machine has stalled all the time.
+STALLED = """
+import contextlib
+from tests.support import stalls
+
+class Always(stalls.Witness):
+    def __init__(self): pass
+    def begin(self): pass
+    def longest_s(self): return {stall_s}
+
+@contextlib.contextmanager
+def witness():
+    yield Always()
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "realtime: of wall-clock time")
+    stalls.witness = witness
+"""
+TIMED = """
+import pytest
+
+@pytest.mark.realtime
+@pytest.mark.parametrize("number", range({failing}))
+def test_timed(number):
+    assert not "in time"
+
+@pytest.mark.realtime
+def test_on_time():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("stall_s", "failing", "outcomes", "code"),
+    [
+        (1.0, stall_skips.MOST_SKIPPED, {"passed": 1, "skipped": 3}, pytest.ExitCode.OK),
+        (1.0, stall_skips.MOST_SKIPPED + 1, {"passed": 1, "skipped": 4}, pytest.ExitCode.TESTS_FAILED),
+        (0.0, 1, {"passed": 1, "failed": 1}, pytest.ExitCode.TESTS_FAILED),
+    ],
+)
+def test_what_failed_in_a_stall_is_skipped_and_named_last_but_not_often(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    stall_s: float,
+    failing: int,
+    outcomes: dict[str, int],
+    code: pytest.ExitCode,
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    pytester.makeconftest(STALLED.format(stall_s=stall_s))
+    pytester.makepyfile(test_time=TIMED.format(failing=failing))
+    done = pytester.runpytest_subprocess(*"-p tests.support.stall_skips -p no:asyncio -p no:cacheprovider".split())
+    done.assert_outcomes(**outcomes)
+    assert done.ret == code
+    named = [line for line in done.outlines if line.startswith("test_time.py::")]
+    assert named == [f"test_time.py::test_timed[{n}]" for n in range(outcomes.get("skipped", 0))]
+    assert ("so this session has failed" in done.stdout.str()) == (len(named) > stall_skips.MOST_SKIPPED)
+    if named:
+        assert done.outlines[-3:-1] == [named[-1], ""]  # before pytest's last line

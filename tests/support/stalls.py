@@ -2,7 +2,7 @@
 
 A test of wall-clock time is a statement about a machine that runs. A process of its own sleeps on every core, over and
 over, and writes down each sleep that took much too long. A test with the marker `realtime` that failed while that
-happened is skipped, with the length of the stall (conftest.py); one that failed on a machine that ran has failed.
+happened is skipped, with the length of the stall (stall_skips.py); one that failed on a machine that ran has failed.
 
 Rule: only the machine is observed: nothing here knows what is tested or how it failed.
 """
