@@ -1,10 +1,22 @@
-/* The engine on a backend that misbehaves as it is told: each scenario is one way in which storage or kernel fail. */
+/* The engine on a backend that misbehaves as it is told: each scenario is one way in which storage or kernel fail.
+ *
+ * On the simulated machine (simulation.c) figures are exact. Those scenarios in which threads meet also run on the real
+ * one, under a sanitizer; they check there what holds however long things take.
+ */
 #include "life.h"
+#include "simulation.h"
 #include "thread/ready_queue.h"
 
+#include <math.h>
 #include <sys/prctl.h>
 
 enum { DEPTH = 4096, MOST_BLOCKSIZE = 32768 };
+
+/* So often a wait looks at what it is told. */
+enum { LOOK_NS = 100000 };
+
+/* What the simulated machine takes to submit a batch, and to poll. */
+enum { BATCH_NS = 1000, POLL_NS = 100 };
 
 /* What the backend is told, and what it saw. One workload thread or two; guarded by nothing but atomics. */
 static struct {
@@ -18,8 +30,8 @@ static struct {
     _Atomic uint64_t block_ns;
     _Atomic uint64_t each_ns;      /* of each I/O in the submit call */
     _Atomic uint64_t together_ns;  /* completions come together, so long apart */
-    _Atomic bool prompt;           /* wait looks all the time, and does not sleep */
-    _Atomic uint32_t stuck_thread; /* context number whose submit hangs, + 1 */
+    _Atomic uint32_t stuck_thread; /* context number whose submit hangs, + 1, */
+    _Atomic bool is_stuck;         /* and now does */
     _Atomic uint64_t deaf_until_ns; /* wait does not return before */
     _Atomic int64_t turn_ns;       /* the submit call turns the thread's clock by so much, once */
     _Atomic uint64_t suspend_ns;   /* and seems to the thread to suspend the machine for so long, once */
@@ -70,6 +82,20 @@ static void prepare(void *context, struct tag *const *tags, uint32_t count)
     (void)context, (void)tags, (void)count;
 }
 
+static void sleep_until(uint64_t ns)
+{
+    struct timespec at = clock_timespec(ns);
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+        ;
+}
+
+static void spend(uint64_t ns)
+{
+    if (ns)
+        sleep_until(clock_now() + ns);
+}
+
 /* As long as a LUN of these keeps the call. */
 static void block(struct tag *const *tags, uint32_t count)
 {
@@ -80,8 +106,7 @@ static void block(struct tag *const *tags, uint32_t count)
     if (blocking == 0)
         return;
     atomic_fetch_add(&told.beside, count - blocking);
-    for (uint64_t until_ns = clock_now() + blocking * atomic_load(&told.block_ns); clock_now() < until_ns;)
-        ;
+    spend(blocking * atomic_load(&told.block_ns));
 }
 
 /* So many requests more, or less, in the room that an I/O's share has a part of. */
@@ -112,8 +137,10 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
     uint32_t take = (uint32_t)atomic_load(&told.take);
 
     atomic_fetch_add(&told.calls, 1);
-    while (atomic_load(&told.stuck_thread) == c->number + 1)
+    while (atomic_load(&told.stuck_thread) == c->number + 1) {
+        atomic_store(&told.is_stuck, true);
         nanosleep(&pause, NULL);
+    }
     if (atomic_load(&told.refuse))
         return atomic_load(&told.refuse);
     if (take && count > take)
@@ -125,8 +152,7 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
         uint64_t due_ns = tags[n]->due_ns, looked_ns = atomic_load(&told.looked_ns);
         if (due_ns && looked_ns > due_ns + atomic_load(&told.oldest_ns))
             atomic_store(&told.oldest_ns, looked_ns - due_ns);
-        for (uint64_t until_ns = clock_now() + atomic_load(&told.each_ns); clock_now() < until_ns;)
-            ;
+        spend(atomic_load(&told.each_ns));
         if (tags[n]->instance->lun == atomic_load(&told.hung) && !atomic_load(&told.hung_since_ns))
             atomic_store(&told.hung_since_ns, clock_now());
         int64_t result = atomic_load(&told.result);
@@ -185,19 +211,31 @@ static int reap(void *context, struct completion *completions, uint32_t room)
     return take(context, completions, room, &told.waited_ns);
 }
 
+/* When the first completes that does; at most so long from now that what is told meanwhile counts soon. */
+static uint64_t next_ns(const struct context *c, uint64_t until_ns)
+{
+    uint64_t first_ns = earlier(until_ns, clock_now() + LOOK_NS);
+
+    for (uint32_t n = 0; n < c->count; n++)
+        if (c->kept[n].tag->instance->lun != atomic_load(&told.hung))
+            first_ns = earlier(first_ns, c->kept[n].at_ns);
+    return first_ns;
+}
+
 static int wait(void *context, uint64_t timeout_ns, struct completion *completions, uint32_t room)
 {
     uint64_t until_ns = clock_now() + timeout_ns;
-    struct timespec pause = {.tv_nsec = 20000};
     _Atomic uint64_t asleep_ns = 0;
 
     for (;;) {
-        bool deaf = clock_now() < atomic_load(&told.deaf_until_ns);
-        int found = deaf ? 0 : take(context, completions, room, &asleep_ns);
-        if (!deaf && (found || clock_now() >= until_ns))
+        if (clock_now() < atomic_load(&told.deaf_until_ns)) {
+            sleep_until(atomic_load(&told.deaf_until_ns));
+            continue;
+        }
+        int found = take(context, completions, room, &asleep_ns);
+        if (found || clock_now() >= until_ns)
             return found;
-        if (!atomic_load(&told.prompt))
-            nanosleep(&pause, NULL);
+        sleep_until(next_ns(context, until_ns));
     }
 }
 
@@ -262,18 +300,20 @@ static void errors(void)
     start(3, &s);
     stop_after(3, &s, 4);
     CHECK_EQUAL(s.completed, 0);
-    CHECK(s.errors > 80); /* the slow one's, each once */
-    /* And of the others, once there is no doubt, all tags once in a millisecond. */
-    CHECK(s.errors < 100 + 2 * (16 + 4 * 220));
+    CHECK_EQUAL(s.errors_of[1], 100); /* the slow one's, each once; */
+    /* of the others, once there is no doubt, all tags once in a millisecond */
+    for (uint32_t n = 0; n < 3; n += 2)
+        CHECK(s.errors_of[n] > 4 * 198 && s.errors_of[n] <= 16 + 4 * 200);
     atomic_store(&told.result, 512);
     start(2, &s);
     stop_after(1, &s, 4);
     CHECK_EQUAL(s.completed, 0);
-    CHECK(s.errors > 0);
+    CHECK_EQUAL(s.errors_of[1], 50);
     atomic_store(&told.result, 0); /* it comes back */
     start(2, &s);
     stop_after(1, &s, 4);
-    CHECK(s.completed > 100);
+    CHECK_EQUAL(s.completed_of[1], 50);
+    CHECK(s.completed_of[0] > 300000); /* 4 in 1.1 us */
     CHECK_EQUAL(s.errors, 0);
 }
 
@@ -290,7 +330,7 @@ static void refused(void)
     stop_after(0, &s, 4);
     CHECK_EQUAL(s.completed, 0);
     CHECK_EQUAL(s.errors, s.submitted);
-    CHECK(s.errors > 50);
+    CHECK_EQUAL(s.errors, 100); /* one subinterval's */
 }
 
 static void taken_in_parts(void)
@@ -301,6 +341,7 @@ static void taken_in_parts(void)
     open_lun(&lun);
     create(0, lun, 0, -1.0, 64);
     atomic_store(&told.take, 3);
+    atomic_store(&told.delay_ns, 100000);
     start(1, &s);
     struct end end = stop_after(2, &s, 64);
     CHECK_EQUAL((uint64_t)s.submitted, atomic_load(&told.submitted));
@@ -358,9 +399,9 @@ static void again(void)
         wait_for_news(engine, 1000);
     }
     CHECK(given_back > 0);
-    CHECK(given_back < s.submitted); /* the cap came down: not every I/O is refused again and again */
+    CHECK(given_back <= 800 / 20); /* the cap came down: few I/Os are refused, and not again and again */
     CHECK_EQUAL(s.errors, 0);
-    CHECK(s.completed > 100); /* of the 800 that 4 at 2 ms could make */
+    CHECK_EQUAL(s.completed, 4 * 199); /* 4 in each 2 ms of 400 ms; the last are in flight */
 }
 
 static void always_again(void)
@@ -409,8 +450,9 @@ static struct lun *open_with_queues(uint32_t *handle)
     return l;
 }
 
-/* An instance of `tags` tags on each thread, the thread being on core `cores[n]`. */
-static void on_cores(const int *cores, uint32_t threads, uint32_t tags)
+/* An instance of `tags` tags on each thread, the thread being on core `cores[n]`. Between them they fill so many
+ * hardware queues, each time for a millisecond and the two calls. */
+static void on_cores(const int *cores, uint32_t threads, uint32_t tags, int64_t queues)
 {
     struct sums s;
     uint32_t lun;
@@ -423,7 +465,7 @@ static void on_cores(const int *cores, uint32_t threads, uint32_t tags)
     atomic_store(&told.delay_ns, NS_PER_MS);
     start(threads, &s);
     stop_after(2, &s, tags);
-    CHECK(s.completed > 0);
+    CHECK_EXACT(s.completed, queues * 12 * (3 * LENGTH_NS / (NS_PER_MS + BATCH_NS + POLL_NS)));
 }
 
 /* What all threads that may meet in one hardware queue have in flight at most. */
@@ -434,30 +476,30 @@ static uint64_t most_there(void)
 
 static void other_queues(void)
 {
-    on_cores((const int[]){1, 2}, 2, 16);
+    on_cores((const int[]){1, 2}, 2, 16, 2);
     CHECK_EQUAL(atomic_load(&told.most_in_flight), 12); /* each */
 }
 
 static void same_queue(void)
 {
-    on_cores((const int[]){0, 1, 2}, 3, 16);
+    on_cores((const int[]){0, 1, 2}, 3, 16, 2);
     CHECK(engine->threads[0].shares[0].holding.room == engine->threads[1].shares[0].holding.room);
     CHECK(engine->threads[0].shares[0].holding.room != engine->threads[2].shares[0].holding.room);
     CHECK(most_there() <= 12);
-    CHECK(most_there() >= 10);
-    CHECK_EQUAL(atomic_load(&told.most_in_flight), 12); /* of the third, which shares with nobody */
+    CHECK_EXACT(most_there(), 12);
+    CHECK_EXACT(atomic_load(&told.most_in_flight), 12); /* of the third, which shares with nobody */
 }
 
 static void not_pinned(void)
 {
-    on_cores((const int[]){-1, -1}, 2, 16);
+    on_cores((const int[]){-1, -1}, 2, 16, 1);
     CHECK(most_there() <= 12);
 }
 
 /* Whoever may submit to any queue may meet each of the others there: all share what one takes. */
 static void one_not_pinned(void)
 {
-    on_cores((const int[]){0, 1, 2, 3}, 4, 16);
+    on_cores((const int[]){0, 1, 2, 3}, 4, 16, 1);
     CHECK(most_there() <= 12);
 }
 
@@ -465,7 +507,7 @@ static void one_not_pinned(void)
 static void kernel_thread(void)
 {
     engine->threads[0].options = engine->threads[1].options = BACKEND_SQPOLL;
-    on_cores((const int[]){1, 2}, 2, 16);
+    on_cores((const int[]){1, 2}, 2, 16, 1);
     CHECK(most_there() <= 12);
 }
 
@@ -509,10 +551,10 @@ static void resized(void)
     }
     finish(engine, &s, 16);
     CHECK_EQUAL(s.errors, 0);
-    CHECK(s.completed > 200);
-    CHECK(s.bytes > 5000 * s.completed);
-    CHECK(atomic_load(&told.most_requests) > 16);
+    CHECK_SIMULATED(s.completed > 900); /* of the 2,133 of 4 KiB that 16 tags could do, and a quarter of 32 KiB */
+    CHECK_SIMULATED(s.bytes > 3 * 4096 * s.completed);
     CHECK(atomic_load(&told.most_requests) <= 24);
+    CHECK_EXACT(atomic_load(&told.most_requests), 24);
 }
 
 enum { HUNG_IOPS = 20000, GOOD_IOPS = 2000 };
@@ -540,18 +582,17 @@ static void hung(void)
     atomic_store(&told.hung, lun);
     struct end end = beside_the_hung_one(800, &s);
     uint64_t length_ns = s.end_ns - engine->step.start_ns;
-    CHECK(s.completed >= 800 && (uint64_t)s.completed <= length_ns * GOOD_IOPS / NS_PER_S + 1);
+    CHECK_EQUAL(s.completed, length_ns * GOOD_IOPS / NS_PER_S);
     CHECK_EQUAL(s.in_flight - (int64_t)end.sums.caught, 256);
     CHECK_EQUAL(end.sums.uncaught, 256);
     uint64_t until_the_end_ns = s.end_ns - atomic_load(&told.hung_since_ns);
-    CHECK(end.sums.oldest_uncaught_ns + NS_PER_MS > until_the_end_ns + engine->step.catch_ns);
-    CHECK(end.sums.oldest_uncaught_ns < clock_now() - atomic_load(&told.hung_since_ns) + NS_PER_MS);
-    CHECK((uint64_t)s.backlog + 256 + 1 >= length_ns * HUNG_IOPS / NS_PER_S);
+    CHECK_EQUAL(end.sums.oldest_uncaught_ns, until_the_end_ns + engine->step.catch_ns + BATCH_NS);
+    CHECK_EQUAL((uint64_t)s.backlog + 256, length_ns * HUNG_IOPS / NS_PER_S);
     CHECK_EQUAL(engine_delete(engine, 0), -EBUSY);
 
     beside_the_hung_one(100, &s); /* its tags are in the kernel still; nothing of it counts in this step */
     length_ns = s.end_ns - engine->step.start_ns;
-    CHECK(s.completed >= 100 && (uint64_t)s.completed <= length_ns * GOOD_IOPS / NS_PER_S + 1);
+    CHECK_EQUAL(s.completed, length_ns * GOOD_IOPS / NS_PER_S);
     atomic_store(&told.hung, NULL); /* it comes back */
     end = beside_the_hung_one(300, &s);
     CHECK_EQUAL(end.sums.uncaught, 0);
@@ -568,7 +609,7 @@ static void came_back(void)
     atomic_store(&told.hung, open_lun(&lun));
     create(0, lun, 0, -1.0, 256);
     start(1, &s);
-    CHECK_EQUAL(stop_after(9, &s, 256).sums.uncaught, 256); /* half a second: on a busy machine it takes a while */
+    CHECK_EQUAL(stop_after(0, &s, 256).sums.uncaught, 256);
     atomic_store(&told.hung, NULL);
     CHECK_EQUAL(engine_delete(engine, 0), 0);
 }
@@ -630,8 +671,7 @@ static void stray_behind(void)
 {
     int64_t submitted = stray_writes(FROM, BEHIND - FROM + 1);
 
-    CHECK(submitted <= BEHIND - FROM); /* what shares a batch with the wrong one does not go either */
-    CHECK(submitted > BEHIND - FROM - THREAD_BATCH);
+    CHECK_EQUAL(submitted, BEHIND - FROM); /* what shares a batch with the wrong one does not go either */
 }
 
 /* not before it, */
@@ -666,7 +706,7 @@ static void stray_direction(void)
     start(1, &s);
     engine_stop(engine, 0);
     CHECK_EQUAL(finish(engine, &s, 4).reason, END_COMMANDED);
-    CHECK(s.submitted > 0);
+    CHECK_EQUAL(s.completed, 4 * (LENGTH_NS / (BATCH_NS + POLL_NS)));
     engine->by_number[0]->parameters.setting.fraction_read = 0.0;
     int64_t before = (int64_t)atomic_load(&told.submitted);
     start(1, &s);
@@ -698,7 +738,7 @@ static void lease_while_deaf(void)
     uint64_t before = atomic_load(&told.submitted);
     struct end end = finish(engine, &s, 4);
     CHECK_EQUAL(end.reason, END_LEASE);
-    CHECK(atomic_load(&told.submitted) - before <= 8); /* those that went before it slept */
+    CHECK_EQUAL(atomic_load(&told.submitted), before);
     CHECK_EQUAL(s.end_ns, lease_ns);
 }
 
@@ -719,7 +759,7 @@ static void stuck_thread(void)
         if (turn == 100)
             atomic_store(&told.stuck_thread, 0);
         if (engine_collect(engine, turn < 100, &r) == 1) {
-            CHECK(r.missing_count <= 1);
+            CHECK_SIMULATED(r.missing_count <= 1);
             forced += r.missing_count;
             add_result(&s, &r, 4);
             result_free(&r);
@@ -727,7 +767,7 @@ static void stuck_thread(void)
         wait_for_news(engine, 4);
     }
     struct end end = stop_after(0, &s, 4);
-    CHECK(forced >= 3);
+    CHECK_EXACT(forced, 8); /* 400 ms */
     CHECK_EQUAL(end.sums.caught, s.in_flight);
     CHECK_EQUAL((uint64_t)s.submitted, atomic_load(&told.submitted));
 }
@@ -745,23 +785,16 @@ static void held_thread(void)
     start(2, &s);
     wait_for_news(engine, 1000);
     atomic_store(&told.stuck_thread, 1);
-    struct timespec pause = {.tv_nsec = 60000000};
-    nanosleep(&pause, NULL);
+    while (!atomic_load(&told.is_stuck))
+        wait_for_news(engine, 1);
     engine_halt(engine);
     wait_for_news(engine, 1000);
     struct end end = finish(engine, &s, 4);
     CHECK(end.sums.uncaught >= 1);
-    CHECK(end.sums.oldest_uncaught_ns > NS_PER_S);
+    CHECK_EXACT(end.sums.uncaught, 1);
+    CHECK(end.sums.oldest_uncaught_ns > NS_PER_S); /* as long as a thread may take (HELD_NS) */
     CHECK_EQUAL(engine_delete(engine, 0), -EBUSY);
     atomic_store(&told.stuck_thread, 0);
-}
-
-static void sleep_until(uint64_t ns)
-{
-    struct timespec at = clock_timespec(ns);
-
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-        ;
 }
 
 static void collect_one(struct sums *s, bool force, struct result *r, uint32_t maxtags)
@@ -838,7 +871,7 @@ static void stalled(enum iosequencer iosequencer, int64_t tolerance)
 
 static void stalled_even(void)
 {
-    stalled(RANDOM_STEADY, 1);
+    stalled(RANDOM_STEADY, 0);
 }
 
 static void stalled_exponential(void)
@@ -866,8 +899,7 @@ static void edited_while_stalled(void)
     CHECK_EQUAL(engine_edit(engine, 1, &edit, 1), 0);
     atomic_store(&told.stuck_thread, 0);
     finish(engine, &s, 64);
-    CHECK(s.due > 80000 - 5 * 283);
-    CHECK(s.due < 100000);
+    CHECK_SIMULATED(llabs(s.due - 80000) < 5 * 283); /* standard deviations; of 100,000 without the edit */
 }
 
 /* Posts a rate for instance 0, and waits until the thread has it: how many I/Os were discarded. */
@@ -918,7 +950,7 @@ static void paused(void)
     CHECK_EQUAL(atomic_load(&told.submitted), submitted);
     CHECK_EQUAL(s.backlog, 0);
     CHECK_EQUAL(s.errors, 0);
-    CHECK(discarded > 40000);
+    CHECK_SIMULATED(discarded > 2 * 50000); /* of two lengths */
     CHECK_EQUAL(s.expired, 0);
     CHECK_EQUAL(s.dropped, (int64_t)discarded + s.withdrawn);
     CHECK_EQUAL(set_rate(2, p, 100.0, &s), 0);
@@ -1014,15 +1046,15 @@ static void run_overload(struct sums *s)
  * however long it was held up since then. */
 static void expired(void)
 {
-    enum { CLOCKS_APART_NS = 100000 }; /* the thread's from the kernel's */
     struct sums s;
 
     run_overload(&s);
     finish(engine, &s, 4);
-    CHECK(s.expired > s.due / 2); /* 4 at 1 ms are 4,000 a second */
-    CHECK(s.completed > 0);
-    CHECK(atomic_load(&told.oldest_ns) > DROP_AFTER_NS / 2); /* else nothing waited */
-    CHECK(atomic_load(&told.oldest_ns) < DROP_AFTER_NS + CLOCKS_APART_NS);
+    CHECK_EQUAL(s.due, 100000);
+    CHECK_EQUAL(s.completed, 4 * 998); /* 4 in a millisecond and the calls */
+    CHECK_EQUAL(s.expired, 100000 - 4 * 999 - 1000); /* but those in flight, and of the last 10 ms */
+    CHECK(atomic_load(&told.oldest_ns) <= DROP_AFTER_NS);
+    CHECK(atomic_load(&told.oldest_ns) > DROP_AFTER_NS - 10000); /* one is due in each 10 us */
 }
 
 /* The lease ends while a call is under way that takes a part of the batch: no further call is made. */
@@ -1045,7 +1077,7 @@ static void lease_in_submit(void)
     atomic_store(&told.stuck_thread, 0);
     struct end end = finish(engine, &s, 64);
     CHECK_EQUAL(end.reason, END_LEASE);
-    CHECK(atomic_load(&told.submitted) - before <= 1); /* the one that hung */
+    CHECK_EQUAL(atomic_load(&told.submitted) - before, 1); /* the one that hung */
     CHECK_EQUAL((uint64_t)s.submitted, atomic_load(&told.submitted));
     CHECK_EQUAL(end.sums.uncaught, 0);
 }
@@ -1102,7 +1134,7 @@ static void stopped_by_clock(const char *words, int64_t turn_ns, uint64_t suspen
     struct end end = finish(engine, &s, 4);
     CHECK_EQUAL(end.reason, END_DIED);
     CHECK(s.last);
-    CHECK(end.sums.longest_caught_ns < 60 * NS_PER_S);
+    CHECK(end.sums.longest_caught_ns < 60 * NS_PER_S); /* by the clock that went wrong it may be anything */
     CHECK_EQUAL((uint64_t)s.submitted, atomic_load(&told.submitted));
     CHECK(engine_dying_words(engine, &thread, said, sizeof said));
     CHECK(strstr(said, words));
@@ -1140,7 +1172,7 @@ static void fails_after_the_end(int64_t result)
     CHECK_EQUAL(s.in_flight, 4);
     CHECK_EQUAL(end.sums.caught, 0);
     CHECK_EQUAL(end.sums.failed, 4);
-    CHECK(end.sums.longest_caught_ns > 3 * LENGTH_NS);
+    CHECK_EQUAL(end.sums.longest_caught_ns, 4 * LENGTH_NS + BATCH_NS);
 }
 
 static void failed_after_the_end(void)
@@ -1217,9 +1249,8 @@ static void caught_up(void)
 {
     struct moments_of m = series_of_one_step(20000.0, 40 * NS_PER_MS, 0);
 
-    CHECK(m.response_ns > 600 * 15 * NS_PER_MS);
-    CHECK(m.lateness_ns > m.response_ns / 10 * 9);
-    CHECK(m.lateness_ns <= m.response_ns);
+    CHECK(m.response_ns > 800 * 20 * NS_PER_MS); /* those of the 40 ms alone */
+    CHECK_EQUAL(m.response_ns - m.lateness_ns, m.paced * (BATCH_NS + POLL_NS));
 }
 
 /* The storage is slow for 50 ms: what waits for it is not the generator's lateness. */
@@ -1227,8 +1258,8 @@ static void slowed_down(void)
 {
     struct moments_of m = series_of_one_step(2000.0, 0, 10 * NS_PER_MS);
 
-    CHECK(m.response_ns > 50 * 10 * NS_PER_MS);
-    CHECK(m.lateness_ns < m.response_ns / 2); /* on a busy machine it is late, too */
+    CHECK(m.response_ns > 100 * 10 * NS_PER_MS);
+    CHECK_EQUAL(m.lateness_ns, 0);
 }
 
 /* Far more is asked for than 4 tags do at 1 ms each, and what waits for 10 ms is discarded: the wait is the storage's,
@@ -1239,9 +1270,8 @@ static void overloaded_expiring(void)
 
     run_overload(&s);
     struct moments_of m = moments_until_the_end(&s, 4);
-    CHECK(s.expired > s.due / 2);
-    CHECK(m.response_ns > m.paced * 8 * NS_PER_MS);
-    CHECK(m.lateness_ns < m.response_ns / 4); /* on a busy machine it is late, too */
+    CHECK(m.response_ns > m.paced * 10 * NS_PER_MS);
+    CHECK(m.lateness_ns < m.paced * POLL_NS);
 }
 
 /* More than twice what a queue of 12 requests takes, for 0.3 s. */
@@ -1264,8 +1294,8 @@ static void full_device(void)
 {
     struct moments_of m = over_full(0);
 
-    CHECK(m.response_ns > 10 * NS_PER_MS);
-    CHECK(m.lateness_ns < m.response_ns / 2); /* on a busy machine it is late, too */
+    CHECK(m.response_ns > m.paced * 10 * NS_PER_MS);
+    CHECK_EQUAL(m.lateness_ns, 0);
 }
 
 /* It is one of two, and the thread keeps to what one takes because it might submit to any: the wait is its own. */
@@ -1273,12 +1303,11 @@ static void full_share(void)
 {
     struct moments_of m = over_full(2);
 
-    CHECK(m.response_ns > 10 * NS_PER_MS);
-    CHECK(m.lateness_ns > m.response_ns / 10 * 8);
+    CHECK(m.response_ns > m.paced * 10 * NS_PER_MS);
+    CHECK(m.lateness_ns > m.response_ns / 10 * 9);
 }
 
-/* While an idle neighbour with 2000 tags shares its device of 128 requests: many of its 120 tags are in flight, as soon
- * as a busy machine lets the thread submit them. */
+/* While an idle neighbour with 2000 tags shares its device of 128 requests: all of its 120 tags are in flight. */
 static void idle_neighbour(void)
 {
     struct sums s;
@@ -1292,6 +1321,7 @@ static void idle_neighbour(void)
     collect_until_above(&told.most_in_flight, 32, &s, 2000); /* by limits of tags it would be 7 */
     stop_after(0, &s, 2000);
     CHECK(atomic_load(&told.most_in_one_room) <= 128);
+    CHECK_EXACT(atomic_load(&told.most_in_flight), 120);
 }
 
 /* Two threads that could fill the device: it is never over-full, and each has its part. */
@@ -1318,9 +1348,9 @@ static void busy_neighbours(void)
         wait_for_news(engine, 1000);
     }
     CHECK(atomic_load(&told.most_in_one_room) <= 64);
-    CHECK(completed[0] > 0 && completed[1] > 0);
-    int64_t more = completed[0] > completed[1] ? completed[0] : completed[1];
-    CHECK(more < 6 * (completed[0] + completed[1] - more)); /* 2:1, on a machine with other work */
+    CHECK_EXACT(atomic_load(&told.most_in_one_room), 64);
+    CHECK_SIMULATED(llabs(completed[0] - completed[1]) < completed[0] / 10);
+    CHECK_SIMULATED(completed[0] + completed[1] >= 64 * 199); /* of 64 in each 2 ms of 400 ms */
 }
 
 /* Two instances above a queue of one request, on a thread whose batches are full of others' I/Os: the one goes on while
@@ -1340,16 +1370,14 @@ static void paused_in_turn(void)
     create(1, narrow, 0, -1.0, 4);
     for (uint32_t n = 2; n < 2 + OTHERS; n++)
         create(n, wide, 0, -1.0, 64);
+    atomic_store(&told.each_ns, 1000);
     engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
     go(engine, 2 + OTHERS, 1, LENGTH_NS / 2, &s);
     for (uint32_t k = 0; k < LENGTHS; k++) {
         collect_one(&s, false, &r, 64);
         int64_t other = r.counts[OTHERS * COUNTS + COUNT_COMPLETED]; /* the last but one: `go` lists them backwards */
-        int64_t all = 0;
-        for (uint32_t n = 0; n < r.rows; n++)
-            all += r.counts[n * COUNTS + COUNT_COMPLETED];
-        /* A whole subinterval in which only the first was paused, and everyone had ten turns. */
-        CHECK(other > 0 || k % 3 != 2 || all < 10 * 8 * OTHERS);
+        /* A whole subinterval in which only the first was paused. */
+        CHECK(other > 0 || k % 3 != 2);
         result_free(&r);
         if (k % 3 == 1)
             continue;
@@ -1410,7 +1438,6 @@ static struct neighbours *beside_a_blocking_one(uint64_t block_ns)
     open_lun(&fast);
     atomic_store(&told.block_ns, block_ns);
     atomic_store(&told.delay_ns, 100000);
-    atomic_store(&told.prompt, true);
     create(1, slow, 0, 150.0, 1);
     create(0, fast, 0, -1.0, 8);
     engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
@@ -1442,11 +1469,11 @@ static void blocking_neighbour(void)
 {
     const struct neighbours *n = beside_a_blocking_one(2 * NS_PER_MS);
 
-    CHECK(n->service.moments.count > 1000);
     CHECK_EQUAL(n->delayed.moments.count, n->undelayed.moments.count);
     CHECK(n->delayed.moments.sum <= n->service.moments.sum);
-    CHECK(reap_delay_ns(n) + n->service.moments.sum / 16 >= n->waited_ns / 10 * 9);
-    CHECK(atomic_load(&told.beside) < n->service.moments.count / 20); /* the first few, until it is known which one blocks */
+    CHECK(reap_delay_ns(n) + n->service.moments.sum / 32 >= n->waited_ns);
+    CHECK(n->waited_ns + n->service.moments.sum / 32 >= reap_delay_ns(n));
+    CHECK(atomic_load(&told.beside) < 32); /* the first few, until it is known which one blocks */
 }
 
 /* Completions come 32 at once. A batch of as many I/Os would take 128 us to submit, for each of them on top of storage's time. */
@@ -1462,7 +1489,6 @@ static void batch_in_time(void)
     atomic_store(&told.each_ns, 4000);
     atomic_store(&told.together_ns, 131072);
     atomic_store(&told.delay_ns, 100000);
-    atomic_store(&told.prompt, true);
     create(0, lun, 0, -1.0, 32);
     start(1, &s);
     engine_stop(engine, 9);
@@ -1480,6 +1506,73 @@ static void batch_in_time(void)
            (double)submitted / (double)atomic_load(&told.calls), (double)service.moments.sum / (double)service.moments.count / 1e3,
            (double)before_ns / (double)submitted / 1e3);
     CHECK(before_ns / submitted < service.moments.sum / service.moments.count / 8);
+}
+
+/* Means of a second of I/Os that take 100 us in storage, ns. */
+struct means {
+    double service, reap_delay, wait, lateness; /* wait: of the response time */
+};
+
+/* Alone, or beside others that take the thread's core for 3 of each 4 ms. */
+static struct means one_second(double iops, uint32_t tags, bool beside)
+{
+    double completed, service = 0, response = 0, lateness = 0, delay = 0;
+    struct sums s;
+    struct result r;
+    struct end end;
+    uint32_t lun;
+
+    open_lun(&lun);
+    atomic_store(&told.delay_ns, 100000);
+    create(0, lun, 0, iops, tags);
+    if (SIMULATED)
+        simulation_take_cores(beside ? 4 * NS_PER_MS : 0, 3 * NS_PER_MS);
+    start(1, &s);
+    engine_stop(engine, 19);
+    do {
+        while (engine_collect(engine, false, &r) == 1) {
+            add_result(&s, &r, tags);
+            service += (double)in_series(&r, MOMENT_SUM, SERIES_SERVICE, SERIES_RESPONSE);
+            response += (double)in_series(&r, MOMENT_SUM, SERIES_RESPONSE, SERIES_LATENESS);
+            lateness += (double)in_series(&r, MOMENT_SUM, SERIES_LATENESS, SERIES_LATENESS + 1);
+            delay += (double)r.thread_figures[THREAD_REAP_DELAY_SUM];
+            result_free(&r);
+        }
+        wait_for_news(engine, 1);
+    } while (!engine_ended(engine, &end));
+    if (SIMULATED)
+        simulation_take_cores(0, 0);
+    CHECK_EQUAL(engine_delete(engine, 0), 0);
+    completed = (double)s.completed;
+    return (struct means){service / completed, delay / completed, (response - service) / completed, lateness / completed};
+}
+
+/* What I/Os take longer beside others is the delay with which they are reaped, whether the thread sleeps until then or
+ * works. */
+static void preempted_with(uint32_t tags)
+{
+    struct means alone = one_second(-1.0, tags, false), beside = one_second(-1.0, tags, true);
+
+    CHECK(alone.reap_delay == 0.0);
+    CHECK(alone.service == 100000.0 + BATCH_NS);
+    CHECK(beside.service > 3.9 * 100000.0); /* it has a quarter of its core */
+    CHECK(fabs(beside.service - alone.service - beside.reap_delay) < 0.001 * beside.reap_delay);
+}
+
+static void preempted(void)
+{
+    preempted_with(1);
+    preempted_with(8);
+}
+
+/* At a rate that one tag bears easily, nothing but the generator makes an I/O wait for it. */
+static void late_for_a_tag(void)
+{
+    struct means alone = one_second(2000.0, 1, false), beside = one_second(2000.0, 1, true);
+
+    CHECK(alone.wait == 0.0 && alone.lateness == 0.0);
+    CHECK(beside.wait > 1e6);
+    CHECK(fabs(beside.lateness - beside.wait) < 0.001 * beside.wait);
 }
 
 static const struct scenario {
@@ -1510,6 +1603,7 @@ static const struct scenario {
     {"paused_in_turn", paused_in_turn, 1}, {"full_device", full_device, 1}, {"full_share", full_share, 1},
     {"idle_neighbour", idle_neighbour, 2}, {"busy_neighbours", busy_neighbours, 2},
     {"suspended", suspended, 1}, {"counter_back", counter_back, 1}, {"counter_ahead", counter_ahead, 1},
+    {"preempted", preempted, 1}, {"late_for_a_tag", late_for_a_tag, 1},
     {"caught_up", caught_up, 1}, {"slowed_down", slowed_down, 1},
 };
 

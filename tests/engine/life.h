@@ -21,6 +21,7 @@ static const struct extents everywhere = {.list = &whole, .count = 1};
 struct sums {
     int64_t due, submitted, completed, errors, dropped, withdrawn, expired, bytes;
     int64_t backlog, in_flight; /* at the end of the last result */
+    int64_t completed_of[MOST_INSTANCES], errors_of[MOST_INSTANCES]; /* by number, where `go` below began the step */
     uint32_t results, overruns;
     uint64_t end_ns;
     bool last;
@@ -84,6 +85,8 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
         s->withdrawn += c[COUNT_WITHDRAWN];
         s->expired += c[COUNT_EXPIRED];
         completed += c[COUNT_COMPLETED];
+        s->completed_of[r->rows - 1 - n] += c[COUNT_COMPLETED];
+        s->errors_of[r->rows - 1 - n] += c[COUNT_ERRORS];
         bytes += c[COUNT_BYTES];
         s->backlog += c[COUNT_BACKLOG];
         s->in_flight += c[COUNT_IN_FLIGHT];

@@ -1,4 +1,8 @@
-"""The core without Python, under sanitizers: whole lives on real backends, and a backend that fails in every way."""
+"""The core without Python, under sanitizers: whole lives on real backends, and a backend that fails in every way.
+
+What a backend does to the core is a matter of exact figures, on a machine with simulated time (simulation.c). What
+threads do to each other is one of real threads, which wait for events and never for speed.
+"""
 
 import shutil
 from pathlib import Path
@@ -6,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.engine import BACKENDS, SQPOLL, run
-
-pytestmark = pytest.mark.slow
 
 SCENARIOS = [
     "errors",  # all I/Os fail at once: counted, in no latency, and the core is not taken
@@ -59,17 +61,20 @@ SCENARIOS = [
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
     "blocking_neighbour",  # what completes while another LUN's submit call blocks has a reap delay, and goes alone
     "batch_in_time",  # a batch adds no more than a tenth to the service time of its I/Os
-    "suspended",  # the machine was asleep while the step ran: no I/O after it, and the reason has a name;
-    "counter_back",  # so where the cycle counter begins anew,
-    "counter_ahead",  # or jumps ahead, as in a virtual machine that is restored
+    "suspended",  # the machine was asleep while the step ran: no I/O after it, and the reason has a name
+    "preempted",  # what I/Os take longer while others have the thread's core is a reap delay,
+    "late_for_a_tag",  # and what others wait for meanwhile is lateness
 ]
 
-# In these a lateness or a reap delay is the driver's own, and nothing else's, or the next boundary is kept, or threads
-# have a core each.
-REALTIME = {
-    "caught_up", "overloaded_expiring", "slowed_down", "full_device", "full_share", "late_by_turns",
-    "blocking_neighbour", "busy_neighbours",
-}  # fmt: skip
+# Those in which threads meet: with the one that commands them, in an edit or at the end, or in a device's queue.
+PARALLEL = [
+    "same_queue", "one_not_pinned", "resized", "died", "stuck_thread", "held_thread", "edited_while_stalled",
+    "lease_renewed_in_submit", "edited_and_deleted", "paused", "conserved_expiring_at_random", "idle_neighbour",
+    "busy_neighbours",
+]  # fmt: skip
+
+# The cycle counter is not simulated.
+COUNTER = ["counter_back", "counter_ahead"]
 
 HANGS = [
     "hung_open",  # a LUN hangs when it is opened: everything else goes on, and the engine closes
@@ -93,20 +98,31 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "scenario", [pytest.param(it, marks=pytest.mark.realtime) if it in REALTIME else it for it in SCENARIOS]
-)
-@pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
-def test_faults_of_storage_and_kernel(scenario: str, sanitizer: str, image: Path) -> None:
-    run("faults", scenario, image, sanitizer=sanitizer)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_faults_of_storage_and_kernel_in_simulated_time(scenario: str, image: Path) -> None:
+    run("faults", scenario, image, sanitizer="simulated")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", PARALLEL)
+def test_threads_that_meet_race_for_nothing(scenario: str, image: Path) -> None:
+    run("faults", scenario, image, sanitizer="tsan")
+
+
+@pytest.mark.parametrize("scenario", COUNTER)
+def test_a_counter_that_begins_anew_or_jumps_stops_all_io(scenario: str, image: Path) -> None:
+    """As in a virtual machine that is restored."""
+    run("faults", scenario, image)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", HANGS)
 @pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
 def test_a_hang_outside_of_io_delays_neither_commands_nor_the_end(scenario: str, sanitizer: str, image: Path) -> None:
     run("hangs", scenario, image, sanitizer=sanitizer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
 @pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
 def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, image: Path) -> None:
