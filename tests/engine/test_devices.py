@@ -78,6 +78,7 @@ def test_a_paced_file_falls_due_exactly_and_is_submitted_in_time(aio: Drive, tmp
     assert percentile(merged(aio, LATENESS), 0.5) < 15_000
 
 
+@ONE_AND_LONG
 def test_a_stall_is_in_the_response_of_all_that_fell_due_meanwhile(faulty_lun: FaultFs, aio: Drive) -> None:
     aio.create(0, aio.lun(faulty_lun.device), iops=1000.0, maxtags=8)
     aio.go([0], S)
@@ -125,6 +126,7 @@ def test_of_two_luns_on_a_thread_one_hangs_and_the_other_keeps_its_rate(
     assert aio.finish().uncaught == 0
 
 
+@ONE_AND_LONG
 def test_a_lun_that_hangs_at_the_end_delays_it_for_a_bounded_time(
     faulty_lun: FaultFs, loop_lun: str, aio: Drive
 ) -> None:

@@ -1,4 +1,5 @@
-"""Steps through the binding, as the slave commands them: on the null backend, and with the others on a file."""
+"""Steps through the binding, as the slave commands them: in simulated time, where figures are exact, and with real
+backends on a file."""
 
 import contextlib
 import os
@@ -17,7 +18,7 @@ import pytest
 
 from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import bucket_of, lower_edge
-from ivypy.slave.engine._engine import Engine, Fields, now_ns
+from ivypy.slave.engine._engine import Engine, Fields
 from tests.support.engine import MS, REAL, SQPOLL, Drive, Result, S, drive, fields, run
 
 pytestmark = pytest.mark.slow
@@ -32,14 +33,14 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(params=["null", *REAL, *(pytest.param(backend, marks=pytest.mark.long) for backend in SQPOLL)])
+@pytest.fixture(params=["simulated", *REAL, *(pytest.param(backend, marks=pytest.mark.long) for backend in SQPOLL)])
 def step(request: pytest.FixtureRequest) -> Iterator[Drive]:
     yield from drive(request.param)
 
 
 @pytest.fixture
-def null() -> Iterator[Drive]:
-    yield from drive("null")
+def simulated() -> Iterator[Drive]:
+    yield from drive("simulated")
 
 
 @pytest.fixture(params=[*REAL, *(pytest.param(backend, marks=pytest.mark.long) for backend in SQPOLL)])
@@ -113,11 +114,11 @@ def test_ios_due_are_rate_times_length(step: Drive, image: Path) -> None:
     responses, services = (
         sum(r.series(of, Moment.SUM) for r in step.results) for of in (RESPONSE, SERVICE)
     )  # random reads are kind 0
-    assert responses > services > 0
+    assert responses >= services > 0
 
 
-def test_rows_have_the_order_and_classes_that_go_gave(null: Drive, image: Path) -> None:
-    lun = null.lun(image, writable=True)
+def test_rows_have_the_order_and_classes_that_go_gave(simulated: Drive, image: Path) -> None:
+    lun = simulated.lun(image, writable=True)
     for number, (blocksize, reads, sequencer) in enumerate(
         [
             (4096, 1.0, "random_steady"),
@@ -126,12 +127,12 @@ def test_rows_have_the_order_and_classes_that_go_gave(null: Drive, image: Path) 
             (512, 1.0, "sequential"),
         ]
     ):
-        null.create(number, lun, blocksize=blocksize, fraction_read=reads, iosequencer=sequencer)
-    null.go([2, 0, 3, 1], 100 * MS, classes=[1, 0, 1, 2])
-    null.engine.stop(0)
-    null.finish()
-    check_sums(null)
-    (result,) = null.results
+        simulated.create(number, lun, blocksize=blocksize, fraction_read=reads, iosequencer=sequencer)
+    simulated.go([2, 0, 3, 1], 100 * MS, classes=[1, 0, 1, 2])
+    simulated.engine.stop(0)
+    simulated.finish()
+    check_sums(simulated)
+    (result,) = simulated.results
     sizes = result.counts[:, Count.BYTES] // result.counts[:, Count.COMPLETED]
     assert sizes.tolist() == [16384, 4096, 512, 8192]
     counted = [[n for n in range(2 * KINDS) if row[n]] for row in result.moments[:, :, Moment.COUNT].tolist()]
@@ -147,18 +148,18 @@ def test_rows_have_the_order_and_classes_that_go_gave(null: Drive, image: Path) 
     ]
 
 
-def test_parts_of_an_instance_share_its_row(null: Drive, image: Path) -> None:
+def test_parts_of_an_instance_share_its_row(simulated: Drive, image: Path) -> None:
     """Sums add up, the newest edit counts; and the row is the same whichever threads its parts are on."""
-    lun, rows = null.lun(image), [1, 0, 1, 2, 1, 0]
+    lun, rows = simulated.lun(image), [1, 0, 1, 2, 1, 0]
     for n in range(6):
-        null.create(n, lun, iops=1000.0 * (n + 1))
-    null.go(range(6), 100 * MS, rows=rows)
-    null.until(2)
-    null.edit(7, [(4, fields(iops=0.0))])
-    null.edit(8, [(1, fields(iops=0.0))])
-    null.engine.halt()
-    null.finish()
-    first, last = null.results[0], null.results[-1]
+        simulated.create(n, lun, iops=1000.0 * (n + 1))
+    simulated.go(range(6), 100 * MS, rows=rows)
+    simulated.until(2)
+    simulated.edit(7, [(4, fields(iops=0.0))])
+    simulated.edit(8, [(1, fields(iops=0.0))])
+    simulated.engine.halt()
+    simulated.finish()
+    first, last = simulated.results[0], simulated.results[-1]
     assert first.counts[:, Count.DUE].tolist() == [800, 900, 400]
     assert first.counts[:, Count.COMPLETED].sum() + first.counts[:, Count.IN_FLIGHT].sum() == first.total(
         Count.SUBMITTED
@@ -166,22 +167,22 @@ def test_parts_of_an_instance_share_its_row(null: Drive, image: Path) -> None:
     assert last.counts[:, Count.EDIT].tolist() == [8, 7, 0]
 
 
-def test_rows_beyond_the_instances_are_refused(null: Drive, image: Path) -> None:
-    null.create(0, null.lun(image))
+def test_rows_beyond_the_instances_are_refused(simulated: Drive, image: Path) -> None:
+    simulated.create(0, simulated.lun(image))
     with pytest.raises(OSError, match="go names row 1; 1 instances have at most as many rows"):
-        null.go([0], 100 * MS, rows=[1])
+        simulated.go([0], 100 * MS, rows=[1])
 
 
-def test_buckets_are_as_small_as_their_counts(null: Drive, image: Path) -> None:
+def test_buckets_are_as_small_as_their_counts(simulated: Drive, image: Path) -> None:
     """What a histogram holds is the same, however wide its numbers are on the link."""
-    lun, sizes = null.lun(image), []
+    lun, sizes = simulated.lun(image), []
     for n, iops in enumerate((1000.0, 40_000.0, -1.0)):
-        null.create(n, lun, maxtags=8, iops=iops)
-        null.go([n], 100 * MS)
-        null.until(2)
-        null.engine.halt()
-        null.finish()
-        whole = null.results[1]
+        simulated.create(n, lun, maxtags=8, iops=iops)
+        simulated.go([n], 100 * MS)
+        simulated.until(2)
+        simulated.engine.halt()
+        simulated.finish()
+        whole = simulated.results[1]
         sizes.append(whole.raw.bucket_size)
         for series in range(SERIES):
             assert sum(whole.histograms[0][series].values()) == whole.series(series)
@@ -190,42 +191,41 @@ def test_buckets_are_as_small_as_their_counts(null: Drive, image: Path) -> None:
     assert sizes[2] >= sizes[1]
 
 
-def test_instances_that_go_does_not_name_stay_idle(null: Drive, image: Path) -> None:
-    lun = null.lun(image)
-    null.create(0, lun)
-    null.create(7, lun, iops=-1.0)
-    null.go([0], 50 * MS)
-    null.engine.stop(1)
-    null.finish()
-    check_sums(null)
-    assert 90 <= null.total(Count.DUE) <= 110
+def test_instances_that_go_does_not_name_stay_idle(simulated: Drive, image: Path) -> None:
+    lun = simulated.lun(image)
+    simulated.create(0, lun)
+    simulated.create(7, lun, iops=-1.0)
+    simulated.go([0], 50 * MS)
+    simulated.engine.stop(1)
+    simulated.finish()
+    check_sums(simulated)
+    assert simulated.total(Count.DUE) == 100
 
 
-@pytest.mark.realtime
-def test_an_edit_acts_within_this_subinterval_and_is_named_in_the_rows(step: Drive, image: Path) -> None:
-    lun = step.lun(image, writable=True)
-    step.create(0, lun)
-    step.create(1, lun)
-    step.go([0, 1], 200 * MS)
-    step.until(1)
-    posted = now_ns()
-    taken = step.edit(1, [(0, fields(iops=4000.0, fraction_read=0.0))])
-    assert 0 <= taken - posted < 500 * MS  # 10 ms on an idle machine
-    step.until(3)
+def test_an_edit_acts_within_this_subinterval_and_is_named_in_the_rows(simulated: Drive, image: Path) -> None:
+    lun = simulated.lun(image, writable=True)
+    simulated.create(0, lun)
+    simulated.create(1, lun)
+    simulated.go([0, 1], 200 * MS)
+    simulated.until(1)
+    posted = simulated.now_ns()
+    taken = simulated.edit(1, [(0, fields(iops=4000.0, fraction_read=0.0))])
+    assert 0 <= taken - posted <= MS  # when the thread wakes for its next I/O
+    simulated.until(3)
     with pytest.raises(OSError, match="cannot be edited"):
-        step.engine.edit(2, [(0, fields(seed=2))])
-    step.engine.stop(3)
-    step.finish()
-    check_sums(step)
-    assert [result.counts[0, Count.EDIT] for result in step.results] == [0, 1, 1, 1]
-    assert [result.counts[1, Count.EDIT] for result in step.results] == [0, 0, 0, 0]
-    assert [round(result.counts[0, Count.DUE] / 100) for result in step.results[2:]] == [8, 8]
-    assert [round(result.counts[1, Count.DUE] / 20) for result in step.results] == [10, 10, 10, 10]
-    begin, end = step.start_ns + 200 * MS, step.start_ns + 400 * MS
-    least = (taken - begin) * 1000 / S + (end - taken) * 4000 / S  # a thread put aside says it later than it acts
-    assert least - 2 <= step.results[1].counts[0, Count.DUE] <= (end - begin) * 4000 / S + 2
-    after = [(row.series(SERVICE + Kind.RANDOM_WRITE), row.counts[0, Count.COMPLETED]) for row in step.results[2:]]
-    assert all(writes == completed for writes, completed in after) and any(writes for writes, _ in after)
+        simulated.engine.edit(2, [(0, fields(seed=2))])
+    simulated.engine.stop(3)
+    simulated.finish()
+    check_sums(simulated)
+    assert [result.counts[0, Count.EDIT] for result in simulated.results] == [0, 1, 1, 1]
+    assert [result.counts[1, Count.EDIT] for result in simulated.results] == [0, 0, 0, 0]
+    assert [result.counts[0, Count.DUE] for result in simulated.results[2:]] == [800, 800]
+    assert [result.counts[1, Count.DUE] for result in simulated.results] == [200, 200, 200, 200]
+    begin, end = simulated.start_ns + 200 * MS, simulated.start_ns + 400 * MS
+    expected = (taken - begin) * 1000 / S + (end - taken) * 4000 / S
+    assert abs(simulated.results[1].counts[0, Count.DUE] - expected) <= 1
+    after = [(row.series(SERVICE + Kind.RANDOM_WRITE), row.counts[0, Count.COMPLETED]) for row in simulated.results[2:]]
+    assert after == [(800, 800), (800, 800)]
 
 
 def test_bytes_are_counted_by_each_ios_own_size_across_a_change(step: Drive, image: Path) -> None:
@@ -367,52 +367,50 @@ def test_a_sequential_stream_goes_on_where_it_was_when_its_blocks_change() -> No
     ]
 
 
-@pytest.mark.realtime
-def test_from_max_to_a_number_and_back_in_mid_run(step: Drive, image: Path) -> None:
-    step.create(0, step.lun(image), iops=-1.0, maxtags=2)
-    step.go([0], 100 * MS)
-    step.until(1)
-    step.edit(1, [(0, fields(iops=500.0, maxtags=2))])
-    step.until(3)
-    step.edit(2, [(0, fields(iops=-1.0, maxtags=2))])
-    step.until(5)
-    step.edit(3, [(0, fields(iops=0.0, maxtags=2))])
-    step.until(7)
-    step.engine.stop(8)
-    step.finish()
-    check_sums(step)
-    first, _, paced, _, fast, _, paused = (result.total(Count.DUE) for result in step.results[:7])
+def test_from_max_to_a_number_and_back_in_mid_run(simulated: Drive, image: Path) -> None:
+    simulated.create(0, simulated.lun(image), iops=-1.0, maxtags=2)
+    simulated.go([0], 100 * MS)
+    simulated.until(1)
+    simulated.edit(1, [(0, fields(iops=500.0, maxtags=2))])
+    simulated.until(3)
+    simulated.edit(2, [(0, fields(iops=-1.0, maxtags=2))])
+    simulated.until(5)
+    simulated.edit(3, [(0, fields(iops=0.0, maxtags=2))])
+    simulated.until(7)
+    simulated.engine.stop(8)
+    simulated.finish()
+    check_sums(simulated)
+    first, _, paced, _, fast, _, paused = (result.total(Count.DUE) for result in simulated.results[:7])
     assert paced == 50
     assert min(first, fast) > 2 * paced
     assert paused == 0
-    assert step.results[2].series(RESPONSE) > 0 == step.results[4].series(RESPONSE)
+    assert simulated.results[2].series(RESPONSE) > 0 == simulated.results[4].series(RESPONSE)
 
 
-def test_edits_between_steps_hold_for_the_next(null: Drive, image: Path) -> None:
-    null.create(0, null.lun(image))
-    null.edit(5, [(0, fields(iops=2000.0))])
-    null.go([0], 100 * MS)
-    null.engine.stop(0)
-    null.finish()
-    assert null.results[0].total(Count.EDIT) == 5
-    assert null.results[0].total(Count.DUE) == 200
+def test_edits_between_steps_hold_for_the_next(simulated: Drive, image: Path) -> None:
+    simulated.create(0, simulated.lun(image))
+    simulated.edit(5, [(0, fields(iops=2000.0))])
+    simulated.go([0], 100 * MS)
+    simulated.engine.stop(0)
+    simulated.finish()
+    assert simulated.results[0].total(Count.EDIT) == 5
+    assert simulated.results[0].total(Count.DUE) == 200
 
 
-@pytest.mark.realtime
-def test_in_a_cooldown_nothing_falls_due_and_the_backlog_is_dropped(step: Drive, image: Path) -> None:
-    lun = step.lun(image)
-    step.create(0, lun, iops=1e9, maxtags=1)  # owes ever more
-    step.create(1, lun)
-    step.go([0, 1], 100 * MS)
-    step.engine.cooldown(2)
-    step.engine.stop(3)
-    end = step.finish()
-    check_sums(step)
-    assert [result.total(Count.DUE) > 0 for result in step.results] == [True, True, False, False]
-    assert step.results[1].total(Count.BACKLOG) > 10**6
-    assert step.results[1].counts[0, Count.OLDEST_OUTSTANDING_NS] > 50 * MS
-    assert step.results[2].counts[0, Count.DROPPED] == step.results[1].counts[0, Count.BACKLOG]
-    assert step.results[2].total(Count.BACKLOG) == 0
+def test_in_a_cooldown_nothing_falls_due_and_the_backlog_is_dropped(simulated: Drive, image: Path) -> None:
+    lun = simulated.lun(image)
+    simulated.create(0, lun, iops=1e9, maxtags=1)  # owes ever more
+    simulated.create(1, lun)
+    simulated.go([0, 1], 100 * MS)
+    simulated.engine.cooldown(2)
+    simulated.engine.stop(3)
+    end = simulated.finish()
+    check_sums(simulated)
+    assert [result.total(Count.DUE) > 0 for result in simulated.results] == [True, True, False, False]
+    assert simulated.results[1].total(Count.BACKLOG) > 10**6
+    assert simulated.results[1].counts[0, Count.OLDEST_OUTSTANDING_NS] > 50 * MS
+    assert simulated.results[2].counts[0, Count.DROPPED] == simulated.results[1].counts[0, Count.BACKLOG]
+    assert simulated.results[2].total(Count.BACKLOG) == 0
     assert end.dropped == 0
 
 
@@ -438,21 +436,21 @@ def test_a_new_rate_discards_the_backlog_of_the_old_one(step: Drive, image: Path
     assert iops < 0 or sum(result.total(Count.SUBMITTED) for result in after) <= iops
 
 
-def test_a_step_begins_with_an_empty_backlog(null: Drive, image: Path) -> None:
-    null.create(0, null.lun(image), iops=1e9, maxtags=1)
-    null.go([0], 50 * MS)
-    null.engine.stop(1)
-    end = null.finish()
-    check_sums(null)
-    assert end.dropped == null.results[-1].total(Count.BACKLOG) > 0
-    null.edit(1, [(0, fields(iops=1000.0, maxtags=1))])
-    null.go([0], 50 * MS)
-    null.engine.stop(1)
-    end = null.finish()
-    check_sums(null)
-    length_ms = sum(result.raw.length_ns for result in null.results) / MS
-    assert null.total(Count.DUE) <= length_ms + 1, "nothing of the backlog of millions of the first step"
-    assert end.dropped == null.results[-1].total(Count.BACKLOG)
+def test_a_step_begins_with_an_empty_backlog(simulated: Drive, image: Path) -> None:
+    simulated.create(0, simulated.lun(image), iops=1e9, maxtags=1)
+    simulated.go([0], 50 * MS)
+    simulated.engine.stop(1)
+    end = simulated.finish()
+    check_sums(simulated)
+    assert end.dropped == simulated.results[-1].total(Count.BACKLOG) > 0
+    simulated.edit(1, [(0, fields(iops=1000.0, maxtags=1))])
+    simulated.go([0], 50 * MS)
+    simulated.engine.stop(1)
+    end = simulated.finish()
+    check_sums(simulated)
+    length_ms = sum(result.raw.length_ns for result in simulated.results) / MS
+    assert simulated.total(Count.DUE) <= length_ms + 1, "nothing of the backlog of millions of the first step"
+    assert end.dropped == simulated.results[-1].total(Count.BACKLOG)
 
 
 def test_a_halt_cuts_the_subinterval_at_its_instant(step: Drive, image: Path) -> None:
@@ -461,9 +459,9 @@ def test_a_halt_cuts_the_subinterval_at_its_instant(step: Drive, image: Path) ->
     step.create(1, lun)
     step.go([0, 1], 200 * MS)
     step.until(1)
-    before = now_ns()
+    before = step.now_ns()
     step.engine.halt()
-    after = now_ns()
+    after = step.now_ns()
     step.finish()
     check_sums(step)
     last = step.results[-1].raw
@@ -472,33 +470,33 @@ def test_a_halt_cuts_the_subinterval_at_its_instant(step: Drive, image: Path) ->
     assert abs(step.results[-1].counts[1, Count.DUE] - last.length_ns / MS) <= 1
 
 
-def test_a_halt_before_the_start_ends_at_once(null: Drive, image: Path) -> None:
-    null.create(0, null.lun(image))
-    null.engine.set_lease(now_ns() + 60 * S)
-    null.engine.go(now_ns() + 1000 * S, S, *[array("I", [0]).tobytes()] * 3)
-    null.engine.halt()
-    null.finish(5)
-    assert [(r.raw.length_ns, r.raw.last, r.total(Count.DUE)) for r in null.results] == [(0, True, 0)]
+def test_a_halt_before_the_start_ends_at_once(simulated: Drive, image: Path) -> None:
+    simulated.create(0, simulated.lun(image))
+    simulated.engine.set_lease(simulated.now_ns() + 60 * S)
+    simulated.engine.go(simulated.now_ns() + 1000 * S, S, *[array("I", [0]).tobytes()] * 3)
+    simulated.engine.halt()
+    simulated.finish(5)
+    assert [(r.raw.length_ns, r.raw.last, r.total(Count.DUE)) for r in simulated.results] == [(0, True, 0)]
 
 
-def test_an_edit_before_the_start_submits_nothing_before_it(null: Drive, image: Path) -> None:
-    lun = null.lun(image)
-    null.create(0, lun, iops=0.0)
-    null.create(1, lun, iops=0.1)
-    null.engine.set_lease(now_ns() + 60 * S)
-    null.engine.go(now_ns() + 1000 * S, S, *[array("I", [0, 1]).tobytes()] * 3)
-    null.edit(1, [(0, fields(iops=-1.0)), (1, fields(iops=1e6))])
-    null.edit(2, [(0, fields(iops=1e6)), (1, fields(iops=-1.0))])
-    null.engine.halt()
-    null.finish(5)
-    assert null.total(Count.DUE) == null.total(Count.SUBMITTED) == 0
+def test_an_edit_before_the_start_submits_nothing_before_it(simulated: Drive, image: Path) -> None:
+    lun = simulated.lun(image)
+    simulated.create(0, lun, iops=0.0)
+    simulated.create(1, lun, iops=0.1)
+    simulated.engine.set_lease(simulated.now_ns() + 60 * S)
+    simulated.engine.go(simulated.now_ns() + 1000 * S, S, *[array("I", [0, 1]).tobytes()] * 3)
+    simulated.edit(1, [(0, fields(iops=-1.0)), (1, fields(iops=1e6))])
+    simulated.edit(2, [(0, fields(iops=1e6)), (1, fields(iops=-1.0))])
+    simulated.engine.halt()
+    simulated.finish(5)
+    assert simulated.total(Count.DUE) == simulated.total(Count.SUBMITTED) == 0
 
 
-def test_nothing_is_submitted_without_a_lease(null: Drive, image: Path) -> None:
-    null.create(0, null.lun(image), iops=-1.0)
-    null.go([0], 100 * MS, lease_s=-1)
-    assert null.finish().reason == "lease"
-    assert null.total(Count.SUBMITTED) == 0
+def test_nothing_is_submitted_without_a_lease(simulated: Drive, image: Path) -> None:
+    simulated.create(0, simulated.lun(image), iops=-1.0)
+    simulated.go([0], 100 * MS, lease_s=-1)
+    assert simulated.finish().reason == "lease"
+    assert simulated.total(Count.SUBMITTED) == 0
 
 
 def test_the_end_of_the_lease_is_the_end_of_the_step(step: Drive, image: Path) -> None:
@@ -513,20 +511,20 @@ def test_the_end_of_the_lease_is_the_end_of_the_step(step: Drive, image: Path) -
     assert end.reason == "lease"
     assert step.results[-1].raw.start_ns + step.results[-1].raw.length_ns == until
     assert step.total(Count.SUBMITTED) > 0
-    step.engine.set_lease(now_ns() + 60 * S)
+    step.engine.set_lease(step.now_ns() + 60 * S)
     step.go([1], 50 * MS)  # a new lease, a new step
     step.engine.stop(0)
     assert step.finish().reason == "commanded"
 
 
-def test_a_renewed_lease_goes_on(null: Drive, image: Path) -> None:
-    null.create(0, null.lun(image))
-    null.go([0], 50 * MS, lease_s=0.5)
+def test_a_renewed_lease_goes_on(simulated: Drive, image: Path) -> None:
+    simulated.create(0, simulated.lun(image))
+    simulated.go([0], 50 * MS, lease_s=0.5)
     for _ in range(14):
-        null.until(len(null.results) + 1)
-        null.engine.set_lease(now_ns() + 500 * MS)
-    null.engine.stop(14)
-    assert null.finish().reason == "commanded"
+        simulated.until(len(simulated.results) + 1)
+        simulated.engine.set_lease(simulated.now_ns() + 500 * MS)
+    simulated.engine.stop(14)
+    assert simulated.finish().reason == "commanded"
 
 
 def test_uncollected_results_overrun_and_lose_nothing(step: Drive, image: Path) -> None:
@@ -534,7 +532,7 @@ def test_uncollected_results_overrun_and_lose_nothing(step: Drive, image: Path) 
     step.create(0, lun)
     step.create(1, lun, iops=-1.0)
     step.go([0, 1], 50 * MS)
-    while now_ns() < step.start_ns + 375 * MS:
+    while step.now_ns() < step.start_ns + 375 * MS:
         step.news(0.01)
     assert len(step.until(1)) == 1
     step.engine.stop(11)
@@ -550,44 +548,42 @@ def test_uncollected_results_overrun_and_lose_nothing(step: Drive, image: Path) 
         assert abs(int(result.counts[0, Count.DUE]) - result.raw.length_ns // MS) <= 1
 
 
-@pytest.mark.realtime
-def test_boundaries_move_if_announced_in_time_and_by_little(null: Drive, image: Path) -> None:
-    null.create(0, null.lun(image))
-    null.go([0], 100 * MS)
-    start = null.start_ns
-    null.engine.place_boundary(0, start + 105 * MS)
-    null.engine.place_boundary(1, start + 230 * MS)  # more than a tenth of a length off: ignored
-    null.engine.place_boundary(2, start + 304 * MS)
-    null.until(2)
-    null.engine.place_boundary(0, start + 101 * MS)  # past: ignored
-    null.engine.place_boundary(1, start + 206 * MS)
-    null.engine.stop(4)
-    null.finish()
-    check_sums(null)
-    assert [result.raw.length_ns // MS for result in null.results] == [105, 100, 99, 100, 100]
+def test_boundaries_move_if_announced_in_time_and_by_little(simulated: Drive, image: Path) -> None:
+    simulated.create(0, simulated.lun(image))
+    simulated.go([0], 100 * MS)
+    start = simulated.start_ns
+    simulated.engine.place_boundary(0, start + 105 * MS)
+    simulated.engine.place_boundary(1, start + 230 * MS)  # more than a tenth of a length off: ignored
+    simulated.engine.place_boundary(2, start + 304 * MS)
+    simulated.until(2)
+    simulated.engine.place_boundary(0, start + 101 * MS)  # past: ignored
+    simulated.engine.place_boundary(1, start + 206 * MS)
+    simulated.engine.stop(4)
+    simulated.finish()
+    check_sums(simulated)
+    assert [result.raw.length_ns // MS for result in simulated.results] == [105, 100, 99, 100, 100]
 
 
 def test_instances_on_several_threads_swap_at_the_same_boundaries(image: Path) -> None:
-    for step in drive("null", threads=3):
+    for step in drive("simulated", threads=3):
         lun = step.lun(image)
         for number in range(9):
             step.create(number, lun, thread=number % 3, iops=-1.0 if number < 3 else 700.0, maxtags=2)
-        step.go(range(9), 100 * MS)
+        step.go(range(9), 20 * MS)
         step.engine.stop(4)
         step.finish()
         check_sums(step)
+        assert [result.raw.length_ns for result in step.results] == [20 * MS] * 5
         for result in step.results:
-            lengths = 1 + int(result.threads[0, ThreadCount.OVERRUNS])  # one, unless the machine is very busy
-            assert result.threads[:, ThreadCount.OVERRUNS].tolist() == [lengths - 1] * 3
-            assert result.raw.length_ns == lengths * 100 * MS
+            assert result.threads[:, ThreadCount.OVERRUNS].tolist() == [0, 0, 0]
             assert result.threads[:, ThreadCount.SWAPPED].tolist() == [1, 1, 1]
             assert result.raw.missing == []
-            assert all(abs(result.counts[3:, Count.DUE] - 70 * lengths) <= 1)
+            assert result.counts[3:, Count.DUE].tolist() == [14] * 6
             assert result.threads[:, ThreadCount.SUBMITTED].sum() == result.total(Count.SUBMITTED)
 
 
 def test_with_spin_a_thread_does_not_sleep_while_something_will_fall_due(image: Path) -> None:
-    for step in drive("null", threads=2):
+    for step in drive("simulated", threads=2):
         lun = step.lun(image)
         step.create(0, lun, thread=0, iops=300.0)
         step.create(1, lun, thread=1, iops=0.0)  # paused: nothing to be awake for

@@ -1,16 +1,18 @@
-"""What the engine's tests share: its C drivers, and a step as the slave would command it.
+"""What the engine's tests share: its C drivers, a step as the slave would command it, and a machine to run it on.
 
 Rule: a driver is one C file of tests/engine, linked with the core, so that the core runs without Python and under every
 sanitizer. It exits 0, or says which check failed. tests/engine/Makefile builds them, and no test does.
 """
 
+import ctypes
 import functools
+import importlib.util
 import os
 import select
 import shutil
 import subprocess
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,7 +46,7 @@ def built(driver: str, sanitizer: str = "asan") -> str:
     path = f"{BUILT}/{sanitizer}/{driver}"
     asked = subprocess.run(["make", "-q", "-C", DRIVERS, path], capture_output=True, check=False)
     if asked.returncode != 0:
-        pytest.fail(f"the driver {sanitizer}/{driver} is older than its sources: run scripts/setup test", pytrace=False)
+        pytest.fail(f"{sanitizer}/{driver} is older than its sources: run scripts/setup test", pytrace=False)
     return str((DRIVERS / path).resolve())
 
 
@@ -57,6 +59,41 @@ def run(driver: str, *words: object, sanitizer: str = "asan", stdin: str = "", w
     )
     assert done.returncode == 0, f"{' '.join(command)}: {done.returncode}\n{done.stderr[:8000]}"
     return done.stdout
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where an engine runs, and what time is there."""
+
+    engine: type[Engine]
+    now_ns: Callable[[], int]
+    await_news: Callable[[int, float], bool]  # whether a file can be read, at the latest after so many seconds
+
+
+def _await_news(fd: int, seconds: float) -> bool:
+    return bool(select.select([fd], [], [], seconds)[0])
+
+
+THIS_MACHINE = Machine(Engine, now_ns, _await_news)
+
+
+@functools.cache
+def simulated_machine() -> Machine:
+    """The same engine where time is simulated, and only its backend `null` knows no other time (simulation.c)."""
+    path = built("_engine.abi3.so", "simulated")
+    spec = importlib.util.spec_from_file_location("simulated._engine", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    library = ctypes.CDLL(path)
+    # At the drivers' speed a second of a closed loop would take a second.
+    ctypes.c_uint64.in_dll(library, "simulation_batch_ns").value = 10_000
+    ctypes.c_uint64.in_dll(library, "simulation_poll_ns").value = 1_000
+
+    def await_news(fd: int, seconds: float) -> bool:
+        return bool(library.simulation_poll(fd, int(seconds * 1000)) > 0)
+
+    return Machine(module.Engine, module.now_ns, await_news)
 
 
 def fields(**changes: object) -> Fields:
@@ -117,11 +154,16 @@ class Drive:
     """An engine, and the step that it is in: collects what is finished while it waits."""
 
     engine: Engine
+    machine: Machine = THIS_MACHINE
     results: list[Result] = field(default_factory=list)
     end: Ended | None = None
     start_ns: int = 0
     length_ns: int = 0
     discarded: int = 0  # by the last edit
+
+    def now_ns(self) -> int:
+        """The time where it runs."""
+        return self.machine.now_ns()
 
     def lun(self, path: object, writable: bool = False) -> int:
         return self.engine.open_lun(str(path), writable)
@@ -151,14 +193,14 @@ class Drive:
         numbers = array("I", order)
         of = array("I", classes if classes is not None else [0] * len(numbers))
         row = array("I", rows if rows is not None else range(len(numbers)))
-        self.engine.set_lease(now_ns() + int(lease_s * S))
+        self.engine.set_lease(self.now_ns() + int(lease_s * S))
         self.results, self.end = [], None
-        self.start_ns, self.length_ns = now_ns() + 10 * MS, length_ns
+        self.start_ns, self.length_ns = self.now_ns() + 10 * MS, length_ns
         self.engine.go(self.start_ns, length_ns, numbers.tobytes(), of.tobytes(), row.tobytes())
 
     def news(self, seconds: float) -> None:
         """Sleeps until the engine has something to say."""
-        if select.select([self.engine.fileno()], [], [], seconds)[0]:
+        if self.machine.await_news(self.engine.fileno(), seconds):
             os.eventfd_read(self.engine.fileno())
 
     def collect(self, force: bool = False) -> None:
@@ -167,21 +209,21 @@ class Drive:
 
     def until(self, results: int, seconds: float = 60) -> list[Result]:
         """Collects until there are so many results."""
-        deadline = now_ns() + int(seconds * S)
+        deadline = self.now_ns() + int(seconds * S)
         self.collect()
         while len(self.results) < results:
-            assert now_ns() < deadline, f"{len(self.results)} results after {seconds} s"
+            assert self.now_ns() < deadline, f"{len(self.results)} results after {seconds} s"
             self.news(0.5)
             self.collect()
         return self.results
 
     def finish(self, seconds: float = 60) -> Ended:
         """Collects until the step has ended."""
-        deadline = now_ns() + int(seconds * S)
+        deadline = self.now_ns() + int(seconds * S)
         while self.end is None:
             self.collect()
             self.end = self.engine.ended()
-            assert now_ns() < deadline, f"the step has not ended after {seconds} s"
+            assert self.now_ns() < deadline, f"the step has not ended after {seconds} s"
             if self.end is None:
                 self.news(0.5)
         return self.end
@@ -189,9 +231,9 @@ class Drive:
     def edit(self, number: int, settings: list[tuple[int, Fields]]) -> int:
         """Posts an edit, and waits until it is taken: when it was; `discarded` then says what it cost."""
         self.engine.edit(number, settings)
-        deadline = now_ns() + 10 * S
+        deadline = self.now_ns() + 10 * S
         while (taken := self.engine.edited()) is None:
-            assert now_ns() < deadline, "an edit was not taken"
+            assert self.now_ns() < deadline, "an edit was not taken"
             self.news(0.1)
             self.collect()
         assert taken[0] == number
@@ -207,16 +249,20 @@ class Drive:
         return [sum(counts) for counts in zip(*rows, strict=True)]
 
 
-def started(backend: str, cpus: list[int]) -> Engine:
+def started(backend: str, cpus: list[int], machine: Machine = THIS_MACHINE) -> Engine:
     name, *options = backend.split("+")
-    engine = Engine(name, cpus)
+    engine = machine.engine(name, cpus)
     if options:
         engine.use(name, polled="polled" in options, sqpoll="sqpoll" in options)
     return engine
 
 
 def drive(backend: str, threads: int = 1) -> Iterator[Drive]:
-    """A generator for a fixture: the engine is closed at the end. "io_uring+sqpoll" is io_uring with that option."""
-    engine = started(backend, [-1] * threads)
-    yield Drive(engine)
+    """A generator for a fixture: the engine is closed at the end. "io_uring+sqpoll" is io_uring with that option;
+    "simulated" is null in simulated time."""
+    machine = THIS_MACHINE
+    if backend == "simulated":
+        backend, machine = "null", simulated_machine()
+    engine = started(backend, [-1] * threads, machine)
+    yield Drive(engine, machine)
     assert engine.close(15.0) == []
