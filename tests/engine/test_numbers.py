@@ -1,7 +1,6 @@
 """The engine's arithmetic against its Python twins, and against sums made by hand."""
 
 import random
-import subprocess
 from collections import Counter
 from enum import IntEnum
 from pathlib import Path
@@ -117,11 +116,6 @@ def test_percentiles_are_those_of_the_controller(values: list[int], times: int) 
     buckets, _ = percentile_buckets(counts[None], (0.0001, 0.5, 0.99, 0.9999))
     middles = np.floor(MIDDLES_NS[buckets[:, 0]])
     assert found == np.clip(middles, min(values), max(values)).astype(int).tolist()
-
-
-def test_no_conversion_is_by_accident() -> None:
-    words = ["gcc", "-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pthread", "-fsyntax-only"]
-    subprocess.run([*words, f"-I{ENGINE}", *map(str, CORE)], check=True)
 
 
 def test_only_the_binding_knows_python() -> None:
