@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import HostFault, IvypyError
-from . import bootstrap_client, ssh_pipe, subprocess_pipe
+from . import bootstrap_client, subprocess_pipe
 from .bootstrap_client import Damaged, FarProgram
 from .bundle import Bundle
 from .errors import HostUnusable
@@ -76,6 +76,8 @@ async def _launch(
     log(f"-> {bootstrap_client.shown([*host.command, *words])}")
     match host.launcher:
         case Launcher.SSH:
+            from . import ssh_pipe  # a fifth of a second, for ssh alone
+
             return await ssh_pipe.start(host, words, throttle, log)
         case Launcher.LOCAL:
             return await subprocess_pipe.start(host.name, words, log)

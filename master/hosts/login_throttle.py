@@ -8,11 +8,12 @@ hosts beyond a jump host that sshd is the jump host's: they share one connection
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final
-
-import asyncssh
+from typing import TYPE_CHECKING, Final
 
 from .errors import HostUnusable
+
+if TYPE_CHECKING:
+    import asyncssh
 
 LOGINS_AT_A_TIME: Final = 8
 
@@ -26,7 +27,7 @@ async def nothing() -> None:
 class Login:
     """An open connection, and how to leave the jump host that it goes through."""
 
-    def __init__(self, connection: asyncssh.SSHClientConnection, leave: Leave) -> None:
+    def __init__(self, connection: "asyncssh.SSHClientConnection", leave: Leave) -> None:
         self.connection = connection
         self._leave = leave
 
@@ -52,7 +53,7 @@ class LoginThrottle:
 
     async def through(
         self, jump: str, open_it: Callable[[], Awaitable[Login]]
-    ) -> tuple[asyncssh.SSHClientConnection, Leave]:
+    ) -> "tuple[asyncssh.SSHClientConnection, Leave]":
         """The connection to a jump host: opened by who comes first, and again once it was lost; and how to leave it.
 
         Raises what `open_it` raises, for all who waited for it.
@@ -81,7 +82,7 @@ class _Jump:
             or self._login.result().connection.is_closed()
         )
 
-    async def enter(self) -> asyncssh.SSHClientConnection:
+    async def enter(self) -> "asyncssh.SSHClientConnection":
         self._users += 1
         try:
             return (await asyncio.shield(self._login)).connection

@@ -143,10 +143,16 @@ def test_blank_figures_are_absent(running: Path) -> None:
     assert "99" not in of_all and "50" in of_all
 
 
+@pytest.fixture(scope="module")
+def all_gathered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return gathered(tmp_path_factory.mktemp("array")).folder
+
+
 @pytest.fixture
-def gathering(tmp_path: Path) -> Path:
+def gathering(all_gathered: Path, tmp_path: Path) -> Path:
     """A step with an array, which a connector has not answered for twice, in its tenth subinterval."""
-    folder = gathered(tmp_path).folder
+    folder = tmp_path / all_gathered.name
+    shutil.copytree(all_gathered, folder)
     record = json.loads((folder / "run.json").read_text())
     record["end_utc"] = record["exit_code"] = None
     record["steps"] = [record["steps"][0] | {"verdict": "", "end_utc": None}]
