@@ -73,6 +73,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write("\n".join(left) + "\n")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share what their module makes run in one worker, so that it is made once."""
+    for item in items:
+        if isinstance(item, pytest.Function) and not item.get_closest_marker("xdist_group") and shares(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def shares(item: pytest.Function) -> bool:
+    made = item.session._fixturemanager.getfixturedefs
+    return any(fixture.scope == "module" for name in item.fixturenames for fixture in made(name, item) or ())
+
+
 @pytest.fixture(autouse=True)
 def runtime_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Each test's runs put their control sockets where no other run of this user is found, nor finds them."""

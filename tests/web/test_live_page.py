@@ -18,7 +18,7 @@ from tests.support.web_page import command
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-BROWSERS = 8
+BROWSERS = 3
 WAIT_MS = 100_000
 CLOSED = "() => document.querySelector('.chart.rate')?.data?.[0].x.length ?? 0"
 DRAWN = "(least) => (document.querySelector('.chart.rate')?.data?.[0].x.length ?? 0) >= least"
@@ -37,11 +37,9 @@ def browser() -> Iterator[Any]:
 
 
 @contextmanager
-def running(folder: Path, measure: str, subinterval: str = "0.5s") -> Iterator["subprocess.Popen[str]"]:
+def running(folder: Path, measure: str) -> Iterator["subprocess.Popen[str]"]:
     """A paced run in `folder`/runs, from its second subinterval on; Ctrl-C ends it with the block."""
-    plan = paced_plan(folder, measure)
-    plan.write_text(plan.read_text().replace("subinterval: 0.5s", f"subinterval: {subinterval}"))
-    process = start(plan, folder / "runs", "--ui", "none")
+    process = start(paced_plan(folder, measure), folder / "runs", "--ui", "none")
     try:
         wait_until_measuring(folder / "runs")
         yield process
@@ -49,6 +47,20 @@ def running(folder: Path, measure: str, subinterval: str = "0.5s") -> Iterator["
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Of a run that goes on, for tests that only look at it."""
+    root = tmp_path_factory.mktemp("live")
+    with running(root, "60m"):
+        yield folder_of(root / "runs")
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with command(str(folder.parent), "--listen", "127.0.0.1:0") as (_, address):
+        yield address
 
 
 @contextmanager
@@ -125,24 +137,22 @@ def test_a_run_is_edited_and_ended_where_the_server_may(tmp_path: Path, browser:
             assert not seen.errors and not seen.elsewhere
 
 
-def test_a_page_finds_its_server_again(tmp_path: Path, browser: Any) -> None:
-    root = str(tmp_path / "runs")
-    with running(tmp_path, "10m"):
-        folder = folder_of(tmp_path / "runs")
-        with command(root, "--listen", "127.0.0.1:0") as (server, address), shown(browser, address) as (page, seen):
-            port = re.search(r":(\d+)/", address)
-            assert port is not None
-            os.kill(server.pid, signal.SIGINT)
-            page.get_by_text("Not connected since").wait_for()
-            missed = subintervals(folder) + 2
-            wait_until(lambda: subintervals(folder) > missed, "the run goes on")
-            with command(root, "--listen", f"127.0.0.1:{port[1]}"):
-                page.get_by_text("Not connected since").wait_for(state="hidden")
-                page.wait_for_function(DRAWN, arg=missed)
-                times = page.evaluate("() => document.querySelector('.chart.rate').data[0].x")
-                assert len(set(times)) == len(times)
-            refused = [one for one in seen.errors if "ERR_CONNECTION_REFUSED" not in one and "WebSocket" not in one]
-            assert not refused and not seen.elsewhere
+def test_a_page_finds_its_server_again(folder: Path, browser: Any) -> None:
+    root = str(folder.parent)
+    with command(root, "--listen", "127.0.0.1:0") as (server, address), shown(browser, address) as (page, seen):
+        port = re.search(r":(\d+)/", address)
+        assert port is not None
+        os.kill(server.pid, signal.SIGINT)
+        page.get_by_text("Not connected since").wait_for()
+        missed = subintervals(folder) + 2
+        wait_until(lambda: subintervals(folder) > missed, "the run goes on")
+        with command(root, "--listen", f"127.0.0.1:{port[1]}"):
+            page.get_by_text("Not connected since").wait_for(state="hidden")
+            page.wait_for_function(DRAWN, arg=missed)
+            times = page.evaluate("() => document.querySelector('.chart.rate').data[0].x")
+            assert len(set(times)) == len(times)
+        refused = [one for one in seen.errors if "ERR_CONNECTION_REFUSED" not in one and "WebSocket" not in one]
+        assert not refused and not seen.elsewhere
 
 
 HIDDEN = """(isHidden) => {
@@ -151,10 +161,8 @@ HIDDEN = """(isHidden) => {
 }"""
 
 
-def test_a_page_that_nobody_looks_at_rests(tmp_path: Path, browser: Any) -> None:
-    words = (str(tmp_path / "runs"), "--listen", "127.0.0.1:0")
-    with running(tmp_path, "10m"), command(*words) as (_, address), shown(browser, address) as (page, seen):
-        folder = folder_of(tmp_path / "runs")
+def test_a_page_that_nobody_looks_at_rests(folder: Path, address: str, browser: Any) -> None:
+    with shown(browser, address) as (page, seen):
         page.evaluate(HIDDEN, True)
         page.wait_for_timeout(500)  # for what was under way
         before, rows_before = page.evaluate(CLOSED), subintervals(folder)
@@ -165,20 +173,17 @@ def test_a_page_that_nobody_looks_at_rests(tmp_path: Path, browser: Any) -> None
         assert not seen.errors and not seen.elsewhere
 
 
-@pytest.mark.timeout(400)  # two cores draw eight pages
-def test_eight_browsers_see_the_same(tmp_path: Path, browser: Any) -> None:
-    with running(tmp_path, "10m", "4s"), command(str(tmp_path / "runs"), "--listen", "127.0.0.1:0") as (_, address):
-        folder = folder_of(tmp_path / "runs")
-        with ExitStack() as stack:
-            opened = [stack.enter_context(shown(browser, address)) for _ in range(BROWSERS)]
-            least = subintervals(folder) + 1
-            for page, _ in opened:
-                page.wait_for_function(DRAWN, arg=least)
-            lines = [page.evaluate("() => document.querySelector('.chart.rate').data[0].y") for page, _ in opened]
-            said = [float(row["overall_iops"]) for row in rows(folder, "step0000.one/all/all.csv")]
-            for line in lines:
-                assert line == pytest.approx(said[: len(line)])
-            assert not any(seen.errors or seen.elsewhere for _, seen in opened)
+def test_several_browsers_see_the_same(folder: Path, address: str, browser: Any) -> None:
+    with ExitStack() as stack:
+        opened = [stack.enter_context(shown(browser, address)) for _ in range(BROWSERS)]
+        least = subintervals(folder) + 1
+        for page, _ in opened:
+            page.wait_for_function(DRAWN, arg=least)
+        lines = [page.evaluate("() => document.querySelector('.chart.rate').data[0].y") for page, _ in opened]
+        said = [float(row["overall_iops"]) for row in rows(folder, "step0000.one/all/all.csv")]
+        for line in lines:
+            assert line == pytest.approx(said[: len(line)])
+        assert not any(seen.errors or seen.elsewhere for _, seen in opened)
 
 
 def test_a_page_beside_a_run_stays_for_those_who_look(tmp_path: Path, browser: Any) -> None:
