@@ -76,10 +76,13 @@ class BuildPortable(Command):
 
 
 def build_portable(machine: str) -> None:
-    """The limited API is the same for each processor, so this machine's Python.h will do."""
+    """Unless it is new enough. The limited API is the same for each processor, so this machine's Python.h will do."""
     folder = "slave/engine"
     sources = sorted(glob(f"{folder}/**/*.c", recursive=True))
+    headers = glob(f"{folder}/**/*.h", recursive=True)
     place = PORTABLE / machine / "_engine.abi3.so"
+    if place.exists() and place.stat().st_mtime > max(map(os.path.getmtime, ["setup.py", *sources, *headers])):
+        return
     place.parent.mkdir(parents=True, exist_ok=True)
     fresh = place.with_suffix(f".{os.getpid()}")
     flags = [flag if flag != LTO else "-flto" for flag in ENGINE_FLAGS]

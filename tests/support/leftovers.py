@@ -9,7 +9,7 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 NAME = "IVYPY_TEST_SESSION"  # in the environment: four hexadecimal digits
@@ -45,10 +45,22 @@ def found() -> list[str]:
     """What is left of this session, a line each, once what is about to end has ended."""
     until = time.monotonic() + PATIENCE_S
     while (
-        left := [*_processes(), *_loop_devices(), *_mounts(), *_folders(), *_namespaces()]
+        left := [line for name, check in CHECKS.items() for line in _lines(name, check)]
     ) and time.monotonic() < until:
         time.sleep(0.1)
-    return left
+    return [os.fsencode(line).decode(errors="backslashreplace") for line in left]  # a name may be no text
+
+
+def _left() -> list[str]:
+    return [line for name, check in CHECKS.items() for line in _lines(name, check)]
+
+
+def _lines(name: str, check: Callable[[], Iterable[str]]) -> list[str]:
+    """What a check finds. One that fails is a finding itself: it may not take the tests' report with it."""
+    try:
+        return list(check())
+    except Exception as error:
+        return [f"the check of {name} failed: {error!r}"]
 
 
 def _memory() -> str | None:
@@ -71,19 +83,25 @@ def _below_session(path: str, but_not: str) -> bool:
     return bool(inside) and not (inside[0].startswith(DISK) and inside[1:] == (but_not,))
 
 
-def _loop_devices() -> Iterator[str]:
-    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+def loop_devices(sys: Path = Path("/sys")) -> Iterator[str]:
+    """Those over a file of this session."""
+    for path in sys.glob("block/loop*/loop/backing_file"):
         with contextlib.suppress(OSError):
-            backing = path.read_text().strip()
+            backing = os.fsdecode(path.read_bytes()).strip()
             if _below_session(backing, but_not="image"):
-                yield f"loop device {path.parts[3]} over {backing}"
+                yield f"loop device {path.parts[-3]} over {backing}"
 
 
-def _mounts() -> Iterator[str]:
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        point = line.split()[4]
+def mounts(mountinfo: bytes) -> Iterator[str]:
+    """Those in a folder of this session."""
+    for line in mountinfo.splitlines():
+        point = os.fsdecode(line.split()[4])
         if _below_session(point, but_not="disk"):
             yield f"mount {point}"
+
+
+def _own_mounts() -> Iterator[str]:
+    return mounts(Path("/proc/self/mountinfo").read_bytes())
 
 
 def _folders() -> Iterator[str]:
@@ -97,3 +115,12 @@ def _namespaces() -> Iterator[str]:
         for name in os.listdir("/run/netns"):
             if name.startswith(f"iv{session_name()}"):
                 yield f"network namespace {name}"
+
+
+CHECKS: dict[str, Callable[[], Iterable[str]]] = {
+    "processes": _processes,
+    "loop devices": loop_devices,
+    "mounts": _own_mounts,
+    "folders": _folders,
+    "network namespaces": _namespaces,
+}

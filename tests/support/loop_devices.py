@@ -102,15 +102,22 @@ def mounted(device: str, point: Path, *options: str) -> Iterator[Path]:
 @contextlib.contextmanager
 def partitioned(device: str, *sizes: str) -> Iterator[list[str]]:
     """The paths of new partitions. partx tells the kernel, which may be built without any table's parser."""
+    drop_partitions(device)
     table = "label: gpt\n" + "".join(f"size={size}\n" for size in sizes)
     subprocess.run(["sfdisk", "-q", device], input=table, text=True, check=True, capture_output=True)
-    subprocess.run(["partx", "-a", device], check=False, capture_output=True)  # fails where the kernel knows already
+    run("partx", "-u", device)
     paths = [f"{device}p{i + 1}" for i in range(len(sizes))]
     try:
         for path in paths:
             wait_for_node(path)
         yield paths
     finally:
+        drop_partitions(device)
+
+
+def drop_partitions(device: str) -> None:
+    """A loop device's number keeps those of an earlier file: the kernel would refuse new ones in their place."""
+    if list(Path(f"/sys/block/{Path(device).name}").glob(f"{Path(device).name}p*")):
         run("partx", "-d", device)
 
 
