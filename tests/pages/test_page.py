@@ -606,8 +606,8 @@ def test_every_view_is_accessible_in_both_themes(page: Any, seen: Seen) -> None:
 
 
 def test_axe_finds_nothing_in_any_view(browser: Any, seen: Seen) -> None:
-    """The rules of axe-core: all of them, and in the other theme the one about colours. It runs from this test, which the
-    page's policy would not let it."""
+    """The rules of axe-core; in the dark, those about colours. It runs from this test: the page's policy would not let
+    it."""
     axe = Path(pytest.importorskip("axe_playwright_python").__file__).with_name("axe.min.js").read_text()
     for theme, rules, least in (("light", "{}", 10), ("dark", "{ runOnly: ['color-contrast'] }", 1)):
         context = browser.new_context(viewport=WIDE, color_scheme=theme, bypass_csp=True)
