@@ -12,7 +12,7 @@ HELD_BY: Final[dict[str, tuple[str, ...]]] = {
     "master/stats/percentiles.py": ("tests/stats/test_percentiles.py", "tests/rollup/test_figures.py"),
     "master/stats/confidence.py": ("tests/stats/test_confidence.py", "tests/stats/test_correlation.py"),
     "master/rollup/overload.py": ("tests/rollup/test_overload.py",),
-    "master/rollup/validity.py": ("tests/rollup/test_validity.py",),
+    "master/rollup/validity.py": ("tests/rollup/test_validity.py", "tests/rollup/test_presence.py"),
     "master/hosts/clock_offset.py": ("tests/hosts/test_clock_offset.py",),
     "slave/write_gate.py": ("tests/slave/test_write_gate.py", "tests/slave/test_write_gate_sysfs.py"),
     "slave/extents.py": ("tests/slave/test_extents.py",),
