@@ -29,7 +29,7 @@ from tests.support.mutants.python_changes import Place, PythonModule
 from tests.support.mutants.swapped import NotSwapped, forget, swap
 
 OPTIONS: Final = ["-q", "-x", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--no-summary"]
-WALL_S: Final = 10.0  # a process may take so many times its limit of CPU seconds before it is ended
+WALL_S: Final = 3.0  # a process may take so many times its limit of CPU seconds before it is ended
 _MUST_IMPORT, _FINISHED, _UNFINISHED = 77, 0, 3  # exit codes
 
 
@@ -51,7 +51,7 @@ class Limit:
     @classmethod
     def of(cls, unchanged_s: float) -> "Limit":
         """From what they take without a mutant."""
-        return cls(10 + 4 * unchanged_s)
+        return cls(6 + 4 * unchanged_s)
 
 
 class MutatedImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -16,8 +16,5 @@ HELD_BY: Final[dict[str, tuple[str, ...]]] = {
     "master/hosts/clock_offset.py": ("tests/hosts/test_clock_offset.py",),
     "slave/write_gate.py": ("tests/slave/test_write_gate.py", "tests/slave/test_write_gate_sysfs.py"),
     "slave/extents.py": ("tests/slave/test_extents.py",),
-    "master/logs/timeline/resample.py": (
-        "tests/logs/test_laws.py", "tests/logs/test_cases.py", "tests/logs/test_intervals.py",
-        "tests/logs/test_interval_statistics.py", "tests/logs/test_bursts.py",
-    ),
+    "master/logs/timeline/resample.py": ("tests/logs/test_resample.py",),
 }  # fmt: skip
