@@ -178,7 +178,9 @@ def test_a_record_counts_by_its_share_of_each_quantum(records: Records, mask: in
             continue
         own = shares(int(records.starts[row]), int(records.ends[row]), None)
         held = range(records.first[row], records.stop[row])
-        is_sure = records.elsewhere is None or (records.elsewhere[row] - 1) // LENGTH == (records.ends[row] - 1) // LENGTH
+        is_sure = (
+            records.elsewhere is None or (records.elsewhere[row] - 1) // LENGTH == (records.ends[row] - 1) // LENGTH
+        )
         for quantum, share in own.items():
             expected += [(quantum, int(records.buckets[i]), share * int(records.counts[i])) for i in held]
             if len(own) > 1:
@@ -271,7 +273,9 @@ def test_an_end_near_a_boundary_is_moved_onto_it(start_ms: int, end_ms: int, on:
 def test_a_block_that_another_thread_adds_to_is_added_to_last() -> None:
     """A thread waits for it, and has done all else by then."""
     accumulator = Accumulator(LAYOUT, LENGTH, Weighting.UNIFORM, True)
-    one_each = Samples(np.array([1, BLOCK * LENGTH + 1, 2 * BLOCK * LENGTH + 1]), np.array([5, 6, 7]), np.zeros(3, np.uint8))
+    one_each = Samples(
+        np.array([1, BLOCK * LENGTH + 1, 2 * BLOCK * LENGTH + 1]), np.array([5, 6, 7]), np.zeros(3, np.uint8)
+    )
     accumulator.add_samples(one_each)
     busy = accumulator.blocks[0]
     with busy.lock:

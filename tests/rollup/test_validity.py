@@ -360,7 +360,9 @@ def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> No
 )
 def test_quantity_and_droop_of_a_type_are_on_all_its_rows(spec: RollupSpec, h2: Plant | None, says: str | None) -> None:
     found = check(GOOD, h2, specs=(spec,))
-    of_types = {row: [one for one in those if one.startswith(("quantity", "max_droop"))] for row, those in found.items()}
+    of_types = {
+        row: [one for one in those if one.startswith(("quantity", "max_droop"))] for row, those in found.items()
+    }
     expected = [says] if says else []
     assert of_types == {"all=all": [], "host=h1": expected, "host=h2": expected}
 

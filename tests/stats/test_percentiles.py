@@ -100,9 +100,7 @@ def test_a_rounding_does_not_move_a_weighted_rank_into_the_next_bucket(
 
 
 @pytest.mark.parametrize(("weights", "is_known"), [([99.5, 0.5], True), ([99.5, 0.49], False)])
-def test_a_weighted_percentile_needs_ten_ios_beyond_it_but_for_a_rounding(
-    weights: list[float], is_known: bool
-) -> None:
+def test_a_weighted_percentile_needs_ten_ios_beyond_it_but_for_a_rounding(weights: list[float], is_known: bool) -> None:
     assert (1 - 0.9) * 100 < 10
     assert isnan(percentile(np.array(weights), 500, 0, 10**9, 0.9)) is not is_known
 

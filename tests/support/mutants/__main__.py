@@ -3,6 +3,7 @@
 import argparse
 import os
 import random
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ IMPORT_S: Final = 15.0  # CPU seconds to import the module and all that imports 
 
 def main() -> int:
     words = _arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, too
     path = words.module
     text = (ROOT / path).read_text()
     module = PythonModule(text, "ivypy." + path.removesuffix(".py").replace("/", "."))
@@ -69,7 +71,8 @@ def equivalents(path: str) -> dict[str, str]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="scripts/mutants", description="Change a module, one small change at a time, and list what no test notices."
+        prog="scripts/mutants",
+        description="Change a module, one small change at a time, and list what no test notices.",
     )
     parser.add_argument("module", choices=sorted(HELD_BY), metavar="MODULE", help=", ".join(HELD_BY))
     parser.add_argument("--max", type=int, default=0, metavar="N", help="try N of them, drawn at random")

@@ -61,7 +61,11 @@ class MutatedImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.name, self.code = name, code
 
     def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:
-        return importlib.machinery.ModuleSpec(fullname, self, origin=self.code.co_filename) if fullname == self.name else None
+        return (
+            importlib.machinery.ModuleSpec(fullname, self, origin=self.code.co_filename)
+            if fullname == self.name
+            else None
+        )
 
     def exec_module(self, module: ModuleType) -> None:
         exec(self.code, module.__dict__)
@@ -214,7 +218,11 @@ def swap_in_a_session(
             json.dump([swapping.limit.cpu_s, {name: one.name for name, one in swapping.fates.items()}], found)
             found.flush()
             os._exit(swapping.state)
-        _, status = os.waitpid(pid, 0)
+        try:
+            _, status = os.waitpid(pid, 0)
+        except BaseException:
+            os.kill(pid, signal.SIGTERM)
+            raise
         if os.waitstatus_to_exitcode(status) != _FINISHED:
             log.seek(0)
             raise SystemExit(f"{log.read()}\nthe tests fail without a change: {' '.join(files)}")
