@@ -144,3 +144,15 @@ def test_all_reasons_are_said_at_once() -> None:
 def test_parameters_of_a_step_violate_limits_consent_or_geometry(change: dict[str, Any], words: str | None) -> None:
     found = violations({WRITTEN: replace(BEFORE, **change)}, placed())
     assert len(found) == (words is not None) and all(words in text for text in found if words)
+
+
+def test_five_instances_are_named_and_the_others_counted() -> None:
+    keys = [("h1", number) for number in range(7)]
+    instances = [instance(number, host) for host, number in keys]
+    luns = {key: PlacedLun(key[0], Lun(f"/dev/sd{key[1]}", "file", 64 * MIB, 512, {}, (), ()), {}, False) for key in keys}
+    names = {(one.host, one.number): one.id for one in instances}
+    placement = Placement(tuple(luns.values()), tuple(instances), luns, names)
+    limits = Limits(dict.fromkeys(keys, 8), frozenset(), {}, 0, {"h1": 56}, {})
+    many = PlacedPlan(placement, Rollups.build(instances, []), limits)
+    (found,) = violations(dict.fromkeys(keys, replace(BEFORE, maxtags=9)), many)
+    assert found.startswith(", ".join(names[key] for key in keys[:5]) + " and 2 more: maxtags is 9")

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +29,8 @@ def mapped(monkeypatch: pytest.MonkeyPatch, of_file: Sequence[Extent]) -> list[t
 
     def ioctl(fd: int, number: int, request: bytearray, mutate: bool) -> int:
         assert (number, mutate) == (0xC020660B, True)
-        start, length, flags, _, room, _ = struct.unpack_from("=QQLLLL", request)
+        start, length, flags, found, room, reserved = struct.unpack_from("=QQLLLL", request)
+        assert (found, reserved) == (0, 0) and not os.get_inheritable(fd)
         assert flags == 0x1 and len(request) == 32 + 56 * room  # FIEMAP_FLAG_SYNC
         requests.append((start, length))
         there = [one for one in of_file if one[0] < start + length and one[0] + one[1] > start][:room]
@@ -73,6 +75,14 @@ def test_a_file_of_many_extents_is_asked_for_in_batches(
     assert extents.unwritten_bytes(written(tmp_path / "file", size)) == 4096 * count
     ends = [0, *(8192 * (n - 1) + 4096 for n in (*range(512, count, 512), count))]
     assert requests == [(end, size - end) for end in ends]
+
+
+def test_an_empty_file_is_not_asked_for_and_none_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "file", 0)
+    requests = mapped(monkeypatch, [])
+    before = len(os.listdir("/proc/self/fd"))
+    assert extents.unwritten_bytes(path) == 0 and requests == []
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_what_follows_the_last_extent_is_not_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
