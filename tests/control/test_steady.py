@@ -327,7 +327,6 @@ class TestStages:
         assert said[5].endswith("now 0.4453% (all), 6 of 12 subintervals to see a drift")
         assert said[12].endswith("now 0.4363% (all), it may drift by 12 in a window")
 
-
     def test_a_level_window_that_drifts_is_lost_at_the_end_of_hold_not_within_it(self) -> None:
         """In 4 subintervals it moves by 0.9 %, which the criterion allows."""
         criterion = a_criterion(Rule.DEVIATION, FOCUS, 4, 1.0, no_drift=True)
@@ -389,8 +388,7 @@ class TestStages:
         assert (cells["complete_subintervals"], cells["times_left"], cells["drift_bound"]) == (5, 0, None)
         assert block is not None and block["data"] == {"overall_iops": [104, 96, 100, 102], "overall_iops_mean": 100.5}
         nothing = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 2.0)), warmup=0), one([0.0] * 12))
-        empty = nothing[-1].rows[0].cells
-        assert (empty["value"], empty["max_deviation"]) == (None, None)
+        assert nothing[-1].rows[0].cells["value"] is None
 
     def test_a_blank_window_is_explained_by_its_subinterval_with_the_fewest_ios(self) -> None:
         focus = Focus("overall_service_us_p99", fraction=0.99)

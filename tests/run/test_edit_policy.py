@@ -149,7 +149,9 @@ def test_parameters_of_a_step_violate_limits_consent_or_geometry(change: dict[st
 def test_five_instances_are_named_and_the_others_counted() -> None:
     keys = [("h1", number) for number in range(7)]
     instances = [instance(number, host) for host, number in keys]
-    luns = {key: PlacedLun(key[0], Lun(f"/dev/sd{key[1]}", "file", 64 * MIB, 512, {}, (), ()), {}, False) for key in keys}
+    luns = {
+        key: PlacedLun(key[0], Lun(f"/dev/sd{key[1]}", "file", 64 * MIB, 512, {}, (), ()), {}, False) for key in keys
+    }
     names = {(one.host, one.number): one.id for one in instances}
     placement = Placement(tuple(luns.values()), tuple(instances), luns, names)
     limits = Limits(dict.fromkeys(keys, 8), frozenset(), {}, 0, {"h1": 56}, {})

@@ -84,6 +84,18 @@ def test_halves_of_weights_have_the_buckets_of_the_whole(values: list[int], frac
     assert found == 0 or running[found - 1] < fraction
 
 
+@pytest.mark.parametrize("bucket", [0, 100, 128, 200, 1000])
+def test_the_middle_of_a_bucket_is_that_of_the_whole_nanoseconds_in_it(bucket: int) -> None:
+    first, last = lower_edge(bucket), lower_edge(bucket + 1) - 1
+    assert bucket_of(first) == bucket_of(last) == bucket
+    assert MIDDLES_NS[bucket] == (first + last) / 2
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.float64])
+def test_the_percentile_of_nothing_is_the_first_io(kind: type) -> None:
+    assert percentile_buckets(np.array([[0, 0, 5]], kind), [0.0])[0].tolist() == [[2]]
+
+
 @pytest.mark.parametrize(
     ("weights", "fraction", "bucket"),
     [
@@ -143,6 +155,7 @@ def test_an_interpolated_percentile_lies_in_its_bucket(counts: list[int], fracti
         ([2, 5, 5, 9, 9], 3.5, 30.0),
         ([2, 5, 5, 9, 9], 5, 40.0),  # not where the next I/O is
         ([2, 5, 5, 9, 9], 7, 70.0),
+        ([0, 0.5, 0.5, 0.5, 0.5], 0.1, 24.0),
         ([2, 5, 5, 9, 9], 9, 90.0),
         ([0, 0, 4, 4, 4], 0, 15.0),  # of no I/O: the middle
         ([2, 2, 2, 4, 9], 8, 90.0),  # in the last bucket, of which only the lower edge is known
