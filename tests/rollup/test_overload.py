@@ -371,7 +371,8 @@ def test_the_worst_instance_is_the_one_that_is_behind_by_the_largest_share() -> 
     assert sorted(found.values(), key=len)[0] == of_0
     ahead = account(load(due, ends[::-1]))
     assert (
-        rows_ahead(layout, ahead, TOLERANCE)[0] == "h0+/dev/sd0+w did 3,600 more than the 12,000 that fell due, and by 1 more"
+        rows_ahead(layout, ahead, TOLERANCE)[0]
+        == "h0+/dev/sd0+w did 3,600 more than the 12,000 that fell due, and by 1 more"
     )
     alone = account(load(due[:1], ends[:, :1]))
     assert why_not_sustained(alone, TOLERANCE) == "outstanding I/O grew by 3,600 of 12,000 due"
