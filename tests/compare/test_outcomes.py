@@ -94,6 +94,7 @@ def test_a_regression_is_shown_where_the_95_percent_interval_is_beyond_the_limit
     change = Change(log1p(worse * LIMIT) + worse * errors * error, error, 8.0)
     (judged,) = judge([Compared(Key("max", "all", "all"), METRICS[metric], 100.0, 100.0, change)], LIMIT)
     assert judged.is_regression is is_shown
+    assert judged.interval is not None
     assert judged.interval == pytest.approx([expm1(change.log_ratio + side * T_95 * error) for side in (-1, +1)], 1e-3)
     nearest = judged.interval[0] if worse > 0 else -judged.interval[1]
     assert (nearest > LIMIT) is is_shown

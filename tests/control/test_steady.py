@@ -389,6 +389,12 @@ class TestStages:
         assert block is not None and block["data"] == {"overall_iops": [104, 96, 100, 102], "overall_iops_mean": 100.5}
         nothing = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 2.0)), warmup=0), one([0.0] * 12))
         assert nothing[-1].rows[0].cells["value"] is None
+        noise = 1 + 0.01 * np.random.default_rng(3).standard_normal(40)
+        slow = list(
+            1000 * noise * np.minimum(np.arange(40) / 20 + 0.5, 1.0) * np.minimum(np.arange(40) / 28 + 0.1, 1.0)
+        )
+        unknown = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 2.0)), warmup=0), one(slow))
+        assert (unknown[-1].rows[0].cells["value"], unknown[-1].rows[0].cells["max_deviation"]) == (None, None)
 
     def test_a_blank_window_is_explained_by_its_subinterval_with_the_fewest_ios(self) -> None:
         focus = Focus("overall_service_us_p99", fraction=0.99)

@@ -60,8 +60,8 @@ def records_of(draw: st.DrawFn) -> Records:
     exact = replace(records, lowest=numbers, highest=numbers + 7)
     if known == "extremes":
         return exact
-    exact = replace(exact, sums=numbers * 64.0)
-    return exact if known == "sums" else replace(exact, squares=numbers * 4096.0)
+    exact = replace(exact, sums=numbers.astype(np.float64) * 64)
+    return exact if known == "sums" else replace(exact, squares=numbers.astype(np.float64) * 4096)
 
 
 def table(of: Accumulator) -> dict[int, Quantum]:

@@ -40,8 +40,6 @@ def main() -> int:
         print(*tried, sep="\n")
         return 0
     fates = run(module, tried, files, ALL if words.slow else FAST, words.jobs)
-    survivors = [one for one in tried if fates[one.id] is Fate.SURVIVED]
-    print(*survivors, sep="\n")
     kinds = [list(fates.values()).count(kind) for kind in Fate]
     print(
         f"{path}: {len(module.mutants)} mutants, {len(tried)} tried:"
@@ -60,6 +58,8 @@ def run(
     tasks = ((one, imported(module, one, files, markers)) for one in mutants if one.id not in fates)
     for mutant, code in in_processes(tasks, jobs, Limit(swapped.limit.cpu_s + IMPORT_S)):
         fates[mutant.id] = fate(code)
+        if fates[mutant.id] is Fate.SURVIVED:
+            print(mutant, flush=True)
     return fates
 
 

@@ -7,7 +7,6 @@ test starts runs without the mutant.
 import contextlib
 import importlib.abc
 import importlib.machinery
-import itertools
 import json
 import os
 import resource
@@ -149,8 +148,14 @@ class Records:
 class Swapping:
     """A plugin that runs the collected tests once without a change, then once for each mutant."""
 
-    def __init__(self, module: PythonModule, mutants: Sequence[Mutant[Place]], jobs: int) -> None:
-        self.module, self.mutants, self.jobs = module, mutants, jobs
+    def __init__(
+        self,
+        module: PythonModule,
+        mutants: Sequence[Mutant[Place]],
+        jobs: int,
+        survived: Callable[[Mutant[Place]], None],
+    ) -> None:
+        self.module, self.mutants, self.jobs, self.survived = module, mutants, jobs, survived
         self.fates: dict[str, Fate] = {}
         self.limit = Limit(300.0)
         self.state = _UNFINISHED
@@ -169,6 +174,8 @@ class Swapping:
         for mutant, code in in_processes(tasks, self.jobs, self.limit):
             if code != _MUST_IMPORT:
                 self.fates[mutant.id] = fate(code)
+                if fate(code) is Fate.SURVIVED:
+                    self.survived(mutant)
         self.state = _FINISHED
         return True
 
@@ -178,15 +185,17 @@ class Swapping:
     def _run(self, session: pytest.Session, mutant: Mutant[Place] | None) -> int:
         if mutant is not None:
             try:
-                swap(self.module.name, mutant.change.place.function, self.module.code(mutant))
+                function = mutant.change.place.function
+                assert function is not None  # else it has no task here
+                swap(self.module.name, function, self.module.code(mutant))
             except NotSwapped:
                 return _MUST_IMPORT
             forget()
         places = self.records.best_first()
-        for place, following in itertools.pairwise([*places, None]):
+        for place, following in zip(places, [*places[1:], -1], strict=True):
             began = time.monotonic()
             item = session.items[place]
-            after = None if following is None else session.items[following]
+            after = None if following < 0 else session.items[following]
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             if mutant is None:
                 self.records.seconds[place] = time.monotonic() - began
@@ -208,12 +217,13 @@ class Swapped:
 def swap_in_a_session(
     module: PythonModule, mutants: Sequence[Mutant[Place]], files: Sequence[str], markers: str, jobs: int
 ) -> Swapped:
-    """Run the tests for every mutant that is within one function. Raises SystemExit where they fail without a change."""
+    """Run the tests for every mutant that is within one function. Raises SystemExit if they fail without a change."""
     with tempfile.TemporaryFile("w+") as log, tempfile.TemporaryFile("w+") as found:
         if not (pid := os.fork()):
+            terminal = os.fdopen(os.dup(1), "w", buffering=1)
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-            swapping = Swapping(module, mutants, jobs)
+            swapping = Swapping(module, mutants, jobs, lambda one: print(one, file=terminal))
             run_session(files, markers, [swapping])
             json.dump([swapping.limit.cpu_s, {name: one.name for name, one in swapping.fates.items()}], found)
             found.flush()

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from os.path import commonprefix
 from typing import Final, Generic, TypeVar
 
 WIDTH: Final = 60  # of a text that is shown whole
@@ -41,12 +40,17 @@ def _cut(before: str, after: str) -> tuple[str, str]:
     """Both texts without most of what they have in common, where they are long."""
     if len(before) <= WIDTH:
         return before, after
-    same = len(commonprefix([before, after]))
-    end = len(commonprefix([before[same:][::-1], after[same:][::-1]]))
+    same = _same(before, after)
+    end = _same(before[same:][::-1], after[same:][::-1])
     start = max(same - AROUND, 0)
     cut = [text[start : len(text) - max(end - AROUND, 0)] for text in (before, after)]
     left, right = "..." if start else "", "..." if end > AROUND else ""
     return f"{left}{cut[0]}{right}", f"{left}{cut[1]}{right}"
+
+
+def _same(one: str, other: str) -> int:
+    """How many characters they have in common at the beginning."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def named(changes: Iterable[Change[Place]]) -> list[Mutant[Place]]:
