@@ -24,6 +24,7 @@ ENDS = st.one_of(st.integers(1, 80).map(lambda k: k * LENGTH), st.integers(1, 80
 VALUES = st.one_of(st.integers(0, 3), st.integers(1, 100).map(lambda k: k * LENGTH), st.integers(0, 100 * LENGTH))
 SHIFTS = st.one_of(st.integers(0, 130), st.sampled_from([BLOCK - 1, BLOCK, BLOCK + 1, -1, -BLOCK]))
 MASKS = st.sampled_from([EVERY, 0b001, 0b110])
+OFFSETS = st.sampled_from([0, 1, LENGTH - 1, LENGTH])  # of where an I/O may have completed instead
 BEGINS = st.none() | st.integers(-5, 80).map(lambda k: k * LENGTH) | st.integers(-5 * LENGTH, 80 * LENGTH)
 
 
@@ -51,9 +52,9 @@ def records_of(draw: st.DrawFn) -> Records:
         np.array([bucket for bucket, _ in sorted_entries], np.uint16),
         np.array([count for _, count in sorted_entries], np.uint64),
     )  # fmt: skip
-    known = draw(st.sampled_from(["nothing", "extremes", "sums", "squares", "elsewhere"]))
+    known = draw(st.sampled_from(["elsewhere", "nothing", "extremes", "sums", "squares", "elsewhere"]))
     if known == "elsewhere":
-        return replace(records, elsewhere=ends + np.array([draw(st.integers(0, LENGTH)) for _ in rows], np.int64))
+        return replace(records, elsewhere=ends + np.array([draw(OFFSETS) for _ in rows], np.int64))
     if known == "nothing" or (starts == ends).any():
         return records
     numbers = np.array([draw(st.integers(0, 1000)) for _ in rows], np.int64)

@@ -91,6 +91,10 @@ def test_the_middle_of_a_bucket_is_that_of_the_whole_nanoseconds_in_it(bucket: i
     assert MIDDLES_NS[bucket] == (first + last) / 2
 
 
+def test_a_percentile_may_lie_in_the_last_bucket() -> None:
+    assert percentile(np.array([40]), BUCKETS - 1, 0, 2.0**64, 0.5) == MIDDLES_NS[-1]
+
+
 @pytest.mark.parametrize("kind", [np.uint32, np.float64])
 def test_the_percentile_of_nothing_is_the_first_io(kind: type) -> None:
     assert percentile_buckets(np.array([[0, 0, 5]], kind), [0.0])[0].tolist() == [[2]]
