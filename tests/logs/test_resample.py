@@ -108,6 +108,22 @@ def test_shifting_a_log_by_whole_intervals_shifts_the_table(
     assert (late.has_sums, late.has_moments) == (early.has_sums, early.has_moments)
 
 
+@pytest.mark.parametrize("weighting", Weighting)
+@pytest.mark.parametrize("quanta", [1, BLOCK - 1, BLOCK, 2 * BLOCK])
+def test_the_first_io_is_not_lost_where_it_completes_at_the_end_of_a_block(weighting: Weighting, quanta: int) -> None:
+    """As a sample, and as a record that is a moment."""
+    first, last = quanta * LENGTH, (quanta + 1) * LENGTH
+    ends, none = np.array([first, last]), np.zeros(2, np.int64)
+    samples = Samples(ends, none, np.zeros(2, np.uint8))
+    records = Records(
+        ends, ends, np.zeros(2, np.uint8), np.array([0, 1]), np.array([1, 2]), np.zeros(2, np.uint16),
+        np.ones(2, np.uint64),
+    )  # fmt: skip
+    for what in (samples, records):
+        found = {quantum: known[0] for quantum, known in table(added(what, weighting)).items()}
+        assert found == {quanta - 1: {0: 1.0}, quanta: {0: 1.0}}
+
+
 def shares(start: int, end: int, earliest: int | None) -> dict[int, Fraction]:
     """The share of (start, end] in each quantum; what lies before the `earliest` is in it. A moment is in one."""
     first, last = (start if start < end else end - 1) // LENGTH, (end - 1) // LENGTH
