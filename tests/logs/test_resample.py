@@ -186,6 +186,57 @@ def test_a_sample_counts_where_it_completed(samples: Samples, mask: int) -> None
 @given(records_of(), MASKS)
 def test_a_record_counts_by_its_share_of_each_quantum(records: Records, mask: int) -> None:
     """And what is known exactly of it, in all that it touches."""
+    assert_as_defined(records, mask)
+
+
+BEGIN = BLOCK * LENGTH  # of the second block
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "elsewhere"),
+    [
+        (BEGIN, BEGIN + 500, BEGIN + 1001),
+        (BEGIN, BEGIN + LENGTH, BEGIN + LENGTH + 1),  # a whole quantum, and the next
+        (BEGIN, BEGIN + LENGTH, BEGIN + LENGTH),
+        (BEGIN - 1, BEGIN + 1, BEGIN + LENGTH + 1),  # cut, so it counts as a share already
+        (BEGIN - LENGTH, BEGIN, BEGIN + 1),
+        (BEGIN - LENGTH, BEGIN - 1, BEGIN),
+        (BEGIN + 1, BEGIN + 2, BEGIN + 3),
+        (2 * BEGIN - LENGTH, 2 * BEGIN, 2 * BEGIN + 1),
+        (BEGIN - 1, 2 * BEGIN + 1, 2 * BEGIN + 1),
+    ],
+)
+@pytest.mark.parametrize("direction", [0, 1])
+def test_a_record_of_one_io_that_may_have_completed_elsewhere(
+    start: int, end: int, elsewhere: int, direction: int
+) -> None:
+    one, two = np.array([start, 3 * BEGIN]), np.array([end, 3 * BEGIN + 1])
+    records = Records(
+        one, two, np.array([direction, 0], np.uint8), np.array([0, 1]), np.array([1, 2]), np.array([7, 8], np.uint16),
+        np.ones(2, np.uint64),
+    )  # fmt: skip
+    assert_as_defined(replace(records, elsewhere=np.array([elsewhere, 3 * BEGIN + 1])), 0b001)
+    exact = np.array([5, 6])
+    known = replace(records, lowest=exact, highest=exact + 7, sums=exact * 1.0, squares=exact * 2.0)
+    assert_as_defined(known, 0b001)
+
+
+def test_samples_in_any_order_are_added_where_they_completed() -> None:
+    ends = np.array([2 * BEGIN, BEGIN + 1, BEGIN, 5])
+    found = table(added(Samples(ends, np.arange(4), np.zeros(4, np.uint8)), Weighting.UNIFORM))
+    assert {quantum: known[0] for quantum, known in found.items()} == {
+        2 * BLOCK - 1: {0: 1.0}, BLOCK: {1: 1.0}, BLOCK - 1: {2: 1.0}, 0: {3: 1.0},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("weighting", Weighting)
+def test_no_block_is_made_of_which_nothing_is_known(weighting: Weighting) -> None:
+    samples = Samples(np.array([BEGIN + 501, 2 * BEGIN]), np.array([500, 500]), np.zeros(2, np.uint8))
+    assert added(samples, weighting).blocks.keys() == {1}
+
+
+def assert_as_defined(records: Records, mask: int) -> None:
+    """The table of the records, with the uniform weighting."""
     expected: list[tuple[int, int, Fraction]] = []
     split: dict[int, Fraction] = {}
     top: dict[int, int] = {}
