@@ -12,9 +12,9 @@ from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.probe import Probe, ProbeAnswer
-from ivypy.master.control.search import Find, SearchStage
+from ivypy.master.control.search import Find, RepeatedProbe, SearchStage
 from ivypy.master.stats.metric_sample import MetricSample
-from ivypy.master.verdicts import Reason
+from ivypy.master.verdicts import Finding, Reason
 from tests.support.control_plants import (
     LATENCY,
     Curve,
@@ -185,6 +185,7 @@ def test_every_probe_is_a_row_and_begins_with_an_empty_backlog() -> None:
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "find.csv"]
     assert [row["probe"] for row in rows] == list(range(1, len(rows) + 1))
     assert len(rows) <= 11
+    assert {row["confidence_percent"] for row in rows} == {99.0}
     plant_backlogs = [decision.edits[0].total_iops for decision in trace.decisions if decision.edits]
     fails = sum(row["sustained"] is False for row in rows)
     assert plant_backlogs.count(0.0) == fails  # a drain behind each load that was not sustained
@@ -477,3 +478,24 @@ def test_the_next_probe_waits_for_an_empty_backlog(backlog: int, sustained: bool
     state = found_so_far(stage=SearchStage.PROBE, iops=500.0)
     assert state._to(600.0, sustained, seen, ())[0].stage is stage
     assert replace(state, stage=SearchStage.MAX)._to(600.0, sustained, seen, ())[0].stage is SearchStage.PROBE
+
+
+def test_progress_counts_repeated_probes_and_names_the_instance_that_is_furthest_off() -> None:
+    samples = {LATENCY: {"host=a": MetricSample(2e6, 1000), "host=b": MetricSample(3e6, 1000)}}
+    loads = {"all": {"all": load_of(2500, 2500, 0)}}
+    repeated = (RepeatedProbe(400.0, Finding(Reason.SET_ASIDE, "")),)
+    state = found_so_far(probe(500, "pass", 2000.0), stage=SearchStage.PROBE, iops=600.0, repeated=repeated)
+    progress = state.after(Observation(9, 45.0, 5.0, Phase.RUN, samples=samples, loads=loads))[1].progress
+    assert progress.startswith("search: probe 3 at 600 IOPS, overall_response_us_mean of host=b 3 ms so far")
+
+
+@pytest.mark.parametrize(("most", "in_doubt"), [(3, True), (2, False)])
+def test_max_is_measured_again_while_a_run_is_left(most: int, in_doubt: bool) -> None:
+    """One at max and one probe, at the highest load, have been."""
+    state = found_so_far(probe(980, "pass", 2000.0))
+    state = replace(state, spec=replace(state.spec, probes=most))
+    seen = Observation(30, 150.0, 5.0, Phase.RUN, loads={"all": {"all": load_of(4900, 4900, 0)}})
+    after, decision = state._next(seen, ())
+    assert decision.done is not in_doubt
+    if in_doubt:
+        assert (after.stage, after.since, after.seen, after.maxima) == (SearchStage.MAX, 31, (), 2)
