@@ -94,7 +94,7 @@ class Surroundings:
         if kind == "file":
             found += [one.use for one in self.unasked.get(filesystem, ()) if one.what() == what]
             for twin in self.twins.get(inode, ()):
-                if twin != what and not {filesystem, twin[1]} <= self.plain:
+                if not {filesystem, twin[1]} <= self.plain:
                     found += [use for use in self.uses[twin] if use.size in (-1, size)]
         return tuple(dict.fromkeys(found))
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.support import devices, leftovers
 
@@ -24,6 +24,9 @@ pytest_plugins = ["tests.support.fixtures", "tests.support.stall_skips"]
 settings.register_profile("fast", max_examples=25, deadline=None)
 settings.register_profile("full", deadline=None)  # a busy machine is no counterexample
 settings.register_profile("ci", deadline=None, derandomize=True)  # a change is not refused for another's new example
+settings.register_profile(
+    "mutants", max_examples=60, deadline=None, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
 
 # Whatever ends a session, what its tests made is undone. And none is ignored, as Ctrl-C is by what a shell runs in the

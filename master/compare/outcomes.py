@@ -95,8 +95,7 @@ def judge(rows: Sequence[Compared], limit: float) -> list[Judged]:
 
 def _p_beyond(metric: Metric, change: Change, limit: float) -> float:
     """That it is not worse by more than the limit; doubled, so that it decides as the 95 % interval does."""
-    p = change.p_below(log1p(-limit)) if metric.is_rate else change.p_above(log1p(limit))
-    return min(2 * p, 1.0)
+    return 2 * (change.p_below(log1p(-limit)) if metric.is_rate else change.p_above(log1p(limit)))
 
 
 def _judged(row: Compared, change: Change, different: float, within: float, beyond: float, limit: float) -> Judged:

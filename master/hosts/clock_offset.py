@@ -45,7 +45,7 @@ class Jump:
 
     noticed_ns: int  # controller's clock
     by_ns: int  # what the offset moved beyond what FASTEST allows; at least so much
-    since_ns: int = 0  # controller's clock, the newest probe that agreed: it was not stepped before
+    since_ns: int  # controller's clock, the newest probe that agreed: it was not stepped before
 
 
 class OffsetEstimator:

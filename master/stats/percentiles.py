@@ -70,7 +70,7 @@ def percentile_buckets(histograms: Histograms, fractions: Sequence[float]) -> tu
     counts = ends - before
     wanted = np.array([ranks(counts, fraction) for fraction in fractions]).reshape(len(fractions), rows)
     places = np.searchsorted(running, before + np.maximum(wanted, 1))
-    return np.minimum(places, rows * width - 1) % width, (counts - wanted).astype(np.float64)
+    return places % width, (counts - wanted).astype(np.float64)
 
 
 def _weighted_buckets(histograms: Floats, fractions: Sequence[float]) -> tuple[NDArray[np.intp], Floats]:

@@ -155,7 +155,7 @@ def measure(hosts: int, by: Sequence[str], subintervals: int, seed: int) -> floa
     """Print one line; the median cost in seconds."""
     with tempfile.TemporaryDirectory(prefix="ivypy-bench-") as root:
         bench = Bench(hosts, by, Path(root), seed)
-        got = list(bench.run(subintervals))
+        got = list(bench.run(subintervals + 1))  # the first warms up
     median = {part: float(np.median([cost[part] for cost, _ in got[1:]])) for part in got[0][0]}
     resident = [mib for _, mib in got]
     print(

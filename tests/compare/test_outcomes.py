@@ -1,7 +1,7 @@
 """What changes mean, as statements about tables of comparisons."""
 
 from collections.abc import Callable
-from math import log1p
+from math import expm1, log1p
 
 import numpy as np
 import pytest
@@ -57,6 +57,7 @@ def test_a_row_that_is_not_compared_does_not_count_among_the_comparisons() -> No
     assert [one.outcome for one in with_others] == [Outcome.WORSE, *[Outcome.NOT_COMPARED] * 9]
 
 
+@pytest.mark.parametrize(("metric", "worse"), [(LATENCY, +1), (RATE, -1)])
 @pytest.mark.parametrize(
     ("changes", "basis", "code"),
     [
@@ -72,8 +73,72 @@ def test_a_row_that_is_not_compared_does_not_count_among_the_comparisons() -> No
         ([(None, 0.0)], Basis.NONE, ExitCode.NOT_REACHED),
     ],
 )
-def test_exit_code_is_of_what_is_shown(changes: list[tuple[float | None, float]], basis: Basis, code: ExitCode) -> None:
-    assert exit_code(judge([compared(*change) for change in changes], LIMIT), basis) is code
+def test_exit_code_is_of_what_is_shown(
+    changes: list[tuple[float | None, float]], basis: Basis, code: ExitCode, metric: str, worse: int
+) -> None:
+    """`changes` for the worse; a rate is worse where it is lower."""
+    rows = [compared(None if change is None else worse * change, error, metric) for change, error in changes]
+    assert exit_code(judge(rows, LIMIT), basis) is code
+
+
+T_95 = 2.306  # of Student's t with 8 degrees of freedom: 95 % are nearer to the middle
+JUST_BELOW, JUST_ABOVE = T_95 * 0.999, T_95 * 1.001
+
+
+@pytest.mark.parametrize(("errors", "is_shown"), [(JUST_BELOW, False), (JUST_ABOVE, True)])
+@pytest.mark.parametrize(("metric", "worse"), [(LATENCY, +1), (RATE, -1)])
+def test_a_regression_is_shown_where_the_95_percent_interval_is_beyond_the_limit(
+    metric: str, worse: int, errors: float, is_shown: bool
+) -> None:
+    error = 0.01
+    change = Change(log1p(worse * LIMIT) + worse * errors * error, error, 8.0)
+    (judged,) = judge([Compared(Key("max", "all", "all"), METRICS[metric], 100.0, 100.0, change)], LIMIT)
+    assert judged.is_regression is is_shown
+    assert judged.interval is not None
+    assert judged.interval == pytest.approx([expm1(change.log_ratio + side * T_95 * error) for side in (-1, +1)], 1e-3)
+    nearest = judged.interval[0] if worse > 0 else -judged.interval[1]
+    assert (nearest > LIMIT) is is_shown
+
+
+@pytest.mark.parametrize(("errors", "is_none"), [(JUST_BELOW, False), (JUST_ABOVE, True)])
+@pytest.mark.parametrize(("metric", "worse"), [(LATENCY, +1), (RATE, -1)])
+def test_no_regression_is_shown_where_the_95_percent_interval_is_within_the_limit(
+    metric: str, worse: int, errors: float, is_none: bool
+) -> None:
+    error = 0.001
+    change = Change(log1p(worse * LIMIT) - worse * errors * error, error, 8.0)
+    (judged,) = judge([Compared(Key("max", "all", "all"), METRICS[metric], 100.0, 100.0, change)], LIMIT)
+    assert judged.is_no_regression is is_none
+    assert (judged.outcome is Outcome.EQUIVALENT) is is_none
+
+
+@pytest.mark.parametrize("metric", [LATENCY, RATE])
+@pytest.mark.parametrize("side", [-1, +1])
+def test_equivalent_is_within_both_limits(metric: str, side: int) -> None:
+    """What is better by more than the limit is no more equivalent than what is worse by it."""
+    (inside,) = judge([compared(side * 0.02, 0.001, metric)], LIMIT)
+    (outside,) = judge([compared(side * 0.04, 0.001, metric)], LIMIT)
+    assert inside.outcome is Outcome.EQUIVALENT and outside.outcome is not Outcome.EQUIVALENT
+
+
+@pytest.mark.parametrize(("errors", "is_different"), [(JUST_BELOW, False), (JUST_ABOVE, True)])
+def test_a_difference_is_shown_where_the_95_percent_interval_is_without_0(errors: float, is_different: bool) -> None:
+    (judged,) = judge([compared(expm1(errors * 0.1), 0.1)], LIMIT)
+    assert judged.outcome is (Outcome.WORSE if is_different else Outcome.UNCLEAR)
+
+
+@pytest.mark.parametrize("metric", [LATENCY, RATE])
+def test_with_a_limit_of_0_what_is_the_same_is_no_regression(metric: str) -> None:
+    (judged,) = judge([compared(0.0, 0.0, metric)], 0.0)
+    assert judged.is_no_regression and not judged.is_regression
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "relative"),
+    [(100.0, 125.0, 0.25), (100.0, 0.0, -1.0), (0.0, 100.0, None), (None, 1.0, None), (1.0, None, None)],
+)
+def test_relative_is_of_side_a(a: float | None, b: float | None, relative: float | None) -> None:
+    assert Compared(Key("max", "all", "all"), METRICS[RATE], a, b).relative == relative
 
 
 @pytest.mark.parametrize(

@@ -3,23 +3,33 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
 
 from ivypy.master.control.check import measure_faults
-from ivypy.master.control.choices import WindowChoice
+from ivypy.master.control.choices import Rule, WindowChoice
 from ivypy.master.control.control_spec import MeasureSpec
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import Focus
-from ivypy.master.control.measure import Measure, WindowPart, check_window
+from ivypy.master.control.measure import (
+    Measure,
+    WindowCheck,
+    WindowPart,
+    check_window,
+    describe_check,
+    remaining_s,
+    rule_t,
+)
 from ivypy.master.control.observation import Observation, Phase
-from ivypy.master.stats.estimate import Correction
+from ivypy.master.stats.estimate import Correction, Estimate
 from ivypy.master.stats.metric_sample import MetricSample
+from ivypy.master.stats.trend import trend_probabilities
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
-from tests.support.control_specs import measure_spec
+from tests.support.control_specs import a_criterion, measure_spec
 
 FOCUS = Focus("overall_iops")
 Values = Callable[[int], Mapping[str, float]]  # subinterval -> value per instance
@@ -267,3 +277,130 @@ def test_a_thousand_instances_are_checked_as_each_would_be_alone() -> None:
     worst = max((one for one in alone if one is not None and one.estimate), key=lambda one: one.shortfall)
     assert rest is not None and rest.worst == worst.worst
     assert rest.shortfall == pytest.approx(worst.shortfall)
+
+
+def window_parts(columns: Mapping[str, np.ndarray]) -> tuple[WindowPart, ...]:
+    """Of subintervals of 5 s; the values of each instance."""
+    rows = zip(*columns.values(), strict=True)
+    return tuple(
+        WindowPart(
+            number, 5.0 * number + 5, 5.0,
+            {name: MetricSample(5 * float(value), 5.0) for name, value in zip(columns, row, strict=True)},
+        )
+        for number, row in enumerate(rows)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ramp", range(8, 30, 3))
+def test_after_a_trend_the_window_begins_a_tenth_later_than_where_it_is_last_seen(ramp: int) -> None:
+    """A rise of a half in the first `ramp` subintervals."""
+    noise = 1 + 0.01 * np.random.default_rng(3).standard_normal(40)
+    values = 1000 * noise * np.minimum(np.arange(40) / (2 * ramp) + 0.5, 1.0)
+    starts = range(0, 29, 4)  # tenths; the last leaves 12 subintervals
+    level = [trend_probabilities(values[start:, None] / 1000, 0.01)[0] >= 0.01 for start in starts]
+    place = level.index(True)
+    found = check_window(measure_spec(FOCUS), window_parts({"all": values}))
+    assert found is not None
+    assert found.first == (starts[min(place + 1, len(starts) - 1)] if place else 0)
+    assert place > 0 or ramp > 20  # what rises nearly throughout is as likely to be slow noise
+
+
+def test_noise_that_one_instance_of_many_shows_is_no_trend() -> None:
+    """One in a hundred instances looks so by chance; alone it would be a trend."""
+    random = np.random.default_rng(4)
+    level = {f"host={n}": 1000 * (1 + 0.001 * random.standard_normal(40)) for n in range(100)}
+    noise = random.standard_normal(40)
+    for slope in np.linspace(0.0, 0.1, 400):
+        leaning = 1000 * (1 + 0.001 * (noise + slope * np.arange(40)))
+        probability = trend_probabilities(leaning[:, None] / 1000, 0.01)[0]
+        if 0.0005 < probability < 0.005:
+            break
+    else:
+        raise AssertionError("no slope looks like a trend of one instance alone")
+    firsts = []
+    for columns in ({"host=x": leaning}, level, {**level, "host=x": leaning}):
+        found = check_window(measure_spec(FOCUS), window_parts(columns))
+        assert found is not None
+        firsts.append(found.first)
+    assert firsts[0] > 0 and firsts[1:] == [0, 0]
+
+
+def test_nothing_of_the_warmup_is_measured_after_a_restart() -> None:
+    state = Measure(measure_spec(FOCUS), warmup=5)
+    assert (state.restarted(2).first, state.restarted(9).first) == (5, 9)
+
+
+def test_the_timeout_counts_from_where_the_measurement_began() -> None:
+    state: ControlState = Measure(measure_spec(FOCUS, accuracy=1e-6, timeout_s=100), warmup=0, since=20)
+    for number in range(20, 40):
+        samples = {FOCUS: {"all": MetricSample(5000.0 + number % 7, 5.0)}}
+        state, decision = decide(state, Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
+        assert decision.done is (number == 39)
+
+
+def test_a_measurement_that_is_cut_short_has_what_there_is() -> None:
+    empty = Measure(measure_spec(FOCUS), warmup=0)
+    assert [one.reason for one in empty.cut_short(7).findings] == [Reason.INTERRUPTED]
+    begun = replace(empty, parts=window_parts({"all": np.full(3, 100.0)}))
+    found = begun.cut_short(7)
+    assert (found.first, found.last) == (0, 7)
+    assert [one.reason for one in found.findings] == [Reason.ACCURACY_NOT_REACHED, Reason.SHORTENED]
+
+
+def test_a_timeout_without_any_subinterval_measures_none() -> None:
+    (measured,) = drive(Measure(measure_spec(FOCUS, timeout_s=100), warmup=0), noisy(1, 0.1), edited=(19,))[-1].measured
+    assert (measured.first, measured.last) == (20, 19)
+
+
+def window_check(relative: float, shortfall: float, effective: float = 50.0, length_s: float = 100.0) -> WindowCheck:
+    got = Estimate(1000.0, 1000.0 * relative, 20, effective)
+    return WindowCheck(0, 19, "all", got, shortfall, 0, 1, length_s, False)
+
+
+@pytest.mark.parametrize(
+    ("check", "seconds"),
+    [
+        (window_check(0.04, 2.0), 300.0),  # half the width takes four times as long
+        (window_check(0.01, 0.5), 20.0),  # to the shortest that the plan allows
+        (window_check(0.04, inf), None),
+        (window_check(0.0, 0.0), None),
+        (replace(window_check(0.04, 2.0), estimate=None), None),
+    ],
+)
+def test_the_time_that_is_left_follows_from_the_width(check: WindowCheck, seconds: float | None) -> None:
+    assert remaining_s(check, measure_spec(FOCUS, min_s=120.0)) == seconds
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        (window_check(0.04, 2.0), "overall_iops of all +/- 4 %, target 2 %"),
+        (window_check(0.04, 2.0, 15.0), "overall_iops of all +/- 4 %, target 2 %, 15 of 20 effective samples"),
+        (window_check(0.02, 1.2, 15.0), "overall_iops of all: 15 of 20 effective samples (+/- 2 %, target 2 %)"),
+        (window_check(0.01, 1.0, 20.0), "overall_iops of all +/- 1 %, target 2 %"),
+        (window_check(0.01, 1.0, 20.0, 50.0), "overall_iops of all: 50 of 60 s (+/- 1 %, target 2 %)"),
+        (window_check(inf, inf), "overall_iops of all +/- ?, target 2 %"),
+    ],
+)
+def test_a_window_is_described_by_what_it_lacks_first(check: WindowCheck, text: str) -> None:
+    assert describe_check(check, measure_spec(FOCUS, min_s=60.0)) == text
+
+
+def test_a_row_holds_the_check_of_its_window() -> None:
+    decisions = drive(Measure(measure_spec(FOCUS, timeout_s=100), warmup=0), noisy(3, 0.2))
+    cells = decisions[14].rows[0].cells
+    found = check_window(
+        measure_spec(FOCUS), window_parts({"all": np.array([noisy(3, 0.2)(n)["all"] for n in range(15)])})
+    )
+    assert found is not None and found.estimate is not None
+    assert cells["half_width_percent"] == pytest.approx(100 * found.estimate.half_width / found.estimate.value)
+    assert (cells["value"], cells["effective_samples"]) == pytest.approx(
+        (found.estimate.value, found.estimate.effective)
+    )
+    assert (cells["accuracy_percent"], cells["confidence_percent"]) == pytest.approx((2.0, 95.0))
+    assert (cells["first_subinterval"], cells["last_subinterval"], cells["dropped_for_trend"]) == (0, 14, 0)
+
+
+def test_rule_t_is_a_measurement_of_any_length() -> None:
+    spec = rule_t(a_criterion(Rule.T, FOCUS, 5, 2.0), 0.9)
+    assert (spec.accuracy, spec.confidence, spec.min_s, spec.timeout_s) == (0.02, 0.9, 0.0, inf)

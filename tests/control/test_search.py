@@ -9,11 +9,12 @@ from ivypy.master.control.bracket import Bracket, SearchBounds, bracket, expecte
 from ivypy.master.control.check import find_faults
 from ivypy.master.control.control_spec import FindSpec
 from ivypy.master.control.decide import ControlState, decide, opening
-from ivypy.master.control.observation import Observation
+from ivypy.master.control.focus import Focus
+from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.probe import Probe, ProbeAnswer
-from ivypy.master.control.search import Find
+from ivypy.master.control.search import Find, RepeatedProbe, SearchStage
 from ivypy.master.stats.metric_sample import MetricSample
-from ivypy.master.verdicts import Reason
+from ivypy.master.verdicts import Finding, Reason
 from tests.support.control_plants import (
     LATENCY,
     Curve,
@@ -184,6 +185,7 @@ def test_every_probe_is_a_row_and_begins_with_an_empty_backlog() -> None:
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "find.csv"]
     assert [row["probe"] for row in rows] == list(range(1, len(rows) + 1))
     assert len(rows) <= 11
+    assert {row["confidence_percent"] for row in rows} == {99.0}
     plant_backlogs = [decision.edits[0].total_iops for decision in trace.decisions if decision.edits]
     fails = sum(row["sustained"] is False for row in rows)
     assert plant_backlogs.count(0.0) == fails  # a drain behind each load that was not sustained
@@ -378,3 +380,122 @@ def test_a_probe_reports_its_load_present_value_and_target() -> None:
     assert len(says) >= 3
     told = r"search: probe 1 at \S+ IOPS, overall_response_us_mean of all \S+ \w+ so far, target 2\.5 ms"
     assert all(re.fullmatch(told, said) for said in says[1:]), says
+
+
+def found_so_far(*probes: Probe, **changes: object) -> Find:
+    return replace(Find(find_spec(LATENCY, 4000), TOLERANCE, settle=1, capacity=1000.0, probes=probes), **changes)  # type: ignore[arg-type]
+
+
+def test_max_is_seen_for_three_subintervals_after_it_has_settled() -> None:
+    trace, _ = search(M, 1000, 4000)
+    assert trace.loads[:4] == [None] * 4 and trace.loads[4] == pytest.approx(500, rel=0.01)
+    plant = Plant(M, 1000, noise(1, 0.01, 0.3))
+    longer = simulate(plant, Find(find_spec(LATENCY, 4000), TOLERANCE, settle=2, look=5), 3000)
+    assert longer.loads[:7] == [None] * 7 and longer.loads[7] is not None
+
+
+@pytest.mark.parametrize(
+    ("again", "capacity", "confirmed"),
+    [(1019, 1019, True), (1021, 1021, False), (979, 1000, True)],
+)
+def test_a_run_at_max_is_confirmed_by_one_within_the_resolution(again: float, capacity: float, confirmed: bool) -> None:
+    """The other of the two leaves more loads to probe, above what passed."""
+    known = found_so_far(probe(500, "pass", 2000.0))._knowing(again)
+    assert (known.capacity, known.confirmed) == (capacity, confirmed)
+
+
+@pytest.mark.parametrize(("again", "capacity", "confirmed"), [(981, 981, True), (979, 979, False), (1021, 1000, True)])
+def test_where_nothing_passes_the_lower_run_at_max_leaves_more_loads(
+    again: float, capacity: float, confirmed: bool
+) -> None:
+    known = found_so_far(probe(20, "fail", 9000.0))._knowing(again)
+    assert (known.capacity, known.confirmed) == (capacity, confirmed)
+
+
+@pytest.mark.parametrize(
+    ("probes", "reasons"),
+    [
+        ((), [Reason.INTERRUPTED]),
+        ((probe(500, "fail", 9000.0),), [Reason.INTERRUPTED]),
+        ((probe(500, "pass", 2000.0),), [Reason.SEARCH_UNBOUNDED, Reason.SHORTENED]),
+        ((probe(500, "pass", 2000.0), probe(700, "fail", 9000.0)), [Reason.SEARCH_UNRESOLVED, Reason.SHORTENED]),
+        ((probe(500, "pass", 2000.0), probe(505, "fail", 9000.0)), [Reason.SHORTENED]),
+    ],
+)
+def test_a_search_that_is_cut_short_says_what_its_bracket_lacks(
+    probes: tuple[Probe, ...], reasons: list[Reason]
+) -> None:
+    found = found_so_far(*probes).cut_short(99)
+    assert [one.reason for one in found.findings] == reasons
+
+
+def test_other_hosts_get_the_load_of_the_stage_and_begin_it_again() -> None:
+    load = load_of(2500, 2500, 0)
+    for stage, wanted in ((SearchStage.MAX, None), (SearchStage.DRAIN, 0.0), (SearchStage.PROBE, 500.0)):
+        state = found_so_far(stage=stage, iops=500.0, since=3)
+        other = Observation(7, 35.0, 5.0, Phase.RUN, same_hosts=False, loads={"all": {"all": load}})
+        after, decision = state.after(other)
+        assert (after.since, after.seen, after.stage) == (8, (), stage)
+        assert [edit.total_iops for edit in decision.edits] == [wanted] and decision.next_phase is Phase.TRANSIENT
+
+
+def test_a_drain_is_given_up_after_the_longest_probe() -> None:
+    state = found_so_far(stage=SearchStage.DRAIN, iops=500.0, since=10)
+    waits = Observation(9 + state.spec.longest_probe, 0.0, 5.0, Phase.RUN, loads={"all": {"all": load_of(0, 0, 0, 1)}})
+    assert not state.after(waits)[1].done
+    assert state.after(replace(waits, number=waits.number + 1))[1].done
+    drained = replace(waits, number=waits.number + 1, loads={"all": {"all": load_of(0, 0, 0, 0)}})
+    after, decision = state.after(drained)
+    assert (after.stage, after.since, decision.edits[0].total_iops) == (SearchStage.PROBE, drained.number + 1, 500.0)
+
+
+def test_the_lowest_load_shows_a_percentile_within_half_of_the_longest_probe() -> None:
+    p99 = find_spec(Focus("overall_service_us_p99", fraction=0.99), 4000, longest_probe=40)
+    assert Find(p99, TOLERANCE, 1, length_s=5.0)._lowest() == 1000 / 100
+    assert Find(p99, TOLERANCE, 1)._lowest() == 0.0 and found_so_far(length_s=5.0)._lowest() == 0.0
+
+
+def test_a_search_may_end_with_any_probe_and_names_the_lowest_that_failed() -> None:
+    state = found_so_far(replace(probe(700, "fail", 9000.0), last=12), replace(probe(20, "fail", 9000.0), last=20))
+    assert state.may_end == (12, 20)
+    _, progress = state._result(21)
+    assert progress == "overall_response_us_mean <= 4 ms fails already at the lowest load, 20 IOPS"
+
+
+def test_no_io_at_max_ends_the_search() -> None:
+    state = Find(find_spec(LATENCY, 4000), TOLERANCE, settle=0, look=1)
+    idle = Observation(0, 0.0, 5.0, Phase.RUN, loads={"all": {"all": load_of(0, 0, 0)}})
+    (measured,) = state.after(idle)[1].measured
+    assert [one.detail for one in measured.findings] == ["no I/O completed at max"]
+
+
+@pytest.mark.parametrize(
+    ("backlog", "sustained", "stage"),
+    [(0, True, SearchStage.PROBE), (1, True, SearchStage.DRAIN), (0, False, SearchStage.DRAIN)],
+)
+def test_the_next_probe_waits_for_an_empty_backlog(backlog: int, sustained: bool, stage: SearchStage) -> None:
+    seen = Observation(30, 150.0, 5.0, Phase.RUN, loads={"all": {"all": load_of(2500, 2500, backlog)}})
+    state = found_so_far(stage=SearchStage.PROBE, iops=500.0)
+    assert state._to(600.0, sustained, seen, ())[0].stage is stage
+    assert replace(state, stage=SearchStage.MAX)._to(600.0, sustained, seen, ())[0].stage is SearchStage.PROBE
+
+
+def test_progress_counts_repeated_probes_and_names_the_instance_that_is_furthest_off() -> None:
+    samples = {LATENCY: {"host=a": MetricSample(2e6, 1000), "host=b": MetricSample(3e6, 1000)}}
+    loads = {"all": {"all": load_of(2500, 2500, 0)}}
+    repeated = (RepeatedProbe(400.0, Finding(Reason.SET_ASIDE, "")),)
+    state = found_so_far(probe(500, "pass", 2000.0), stage=SearchStage.PROBE, iops=600.0, repeated=repeated)
+    progress = state.after(Observation(9, 45.0, 5.0, Phase.RUN, samples=samples, loads=loads))[1].progress
+    assert progress.startswith("search: probe 3 at 600 IOPS, overall_response_us_mean of host=b 3 ms so far")
+
+
+@pytest.mark.parametrize(("most", "in_doubt"), [(3, True), (2, False)])
+def test_max_is_measured_again_while_a_run_is_left(most: int, in_doubt: bool) -> None:
+    """One at max and one probe, at the highest load, have been."""
+    state = found_so_far(probe(980, "pass", 2000.0))
+    state = replace(state, spec=replace(state.spec, probes=most))
+    seen = Observation(30, 150.0, 5.0, Phase.RUN, loads={"all": {"all": load_of(4900, 4900, 0)}})
+    after, decision = state._next(seen, ())
+    assert decision.done is not in_doubt
+    if in_doubt:
+        assert (after.stage, after.since, after.seen, after.maxima) == (SearchStage.MAX, 31, (), 2)

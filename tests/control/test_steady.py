@@ -327,6 +327,83 @@ class TestStages:
         assert said[5].endswith("now 0.4453% (all), 6 of 12 subintervals to see a drift")
         assert said[12].endswith("now 0.4363% (all), it may drift by 12 in a window")
 
+    def test_a_level_window_that_drifts_is_lost_at_the_end_of_hold_not_within_it(self) -> None:
+        """In 4 subintervals it moves by 0.9 %, which the criterion allows."""
+        criterion = a_criterion(Rule.DEVIATION, FOCUS, 4, 1.0, no_drift=True)
+        level = [100 + 0.1 * (-1) ** n for n in range(12)]
+        rising = [100 + 0.3 * n for n in range(30)]
+        state = Steady(steady_spec(criterion, hold=6, on_leave=OnLeave.STOP), warmup=0)
+        decisions = drive(state, one([*level, *rising]))
+        assert stages(decisions) == " ".join([*["seeking"] * 11, "attained", *["holding"] * 5, "lost"])
+        still = drive(state, one([*level, *level, *level]))
+        assert stages(still) == " ".join([*["seeking"] * 11, "attained", *["holding"] * 6])
+        assert (still[-1].measured[0].first, still[-1].measured[0].last) == (12, 17)
+
+    def test_the_worst_instance_has_not_attained_though_another_is_further_off(self) -> None:
+        criterion = a_criterion(Rule.DEVIATION, FOCUS, 4, 1.0, no_drift=True)
+        values = [{"host=a": 100 + 0.55 * (-1) ** n, "host=b": 100 + 0.3 * n} for n in range(14)]
+        decisions = drive(Steady(steady_spec(criterion), warmup=0), values)
+        assert "(host=b), it may drift" in decisions[-1].progress
+        assert decisions[-1].rows[0].cells["worst_instance"] == "host=b"
+
+    def test_the_timeout_counts_from_where_the_step_or_level_began(self) -> None:
+        state: ControlState = steady(timeout_s=10).begun(20)
+        for number in range(20, 30):
+            samples = {FOCUS: {"all": MetricSample(10.0 * number, 1.0)}}
+            state, decision = decide(state, Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
+            assert decision.done is (number == 29)
+
+    def test_a_level_begins_with_nothing_of_the_one_before(self) -> None:
+        state: ControlState = steady(hold=2, warmup=1)
+        first: ControlState = state
+        for number, value in enumerate([0, 100, 100, 100, 100, 50, 100]):
+            samples = {FOCUS: {"all": MetricSample(float(value), 1.0)}}
+            state, _ = decide(state, Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
+        assert isinstance(state, Steady) and isinstance(first, Steady) and state.left == (5,)
+        assert state.begun(7) == Steady(first.spec, 1, since=7)
+
+    def test_nothing_of_the_warmup_is_used_after_a_restart(self) -> None:
+        assert (steady(warmup=5).restarted(2).first, steady(warmup=5).restarted(9).first) == (5, 9)
+
+    def test_a_steady_state_that_is_cut_short_has_what_there_is(self) -> None:
+        assert [one.reason for one in steady().cut_short(3).findings] == [Reason.INTERRUPTED]
+        state: ControlState = steady()
+        for number in range(6):
+            samples = {FOCUS: {"all": MetricSample(10.0 * number, 1.0)}}
+            state, _ = decide(state, Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
+        found = state.cut_short(5)
+        assert (found.first, found.last) == (2, 5)
+        assert [one.reason for one in found.findings] == [Reason.STEADY_NOT_REACHED, Reason.SHORTENED]
+
+    def test_a_hold_that_times_out_reports_how_long_it_held(self) -> None:
+        decisions = drive(steady(hold=10, timeout_s=8), one([100] * 20))
+        (finding,) = decisions[-1].measured[0].findings
+        assert finding.detail == "attained in subinterval 3, held 4 of 10 subintervals"
+
+    def test_a_row_and_the_json_block_hold_the_window(self) -> None:
+        decisions = drive(steady(), one([100, 104, 96, 100, 102]))
+        cells, block = decisions[-1].rows[0].cells, decisions[-1].steady
+        assert (cells["mean"], cells["value"], cells["max_deviation"]) == pytest.approx((100.5, 450 / 100.5, 4.5))
+        assert (cells["limit"], cells["limit_unit"], cells["attained"]) == (1.0, "percent", False)
+        assert (cells["complete_subintervals"], cells["times_left"], cells["drift_bound"]) == (5, 0, None)
+        assert block is not None and block["data"] == {"overall_iops": [104, 96, 100, 102], "overall_iops_mean": 100.5}
+        nothing = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 2.0)), warmup=0), one([0.0] * 12))
+        assert nothing[-1].rows[0].cells["value"] is None
+        noise = 1 + 0.01 * np.random.default_rng(3).standard_normal(40)
+        slow = list(
+            1000 * noise * np.minimum(np.arange(40) / 20 + 0.5, 1.0) * np.minimum(np.arange(40) / 28 + 0.1, 1.0)
+        )
+        unknown = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 2.0)), warmup=0), one(slow))
+        assert (unknown[-1].rows[0].cells["value"], unknown[-1].rows[0].cells["max_deviation"]) == (None, None)
+
+    def test_a_blank_window_is_explained_by_its_subinterval_with_the_fewest_ios(self) -> None:
+        focus = Focus("overall_service_us_p99", fraction=0.99)
+        current: ControlState = Steady(steady_spec(a_criterion(Rule.DEVIATION, focus, 2)), warmup=0)
+        for number, ios in enumerate((900, 300)):
+            samples = {focus: {"all": MetricSample(0, 0, np.array([ios], dtype=np.uint64), 500)}}
+            current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
+        assert "300 of the 1000 that it needs" in decision.progress
+
 
 def test_an_infinite_score_is_null_in_the_json_block() -> None:
     criterion = a_criterion(Rule.T, FOCUS, 5, 2.0)

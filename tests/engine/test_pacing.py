@@ -119,6 +119,24 @@ def test_nothing_falls_due_in_a_pause_and_its_end_staggers_anew() -> None:
     assert 9 * S <= due <= 9 * S + 1_000_000
 
 
+@pytest.mark.parametrize("pause", [f"retime 0 {2 * S}", "stop"])
+def test_after_a_pause_first_due_times_are_spread_over_a_gap(pause: str) -> None:
+    """Instances that were paused together do not go on together."""
+    firsts = [
+        talk("even", f"start {seed} 1000 {S}", f"due {2 * S}", pause, f"retime 1000 {9 * S}", "next")[-1][0] - 9 * S
+        for seed in range(0, 400, 20)
+    ]
+    assert stats.kstest(np.array(firsts) / 1e6, "uniform").pvalue > 0.01
+
+
+def test_a_fresh_start_has_no_backlog() -> None:
+    _, (before, *_), _, (count, backlog, since), taken = talk(
+        "even", f"start 1 1000 {S}", f"due {2 * S}", f"start 1 1000 {3 * S}", f"due {4 * S}", "take 1"
+    )
+    assert (before, count, backlog) == (1000, 1000, 1000)
+    assert 3 * S <= since == taken[0] <= 3 * S + 1_000_000
+
+
 def test_discarded_ios_are_counted() -> None:
     assert talk("even", f"start 1 1000 {S}", f"due {2 * S}", "stop", f"due {9 * S}")[2:] == [[1000], [0, 0, 0]]
 

@@ -133,8 +133,8 @@ def test_one_probe_has_the_bound_of_an_unknown_rate() -> None:
     clock.add(0, 1_050_000, 1_050_000, 100_000)
     assert clock and clock.rate() == (0.0, FASTEST)
     assert clock.at(50_000).offset_ns == 1_000_000
-    assert clock.at(50_000).bound_ns == pytest.approx(50_050, abs=10)
-    assert clock.at(50_000 + S).bound_ns == pytest.approx(550_050, abs=10)
+    assert clock.at(50_000).bound_ns == 50_000 + 50 + 2  # half the trip, what drifts in all of it, two roundings
+    assert clock.at(50_000 + S).bound_ns == 550_052
 
 
 @given(st.integers(-(10**15), 10**15), st.integers(0, 1000), st.integers(0, 200 * S))
@@ -146,3 +146,136 @@ def test_to_local_and_to_controller_are_inverse(offset: int, seed: int, at: int)
 def test_memory_of_probes_does_not_grow() -> None:
     clock = after(lambda at: 0.0, 2000)
     assert len(clock._best) == QUARTERS
+
+
+# What is exact of the estimate: probes that are half as long there as back again, and no noise.
+
+HALF = 1_000_000
+SLACK = HALF + 1001  # half a trip with what the clocks drift apart meanwhile, and a rounding
+
+
+def exact(*probes: tuple[float, int, int]) -> OffsetEstimator:
+    """After probes: (the middle of the trip in seconds, the host's offset, half the trip in ns)."""
+    clock = OffsetEstimator()
+    for at_s, offset, half in probes:
+        at = round(at_s * S)
+        clock.add(at - half, at + offset, at + offset, at + half)
+    return clock
+
+
+def slack(half: int) -> float:
+    return half + FASTEST * 2 * half + 1
+
+
+@pytest.mark.parametrize(
+    ("path_ns", "held_ns", "bound"),
+    [
+        (50_000, 0, 25_000 + 25 + 2),
+        (50_000, 50_000_000, 25_000 + 25_025 + 2),  # not 25 ms: the host held it, not the path
+        (0, 0, 2),
+        (-5000, 1_000_000, 500 + 2),  # the stamps of two clocks: no trip is shorter than nothing
+    ],
+)
+def test_the_bound_of_one_probe_is_of_its_path_and_of_the_drift_while_it_was_held(
+    path_ns: int, held_ns: int, bound: int
+) -> None:
+    clock = OffsetEstimator()
+    clock.add(0, path_ns // 2, path_ns // 2 + held_ns, path_ns + held_ns)
+    assert clock.at((path_ns + held_ns) // 2).bound_ns == bound
+
+
+def test_the_bound_stays_narrow_while_a_host_holds_each_probe_for_50_ms() -> None:
+    """Half of a trip of 100 us and of what the clocks drift apart in 50 ms: 75 us, and no probe of many widens it."""
+    clock, draw = OffsetEstimator(), random.Random(1)
+    for second in range(50):
+        sent, trip, there = second * S, 100_000, draw.random()
+        received = sent + round(trip * there)
+        clock.add(sent, received, received + 50_000_000, sent + trip + 50_000_000)
+        assert clock.at(sent + 25_050_000).bound_ns <= 75_060
+
+
+def test_two_probes_that_were_late_on_opposite_ways_bound_the_offset_together() -> None:
+    """Each alone is true to 50 us, on its own side."""
+    clock = OffsetEstimator()
+    probe(clock, lambda at: 7_000_000.0, 0, 100_000, there=1.0)
+    probe(clock, lambda at: 7_000_000.0, 1_000_000, 100_000, there=0.0)
+    found = clock.at(1_060_000)
+    assert found.bound_ns < 1000 and abs(found.offset_ns - 7_000_000) < 1000
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_probe_contradicts_from_where_the_intervals_do_not_meet(back: bool) -> None:
+    meets = 2 * SLACK + 2 * 500_000  # two seconds later
+
+    def jump(apart: int) -> Jump | None:
+        return exact((10, 0, HALF), (12, -apart if back else apart, HALF)).jump
+
+    assert jump(meets) is None
+    by_ns = -3 if back else 3
+    assert jump(meets + 3) == Jump(12 * S + HALF, by_ns, 10 * S)
+
+
+def test_after_a_step_the_rate_is_that_of_the_new_probes() -> None:
+    clock = after(lambda at: 20e-6 * at, 200)
+    for second in range(200, 300):
+        probe(clock, lambda at: 20e-6 * at + 10 * S, second * S, 100_000)
+        if second == 200:
+            assert clock.jump is not None and clock.rate() == (0.0, FASTEST)
+    rate, error = clock.rate()
+    assert rate == pytest.approx(20e-6, abs=error) and error < 5e-6
+
+
+def test_of_equally_good_probes_the_newest_says_where_the_clock_is() -> None:
+    assert exact((1, 0, HALF), (6, 100_000, HALF)).at(6 * S).offset_ns == 100_000
+
+
+@pytest.mark.parametrize(("share", "offset"), [(0.99, 50_000), (1.01, 0)])
+def test_a_good_probe_outweighs_a_bad_one_until_it_is_old(share: float, offset: int) -> None:
+    """A fifth of the largest drift counts against it: in 20 s, 2 ms."""
+    good, bad = 100_000, round((100_000 + 20 * S * FASTEST / 5) * share)
+    assert exact((1, 0, good), (21, 50_000, bad)).at(21 * S).offset_ns == offset
+
+
+def test_the_rate_is_between_the_best_probes_of_the_older_and_the_newer_quarters() -> None:
+    """One probe of each quarter of a minute; what is not the best of its half is off by 200 us."""
+    good, bad = 100_000, 500_000
+    clock = exact((14, 200_000, bad), (15.9, 318, good), (31, 620, good), (46, -200_000, bad))
+    assert clock.rate() == pytest.approx((0.0, (302 + 2 * slack(good)) / 15.1e9), rel=1e-9)
+    steeper = exact((14, 200_000, bad), (15.9, 318_000, good), (31, 620_000, good), (46, 800_000, bad))
+    assert steeper.rate() == pytest.approx((20e-6, 2 * slack(good) / 15.1e9), rel=1e-9)
+    assert steeper.at(46 * S).rate_ppm == pytest.approx(20.0)
+
+
+def test_the_rate_is_of_the_last_eight_quarters() -> None:
+    """The ninth, which was the best, is forgotten."""
+    others = [(15.0 * quarter + 7, 20_000 * 15 * quarter, 200_000 - quarter) for quarter in range(1, 9)]
+    clock = exact((7, -300_000, 50_000), *others)
+    assert clock.rate() == pytest.approx((20e-6, (slack(200_000 - 4) + slack(200_000 - 8)) / 60e9), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("moved", "apart_s", "rate", "error"),
+    [  # the error of two such probes 20.02002 s apart is 100 ppm
+        (30 * SLACK // 10, 40.04004, 75e-6, 50e-6),
+        (2 * SLACK, 40.04004, 0.0, 100e-6),  # as much as their error: nothing is known
+        (SLACK, 40.04004, 0.0, 75e-6),
+        (-SLACK, 40.04004, 0.0, 75e-6),
+        (-3 * SLACK, 40.04004, -75e-6, 50e-6),
+        (4 * SLACK, 20.02002, 0.0, 300e-6),  # too near to each other for any rate
+        (4 * SLACK, 20.03, 4 * SLACK / 20.03e9, 2 * SLACK / 20.03e9),
+        (9 * SLACK, 20.02002, 0.0, FASTEST),
+        (12 * SLACK, 20.03, FASTEST, 2 * SLACK / 20.03e9),
+        (-12 * SLACK, 20.03, -FASTEST, 2 * SLACK / 20.03e9),
+    ],
+)
+def test_a_rate_is_known_where_it_stands_out_of_the_probes_error(
+    moved: int, apart_s: float, rate: float, error: float
+) -> None:
+    clock = exact((5, 0, HALF), (5 + apart_s, moved, HALF))
+    assert clock.jump is None
+    assert clock.rate() == pytest.approx((rate, error), rel=1e-9)
+
+
+def test_a_probe_that_is_answered_after_a_later_one_says_nothing_of_the_rate() -> None:
+    clock = exact((50, 0, HALF), (20, 0, HALF))
+    assert clock.rate() == (0.0, FASTEST)

@@ -50,3 +50,4 @@ def test_what_an_identity_rests_on_is_reported() -> None:
     assert identified_by(marked) == (
         "fingerprint ab, start 2048: the token changes when its first or last 64 KiB are written"
     )
+    assert identified_by(Identity("m", 1, ())) == "its size alone"

@@ -1,6 +1,7 @@
 """Law: a workload instance that falls behind makes every row that holds it say so; one that does not, none."""
 
 from collections.abc import Callable, Sequence
+from math import asinh, exp, sqrt
 
 import numpy as np
 import pytest
@@ -10,9 +11,13 @@ from numpy.typing import NDArray
 
 from ivypy.master.rollup.merge_layout import MergeLayout
 from ivypy.master.rollup.overload import (
+    FALSE_ALARM,
     Account,
     Outstanding,
     account,
+    allowed,
+    check_each,
+    check_together,
     rows_ahead,
     rows_behind,
     rows_surged,
@@ -260,3 +265,124 @@ def test_a_backlog_that_is_discarded_is_a_surge() -> None:
     counts = np.zeros((1, len(Count)), np.int64)
     counts[0, [Count.DUE, Count.SUBMITTED, Count.COMPLETED, Count.EXPIRED, Count.BACKLOG]] = 1000, 700, 700, 300, 200
     assert Outstanding.of(counts).surged().all()
+
+
+def test_outstanding_is_what_was_due_and_is_not_done() -> None:
+    counts = np.zeros((1, len(Count)), np.int64)
+    of = {
+        Count.DUE: 1000, Count.DROPPED: 1, Count.COMPLETED: 900, Count.ERRORS: 20, Count.WITHDRAWN: 300,
+        Count.SUBMITTED: 950, Count.IN_FLIGHT: 30, Count.BACKLOG: 4, Count.EXPIRED: 5,
+    }  # fmt: skip
+    for column, value in of.items():
+        counts[0, column] = value
+    found = Outstanding.of(counts)
+    names = ("due", "growth", "backlog_growth", "in_flight", "backlog", "expired")
+    assert [int(getattr(found, name)[0]) for name in names] == [1000, 79, 349, 30, 4, 5]
+
+
+def one_subinterval(**columns: int) -> Outstanding:
+    names = ("due", "growth", "backlog_growth", "in_flight", "backlog", "expired")
+    return Outstanding(*(np.array([columns.get(name, 0)]) for name in names))
+
+
+@pytest.mark.parametrize(
+    ("one", "is_surge"),
+    [
+        # a twentieth of what fell due, by the backlog alone
+        (one_subinterval(due=100_000, backlog_growth=5000, backlog=20_000), False),
+        (one_subinterval(due=100_000, backlog_growth=5001, backlog=20_000), True),
+        # or in all, and then by more than twice what was outstanding before
+        (one_subinterval(due=100_000, growth=20_000, in_flight=20_000, backlog=10_000), False),
+        (one_subinterval(due=100_000, growth=20_001, in_flight=20_001, backlog=10_000), True),
+        (one_subinterval(due=100_000, growth=5000, in_flight=5000), False),
+        (one_subinterval(due=100_000, growth=5001, in_flight=5001), True),
+        # of which what expired is not there at the end: before, there were 9,000
+        (one_subinterval(due=100_000, growth=12_000, in_flight=15_000, expired=6000), False),
+        (one_subinterval(due=100_000, growth=18_001, in_flight=21_001, expired=6000), True),
+    ],
+)
+def test_a_surge_is_more_than_a_change_of_the_load_explains(one: Outstanding, is_surge: bool) -> None:
+    assert one.surged().tolist() == [is_surge]
+
+
+def test_an_account_without_what_is_at_max_is_that_of_the_others() -> None:
+    ends = rng(5).poisson(20.0, (10, 2))
+    paced = np.array([True, False])
+    whole, alone = account(load(np.array([100, 100]), ends)), account(load(np.array([100, 0]), ends * paced))
+    found = whole.of_paced(paced)
+    assert found.subintervals == 9
+    for name in ("due", "growth", "in_flight", "expired"):
+        assert getattr(found, name).tolist() == getattr(alone, name).tolist()
+    for name in ("ends", "first", "doubled"):
+        of, other = getattr(found, name), getattr(alone, name)
+        assert (of.subintervals, of.total.tolist()) == (other.subintervals, other.total.tolist())
+        assert (of.rising.tolist(), of.squares.tolist()) == (other.rising.tolist(), other.squares.tolist())
+    assert account(load(np.array([100]), ends[:, :1])).of_paced(np.array([True])).due.tolist() == [900]
+
+
+def test_the_variance_is_at_most_36_times_that_of_the_calmer_part() -> None:
+    """Six deviations: the calm part has 8 of 24 subintervals."""
+    levels = [0, 1] * 4 + [0, 100] * 8
+    found = account(load(np.array([1000]), np.array([[0], *([level] for level in levels)])))
+    calm = account(load(np.array([1000]), np.array([[0], *([level] for level in levels[:8])]))).ends.variance()[0]
+    assert found.first.subintervals == 8 and found.ends.variance()[0] > 36 * calm
+    assert found.variance()[0] == pytest.approx(36 * calm)
+    short = account(load(np.array([1000]), np.array([[0], *([level] for level in [0, 1, 0, 100, 0, 100, 0])])))
+    assert short.variance()[0] == short.ends.variance()[0]  # two subintervals show no swing
+
+
+@pytest.mark.parametrize("mean", [1e-3, 0.1, 1.0, 30.0, 1e4])
+@pytest.mark.parametrize("checked", [1, 1000])
+def test_what_chance_may_do_in_flight_is_chernoffs_bound(mean: float, checked: int) -> None:
+    bound = float(allowed(0, 0.0, mean, mean, checked))
+    u = bound / (2 * mean)
+    assert exp(-2 * mean * (u * asinh(u) - sqrt(1 + u * u) + 1)) == pytest.approx(FALSE_ALARM / checked, rel=1e-6)
+    assert allowed(0, 0.0, 0.0, 0.0, checked) == 0.0
+
+
+def test_a_swing_is_allowed_up_to_a_twentieth_of_what_fell_due() -> None:
+    assert allowed(1000, 0.01, 0.0, 4.0, 1) == pytest.approx(2 * np.log(1 / FALSE_ALARM))
+    assert allowed(1000, 0.01, 0.0, 1e6, 1) == pytest.approx(50.0)
+    assert allowed(1000, 0.06, 0.0, 1e6, 1) == pytest.approx(60.0)
+    assert allowed(1000, 0.01, 0.0, 0.25, 1) == 10.0
+
+
+@pytest.mark.parametrize(("more", "is_behind"), [(0, False), (1, True)])
+def test_each_instance_of_a_sum_may_have_one_io_that_is_about_to_be_submitted(more: int, is_behind: bool) -> None:
+    ends = np.zeros((25, 1000), np.int64)
+    ends[-1] = 1
+    ends[-1, 0] += more
+    of = account(load(np.full(1000, 30), ends, np.zeros_like(ends)))
+    together = check_together(of, 0.0, np.zeros(1000, np.int64), 1, 1000)
+    assert (together.bound.tolist(), together.behind.tolist()) == ([1000.0], [is_behind])
+    assert not check_each(of, 0.0).behind.any()
+
+
+def test_the_worst_instance_is_the_one_that_is_behind_by_the_largest_share() -> None:
+    layout = layout_of(2)
+    due, ends = np.array([1000, 100_000]), np.arange(13)[:, None] * np.array([[300, 8000]])
+    behind = account(load(due, ends))
+    assert why_not_sustained(behind, TOLERANCE) == (
+        "2 of 2 workload instances; of the worst outstanding I/O grew by 3,600 of 12,000 due"
+    )
+    found = {str(layout.rollups.rows[row]): text for row, text in rows_behind(layout, behind, TOLERANCE).items()}
+    of_0 = "outstanding I/O of h0+/dev/sd0+w grew by 3,600 of 12,000 due"
+    assert found["all=all"] == f"{of_0}, and by 1 more"
+    assert sorted(found.values(), key=len)[0] == of_0
+    ahead = account(load(due, ends[::-1]))
+    assert (
+        rows_ahead(layout, ahead, TOLERANCE)[0]
+        == "h0+/dev/sd0+w did 3,600 more than the 12,000 that fell due, and by 1 more"
+    )
+    alone = account(load(due[:1], ends[:, :1]))
+    assert why_not_sustained(alone, TOLERANCE) == "outstanding I/O grew by 3,600 of 12,000 due"
+
+
+def test_earlier_backlog_is_beyond_twice_the_bound() -> None:
+    """Which is 25 of 10,000."""
+    for left, is_ahead in ((50, False), (51, True)):
+        ends = np.full((11, 1), 0)
+        ends[0] = left
+        of = account(load(np.array([1000]), ends, np.zeros_like(ends)))
+        assert check_each(of, TOLERANCE).bound.tolist() == [25.0]
+        assert check_each(of, TOLERANCE).ahead.tolist() == [is_ahead]

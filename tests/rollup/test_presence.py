@@ -88,6 +88,11 @@ def test_no_row_is_valid_that_misses_a_host_or_a_part_of_its_time(
         ([1.001] * 6, None),  # boundaries follow the controller's clock by up to 0.1 %
         ([0.8] * 6, "host_missing[partial] (a: its subintervals are 4.8 s long in total, not 6 s)"),
         ([0.4] + [1.0] * 5, "host_missing[partial] (a: its subintervals are 5.4 s long in total, not 6 s)"),
+        # half a subinterval, and 0.2 % of all: 512 ms of 6 s
+        ([1.0] * 5 + [1.511], None),
+        ([1.0] * 5 + [1.513], "host_missing[partial] (a: its subintervals are 6.513 s long in total, not 6 s)"),
+        ([1.0] * 5 + [0.489], None),
+        ([1.0] * 5 + [0.487], "host_missing[partial] (a: its subintervals are 5.487 s long in total, not 6 s)"),
         ([1.2] * 6, "host_missing[partial] (a: its subintervals are 7.2 s long in total, not 6 s)"),
     ],
 )
@@ -128,3 +133,27 @@ def test_an_event_of_another_time_does_not_explain_a_missing_host() -> None:
     for when in ({"since": 21}, {"until": -1}):
         validity, _, _ = check([(None, WHOLE, WHOLE, WHOLE)] * 20, (replace(LOST, **when),))  # type: ignore[arg-type]
         assert [str(one) for one in validity.findings[0]] == ["host_missing[partial] (a: no subinterval includes it)"]
+
+
+def test_a_result_that_a_host_marks_as_its_last_was_cut() -> None:
+    """However long it is."""
+    validity, _, _ = check([(WHOLE,) * 4] * 19 + [((1.0, True), WHOLE, WHOLE, WHOLE)])
+    assert [str(one) for one in validity.findings[0]] == [
+        "host_missing[partial] (a: its result of subinterval 19 was cut)"
+    ]
+
+
+def test_an_event_of_another_kind_does_not_explain_a_missing_host() -> None:
+    other = ScopedFinding(Finding(Reason.SLOW_CONTROLLER, "2.6 s"), "a")
+    validity, _, _ = check([(None, WHOLE, WHOLE, WHOLE)] * 20, (other,))
+    assert [one.reason for one in validity.findings[0]] == [Reason.SLOW_CONTROLLER, Reason.HOST_MISSING]
+
+
+def test_a_loss_that_names_no_host_concerns_all() -> None:
+    validity, _, _ = check([(WHOLE,) * 4] * 20, (replace(LOST, host=""),))
+    assert all(findings == (LOST.finding,) for findings in validity.findings)
+
+
+def test_an_event_is_of_a_measurement_that_begins_and_ends_with_the_step() -> None:
+    validity, _, _ = check([(WHOLE,) * 4], (CUT_SHORT,))
+    assert CUT_SHORT.finding in validity.findings[0]

@@ -13,7 +13,7 @@ from ivypy.master.rollup.io_checks import older_by_chance
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import ScopedFinding, Validity, check_validity
 from ivypy.master.rollup.window import Window
-from ivypy.master.verdicts import Finding, Reason, Verdict
+from ivypy.master.verdicts import Finding, Reason, Scope, Verdict
 from ivypy.protocol import counters
 from ivypy.protocol.counters import LATENESS, PUNCTUAL, RESPONSE, SERVICE, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
@@ -261,6 +261,9 @@ def test_findings_of_a_host_are_on_its_row_alone(h1: Plant, says: str | None) ->
         ("max", [100] * 20, []),
         ("max", [100, 101] * 10, []),
         ("max", [100, 140, 60, 120, 80] * 4, ["unsteady[note] (IOPS +/- 14%)"]),
+        ("max", [100, 120, 80, 110, 90] * 4, []),  # +/- 7 %
+        ("max", [4, 0, 0, 3, 0] * 4, ["unsteady[note] (IOPS +/- "]),  # also below 1 IOPS
+        ("max", [0] * 20, ["no_samples[invalid]"]),
         ("max", [150] * 10 + [50] * 10, ["unsteady[note] (IOPS drift throughout)"]),
         ("max", [150] * 5 + [50] * 5, ["too_few_subintervals[note] (10)"]),
         (1e9, [150] * 10 + [50] * 10, ["load_not_sustained[invalid] ("]),
@@ -352,13 +355,51 @@ def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> No
             "max_droop[invalid] (h2 is 22.000% below the fastest, not 21.999%)",
         ),
         (rollup_spec("host", max_droop=0.0), GOOD, None),
+        (rollup_spec("host", max_droop=1.0), Plant(done=0), None),
     ],
 )
 def test_quantity_and_droop_of_a_type_are_on_all_its_rows(spec: RollupSpec, h2: Plant | None, says: str | None) -> None:
     found = check(GOOD, h2, specs=(spec,))
-    rows = ["host=h1", "host=h2"] if h2 else ["host=h1"]
-    assert [says in found[row] for row in rows] == [bool(says)] * len(rows)
-    assert not any(one.startswith(("quantity", "max_droop")) for one in found["all=all"])
+    of_types = {
+        row: [one for one in those if one.startswith(("quantity", "max_droop"))] for row, those in found.items()
+    }
+    expected = [says] if says else []
+    assert of_types == {"all=all": [], "host=h1": expected, "host=h2": expected}
+
+
+def test_a_droop_is_also_one_of_few_ios_and_none_of_no_ios() -> None:
+    def found(h1: int, h2: int) -> list[str]:
+        those = check(Plant(done=h1), Plant(done=h2), specs=(rollup_spec("host", max_droop=0.2),))["host=h1"]
+        return [one for one in those if one.startswith("max_droop")]
+
+    assert found(4, 2) == ["max_droop[invalid] (h2 is 50.0% below the fastest, not 20%)"]
+    assert found(0, 0) == []
+
+
+def test_a_measurement_that_no_host_is_in_has_no_droop() -> None:
+    rollups = Rollups.build([instance(0, "h1")], (rollup_spec("host", quantity=1, max_droop=0.2),))
+    merger = merger_of(rollups)
+    merger.open(0)
+    window = Window(merger.layout)
+    window.add(merger.close())
+    validity = check_validity(window.measurement(), Settings.of(rollups, {}), 0.0025, 5.0)
+    assert [one.reason for one in validity.findings[1]] == [
+        Reason.QUANTITY, Reason.TOO_FEW_SUBINTERVALS, Reason.HOST_MISSING,
+    ]  # fmt: skip
+
+
+def test_a_step_without_a_measurement_has_the_same_findings_for_every_row() -> None:
+    rollups = Rollups.build([instance(0, "h1"), instance(0, "h2")], (rollup_spec("host"),))
+    found = Finding(Reason.HOST_LOST, "h1: gone")
+    validity = Validity.unmeasured(rollups, iter([found]))
+    assert validity.findings == ((found,),) * 3
+    assert validity.reached.tolist() == [False] * 3 and validity.worst() is Verdict.PARTIAL
+
+
+def test_a_finding_speaks_against_the_figures_of_its_scope() -> None:
+    _, validity = rollups_and_validity(Plant(lateness_ns=MS // 2), GOOD, (), (rollup_spec("host"),))
+    verdicts = {scope: validity.scope_verdict(1, scope) for scope in Scope}
+    assert verdicts == {scope: Verdict.VALID for scope in Scope} | {Scope.RESPONSE: Verdict.INVALID}
 
 
 @pytest.mark.parametrize(("completed", "times"), [(1, 1.0), (10, 1.0), (10, 1.5), (100, 1.0), (100, 1.3)])
@@ -395,3 +436,27 @@ def test_findings_from_outside_are_on_the_rows_that_they_concern(outside: Scoped
     found = check(outside=(outside, outside))
     assert [row for row, findings in found.items() if "slow_controller[note] (2.6 s)" in findings] == rows
     assert all(len(findings) <= 1 for findings in found.values())  # each once
+
+
+@pytest.mark.parametrize(
+    ("when", "is_of_it"),
+    [({}, True), ({"since": 5}, True), ({"since": 6}, False), ({"until": 1}, True), ({"until": 0}, False)],
+)
+def test_a_finding_from_outside_is_of_the_measurements_of_its_time(when: dict[str, int], is_of_it: bool) -> None:
+    """The window has subintervals 1 to 5."""
+    found = check(outside=(ScopedFinding(LATE, **when),))  # type: ignore[arg-type]
+    assert found["all=all"] == ["slow_controller[note] (2.6 s)"] * is_of_it
+
+
+def test_a_finding_of_many_hosts_is_on_no_row_that_is_of_one_host_alone() -> None:
+    specs = tuple(rollup_spec(by) for by in ("host", "lun", "workload", "host+workload"))
+    found = check(outside=(ScopedFinding(LATE, of_many_hosts=True),), specs=specs)
+    assert {row for row, findings in found.items() if findings} == {"all=all", "workload=w"}
+
+
+def test_a_host_whose_boundaries_were_missed_has_no_second_finding_of_its_length() -> None:
+    short = {"length_ns": 10**9}
+    assert check(Plant(changes=short))["host=h1"] == [
+        "host_missing[partial] (h1: its subintervals are 21 s long in total, not 25 s)"
+    ]
+    assert check(Plant(changes={**short, "missing": (0, 1)}))["host=h1"] == ["overrun[invalid] (h1: 2 times)"]

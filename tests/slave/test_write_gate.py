@@ -17,7 +17,7 @@ from ivypy.slave.blkid import found_by_blkid, names_in
 from ivypy.slave.discovery import inspect_luns
 from ivypy.slave.holds import claim, is_claimed, is_written
 from ivypy.slave.mounts import Mount, mount_of, parse_mountinfo, parse_swaps
-from ivypy.slave.storage_exports import Use
+from ivypy.slave.storage_exports import LunKey, ServedPath, Use
 from ivypy.slave.write_gate import (
     Evidence,
     Surroundings,
@@ -77,6 +77,24 @@ from tests.support.loop_devices import loop_device, machine, mounted, need, need
             ("another program has it open for writing: find it with fuser -v /a/f as root, and end it",),
         ),
         (
+            Evidence("/a/f", locked=True),
+            ("another program has a lock on it (fcntl): find it with lslocks or fuser -v /a/f, and end it",),
+        ),
+        (  # one sentence of a user that has no name; none, where one has
+            Evidence("/a/f", claimed=True, open_elsewhere=True, locked=True),
+            ("another program has opened it exclusively: find it with fuser -v /a/f, and end it",),
+        ),
+        (
+            Evidence("/a/f", open_elsewhere=True, locked=True),
+            ("another program has it open for writing: find it with fuser -v /a/f as root, and end it",),
+        ),
+        (
+            Evidence(
+                "/a/f", uses=(("it", Use("is in use as swap", "swapoff /a/f")),), open_elsewhere=True, locked=True
+            ),
+            ("it is in use as swap: swapoff /a/f",),
+        ),
+        (
             Evidence("/a/f", names=3),
             ("it is one file under 3 names: copy it, so that no other name loses its contents",),
         ),
@@ -84,6 +102,74 @@ from tests.support.loop_devices import loop_device, machine, mounted, need, need
 )
 def test_each_refusal_has_its_remedy(seen: Evidence, sentences: tuple[str, ...]) -> None:
     assert reasons_against(seen) == sentences
+
+
+PLAIN, OTHER_PLAIN, OVERLAY = 1, 2, 9  # filesystems, by st_dev
+BY_QEMU, BY_FIO = (Use(f"is open for writing by {who}", "end it", size=4096) for who in ("qemu", "fio"))
+SWAP = Use("is in use as swap", "swapoff /f")
+
+
+def in_use_by(*uses: tuple[LunKey, Use], plain: frozenset[int] = frozenset({PLAIN, OTHER_PLAIN})) -> Surroundings:
+    twins: dict[int, tuple[LunKey, ...]] = {}
+    for what, _ in uses:
+        if what[0] == "file":
+            twins[what[2]] = (*twins.get(what[2], ()), what)
+    return Surroundings(Path("/"), (), {what: (use,) for what, use in uses}, twins=twins, plain=plain)
+
+
+@pytest.mark.parametrize(
+    ("what", "of", "found"),
+    [
+        (("file", PLAIN, 5), ("file", PLAIN, 5), True),
+        (("file", PLAIN, 5), ("file", PLAIN, 6), False),
+        # an overlay's file has the inode number of the one that it is, on another filesystem
+        (("file", OVERLAY, 5), ("file", PLAIN, 5), True),
+        (("file", PLAIN, 5), ("file", OVERLAY, 5), True),
+        (("file", OVERLAY, 5), ("file", PLAIN, 6), False),
+        # two filesystems that are made of no others number their own
+        (("file", OTHER_PLAIN, 5), ("file", PLAIN, 5), False),
+        (("block", PLAIN, 5), ("file", PLAIN, 5), False),
+        (("block", 5, 0), ("block", 5, 0), True),
+    ],
+)
+def test_a_use_is_that_of_the_same_file_or_device_also_below_an_overlay(what: LunKey, of: LunKey, found: bool) -> None:
+    assert in_use_by((of, BY_QEMU)).uses_of(what, 4096) == ((BY_QEMU,) if found else ())
+
+
+def test_a_twin_of_another_size_is_another_file() -> None:
+    around = in_use_by((("file", PLAIN, 5), BY_QEMU))
+    assert around.uses_of(("file", OVERLAY, 5), 8192) == ()
+    assert around.uses_of(("file", PLAIN, 5), 8192) == (BY_QEMU,)
+    assert in_use_by((("file", PLAIN, 5), SWAP)).uses_of(("file", OVERLAY, 5), 8192) == (SWAP,)
+
+
+def test_each_use_is_found_once_and_those_of_all_twins() -> None:
+    twins: list[tuple[LunKey, Use]] = [(("file", OVERLAY, 5), BY_QEMU), (("file", PLAIN, 5), BY_FIO)]
+    assert in_use_by(*twins).uses_of(("file", OVERLAY, 5), 4096) == (BY_QEMU, BY_FIO)
+
+
+def test_what_lies_on_a_filesystem_that_may_hang_is_asked_for_only_there() -> None:
+    asked: list[str] = []
+
+    def served(name: str, inode: int) -> ServedPath:
+        def what() -> LunKey:
+            asked.append(name)
+            return "file", OTHER_PLAIN, inode
+
+        return ServedPath(name, Use(f"is served as {name}", "unset it"), what)
+
+    around = replace(in_use_by(), unasked={OTHER_PLAIN: (served("a", 5), served("b", 6))})
+    assert around.uses_of(("file", PLAIN, 5)) == () and asked == []
+    assert [use.text for use in around.uses_of(("file", OTHER_PLAIN, 6))] == ["is served as b"]
+    assert asked == ["a", "b"]
+    assert around.uses_of(("block", OTHER_PLAIN, 0)) == ()
+
+
+def test_who_may_write_is_noticed_where_nothing_else_is_known_against_it() -> None:
+    assert notices(Evidence("/a/f")) == ()
+    (found,) = notices(Evidence("/a/f", unseen="not root"))
+    assert found.text == "whether a program has it open for writing is not known: not root"
+    assert notices(Evidence("/a/f", unseen="not root", names=2)) == ()
 
 
 def device_at(path: str) -> block_devices.BlockDevice:

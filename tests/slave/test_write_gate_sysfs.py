@@ -392,3 +392,21 @@ def test_processes_that_may_not_be_inspected_are_reported(tmp_path: Path) -> Non
     assert Surroundings.read(tmp_path).unseen == ""
     (tmp_path / "proc/1").rename(tmp_path / "proc/hidden")
     assert Surroundings.read(tmp_path).unseen == "/proc hides processes of other users: run the slave as root"
+
+
+@pytest.mark.parametrize("filesystem", ["overlay", "ext4"])
+def test_files_in_use_are_known_by_their_inode_where_there_is_an_overlay(tmp_path: Path, filesystem: str) -> None:
+    made = Made(tmp_path)
+    made.mount("0:99", "/merged", "x", filesystem)
+    made.write("f", "")
+    made.process(77, "qemu", "/f")
+    made.write("proc/self/mountinfo", "\n".join(made.mounts))
+    made.write("proc/swaps", "Filename Type\n")
+    around = Surroundings.read(made.root)
+    status = (made.root / "f").stat()
+    of_file = "file", status.st_dev, status.st_ino
+    assert of_file in around.uses
+    if filesystem == "overlay":
+        assert around.twins == {status.st_ino: (of_file,)} and around.plain == {os.makedev(0, 21)}
+    else:
+        assert around.twins == {} and around.plain == frozenset()

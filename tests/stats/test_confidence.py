@@ -10,6 +10,7 @@ from ivypy.master.rollup.arrays import Buckets
 from ivypy.master.stats.block_bootstrap import stated_half_width
 from ivypy.master.stats.confidence import (
     FEWEST_STATED,
+    autocorrelation_time,
     autocorrelation_times,
     effective_samples,
     half_width,
@@ -177,3 +178,40 @@ def test_half_widths_of_percentiles_cover_the_truth(n: int, correlation: float, 
 
 def test_a_percentile_of_few_has_no_half_width() -> None:
     assert np.isnan(stated_half_width(np.ones((30, 20)), 100, 0, 1e9, 0.99))
+
+
+def time_by_hand(values: list[float]) -> float:
+    """Sokal's window of five times the sum, and Kendall's correction, by the sums of their definitions."""
+    n, mean = len(values), sum(values) / len(values)
+    centred = [value - mean for value in values]
+    variance = sum(one * one for one in centred)
+    lags = [sum(centred[i] * centred[i + k] for i in range(n - k)) / variance for k in range(n // 2 + 1)]
+    first = min(max((n * lags[1] + 1) / (n - 4), 0.0), 1 - 2 / n)
+    of_ar1 = (1 + first) / (1 - first)
+    summed = 1.0
+    for lag, correlation in enumerate(lags[1:], 1):
+        summed += 2 * (correlation + of_ar1 / n)
+        if lag >= 5 * summed:
+            break
+    return max(summed, of_ar1, 1.0)
+
+
+@pytest.mark.parametrize("n", [8, 9, 30, 200])
+@pytest.mark.parametrize("rho", [-0.5, 0.0, 0.6, 0.95])
+def test_the_autocorrelation_time_is_the_sum_within_sokals_window(n: int, rho: float) -> None:
+    random = np.random.default_rng(n)
+    columns = np.zeros((n, 5))
+    for k in range(1, n):
+        columns[k] = rho * columns[k - 1] + random.standard_normal(5)
+    found = autocorrelation_times(columns)
+    assert found.tolist() == pytest.approx([time_by_hand(column) for column in columns.T.tolist()], rel=1e-9)
+    assert autocorrelation_time(columns[:, 3]) == pytest.approx(found[3])
+    assert effective_samples(columns).tolist() == pytest.approx((n / found).tolist())
+
+
+def test_of_fewer_than_eight_samples_no_correlation_is_known() -> None:
+    assert autocorrelation_times(np.arange(7.0)[:, None]).tolist() == [1.0]
+    assert autocorrelation_times(np.arange(8.0)[:, None])[0] > 2.0
+    assert np.isnan(half_width(np.arange(7.0)[:, None])).all()
+    assert not np.isnan(half_width(np.array([0.0, 1.0, -1.0, 2.0, -2.0, 1.0, 0.0, -1.0])[:, None])).any()
+    assert autocorrelation_times(np.full((20, 1), 7.0)).tolist() == [1.0]

@@ -1,6 +1,6 @@
 """The percentile, against sorted values and against itself with other types of counts."""
 
-import math
+from math import isnan
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ivypy.master.stats.percentiles import (
     EDGES_NS,
     FEWEST_BEYOND,
+    MIDDLES_NS,
     fewest_ios,
     interpolated,
     percentile,
@@ -62,7 +63,8 @@ def test_a_percentile_needs_ten_ios_beyond_it(fraction: float, fewest: int, kind
     assert fewest_ios(fraction) == fewest
     for n, is_known in ((fewest - 1, False), (fewest, True)):
         found = percentile(np.array([n], kind), 500, 0, 10**9, fraction)
-        assert math.isnan(found) is not is_known
+        assert isnan(found) is not is_known
+        assert not is_known or found == MIDDLES_NS[500]
 
 
 @given(st.lists(st.lists(LATENCY, max_size=60), min_size=1, max_size=6), st.lists(FRACTION, min_size=1, max_size=5))
@@ -80,6 +82,43 @@ def test_halves_of_weights_have_the_buckets_of_the_whole(values: list[int], frac
     found = int(percentile_buckets(halved, [fraction])[0][0, 0])
     assert running[found] >= fraction - 1e-9
     assert found == 0 or running[found - 1] < fraction
+
+
+@pytest.mark.parametrize("bucket", [0, 100, 128, 200, 1000])
+def test_the_middle_of_a_bucket_is_that_of_the_whole_nanoseconds_in_it(bucket: int) -> None:
+    first, last = lower_edge(bucket), lower_edge(bucket + 1) - 1
+    assert bucket_of(first) == bucket_of(last) == bucket
+    assert MIDDLES_NS[bucket] == (first + last) / 2
+
+
+def test_a_percentile_may_lie_in_the_last_bucket() -> None:
+    assert percentile(np.array([40]), BUCKETS - 1, 0, 2.0**64, 0.5) == MIDDLES_NS[-1]
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.float64])
+def test_the_percentile_of_nothing_is_the_first_io(kind: type) -> None:
+    assert percentile_buckets(np.array([[0, 0, 5]], kind), [0.0])[0].tolist() == [[2]]
+
+
+@pytest.mark.parametrize(
+    ("weights", "fraction", "bucket"),
+    [
+        ([3.5, 46.5], 0.07, 0),  # though 0.07 * 50 is above 3.5
+        ([3.5 - 2**-20, 46.5 + 2**-20], 0.07, 1),
+        ([0.0, 0.5], 0.0, 1),
+    ],
+)
+def test_a_rounding_does_not_move_a_weighted_rank_into_the_next_bucket(
+    weights: list[float], fraction: float, bucket: int
+) -> None:
+    assert 0.07 * 50 > 3.5
+    assert percentile_buckets(np.array([weights]), [fraction])[0][0, 0] == bucket
+
+
+@pytest.mark.parametrize(("weights", "is_known"), [([99.5, 0.5], True), ([99.5, 0.49], False)])
+def test_a_weighted_percentile_needs_ten_ios_beyond_it_but_for_a_rounding(weights: list[float], is_known: bool) -> None:
+    assert (1 - 0.9) * 100 < 10
+    assert isnan(percentile(np.array(weights), 500, 0, 10**9, 0.9)) is not is_known
 
 
 def test_percentiles_of_rows_do_not_mix() -> None:
@@ -110,3 +149,25 @@ def test_an_interpolated_percentile_lies_in_its_bucket(counts: list[int], fracti
     bucket = int(np.searchsorted(cumulative[0], cumulative[0, -1] * fraction))
     assert edges[bucket] - 1e-9 <= got <= edges[bucket + 1] + 1e-9
     assert (EDGES_NS[200 : 200 + len(edges)] == edges).all()
+
+
+@pytest.mark.parametrize(
+    ("cumulative", "wanted", "at"),
+    [
+        ([2, 5, 5, 9, 9], 1, 15.0),
+        ([2, 5, 5, 9, 9], 2, 20.0),
+        ([2, 5, 5, 9, 9], 3.5, 30.0),
+        ([2, 5, 5, 9, 9], 5, 40.0),  # not where the next I/O is
+        ([2, 5, 5, 9, 9], 7, 70.0),
+        ([0, 0.5, 0.5, 0.5, 0.5], 0.1, 24.0),
+        ([2, 5, 5, 9, 9], 9, 90.0),
+        ([0, 0, 4, 4, 4], 0, 15.0),  # of no I/O: the middle
+        ([2, 2, 2, 4, 9], 8, 90.0),  # in the last bucket, of which only the lower edge is known
+    ],
+)
+def test_an_interpolated_percentile_divides_its_bucket_by_proportion(
+    cumulative: list[float], wanted: float, at: float
+) -> None:
+    edges = np.array([10.0, 20.0, 40.0, 50.0, 90.0, 100.0])
+    found = interpolated(np.array([cumulative], np.float64), wanted / cumulative[-1], edges)
+    assert found.tolist() == pytest.approx([at])

@@ -117,6 +117,7 @@ class Accumulator:
         if latencies is not None and len(records.buckets):
             slowest = records.buckets[np.maximum(records.stop - 1, 0)]
             begin = begin - np.where(records.stop > records.first, latencies[slowest], 0).astype(np.int64)
+        begin = np.minimum(begin, records.ends - 1)  # of a moment
         parts = self._parts(records)
         for number, block in self._locked(self._numbers(int(begin[wanted].min()), int(records.ends[wanted].max()))):
             for part, is_sure in parts:
@@ -153,7 +154,7 @@ class Accumulator:
         earliest = self._earliest(begin_ns)
         slowest = int(samples.values.max()) if in_flight else 0
         is_sorted = bool((samples.ends[1:] >= samples.ends[:-1]).all())
-        numbers = self._numbers(int(samples.ends.min()) - slowest, int(samples.ends.max()))
+        numbers = self._numbers(int(samples.ends.min()) - max(slowest, 1), int(samples.ends.max()))
         for number, block in self._locked(numbers):
             begin = number * BLOCK * self.length_ns
             own = slice(0, len(samples))
@@ -194,8 +195,7 @@ class Accumulator:
 
     def _numbers(self, begin_ns: int, end_ns: int) -> range:
         """The blocks that (begin, end] touches."""
-        first = min(begin_ns, end_ns - 1) // self.length_ns
-        return range(first // BLOCK, (end_ns - 1) // self.length_ns // BLOCK + 1)
+        return range(begin_ns // self.length_ns // BLOCK, (end_ns - 1) // self.length_ns // BLOCK + 1)
 
     def _locked(self, numbers: range) -> Iterator[tuple[int, Block]]:
         """Each block, locked while it is out. Those that another thread adds to come last: threads seldom wait."""

@@ -143,7 +143,7 @@ def far_side(shape: Shape, lines: Sequence[bytes], root: Path) -> Iterator[tuple
         if shape.ssh:
             lab = stack.enter_context(Lab(root, shape.hosts, namespaces=False))
             specs = [replace(host.spec(), python=(sys.executable,)) for host in lab.hosts]
-            more = f"ssh_config: false, connect_timeout: 60s, python: {sys.executable}"
+            more = f"ssh_config: false, python: {sys.executable}"
             named = hosts_yaml(specs).replace("ssh_config: false", more)
             yield named, opener([pooled(root / "lines")], LoginThrottle())
         else:
@@ -159,7 +159,7 @@ def run(
 ) -> Path:
     """Run a plan of that shape once; its folder. `connectors`: that section of the plan."""
     text = PLAN.format(
-        hosts=named, length=shape.length_s, measure=shape.length_s * shape.subintervals,
+        hosts=named, length=shape.length_s, measure=shape.length_s * (SKIPPED + shape.subintervals),
         rollups=", ".join(shape.rollups), instances=shape.instances, connectors=connectors,
     )  # fmt: skip
     plan = read(text, "bench.yaml", {})

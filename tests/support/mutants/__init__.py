@@ -1,0 +1,1 @@
+"""Mutants of one module, and the tests that should notice them (scripts/mutants)."""

@@ -1,0 +1,20 @@
+"""Which tests hold a module: a change of it that does harm makes one of them fail."""
+
+from typing import Final
+
+HELD_BY: Final[dict[str, tuple[str, ...]]] = {
+    "protocol/consent_check.py": ("tests/protocol/test_consent_check.py",),
+    "master/run/edit_policy.py": ("tests/run/test_edit_policy.py",),
+    "master/control/measure.py": ("tests/control/test_measure.py",),
+    "master/control/steady.py": ("tests/control/test_steady.py", "tests/control/test_fio.py"),
+    "master/control/search.py": ("tests/control/test_search.py", "tests/control/test_set_aside.py"),
+    "master/compare/outcomes.py": ("tests/compare/test_outcomes.py",),
+    "master/stats/percentiles.py": ("tests/stats/test_percentiles.py", "tests/rollup/test_figures.py"),
+    "master/stats/confidence.py": ("tests/stats/test_confidence.py", "tests/stats/test_correlation.py"),
+    "master/rollup/overload.py": ("tests/rollup/test_overload.py",),
+    "master/rollup/validity.py": ("tests/rollup/test_validity.py", "tests/rollup/test_presence.py"),
+    "master/hosts/clock_offset.py": ("tests/hosts/test_clock_offset.py",),
+    "slave/write_gate.py": ("tests/slave/test_write_gate.py", "tests/slave/test_write_gate_sysfs.py"),
+    "slave/extents.py": ("tests/slave/test_extents.py",),
+    "master/logs/timeline/resample.py": ("tests/logs/test_resample.py",),
+}  # fmt: skip
