@@ -18,10 +18,12 @@ import pytest
 from tests.support.devices import loop
 from tests.support.lab import Lab
 from tests.support.loop_devices import needs_loops
+from tests.support.made_once import Store
 from tests.support.real_runs import (
     Finished,
     hosts_yaml,
     names_of,
+    once,
     only_late,
     run,
     start,
@@ -154,6 +156,7 @@ def subintervals(done: Finished, group: str) -> list[dict[str, str]]:
 
 @needs_loops
 @pytest.mark.realtime
+@pytest.mark.long  # the law itself is simulated: tests/connectors/test_gathering.py
 def test_gathers_are_aligned_with_their_subintervals(tmp_path: Path, lab: Lab) -> None:
     """The law is one of simulated time; here its median on a real machine, from the fourth gather on."""
     with loops(7) as paths:
@@ -168,7 +171,7 @@ def test_a_connector_on_another_machine(tmp_path: Path, lab: Lab) -> None:
     spec = hosts_yaml([lab.hosts[0].spec()]).strip().removeprefix("- ")
     ldevs = {"00:01": ldev(str(tmp_path / "data"), "1-1", rate=700)}
     connectors = f"  array: {{ program: {program(ldevs, python='python3')}, join: path, on: {spec} }}\n"
-    done = run(alone(tmp_path, connectors), tmp_path / "runs")
+    done = run(alone(tmp_path, connectors, "go: { name: one, measure: 2s }"), tmp_path / "runs")
     assert done.code in (0, 8), done.out + done.err
     values = [float(row["ios_per_s"]) for row in done.rows(f"{STEP}/all/all.array.port.csv") if row["ios_per_s"]]
     assert statistics.median(values) == pytest.approx(700, rel=0.1)
@@ -206,11 +209,16 @@ def phases(done: Finished) -> list[str]:
     return [row["phase"] for row in done.rows(f"{STEP}/all/all.csv")]
 
 
-def test_faulty_connectors_are_labelled_and_harm_no_step(tmp_path: Path) -> None:
+def without_connectors(folder: Path) -> Finished:
+    return run(alone(folder, ""), folder / "runs")
+
+
+def test_faulty_connectors_are_labelled_and_harm_no_step(tmp_path: Path, store: Store) -> None:
     faults = ("slow", "silent", "dies", "garbage", "wrong_message", "flood", "declines", "falls", *LYING, *STRANGE)
     path = str(tmp_path / "data")
-    without = run(alone(tmp_path, ""), tmp_path / "without")
-    connectors = "".join(faulty(path, name, name) for name in faults) + faulty(path, "fine")
+    without = once(store, without_connectors)
+    absent = faulty(path, "absent", "exits", ", required: false")
+    connectors = "".join(faulty(path, name, name) for name in faults) + faulty(path, "fine") + absent
     done = run(alone(tmp_path, connectors), tmp_path / "with", timeout_s=200)
     for one in (without, done):
         (whole,) = one.rows("summary.all.csv")
@@ -237,6 +245,7 @@ def test_faulty_connectors_are_labelled_and_harm_no_step(tmp_path: Path) -> None
     for name, why in STRANGE.items():
         assert found[name][-1]["ignored"] == "1" and why in found[name][-1]["ignored_because"]
 
+    assert any("the connector absent is not there" in row["text"] for row in done.rows("events.csv"))
     for name in ("fine", *LYING):  # which counts 1,000 a second, whatever its clock says
         rows = [row for row in done.rows(f"{STEP}/all/all.{name}.ldev.csv") if row["ios_per_s"]]
         assert statistics.median(float(row["ios_per_s"]) for row in rows) == pytest.approx(1000, rel=0.2), name
@@ -244,14 +253,15 @@ def test_faulty_connectors_are_labelled_and_harm_no_step(tmp_path: Path) -> None
 
 def test_a_connector_that_is_gone_is_started_again_before_the_next_step(tmp_path: Path) -> None:
     connectors = faulty(str(tmp_path / "data"), "array", "dies")
-    done = run(alone(tmp_path, connectors, "go: one, go: two"), tmp_path / "runs")
+    steps = "go: { name: one, measure: 2s }, go: { name: two, measure: 2s }"
+    done = run(alone(tmp_path, connectors, steps), tmp_path / "runs")
     assert "the connector array was started again" in " ".join(row["text"] for row in done.rows("events.csv"))
     states = [row["state"] for row in done.rows("step0001.two/gathers.csv")]
     assert states[0] == "gathered" and states[-1] == "lost"
 
 
-def test_the_hosts_connector_can_be_off(tmp_path: Path) -> None:
-    done = run(alone(tmp_path, ""), tmp_path / "runs")
+def test_the_hosts_connector_can_be_off(store: Store) -> None:
+    done = once(store, without_connectors)
     assert not list(done.folder.glob("log/connector*")) and not list(done.folder.glob("step*/gathers.csv"))
 
 
@@ -268,13 +278,6 @@ def test_a_required_connector_that_cannot_be_used_refuses_the_run(tmp_path: Path
 def test_a_program_that_is_not_there_refuses_the_run(tmp_path: Path) -> None:
     done = run(alone(tmp_path, "  array: { program: /nonexistent/array }\n"), tmp_path / "runs")
     assert done.code == 3 and "connector array" in done.err and "/nonexistent/array" in done.err, done.err
-
-
-def test_one_that_is_not_required_is_left_out(tmp_path: Path) -> None:
-    connectors = faulty(str(tmp_path / "data"), "array", "exits", ", required: false")
-    done = run(alone(tmp_path, connectors), tmp_path / "runs")
-    assert done.code in (0, 8), done.out + done.err
-    assert any("the connector array is not there" in row["text"] for row in done.rows("events.csv"))
 
 
 def test_ctrl_c_while_a_connector_hangs_ends_the_run(tmp_path: Path) -> None:
@@ -352,10 +355,13 @@ def test_a_threshold_on_a_connectors_metric(tmp_path: Path, loop_lun: str, limit
 @pytest.mark.parametrize(
     "step",
     [
-        "measure: { metric: array.port_ios_per_s, accuracy: 20%, min: 3s, timeout: 30s }",
-        "steady: { criterion: snia, metric: array.port_ios_per_s, window: 5s, timeout: 40s }",
+        pytest.param("measure: { metric: array.port_ios_per_s, accuracy: 20%, min: 3s, timeout: 30s }", id="measure"),
+        pytest.param(
+            "steady: { criterion: snia, metric: array.port_ios_per_s, window: 5s, timeout: 40s }",
+            id="steady",
+            marks=pytest.mark.long,
+        ),
     ],
-    ids=["measure", "steady"],
 )
 @needs_loops
 def test_a_measurement_of_a_connectors_metric(tmp_path: Path, loop_lun: str, step: str) -> None:

@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.lab import Lab
-from tests.support.real_runs import hosts_yaml, only_late, presence, run, start, wait_for_line, written
+from tests.support.real_runs import (
+    hosts_yaml,
+    ivypy,
+    only_late,
+    presence,
+    run,
+    start,
+    wait_for_event,
+    wait_for_line,
+    written,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -37,20 +47,17 @@ def per_host(tmp_path: Path, lab: Lab, measure: str = "5s", local: bool = False)
     return a_plan(tmp_path, lines, measure)
 
 
-@pytest.mark.realtime
 def test_a_run_on_three_hosts_and_this_machine_adds_up(tmp_path: Path, lab: Lab) -> None:
-    done = run(per_host(tmp_path, lab, local=True), tmp_path / "runs")
+    done = run(per_host(tmp_path, lab, "2s", local=True), tmp_path / "runs")
     assert done.code in (0, 8), done.out + done.err
     (whole,) = done.rows("summary.all.csv")
     parts = done.rows("summary.host.csv")
     assert len(parts) == 4 and presence(whole) == "4/4" and only_late(whole["reasons"])
     for column in ("due", "overall_service_count", "read_service_count"):
         assert float(whole[column]) == sum(float(part[column]) for part in parts)
-    assert float(whole["overall_iops"]) == pytest.approx(4 * 2 * 200, rel=0.01)
+    assert float(whole["due"]) / float(whole["length_s"]) == pytest.approx(4 * 2 * 200, rel=0.01)
     hostnames = {row["host"]: row["hostname"] for row in done.rows("hosts.csv")}
     assert hostnames.keys() == {*(host.name for host in lab.hosts), "local"}
-    skews = [abs(float(row["boundary_skew_us"])) for row in done.rows("step0000.one/clock.csv")]
-    assert max(skews) < 20_000, "boundaries are in step within the clocks' bounds"
     for host in lab.hosts:
         assert '"type":"hello"' in (done.folder / "log" / f"{host.name}.log").read_text()
 
@@ -73,7 +80,6 @@ def test_every_unusable_host_is_named_before_the_run(tmp_path: Path, lab: Lab) -
     assert wrong_key.name in done.err and nobody.name in done.err and "refuses" in done.err
 
 
-@pytest.mark.realtime
 def test_a_host_whose_cable_is_pulled_is_reported_late_and_lost(tmp_path: Path, namespaces: Lab) -> None:
     process = start(per_host(tmp_path, namespaces, "12s"), tmp_path / "runs")
     out = wait_for_line(process)
@@ -88,14 +94,17 @@ def test_a_host_whose_cable_is_pulled_is_reported_late_and_lost(tmp_path: Path, 
     assert only_late("; ".join(set(step["reasons"]) - set(said) - {r for r in step["reasons"] if "hosts_changed" in r}))
 
 
-@pytest.mark.realtime
 def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path, lab: Lab) -> None:
-    plan = per_host(tmp_path, lab, "3s")
-    plan.write_text(plan.read_text().replace("steps: [ go: one ]", "lease: 4s\nsteps: [ go: one, go: two ]"))
+    plan = per_host(tmp_path, lab, "10m")
+    steps = "lease: 4s\nsteps: [ go: one, go: { name: two, measure: 2s } ]"
+    plan.write_text(plan.read_text().replace("steps: [ go: one ]", steps))
     process = start(plan, tmp_path / "runs")
-    wait_for_line(process)
+    out = wait_for_line(process)
     lab.hosts[1].sshds[0].kill_sessions()
-    out, err = process.communicate(timeout=60)
+    wait_for_event(tmp_path / "runs", "lost")
+    assert ivypy("skip").returncode == 0
+    rest, err = process.communicate(timeout=60)
+    out += rest
     assert process.returncode in (7, 8), out + err
     (folder,) = (tmp_path / "runs").iterdir()
     one, two = json.loads((folder / "run.json").read_text())["steps"]

@@ -16,7 +16,7 @@ PLAN = """
 name: placed
 luns: {{ create: {{ path: {path}, size: 16MiB }} }}
 workloads: {{ w: {{ iosequencer: random_independent, iops: 2000, maxtags: 8{more} }} }}
-defaults: {{ subinterval: 500ms, warmup: 500ms, measure: 3s }}
+defaults: {{ subinterval: 500ms, warmup: 500ms, measure: 2s }}
 cpus: {cpus}
 {keys}
 steps: [ go: one ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.real_runs import Finished, only_late, presence, wait_for_line, written
+from tests.support.real_runs import Finished, ivypy, only_late, presence, wait_for_line, written
 from tests.support.waits import PATIENCE_S, is_running, none_runs, wait_until, wait_until_ended
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,6 @@ def living(of: psutil.Process) -> int:
     return sum(map(is_running, of.children()))
 
 
-@pytest.mark.realtime
 def test_a_run_with_driver_processes_adds_up(tmp_path: Path) -> None:
     with going(tmp_path, "2s") as run:
         done = run.ended()
@@ -97,7 +96,6 @@ def test_a_run_with_driver_processes_adds_up(tmp_path: Path) -> None:
     assert all('"type":"go"' in log and '"type":"result"' in log for log in logs)
 
 
-@pytest.mark.realtime
 def test_a_killed_driver_process_loses_only_its_hosts(tmp_path: Path) -> None:
     with going(tmp_path, "3s") as run:
         run.drivers[0].kill()
@@ -130,7 +128,6 @@ def test_no_host_outlives_its_controller(tmp_path: Path, how: signal.Signals) ->
         wait_until_ended(*run.drivers, *run.slaves[0], *run.slaves[1], seconds=STARVED_S - 5)
 
 
-@pytest.mark.realtime
 def test_a_frozen_driver_process_loses_only_its_hosts(tmp_path: Path) -> None:
     with going(tmp_path, "3s") as run:
         run.drivers[0].suspend()
@@ -153,12 +150,12 @@ def test_hosts_of_a_driver_process_that_is_gone_come_back_driven_by_the_controll
     assert presence(done.rows("step0001.two/all/all.csv")[-1]) == "3/3"
 
 
-@pytest.mark.realtime
 def test_a_host_of_a_driver_process_comes_back_driven_by_it(tmp_path: Path) -> None:
-    with going(tmp_path, "5s", "go: one, go: two") as run:
+    with going(tmp_path, "10m", "go: one, go: { name: two, measure: 1s }") as run:
         run.slaves[0][0].kill()
         wait_until_ended(run.slaves[0][0])
         wait_until(lambda: living(run.drivers[0]) == 2, "the driver process has two slaves again")
+        assert ivypy("skip").returncode == 0
         done = run.ended()
     assert len([row for row in done.rows("events.csv") if row["kind"] == "rejoined"]) == 1
     assert presence(done.rows("step0001.two/all/all.csv")[-1]) == "3/3"

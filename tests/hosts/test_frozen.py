@@ -1,4 +1,7 @@
-"""Real slaves that are given up while they are frozen: once they thaw, they do no I/O to speak of, and end."""
+"""A real slave that is given up while it is frozen: once it thaws, it does no I/O to speak of, and ends.
+
+One on the controller's machine is killed instead.
+"""
 
 import asyncio
 import os
@@ -20,7 +23,7 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType, WorkloadToCreate
 from tests.support.lab import Lab
-from tests.support.stand_in_slave import local, real_slave
+from tests.support.stand_in_slave import real_slave
 from tests.support.waits import is_running, wait_until_ended
 
 pytestmark = pytest.mark.slow
@@ -61,15 +64,13 @@ def read_bytes(process: psutil.Process) -> int:
 
 
 @pytest.mark.realtime
-@pytest.mark.parametrize("launcher", ["local", "ssh"])
 async def test_a_frozen_slave_that_was_given_up_does_nothing_when_it_thaws(
-    lab: Lab, bundle: Bundle, tmp_path: Path, launcher: str
+    lab: Lab, bundle: Bundle, tmp_path: Path
 ) -> None:
     lun = tmp_path / "lun"
     lun.write_bytes(os.urandom(1 << 20))
     os.sync()
-    spec = lab.hosts[0].spec() if launcher == "ssh" else local(tmp_path / "cache")
-    driver, slave = await driving(spec, bundle, lun)
+    driver, slave = await driving(lab.hosts[0].spec(), bundle, lun)
     try:
         before = read_bytes(slave)
         await asyncio.sleep(1)
@@ -81,8 +82,7 @@ async def test_a_frozen_slave_that_was_given_up_does_nothing_when_it_thaws(
         while not isinstance((await driver._inbox.get())[1], Lost):
             pass
         assert driver.lost == "it did not answer for 3 s" and time.monotonic() - frozen < LEASE_S - 1
-        if launcher == "ssh":  # a local one is killed by the controller; a far one is left, and thaws
-            await asyncio.sleep(max(frozen + 5 - time.monotonic(), 0))
+        await asyncio.sleep(max(frozen + 5 - time.monotonic(), 0))
         with_signal = time.monotonic()
         while is_running(slave) and time.monotonic() - with_signal < 4:
             try:

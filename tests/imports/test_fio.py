@@ -336,6 +336,7 @@ def test_each_of_fios_examples_is_imported_or_refused_with_a_line(path: Path) ->
 
 
 @needs_fio
+@pytest.mark.slow  # fio is started once per option: it tells of one only
 def test_every_option_that_fio_itself_lists_is_known() -> None:
     """By their names and by their other names."""
 

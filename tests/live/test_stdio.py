@@ -93,8 +93,15 @@ def ctrl_c_and_close(master: int) -> None:
     time.sleep(0.02)
 
 
-@pytest.mark.parametrize("ui", ["auto", "lines"])
-@pytest.mark.parametrize("how", [close, ctrl_c_and_close])
+@pytest.mark.parametrize(
+    ("how", "ui"),
+    [
+        (close, "auto"),
+        (ctrl_c_and_close, "lines"),
+        pytest.param(close, "lines", marks=pytest.mark.long),
+        pytest.param(ctrl_c_and_close, "auto", marks=pytest.mark.long),
+    ],
+)
 def test_closing_the_terminal_interrupts_the_run_like_one_ctrl_c(
     tmp_path: Path, ui: str, how: Callable[[int], None]
 ) -> None:

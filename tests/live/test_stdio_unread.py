@@ -100,7 +100,12 @@ def exit_code(folder: Path) -> int | None:
 
 
 CONSOLES = pytest.mark.parametrize(
-    ("ui", "opened"), [("lines", a_pipe), ("json", a_pipe), ("auto", a_terminal)], ids=["lines", "json", "bar"]
+    ("ui", "opened"),
+    [
+        pytest.param("lines", a_pipe, id="lines"),
+        pytest.param("json", a_pipe, id="json", marks=pytest.mark.long),  # one thread writes for all: console_thread
+        pytest.param("auto", a_terminal, id="bar", marks=pytest.mark.long),
+    ],
 )
 
 
@@ -126,8 +131,10 @@ def test_an_unread_console_delays_no_subinterval_and_shows_the_end_when_read(
 
 @pytest.mark.parametrize(
     ("ui", "opened", "number"),
-    [("lines", a_pipe, signal.SIGINT), ("auto", a_terminal, signal.SIGTERM)],
-    ids=["lines, Ctrl-C", "bar, SIGTERM"],
+    [
+        pytest.param("lines", a_pipe, signal.SIGINT, id="lines, Ctrl-C", marks=pytest.mark.long),
+        pytest.param("auto", a_terminal, signal.SIGTERM, id="bar, SIGTERM"),
+    ],
 )
 def test_one_interrupt_ends_a_run_whose_console_is_never_read(
     tmp_path: Path, ui: str, opened: Callable[[], tuple[int, Callable[[], bytes]]], number: signal.Signals
@@ -177,7 +184,7 @@ def test_the_socket_answers_while_the_console_is_not_read(tmp_path: Path) -> Non
         check_interrupted(folder, console.process.wait(BOUND_S))
 
 
-@pytest.mark.parametrize("ui", ["lines", "json"])
+@pytest.mark.parametrize("ui", ["lines", pytest.param("json", marks=pytest.mark.long)])
 def test_a_character_outside_of_the_consoles_encoding_is_escaped(tmp_path: Path, ui: str) -> None:
     plan = paced_plan(tmp_path, "1s")
     plan.write_text(plan.read_text().replace("go: one", "go: { name: été }"))

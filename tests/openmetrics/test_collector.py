@@ -31,6 +31,7 @@ from ivypy.master.pages.histogram_columns import Cells
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Run
 from ivypy.protocol.histogram import bucket_of
+from tests.support.made_once import Store
 from tests.support.shown_runs import DECLINED, gathered
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 
@@ -143,16 +144,12 @@ def test_blank_figures_are_absent(running: Path) -> None:
     assert "99" not in of_all and "50" in of_all
 
 
-@pytest.fixture(scope="module")
-def all_gathered(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return gathered(tmp_path_factory.mktemp("array")).folder
-
-
 @pytest.fixture
-def gathering(all_gathered: Path, tmp_path: Path) -> Path:
+def gathering(store: Store, tmp_path: Path) -> Path:
     """A step with an array, which a connector has not answered for twice, in its tenth subinterval."""
-    folder = tmp_path / all_gathered.name
-    shutil.copytree(all_gathered, folder)
+    whole = store.run(gathered)
+    folder = tmp_path / whole.name
+    shutil.copytree(whole, folder)
     record = json.loads((folder / "run.json").read_text())
     record["end_utc"] = record["exit_code"] = None
     record["steps"] = [record["steps"][0] | {"verdict": "", "end_utc": None}]

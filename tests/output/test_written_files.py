@@ -10,6 +10,7 @@ import pytest
 from ivypy.master.output.column import Group, names
 from ivypy.master.output.columns import FILES, OTHER_FILES
 from ivypy.master.rollup.metrics import of_nothing
+from tests.support.made_once import Store
 from tests.support.shown_runs import gathered, held, tour
 from tests.support.small_run import write_run
 
@@ -17,10 +18,9 @@ pytestmark = pytest.mark.slow
 INSTANCE_FILES = "step*/<rollup type>/<instance>.csv"
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    root = tmp_path_factory.mktemp("runs")
-    return [tour(root).folder, held(root).folder, gathered(root).folder, write_run(root)]
+@pytest.fixture
+def folders(tmp_path: Path, store: Store) -> list[Path]:
+    return [*map(store.run, (tour, held, gathered)), write_run(tmp_path)]
 
 
 def written(folders: list[Path]) -> Iterator[tuple[Path, str]]:

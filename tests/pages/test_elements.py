@@ -14,14 +14,15 @@ from ivypy.master.pages.element_table import ElementTable
 from ivypy.master.pages.elements import MOST_LINES, shown_places
 from ivypy.master.pages.growing_table import AddedRows
 from ivypy.master.pages.run_data import RunData
+from tests.support.made_once import Store
 from tests.support.shown_runs import DECLINED, gathered
 
 HEADER = "subinterval,end_utc,connector_host,element,participating,busy_percent,service_us\n"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return gathered(tmp_path_factory.mktemp("run")).folder
+@pytest.fixture
+def folder(store: Store) -> Path:
+    return store.run(gathered)
 
 
 def rows(folder: Path, name: str) -> list[dict[str, str]]:

@@ -1,5 +1,6 @@
 """The view of elements in a real browser: the lines of the data, with their gaps, on the time axis of the overview."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from ivypy.master.pages.run_data import RunData
 from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen, chromium
+from tests.support.made_once import Store
 from tests.support.page_server import Answers, serving
 from tests.support.shown_runs import DECLINED, MARKUP, gathered
 from tests.support.simulated.runs import ONE_STEP, run
@@ -24,10 +26,11 @@ LINES = """(chart) => document.querySelector(`.chart.${chart}`).data.map(
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def folders(tmp_path_factory: pytest.TempPathFactory, store: Store) -> dict[str, Path]:
     """A run with an array, of which an element and a reason have names that must stay text; and a run without one."""
     root = tmp_path_factory.mktemp("runs")
-    shown = gathered(root / "array").folder
+    whole = store.run(gathered)
+    shown = Path(shutil.copytree(whole, root / "array" / whole.name))
     for path, old in (("connectors/array.pg.csv", "1-3"), ("gathers.csv", "its management port is busy")):
         file = shown / "step0000.hold" / path
         file.write_text(file.read_text().replace(old, MARKUP))

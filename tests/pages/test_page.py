@@ -16,6 +16,7 @@ from ivypy.master.pages.run_data import RunData
 from ivypy.master.stats.percentiles import percentile
 from ivypy.protocol.histogram import BUCKETS, lower_edge
 from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen, chromium
+from tests.support.made_once import Store
 from tests.support.page_server import Answers, serving
 from tests.support.shown_runs import MARKUP, held, tour
 
@@ -32,9 +33,8 @@ pytestmark = IN_A_BROWSER
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("runs")
-    return {"tour": tour(root).folder, "held": held(root).folder}
+def folders(store: Store) -> dict[str, Path]:
+    return {"tour": store.run(tour), "held": store.run(held)}
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.run.run import Run
+from tests.support.made_once import Store
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 
 CLIMB = ONE_STEP.replace(
@@ -18,7 +19,11 @@ async def marked(run: Run, staged: SimulatedRun) -> None:
     run.api.mark("</script><script>alert(1)</script>", "me")
 
 
+def climb(root: Path) -> SimulatedRun:
+    return stage(root, marked, CLIMB)
+
+
 @pytest.fixture(scope="session")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_folder(store: Store) -> Path:
     """A staircase that saturates, and a step at max: three hosts, two rollup types; a mark with markup."""
-    return stage(tmp_path_factory.mktemp("run"), marked, CLIMB).folder
+    return store.run(climb)

@@ -13,16 +13,17 @@ from ivypy.master.cli.results import show
 from ivypy.master.errors import PlanError
 from ivypy.master.report.ticket import ticket_of
 from ivypy.master.results.connector_rows import COLUMNS, is_busy, is_time, read_connector_rows, required_rows
+from tests.support.made_once import Store
 from tests.support.shown_runs import gathered
 from tests.support.small_run import write_run
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return gathered(tmp_path_factory.mktemp("run")).folder
+@pytest.fixture
+def folder(store: Store) -> Path:
+    return store.run(gathered)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def rows(folder: Path) -> list[dict[str, str]]:
     with (folder / "connectors.csv").open(newline="") as file:
         return [*csv.DictReader(file)]

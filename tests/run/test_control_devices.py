@@ -58,6 +58,7 @@ def foremost() -> Iterator[None]:
 
 
 @pytest.mark.realtime
+@pytest.mark.long  # the law itself is simulated: tests/run/test_control.py, tests/control/test_measure.py
 def test_a_measurement_on_a_file_ends_when_it_is_accurate(tmp_path: Path) -> None:
     plan = written(
         tmp_path,

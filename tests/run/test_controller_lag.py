@@ -327,6 +327,7 @@ def test_a_deadline_moves_for_stalls_and_by_its_patience_at_most(
 
 
 @pytest.mark.realtime
+@pytest.mark.long  # the law itself is simulated: test_a_controller_stall_makes_no_host_late
 def test_a_real_controller_stopped_for_3_s_makes_no_host_late(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", "none", str(paced_plan(tmp_path, "8s"))],

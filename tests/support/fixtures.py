@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import devices
 from tests.support.lab import Lab
+from tests.support.made_once import Store
 
 T = TypeVar("T")
 
@@ -75,3 +76,12 @@ def namespaces(lab: Lab) -> Lab:
     if not lab.namespaces:
         pytest.skip("network namespaces are not allowed here (root, iproute2 and unshare are needed)")
     return lab
+
+
+@pytest.fixture(scope="session")
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """What the workers of this session make for each other."""
+    own = tmp_path_factory.getbasetemp()
+    root = (own.parent if hasattr(request.config, "workerinput") else own) / "made_once"
+    root.mkdir(exist_ok=True)
+    return Store(root)

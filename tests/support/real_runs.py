@@ -6,15 +6,17 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ivypy.master.hosts.host_spec import HostSpec
+from tests.support.made_once import Store
 from tests.support.waits import wait_until
 
 COMMAND = str(Path(sys.executable).with_name("ivypy"))
 ROOT = Path(__file__).parents[2]
+_ENDED = "ended.json"  # of a run that tests share
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,17 @@ def run(plan: Path, root: Path, *words: str, timeout_s: float = 100.0) -> Finish
     return Finished(process.returncode, out, err, root)
 
 
+def once(store: Store, make: Callable[[Path], Finished]) -> Finished:
+    """The run that `make` made in a folder: once in a session of tests, which read it and change nothing."""
+
+    def kept(folder: Path) -> None:
+        done = make(folder)
+        (folder / _ENDED).write_text(json.dumps([done.code, done.out, done.err, str(done.root)]))
+
+    code, out, err, root = json.loads((store.made(make.__name__, kept) / _ENDED).read_text())
+    return Finished(code, out, err, Path(root))
+
+
 def written(folder: Path, text: str, name: str = "plan.yaml") -> Path:
     path = folder / name
     path.write_text(text)
@@ -114,6 +127,14 @@ def wait_until_measuring(root: Path) -> Path:
     tables = "*/step0000.one/all/all.csv"
     wait_until(lambda: any(path.read_text().count("\n") > 2 for path in root.glob(tables)), "the step measures")
     return folder_of(root)
+
+
+def wait_for_event(root: Path, kind: str, times: int = 1) -> None:
+    """Until events.csv of the run in `root` has so many of a kind."""
+    wait_until(
+        lambda: sum(row["kind"] == kind for row in rows(folder_of(root), "events.csv")) >= times,
+        f"{times} events of kind {kind}",
+    )
 
 
 def wait_for_line(process: "subprocess.Popen[str]", text: str = " run ", times: int = 1) -> str:
