@@ -217,8 +217,8 @@ def test_faulty_connectors_are_labelled_and_harm_no_step(tmp_path: Path, store: 
     faults = ("slow", "silent", "dies", "garbage", "wrong_message", "flood", "declines", "falls", *LYING, *STRANGE)
     path = str(tmp_path / "data")
     without = once(store, without_connectors)
-    absent = faulty(path, "absent", "exits", ", required: false")
-    connectors = "".join(faulty(path, name, name) for name in faults) + faulty(path, "fine") + absent
+    unlicensed = faulty(path, "unlicensed", "exits", ", required: false")
+    connectors = "".join(faulty(path, name, name) for name in faults) + faulty(path, "fine") + unlicensed
     done = run(alone(tmp_path, connectors), tmp_path / "with", timeout_s=200)
     for one in (without, done):
         (whole,) = one.rows("summary.all.csv")
@@ -245,7 +245,7 @@ def test_faulty_connectors_are_labelled_and_harm_no_step(tmp_path: Path, store: 
     for name, why in STRANGE.items():
         assert found[name][-1]["ignored"] == "1" and why in found[name][-1]["ignored_because"]
 
-    assert any("the connector absent is not there" in row["text"] for row in done.rows("events.csv"))
+    assert any("the connector unlicensed is not there" in row["text"] for row in done.rows("events.csv"))
     for name in ("fine", *LYING):  # which counts 1,000 a second, whatever its clock says
         rows = [row for row in done.rows(f"{STEP}/all/all.{name}.ldev.csv") if row["ios_per_s"]]
         assert statistics.median(float(row["ios_per_s"]) for row in rows) == pytest.approx(1000, rel=0.2), name
