@@ -106,6 +106,7 @@ def test_what_imports_a_file_through_others_imports_it() -> None:
     assert importers(graph, ["e"]) == {"e"}
 
 
+@pytest.mark.slow
 def test_this_repository_is_read_with_its_lazy_imports() -> None:
     tree = read_tree()
     assert "tests/support/fixtures.py" in tree.imports["tests/conftest.py"]

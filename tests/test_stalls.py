@@ -11,6 +11,8 @@ import pytest
 
 from tests.support import stall_skips, stalls
 
+pytestmark = pytest.mark.slow  # each starts pytest
+
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[1]

@@ -58,6 +58,7 @@ def test_that_nvme_is_missing_matters_where_the_plan_wants_it(backend: str, name
 
 
 @pytest.mark.skipif("nvme" in backends(), reason="this machine has an NVMe namespace")
+@pytest.mark.slow
 def test_check_names_the_plans_nvme_backend_among_what_a_host_lacks(tmp_path: Path) -> None:
     text = "name: n\nbackend: nvme\nhosts: [ {{ name: h, launcher: local }} ]\n" + PLAN[PLAN.index("luns:") :]
     done = ivypy("check", "--connect", str(written(tmp_path, text.format(file="/x"))))
@@ -130,6 +131,7 @@ def test_check_without_a_plan_says_what_is_missing() -> None:
     assert done.returncode == 2 and "Missing argument 'PLAN.yaml'" in done.stderr
 
 
+@pytest.mark.slow
 def test_check_takes_other_hosts_as_run_does(tmp_path: Path) -> None:
     plan = str(written(tmp_path, PLAN.format(file=tmp_path / "f")))
     done = ivypy("check", "--hosts", "lab[1-2]", plan)
@@ -154,6 +156,7 @@ def test_check_connects_to_other_hosts(tmp_path: Path) -> None:
         ("exit 0", "it closed the connection; it wrote nothing to stderr"),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_slave_that_ends_at_once_is_quoted_since_no_folder_has_its_log(tmp_path: Path, end: str, said: str) -> None:
     program = tmp_path / "slave"
     program.write_text(f"#!/bin/sh\necho '{MARK}run'\nread -r _\n{end}\n")

@@ -49,6 +49,7 @@ def test_a_serial_of_two_devices_selects_neither() -> None:
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=40))
+@pytest.mark.slow
 def test_every_select_can_be_pasted(serial: str) -> None:
     lines = device_lines("h", [lun("/dev/sdb", serial=serial)])
     (select,) = [line.strip() for line in lines if "select:" in line.split()[:1]]
@@ -77,6 +78,7 @@ def test_the_page_fits_a_terminal() -> None:
     assert max(map(len, page)) <= 80
 
 
+@pytest.mark.slow
 def test_without_a_plan_devices_lists_this_machine() -> None:
     done = ivypy("devices")
     assert done.returncode == 0, done.stderr
@@ -84,6 +86,7 @@ def test_without_a_plan_devices_lists_this_machine() -> None:
     assert "ivypy quick" in ivypy("quick").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [

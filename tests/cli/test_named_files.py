@@ -8,6 +8,8 @@ from ivypy.master.exit_codes import ExitCode
 from tests.support.loop_devices import loop_device, need, needs_loops
 from tests.support.real_runs import ivypy
 
+pytestmark = pytest.mark.slow  # each starts a program
+
 JOB = "[a]\nfilename=/data/file\nsize=64m\nrw=randread\nruntime=5\n"
 LOG = "".join(f"{ms}, 100000, 0, 4096, 0\n" for ms in range(2000))
 IMPORT = ("import", "job.fio", "-o")

@@ -162,6 +162,7 @@ def test_save_writes_the_plan_and_never_over_another() -> None:
         (["run", "job.fio"], "ivypy quick"),
     ],
 )
+@pytest.mark.slow
 def test_what_fio_takes_leads_from_run_to_quick(words: list[str], said: str) -> None:
     done = ivypy(*words)
     assert done.returncode == ExitCode.PLAN and said in done.stderr and "Traceback" not in done.stderr
@@ -183,6 +184,7 @@ def test_a_job_file_is_known_by_its_first_section(text: str, is_job: bool) -> No
     assert ("job file" in not_a_plan(Path("job"))) is is_job
 
 
+@pytest.mark.slow
 def test_a_huge_file_is_no_plan_and_is_not_read() -> None:
     with open("huge.yaml", "wb") as file:
         file.truncate(1 << 40)
@@ -197,10 +199,10 @@ def test_a_plan_that_cannot_be_saved_is_named() -> None:
 
 @pytest.mark.slow
 def test_a_new_file_is_measured_and_removed() -> None:
-    done = ivypy("quick", NEW, "--size=16M", "--time=2", "--ui=none", "--save=again.yaml", "-o", "runs")
+    done = ivypy("quick", NEW, "--size=16M", "--time=1", "--ui=none", "--save=again.yaml", "-o", "runs")
     assert done.returncode in ENDED, done.stderr
     lines = done.stdout.splitlines()
-    assert "randread 4KiB, iodepth 32, at max for 2s" in done.stdout and "new.bin" in done.stdout
+    assert "randread 4KiB, iodepth 32, at max for 1s" in done.stdout and "new.bin" in done.stdout
     assert any(line.startswith("read ") for line in lines) and len(lines) <= 13
     assert all(len(line) <= 80 for line in lines if "/" not in line)
     assert Path(lines[-1]) == folder_of(Path("runs")).relative_to(".") and not Path(NEW).exists()
@@ -222,7 +224,7 @@ def test_an_existing_file_is_written_only_with_the_token_that_the_refusal_shows(
     old = Path("old.bin")
     old.write_bytes(os.urandom(16 << 20))
     before = digest(old)
-    refused = ivypy("quick", "./old.bin", "--rw=randwrite", "--time=2", "--ui=none", "-o", "refused")
+    refused = ivypy("quick", "./old.bin", "--rw=randwrite", "--time=1", "--ui=none", "-o", "refused")
     assert refused.returncode == ExitCode.REFUSED and digest(old) == before
     (again,) = re.findall(r"^  ivypy (quick .* --destroy [0-9a-f]{12})$", refused.stderr, re.MULTILINE)
     assert "old.bin (16.0 MiB)" in refused.stderr
@@ -238,6 +240,6 @@ def test_a_device_is_read_without_consent_and_leads_from_run_to_quick(shm: Path)
         before = digest(device)
         pointed = ivypy("run", device)
         assert pointed.returncode == ExitCode.PLAN and f"ivypy quick {device}" in pointed.stderr
-        done = ivypy("quick", device, "--rw=read", "--bs=64k", "--time=2", "--ui=none")
+        done = ivypy("quick", device, "--rw=read", "--bs=64k", "--time=1", "--ui=none")
         assert done.returncode in ENDED, done.stderr
         assert digest(device) == before

@@ -81,6 +81,7 @@ def test_three_runs_that_are_slower_show_a_regression(slower: tuple[list[Path], 
         assert 0.05 < low < 0.1 < high < 0.15 and row["change"] == pytest.approx(0.1, abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_other_way_round_they_are_better(slower: tuple[list[Path], list[Path]]) -> None:
     found = as_json(slower[1], slower[0], "--metric", "mean,p99")
     assert found["exit_code"] == ExitCode.OK and set(outcomes(found).values()) == {"better"}
@@ -196,6 +197,7 @@ def test_what_searches_found_is_compared_though_each_found_another_load(tmp_path
     assert found["exit_code"] == ExitCode.OK and found["differences"] == []
 
 
+@pytest.mark.slow
 def test_what_is_partial_for_the_same_reasons_is_said_once(tmp_path: Path) -> None:
     before, after = sides(tmp_path, runs(3, steps=("max", "half")), runs(3, steps=("max", "half")))
     for run in (*before, *after):
@@ -205,6 +207,7 @@ def test_what_is_partial_for_the_same_reasons_is_said_once(tmp_path: Path) -> No
     assert as_json(before, after)["notes"] == ["A1, A2, A3, B1, B2, B3: max and half: partial: host_lost"]
 
 
+@pytest.mark.slow
 def test_plans_and_parameters_differ_only_where_the_sides_do(tmp_path: Path) -> None:
     plans = [f"# a comment {n}\nname: x\nseed: {n}\n" for n in range(6)]
     argv = [("ivypy", "run", "p.yaml", "-D", f"seed={n}") for n in (1, 2, 3)]
@@ -337,6 +340,7 @@ class _Page(HTMLParser):
         self.text += data
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_else_and_shows_names_as_they_are(tmp_path: Path) -> None:
     name = "<script>alert(1)</script>&"
     page = tmp_path / "page.html"
@@ -350,6 +354,7 @@ def test_the_page_needs_nothing_else_and_shows_names_as_they_are(tmp_path: Path)
     assert name in read.text and "<b>F2" in read.text and "worse" in read.text and "Regression" in read.text
 
 
+@pytest.mark.slow
 def test_without_plotly_the_page_has_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render_page, "has_plotly", lambda: False)
     page = tmp_path / "page.html"

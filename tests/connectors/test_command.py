@@ -134,6 +134,7 @@ def test_a_value_that_is_not_as_the_plan_says_is_named(tmp_path: Path, text: str
     assert fault in connector.refused_gather()
 
 
+@pytest.mark.slow
 def test_readings_beyond_what_a_line_may_hold_are_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("name,busy\n" + "".join(f"{i},1\n" for i in range(100_001)))
     connector = printing("", command=["cat", str(tmp_path / "out")])

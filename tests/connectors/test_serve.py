@@ -15,6 +15,8 @@ from ivypy.protocol.payload import Fact, Facts
 from tests.support.connector_program import running, serving
 from tests.support.waits import wait_until, wait_until_ended
 
+pytestmark = pytest.mark.slow  # each starts a program
+
 MODULE = """
 import sys
 from ivypy.protocol.connector import ElementMetric, Unit

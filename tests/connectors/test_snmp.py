@@ -103,6 +103,7 @@ def test_the_interfaces_of_a_switch(serve: Serve, v2c: dict[str, Any]) -> None:
     assert 0 < first.start_ns < first.end_ns <= second.start_ns
 
 
+@pytest.mark.slow
 def test_v3_with_passphrases_from_files(serve: Serve, agent: int, tmp_path: Path) -> None:
     files = {"auth_file": secret(tmp_path, "a", "authentic1"), "privacy_file": secret(tmp_path, "p", "private123")}
     given = {"address": "127.0.0.1", "port": agent, "user": "reader", "preset": "interfaces", "timeout": "1m", **files}
@@ -115,6 +116,7 @@ def test_v3_with_passphrases_from_files(serve: Serve, agent: int, tmp_path: Path
     assert "Wrong SNMP PDU digest" in wrong and "authentic1" not in wrong
 
 
+@pytest.mark.slow
 def test_tables_by_oid_with_kinds_of_the_agent_and_numbers_in_texts(serve: Serve, v2c: dict[str, Any]) -> None:
     tables = [
         {"element": "port", "instance": f".{IF_X_TABLE}.1", "attributes": {f"{IF_TABLE}.1": "number"},
@@ -139,6 +141,7 @@ def test_tables_by_oid_with_kinds_of_the_agent_and_numbers_in_texts(serve: Serve
     assert [value for name, value in found.items() if name.startswith("sensor ")] == [31.5]
 
 
+@pytest.mark.slow
 def test_a_column_that_the_device_lacks_is_named(serve: Serve, v2c: dict[str, Any]) -> None:
     tables = [{"element": "x", "metrics": [named("y", "1.3.6.1.4.1.99999.1")]}]
     reason = serve(**v2c, tables=tables).config().reason
@@ -147,6 +150,7 @@ def test_a_column_that_the_device_lacks_is_named(serve: Serve, v2c: dict[str, An
     )
 
 
+@pytest.mark.slow
 def test_rows_of_one_name_are_refused(serve: Serve, v2c: dict[str, Any]) -> None:
     table = {"element": "x", "instance": EXTENDED_CODE, "metrics": [named("y", EXTENDED_CODE)]}
     connector = serve(**v2c, tables=[table])
@@ -225,6 +229,7 @@ NAME = bytes([0x2B, 6, 1, 4, 1, 99, 1, 1])  # 1.3.6.1.4.1.99.1.1
         (lambda request: response(request, [(NAME, tlv(2, b"\x05"))] * 2), "sends 1.3.6.1.4.1.99.1.1 again and again"),
     ],
 )
+@pytest.mark.slow
 def test_an_agent_that_is_silent_or_lies_is_named(
     serve: Serve, answer: Callable[[bytes], bytes | None], fault: str
 ) -> None:

@@ -210,6 +210,7 @@ def bias(difference: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
+@pytest.mark.slow
 def test_law_setting_aside_does_not_bias_mean_and_p99() -> None:
     """A thousand runs with storage stalls, each measured with `set_aside` and with `keep`."""
     runs = simulated_runs()
@@ -218,6 +219,7 @@ def test_law_setting_aside_does_not_bias_mean_and_p99() -> None:
     assert np.abs(bias(set_aside - kept)).max() < CERTAIN
 
 
+@pytest.mark.slow
 def test_a_choice_by_latencies_would_show_as_bias() -> None:
     """What the law above would say of a rule that looks at the storage: its slowest subintervals are set aside."""
     runs = simulated_runs()

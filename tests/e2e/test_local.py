@@ -21,6 +21,7 @@ from tests.support.real_runs import (
     presence,
     run,
     start,
+    the_first_plan,
     wait_for_event,
     wait_for_line,
     written,
@@ -28,8 +29,6 @@ from tests.support.real_runs import (
 from tests.support.waits import none_runs, wait_until_ended
 
 pytestmark = pytest.mark.slow
-
-QUICK = ("-D", "size=16MiB", "-D", "subinterval=0.25s", "-D", "warmup=0.25s", "-D", "measure=1s")
 
 PLAN = PACED.replace("{iops}", "500")
 
@@ -45,11 +44,6 @@ def processes_of(pid: int) -> list[psutil.Process]:
 
 def slaves_of(pid: int) -> list[psutil.Process]:
     return [one for one in processes_of(pid) if one.cmdline()[-1:] != ["connector"]]
-
-
-def the_first_plan(folder: Path) -> Finished:
-    words = ("-D", f"path={folder / 'data'}", "--junit", str(folder / "first.xml"))
-    return run(ROOT / "configs" / "first.yaml", folder / "runs", *QUICK, *words)
 
 
 @pytest.fixture

@@ -43,10 +43,10 @@ live: {{ blocksize: 16KiB }}
 
 @pytest.fixture
 def plan(request: pytest.FixtureRequest, tmp_path: Path, lab: Lab) -> Path:
-    """Its measurement takes 3 s, or what the test says."""
+    """Its measurement takes 5 s, or what the test says."""
     hosts = hosts_yaml([host.spec() for host in lab.hosts])
     return written(
-        tmp_path, PLAN.format(hosts=hosts, path=tmp_path / "{host}", measure=getattr(request, "param", "3s"))
+        tmp_path, PLAN.format(hosts=hosts, path=tmp_path / "{host}", measure=getattr(request, "param", "5s"))
     )
 
 
@@ -108,7 +108,7 @@ def test_an_edit_is_acknowledged_at_once_also_in_a_long_subinterval(
     plan: Path, tmp_path: Path, lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In a subinterval of 60 s. Most are printed, and half of them judged: a busy machine takes as long as it takes."""
-    text = plan.read_text().replace("subinterval: 1s, warmup: 1s, measure: 3s", "subinterval: 60s, measure: 60s")
+    text = plan.read_text().replace("subinterval: 1s, warmup: 1s, measure: 5s", "subinterval: 60s, measure: 60s")
     process = start(written(tmp_path, text, "long.yaml"), tmp_path / "runs")
     try:
         waited = []

@@ -33,7 +33,7 @@ def lost(folder: Path) -> list[str]:
 
 
 def test_a_reader_who_leaves_does_not_end_the_run(tmp_path: Path) -> None:
-    process = start(paced_plan(tmp_path, "2s"), tmp_path / "runs")
+    process = start(paced_plan(tmp_path, "1s"), tmp_path / "runs")
     assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
     process.stdout.close()
@@ -60,7 +60,7 @@ def test_ctrl_c_that_also_ends_the_reader_leaves_a_complete_folder(tmp_path: Pat
 
 
 def test_a_full_disk_behind_standard_output_does_not_end_the_run(tmp_path: Path) -> None:
-    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), str(paced_plan(tmp_path, "2s"))]
+    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), str(paced_plan(tmp_path, "1s"))]
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     folder = folder_of(tmp_path / "runs")

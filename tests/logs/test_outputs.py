@@ -175,6 +175,7 @@ def test_png_plot_has_the_documented_size(tmp_path: Path, stall: list[str]) -> N
 
 
 @pytest.mark.parametrize("name", ["x.png", "x.html"])
+@pytest.mark.slow
 def test_a_picture_takes_the_place_of_an_earlier_one_and_of_no_other_file(
     tmp_path: Path, stall: list[str], name: str
 ) -> None:
@@ -185,6 +186,7 @@ def test_a_picture_takes_the_place_of_an_earlier_one_and_of_no_other_file(
     assert [run(*stall, "--plot", path).code for _ in range(2)] == [ExitCode.OK] * 2
 
 
+@pytest.mark.slow
 def test_any_group_can_be_drawn(tmp_path: Path, stall: list[str]) -> None:
     """The distribution, which is text, is that of the group's own row."""
     words = ("--by", "all,direction", "--interpolation", "linear")

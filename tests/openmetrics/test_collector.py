@@ -256,6 +256,7 @@ def test_a_bucket_holds_what_certainly_took_no_longer(seed: int) -> None:
     assert coarse.cumulative()[-1] == ("+Inf", len(ns)) and coarse.sum_s == pytest.approx(ns.sum() / 1e9)
 
 
+@pytest.mark.slow
 def test_the_file_is_whole_for_whoever_reads_it(running: Path, tmp_path: Path) -> None:
     registry, path = registry_of(lambda: [running], None), tmp_path / "ivypy.prom"
     write_file(registry, path)
@@ -307,11 +308,13 @@ def test_a_scraper_that_hangs_costs_only_itself(listening: int) -> None:
         connection.close()
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_said_before_the_run(listening: int) -> None:
     with pytest.raises(PlanError, match=r"cannot listen there.*name another port"):
         MetricsBesideRun(Nobody(), f"127.0.0.1:{listening}", None, ())
 
 
+@pytest.mark.slow
 def test_what_a_run_reports_goes_on_to_its_view(tmp_path: Path) -> None:
     seen: list[object] = []
 
@@ -350,6 +353,7 @@ def test_the_file_has_the_end_of_a_run_that_ends_while_it_is_written(
     assert f'ivypy_run_active{{run="{running.name}"}} 0.0' in path.read_text()
 
 
+@pytest.mark.slow
 def test_an_export_that_was_killed_costs_the_run_nothing(running: Path, tmp_path: Path) -> None:
     export = MetricsBesideRun(Nobody(), "", tmp_path / "x.prom", ())
     export.show(RunBegins(str(running), "p", 1))
@@ -360,6 +364,7 @@ def test_an_export_that_was_killed_costs_the_run_nothing(running: Path, tmp_path
     export.close()
 
 
+@pytest.mark.slow
 def test_an_export_that_does_not_read_delays_nobody(running: Path, tmp_path: Path) -> None:
     export = MetricsBesideRun(Nobody(), "", tmp_path / "x.prom", ())
     os.kill(export._child.pid, signal.SIGSTOP)
@@ -379,6 +384,7 @@ def test_an_export_that_does_not_read_delays_nobody(running: Path, tmp_path: Pat
         ("", None, "host", "needs --metrics"),
     ],
 )
+@pytest.mark.slow
 def test_wrong_options_are_refused(address: str, file: Path | None, by: str, says: str) -> None:
     with pytest.raises(PlanError, match=re.escape(says)):
         exported(Nobody(), read(ONE_STEP, "sim.yaml"), address, file, by)

@@ -166,6 +166,7 @@ writer.subinterval(0, "run", START, interval(merging, 3))
 """
 
 
+@pytest.mark.slow
 def test_a_crash_within_a_transaction_loses_that_subinterval_only(tmp_path: Path) -> None:
     path = tmp_path / "x.sqlite"
     root = Path(__file__).parents[2]

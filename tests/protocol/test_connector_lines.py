@@ -134,6 +134,7 @@ def test_what_a_class_cannot_do_now_is_declined(fault: Exception, reason: str) -
     assert answered(Port(fault), Gather(2)) == Declined(2, reason)
 
 
+@pytest.mark.slow
 def test_a_line_has_room_for_as_many_facts_as_the_page_says() -> None:
     facts = Facts(Fact("port", f"p{number}", "busy_percent", number) for number in range(100_000))
     line = encode_line(Readings(1, facts, 1, 2, {"port": 1})).strip()

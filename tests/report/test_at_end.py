@@ -11,14 +11,15 @@ import pytest
 from ivypy.master.report import at_end, one_file
 from ivypy.master.report.archive import Archive
 from ivypy.master.report.at_end import WHY_NOT, line_at_end
-from tests.support.real_runs import ivypy, written
+from tests.support.made_once import Store
+from tests.support.real_runs import ivypy, once, the_first_plan, written
 
 PLAN = """
 hosts: [ local ]
 backend: "null"
 luns: { files: [ %s ] }
 workloads: { w: { iops: 200 } }
-defaults: { subinterval: 500ms, warmup: 500ms, measure: 1s, cooldown: 0s }
+defaults: { subinterval: 250ms, warmup: 250ms, measure: 500ms, cooldown: 0s }
 %s
 steps: [ go: one ]
 """
@@ -68,16 +69,21 @@ def test_a_missing_plotly_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("key", "words", "expected"),
-    [("", (), True), ("report: false", (), False), ("", ("--no-report",), False)],
+    ("key", "expected"),
+    [("", True), ("report: false", False)],
 )
-def test_a_run_writes_it_unless_it_is_not_wanted(
-    tmp_path: Path, key: str, words: tuple[str, ...], expected: bool
-) -> None:
+def test_a_run_writes_it_unless_it_is_not_wanted(tmp_path: Path, key: str, expected: bool) -> None:
     data = tmp_path / "data"
     data.write_bytes(bytes(1 << 20))
     plan = written(tmp_path, PLAN % (data, key))
-    ran = ivypy("run", "-o", str(tmp_path / "runs"), "--ui", "lines", *words, str(plan))
+    ran = ivypy("run", "-o", str(tmp_path / "runs"), "--ui", "lines", str(plan))
     (made,) = (tmp_path / "runs").iterdir()
     assert (made / "report.html").is_file() is expected, ran
     assert ran.stderr == "" and "report" not in ran.stdout, "a log has its folder as its last line"
+
+
+@pytest.mark.slow
+def test_a_run_with_no_report_writes_none(store: Store) -> None:
+    ran = once(store, the_first_plan)
+    assert (ran.folder / "run.json").is_file() and not (ran.folder / "report.html").exists()
+    assert ran.err == "" and "report" not in ran.out

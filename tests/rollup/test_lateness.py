@@ -56,6 +56,7 @@ def measured(response: Floats, lateness: Floats) -> tuple[Measurement, Validity]
     whom=st.sampled_from(("any", "longest", "shortest")),
     always=st.floats(0.0, 0.5),
 )
+@pytest.mark.slow
 def test_without_lateness_a_percentile_is_that_of_the_same_ios_without_theirs(
     seed: int, late_share: float, late_by: float, spread: float, whom: str, always: float
 ) -> None:

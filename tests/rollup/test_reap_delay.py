@@ -119,6 +119,7 @@ IOS = st.tuples(st.integers(1, 200), st.integers(100, 100_000), st.floats(0, 1))
 
 @given(st.lists(IOS, min_size=1, max_size=40))
 @settings(max_examples=20, deadline=None)
+@pytest.mark.slow
 def test_the_share_of_a_percentile_is_that_of_the_same_ios_without_their_delays(
     ios: list[tuple[int, int, float]],
 ) -> None:

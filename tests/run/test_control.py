@@ -10,8 +10,6 @@ from tests.support.simulated.plants import noisy, over_time, queue
 from tests.support.simulated.runs import SimulatedRun, controlled
 from tests.support.simulated.slave import Faults, steady
 
-pytestmark = pytest.mark.slow
-
 IOPS, P99 = "overall_iops", "overall_response_us_p99"
 
 
@@ -237,6 +235,7 @@ def test_a_range_may_refer_to_a_step(tmp_path: Path) -> None:
     assert float(outcome.rows("summary.all.csv")[1]["overall_iops"]) == pytest.approx(1000, rel=0.02)
 
 
+@pytest.mark.slow
 def test_feedback_follows_a_plant_that_becomes_slower(tmp_path: Path) -> None:
     fast, slower = (noisy(queue(capacity, 500_000), 0.03, seed=8) for capacity in (2000.0, 1300.0))
     plant = over_time(lambda k: fast if k < 30 else slower)
@@ -300,6 +299,7 @@ def test_a_search_brackets_the_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("target", "says"), [("400us", "already at the lowest"), ("1s", "never fails up to")])
+@pytest.mark.slow
 def test_a_target_without_a_bracket_is_reported(tmp_path: Path, target: str, says: str) -> None:
     plant = noisy(queue(2000.0, 500_000), 0.01, seed=6)
     outcome = controlled(tmp_path, f"find: {{ metric: {P99}, target: {target} }}", plant)
@@ -337,6 +337,7 @@ def test_nobody_waits_for_a_host_that_is_lost(tmp_path: Path, go: str) -> None:
     assert len(table(outcome, "all/all.csv")) < 60, "minutes, not the timeout"
 
 
+@pytest.mark.slow
 def test_a_probe_is_reported_with_the_load_that_it_had(tmp_path: Path) -> None:
     """Of three hosts one is lost: a total is that of the two that are left."""
     plant = noisy(queue(2000.0, 500_000), 0.005, seed=9)

@@ -17,8 +17,6 @@ from tests.support.simulated.plants import queue
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave
 
-pytestmark = pytest.mark.slow
-
 ME = "anna@pts/3 (pid 42)"
 
 
@@ -312,6 +310,7 @@ def test_an_edit_is_a_share_of_an_earlier_step(tmp_path: Path) -> None:
     assert staged.iops("a") == pytest.approx([275.0] * 4), "half of the 2,200 that each host did"
 
 
+@pytest.mark.slow
 def test_200_edits_at_random_instants_lose_none(tmp_path: Path) -> None:
     dice = random.Random(7)
     instants = sorted(dice.uniform(0.0, 60.0) for _ in range(200))
@@ -358,6 +357,7 @@ def test_an_edit_in_a_long_subinterval_is_not_held_up(tmp_path: Path) -> None:
     assert staged.eyes.phases() == ["warmup", "transient", "run", "tail"]
 
 
+@pytest.mark.slow
 def test_an_edit_right_at_a_boundary_is_never_missed(tmp_path: Path) -> None:
     """Around the end of subinterval 3, some hosts may have it before their boundary and some after."""
     for i in range(5):
@@ -529,6 +529,7 @@ def test_control_continues_after_a_pause(tmp_path: Path) -> None:
     assert {row["verdict"] for row in rows} == {"valid"}
 
 
+@pytest.mark.slow
 def test_the_status_shows_the_value_of_a_criterion(tmp_path: Path) -> None:
     async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(42.0)
@@ -552,7 +553,6 @@ def queues() -> dict[str, SimulatedSlave]:
     return {name: SimulatedSlave(name, plant=queue(500.0, 500_000)) for name in "abc"}  # 2,000 IOPS a host
 
 
-@pytest.mark.slow
 def test_a_target_is_edited_and_followed(tmp_path: Path) -> None:
     async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(72.0)
@@ -586,7 +586,6 @@ REFUSED_TARGETS = [
 ]
 
 
-@pytest.mark.slow
 def test_a_target_that_cannot_be_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)

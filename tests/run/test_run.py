@@ -25,8 +25,6 @@ from tests.support.real_runs import presence
 from tests.support.simulated.runs import TWO_STEPS, SimulatedHosts, SimulatedRun, hosts, run, slaves, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave, known, lun_of, steady
 
-pytestmark = pytest.mark.slow
-
 
 def test_a_run_leaves_a_folder_that_adds_up(tmp_path: Path) -> None:
     outcome = run(tmp_path)
@@ -543,6 +541,7 @@ def test_a_host_receives_the_identity_of_the_inspected_lun(tmp_path: Path) -> No
     assert given is not None and (given.identity, given.extents) == (known(disk).identity, ((0, 1 << 30),))
 
 
+@pytest.mark.slow
 def test_equal_workloads_of_two_hosts_have_different_random_streams_and_a_seed_repeats_them(tmp_path: Path) -> None:
     def seeds(root: Path, seed: str = "") -> dict[str, set[int]]:
         text = TWO_STEPS.replace("maxtags: 4", f"maxtags: 4{seed}")

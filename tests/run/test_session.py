@@ -22,8 +22,6 @@ from tests.support.simulated.loop import simulate
 from tests.support.simulated.runs import SimulatedHosts, hosts
 from tests.support.simulated.slave import MemoryPipe
 
-pytestmark = pytest.mark.slow
-
 PLAN = """\
 name: program
 parameters: { size: 1GiB }
@@ -271,6 +269,7 @@ def test_what_is_not_a_plan_is_reported(tmp_path: Path) -> None:
             ivypy.Session(plan)
 
 
+@pytest.mark.slow
 def test_importing_ivypy_is_light() -> None:
     code = "import sys, ivypy; assert not {'numpy', 'asyncssh', 'pydantic'} & set(sys.modules); ivypy.Session"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -278,6 +277,7 @@ def test_importing_ivypy_is_light() -> None:
         ivypy.Sesion  # noqa: B018
 
 
+@pytest.mark.slow
 def test_the_example_runs(tmp_path: Path) -> None:
     words = [str(ROOT / "docs" / "examples" / "knee.py"), str(tmp_path / "data"), str(tmp_path / "runs"), "2"]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=100, check=False)

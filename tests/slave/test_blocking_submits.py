@@ -181,6 +181,7 @@ def test_nothing_is_reported_of_threads_that_were_there_before(luns: tuple[Path,
 
 
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.slow
 def test_a_real_file_whose_submit_calls_block(synchronous_lun: FaultFs, loop_lun: str, threads: int) -> None:
     """On a FUSE without asynchronous direct I/O, which does each I/O in the submit call, beside a loop device."""
     workloads = (on(synchronous_lun.image, 0, iops=100.0), on(loop_lun, 1, iops=MAX))

@@ -155,6 +155,7 @@ def seen_while_driving(core: int, *before: str, throttled_ns: int = 0) -> tuple[
     return float(found[0]), float(found[1]), int(found[2])
 
 
+@pytest.mark.slow
 def test_hogs_on_a_threads_core_are_seen_with_the_wait_for_it() -> None:
     core = max(os.sched_getaffinity(0))
     with wanted_core(core, hogs=3):

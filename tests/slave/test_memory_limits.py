@@ -137,6 +137,7 @@ def group() -> Iterator[Path]:
         made.rmdir()
 
 
+@pytest.mark.slow
 def test_a_slave_in_a_real_control_group_refuses_what_would_end_it(group: Path, tmp_path: Path) -> None:
     """512 MiB of buffers in a group of 400 MiB: the kernel used to kill it."""
     lun = tmp_path / "lun"

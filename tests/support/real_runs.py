@@ -95,6 +95,15 @@ def written(folder: Path, text: str, name: str = "plan.yaml") -> Path:
     return path
 
 
+FIRST = ("-D", "size=16MiB", "-D", "subinterval=0.25s", "-D", "warmup=0.25s", "-D", "measure=1s")
+
+
+def the_first_plan(folder: Path) -> Finished:
+    """The first plan of the docs, for `once`."""
+    words = ("-D", f"path={folder / 'data'}", "--junit", str(folder / "first.xml"))
+    return run(ROOT / "configs" / "first.yaml", folder / "runs", *FIRST, *words)
+
+
 PACED = """\
 name: paced
 threads: 1

@@ -50,8 +50,8 @@ class StallSkips:
         if report.skipped and (IN_A_STALL, True) in map(tuple, report.user_properties):
             self.skipped.append(report.nodeid)
 
-    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Before conftest.py looks for what is left behind: the watching process is not."""
         self._watching.close()
         if len(self.skipped) > MOST_SKIPPED and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -16,6 +16,8 @@ from tests.support.real_runs import ivypy
 from tests.support.small_run import write_run
 from tests.support.web_page import command
 
+pytestmark = pytest.mark.slow  # each starts a program
+
 
 def fetched(address: str, path: str) -> bytes:
     """With the token of a printed address."""
