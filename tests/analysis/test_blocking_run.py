@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 NOTEBOOK = Path(__file__).parents[2] / "docs/examples/analysis.ipynb"
 
 
-def plan(path: Path, measure: str = "1s") -> dict[str, Any]:
+def plan(path: Path, measure: str = "1s", subinterval: str = "500ms") -> dict[str, Any]:
     return {
         "name": "called",
         "hosts": ["local"],
@@ -37,7 +37,7 @@ def plan(path: Path, measure: str = "1s") -> dict[str, Any]:
         "luns": {"create": {"path": str(path / "lun"), "size": "1MiB", "count": 1}},
         "workloads": {"w": {"blocksize": "4KiB", "maxtags": 2, "iops": 1000}},
         "rollups": ["host"],
-        "defaults": {"subinterval": "500ms", "warmup": "500ms", "measure": measure, "disturbed": "keep"},
+        "defaults": {"subinterval": subinterval, "warmup": subinterval, "measure": measure, "disturbed": "keep"},
         "steps": [{"go": "one"}],
     }
 
@@ -114,7 +114,7 @@ def test_faults_of_a_dict_are_those_of_a_plan(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_call_returns_what_was_measured(tmp_path: Path) -> None:
-    endless = plan(tmp_path, "1h")
+    endless = plan(tmp_path, "1h", "1s")
     (tmp_path / "plan.json").write_text(json.dumps(endless))
     program = textwrap.dedent("""
         import json, sys, ivypy
