@@ -464,7 +464,9 @@ static void on_cores(const int *cores, uint32_t threads, uint32_t tags, int64_t 
     }
     atomic_store(&told.delay_ns, NS_PER_MS);
     start(threads, &s);
+    collect_until_above(&told.completed, 0, &s, tags);
     stop_after(2, &s, tags);
+    CHECK(s.completed > 0);
     CHECK_EXACT(s.completed, queues * 12 * (3 * LENGTH_NS / (NS_PER_MS + BATCH_NS + POLL_NS)));
 }
 
@@ -537,6 +539,7 @@ static void resized(void)
     create(0, lun, 0, -1.0, 16);
     atomic_store(&told.delay_ns, 3 * NS_PER_MS);
     start(1, &s);
+    collect_until_above(&told.completed, 0, &s, 16);
     engine_stop(engine, 7);
     for (uint32_t turn = 1; turn < 40; turn++) {
         struct timespec pause = {.tv_nsec = 7000000};
@@ -551,6 +554,7 @@ static void resized(void)
     }
     finish(engine, &s, 16);
     CHECK_EQUAL(s.errors, 0);
+    CHECK(s.completed > 0);
     CHECK_SIMULATED(s.completed > 900); /* of the 2,133 of 4 KiB that 16 tags could do, and a quarter of 32 KiB */
     CHECK_SIMULATED(s.bytes > 3 * 4096 * s.completed);
     CHECK(atomic_load(&told.most_requests) <= 24);
@@ -755,6 +759,8 @@ static void stuck_thread(void)
     start(2, &s);
     wait_for_news(engine, 1000);
     atomic_store(&told.stuck_thread, 1);
+    while (!atomic_load(&told.is_stuck))
+        wait_for_news(engine, 1);
     for (int turn = 0; turn < 200; turn++) {
         if (turn == 100)
             atomic_store(&told.stuck_thread, 0);
@@ -767,6 +773,7 @@ static void stuck_thread(void)
         wait_for_news(engine, 4);
     }
     struct end end = stop_after(0, &s, 4);
+    CHECK(forced > 0);
     CHECK_EXACT(forced, 8); /* 400 ms */
     CHECK_EQUAL(end.sums.caught, s.in_flight);
     CHECK_EQUAL((uint64_t)s.submitted, atomic_load(&told.submitted));
@@ -899,6 +906,7 @@ static void edited_while_stalled(void)
     CHECK_EQUAL(engine_edit(engine, 1, &edit, 1), 0);
     atomic_store(&told.stuck_thread, 0);
     finish(engine, &s, 64);
+    CHECK(s.due > 0);
     CHECK_SIMULATED(llabs(s.due - 80000) < 5 * 283); /* standard deviations; of 100,000 without the edit */
 }
 
@@ -1338,13 +1346,16 @@ static void busy_neighbours(void)
     create(1, lun, 1, -1.0, 100);
     atomic_store(&told.delay_ns, 2 * NS_PER_MS);
     start(2, &s);
-    engine_stop(engine, 7);
+    if (SIMULATED)
+        engine_stop(engine, 7);
     while (!engine_ended(engine, &end)) {
         while (engine_collect(engine, false, &r) == 1) {
             for (uint32_t n = 0; n < 2; n++)
                 completed[n] += r.counts[n * COUNTS + COUNT_COMPLETED];
             result_free(&r);
         }
+        if (completed[0] > 0 && completed[1] > 0)
+            engine_stop(engine, 7);
         wait_for_news(engine, 1000);
     }
     CHECK(atomic_load(&told.most_in_one_room) <= 64);
