@@ -33,7 +33,11 @@ IMPORTS = {
 }
 TREE = Tree(
     {path: frozenset(imports) for path, imports in IMPORTS.items()},
-    {"docs": frozenset({"tests/cli/test_main.py"}), "configs": frozenset({"tests/e2e/test_local.py"})},
+    {
+        "docs": frozenset({"tests/cli/test_main.py"}),
+        "configs": frozenset({"tests/e2e/test_local.py"}),
+        "README.md": frozenset({"tests/cli/test_report.py"}),
+    },
 )
 
 SELECTED = {
@@ -45,11 +49,11 @@ SELECTED = {
         ["master/causes.py"],
         ["tests/cli/test_report.py", "tests/report/test_report.py", "tests/test_causes.py"],
     ),
-    "what all import": (
+    "what all import, a folder's fixtures, too": (
         ["protocol/lines.py"],
         [
             "tests/e2e/test_local.py",
-            "tests/report/test_report.py",
+            "tests/report",
             "tests/results/test_show.py",
             "tests/slave/test_loop.py",
         ],
@@ -64,10 +68,10 @@ SELECTED = {
     "help for tests": (["tests/support/engine.py"], ["tests/engine/test_core.py"]),
     "help that a folder's fixtures use": (["tests/support/runs.py"], ["tests/e2e/test_local.py", "tests/report"]),
     "data of tests": (["tests/report/cases/old.csv"], ["tests/report"]),
-    "a page": (["docs/plan.md"], ["tests/cli/test_main.py", "tests/test_docs.py"]),
-    "the first page": (["README.md"], ["tests/test_docs.py"]),
-    "a plan": (["configs/first.yaml"], ["tests/e2e/test_local.py", "tests/test_docs.py"]),
-    "two rooms": (["README.md", "slave/loop.py"], ["tests/slave", "tests/test_docs.py"]),
+    "a page": (["docs/plan.md"], ["tests/cli/test_main.py"]),
+    "the first page": (["README.md"], ["tests/cli/test_report.py"]),
+    "a plan": (["configs/first.yaml"], ["tests/e2e/test_local.py"]),
+    "two rooms": (["README.md", "slave/loop.py"], ["tests/slave", "tests/cli/test_report.py"]),
 }
 
 

@@ -13,9 +13,13 @@ from pathlib import PurePosixPath
 from tests.support.import_graph import ROOMS, ROOT, import_graph, importers
 
 EVERYTHING = "tests"
-ALWAYS = ("tests/test_layering.py", "tests/e2e/test_local.py::test_rows_add_up")
+ALWAYS = (  # what reads the whole tree, and one real run
+    "tests/test_layering.py", "tests/test_assertions.py", "tests/test_docs.py",
+    "tests/rollup/test_metrics.py::test_no_code_takes_a_metrics_name_apart",
+    "tests/e2e/test_local.py::test_rows_add_up",
+)  # fmt: skip
 COMMAND_LINE = ("master/cli/main.py", "master/cli/commands.py")  # which import every command
-DOCUMENTS = ("docs", "configs")  # folders of which tests read files, by their names
+DOCUMENTS = ("docs", "configs", "README.md", "ARCHITECTURE.md", "CHANGELOG.md")  # of which tests read, by their names
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class Tree:
     """What the repository holds: who imports whom, and which tests name a folder of documents."""
 
     imports: Mapping[str, frozenset[str]]
-    naming: Mapping[str, frozenset[str]]  # folder of DOCUMENTS -> test files
+    naming: Mapping[str, frozenset[str]]  # of DOCUMENTS -> test files that name it, or import what does
 
     def modules_below(self, folder: str) -> set[str]:
         return {path for path in self.imports if path.startswith(f"{folder}/")}
@@ -87,7 +91,7 @@ def _own_tests(path: str) -> list[str]:
             return ["tests/engine", "tests/slave"]
         case "slave" | "protocol" as room:
             return [f"tests/{room}"]
-    return ["tests/test_docs.py"]
+    return []
 
 
 def _reached(changed: Iterable[str], tree: Tree) -> set[str]:
@@ -98,7 +102,7 @@ def _reached(changed: Iterable[str], tree: Tree) -> set[str]:
         in_room = path.split("/")[0] in ROOMS
         begin |= {path} if path in tree.imports else _beside(path, tree) if in_room and not _is_c(path) else set()
     if not any(path.startswith("tests/") for path in begin):
-        graph = {path: imports for path, imports in graph.items() if PurePosixPath(path).name != "conftest.py"}
+        graph = {path: imports for path, imports in graph.items() if path != "tests/conftest.py"}
     return importers(graph, begin)
 
 
@@ -120,8 +124,11 @@ def _some(paths: list[str]) -> str:
 def read_tree() -> Tree:
     """The repository as it is."""
     graph = import_graph()
-    texts = {path: (ROOT / path).read_text() for path in graph if _is_test(path)}
-    naming = {name: frozenset(path for path, text in texts.items() if f'"{name}' in text) for name in DOCUMENTS}
+    texts = {path: (ROOT / path).read_text() for path in graph if path.startswith("tests/")}
+    naming = {}
+    for name in DOCUMENTS:
+        reached = importers(graph, {path for path, text in texts.items() if f'"{name}' in text})
+        naming[name] = frozenset(filter(_is_test, reached))
     return Tree({path: frozenset(imports) for path, imports in graph.items()}, naming)
 
 
