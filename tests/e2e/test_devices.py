@@ -91,6 +91,9 @@ def test_what_is_read_needs_no_token_and_is_not_changed(tmp_path: Path, shm: Pat
         luns = done.rows("summary.lun.csv")
         assert sorted(row["lun"].split(":")[1] for row in luns) == sorted([one, two])
         assert all(float(row["due"]) / float(row["length_s"]) == pytest.approx(400, rel=0.02) for row in luns)
+        assert all(float(row["overall_service_count"]) > float(row["due"]) / 4 for row in luns), (
+            "on a busy machine, too"
+        )
 
 
 @contextlib.contextmanager

@@ -56,6 +56,7 @@ def test_a_run_on_three_hosts_and_this_machine_adds_up(tmp_path: Path, lab: Lab)
     for column in ("due", "overall_service_count", "read_service_count"):
         assert float(whole[column]) == sum(float(part[column]) for part in parts)
     assert float(whole["due"]) / float(whole["length_s"]) == pytest.approx(4 * 2 * 200, rel=0.01)
+    assert float(whole["overall_service_count"]) > float(whole["due"]) / 4, "on a busy machine, too"
     hostnames = {row["host"]: row["hostname"] for row in done.rows("hosts.csv")}
     assert hostnames.keys() == {*(host.name for host in lab.hosts), "local"}
     for host in lab.hosts:

@@ -44,9 +44,7 @@ def memory_root() -> Path:
 def found() -> list[str]:
     """What is left of this session, a line each, once what is about to end has ended."""
     until = time.monotonic() + PATIENCE_S
-    while (
-        left := [line for name, check in CHECKS.items() for line in _lines(name, check)]
-    ) and time.monotonic() < until:
+    while (left := _left()) and time.monotonic() < until:
         time.sleep(0.1)
     return [os.fsencode(line).decode(errors="backslashreplace") for line in left]  # a name may be no text
 
