@@ -20,6 +20,7 @@ MOST_BYTES: Final = 16 << 20  # of output
 KEPT_ERRORS: Final = 1 << 14  # bytes of stderr, the last ones
 READ_BYTES: Final = 1 << 16
 LONGEST_SHOWN: Final = 300  # characters of a line of stderr
+LONGEST_WAIT_S: Final = 0.5  # Python handles a signal that came just before a wait began only after that wait
 
 
 def run_command(command: Sequence[str], timeout_s: float) -> bytes:
@@ -104,7 +105,7 @@ def _read_all(started: Sequence[_Running], deadline_s: float, timeout_s: float) 
                 assert pipe is not None
                 selector.register(pipe, selectors.EVENT_READ, (one, into))
         while left := list(selector.get_map().values()):
-            ready = selector.select(max(deadline_s - time.monotonic(), 0))
+            ready = selector.select(min(max(deadline_s - time.monotonic(), 0), LONGEST_WAIT_S))
             if not ready and time.monotonic() >= deadline_s:
                 raise left[0].data[0].too_late(timeout_s)
             for key, _ in ready:
