@@ -662,7 +662,9 @@ MANY_STEPS = """async () => {
     const model = { step: 999, isRunning: true, status: now(1e9 + 40000),
                     document: { run: { start_utc: new Date(1e12).toISOString(), length_s: null }, steps, events } };
     const track = new RunTrack(model, (number) => opened.push(number));
-    document.body.append(track.node);  // the footer is filled anew once the list of runs has come
+    const place = document.createElement('footer');  // its own: the page's is filled when the list of runs comes
+    place.append(track.node);
+    document.body.append(place);
     track.show();
     while (!track.width) await new Promise(requestAnimationFrame);
     const bars = [...track.node.querySelectorAll('.bar-of-step')];
