@@ -4,7 +4,12 @@ Rule: everything else is imported inside `try`, so that an interrupt during the 
 with the exit code 130.
 """
 
+import os
 import sys
+
+# numpy's OpenBLAS starts a thread for each core, which wait in a loop: a tenth of a second of a start on two cores.
+# Ours are products of short vectors. Programs that a run starts inherit it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main() -> None:
