@@ -70,6 +70,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
 
 def simulate(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end on simulated time."""
+    """Run `main` to its end on simulated time.
+
+    Not by Runner.run: its handler of Ctrl-C makes the signal module format `main`'s result, with every array of it.
+    """
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
-        return runner.run(main)
+        return runner.get_loop().run_until_complete(main)
