@@ -23,7 +23,8 @@ pytest_plugins = ["tests.support.fixtures", "tests.support.stall_skips"]
 
 settings.register_profile("fast", max_examples=25, deadline=None)
 settings.register_profile("full", deadline=None)  # a busy machine is no counterexample
-settings.register_profile("ci", deadline=None, derandomize=True)  # a change is not refused for another's new example
+# A change is not refused for another's new example: they are the same each time.
+settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True)
 settings.register_profile(
     "mutants", max_examples=60, deadline=None, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
 )

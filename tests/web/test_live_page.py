@@ -18,7 +18,7 @@ from tests.support.web_page import command
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-BROWSERS = 3
+BROWSERS = 2
 WAIT_MS = 100_000
 CLOSED = "() => document.querySelector('.chart.rate')?.data?.[0].x.length ?? 0"
 DRAWN = "(least) => (document.querySelector('.chart.rate')?.data?.[0].x.length ?? 0) >= least"
