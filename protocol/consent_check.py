@@ -11,10 +11,9 @@ from typing import Final, TypeVar
 
 from .payload import Identity
 from .quantities import exact_size
+from .refusals import RefusalReason
 
 Where = TypeVar("Where", bound=Hashable)
-
-ANEW: Final = "check the list with `ivypy devices`, and agree to it again"
 
 # Names of facts that identify a LUN only for a while.
 START: Final = "start of the machine"
@@ -30,14 +29,12 @@ def consent_faults(agreed: Mapping[Where, Identity], found: Mapping[Where, Ident
     for where in dict.fromkeys((*agreed, *found)):
         asked, there = agreed.get(where), found.get(where)
         if asked is None:
-            faults[where] = f"it would be written, and nobody agreed to that: {ANEW}"
+            faults[where] = RefusalReason.NEVER_AGREED.sentence()
         elif there is None:
-            faults[where] = f"it was agreed to, and cannot be identified now: {ANEW}"
+            faults[where] = RefusalReason.AGREED_NOT_FOUND.sentence()
         elif asked != there:
             had, has = differences(asked, there)
-            faults[where] = (
-                f"it is another LUN than the one that was agreed to (that had {had}; this has {has}): {ANEW}"
-            )
+            faults[where] = RefusalReason.ANOTHER_LUN.sentence(had=had, has=has)
     return faults
 
 

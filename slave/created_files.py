@@ -22,6 +22,7 @@ from typing import Final
 
 from ..protocol.payload import Identity, Notice, NoticeKind, Refusal
 from ..protocol.quantities import exact_size, rough_size
+from ..protocol.refusals import RefusalReason
 from .existing_files import (
     MAKING,
     CannotCreate,
@@ -89,7 +90,8 @@ class CreatedFiles:
                 self._write(file, report)
         except OSError as error:
             self._remove(f.path for f in made)
-            raise CannotCreate([Refusal(made[-1].path, f"it cannot be written: {error.strerror}")]) from None
+            reason = RefusalReason.NOT_WRITTEN.sentence(error=error.strerror)
+            raise CannotCreate([Refusal(made[-1].path, reason)]) from None
         except Cancelled:
             self._remove(f.path for f in made)
             raise
@@ -139,9 +141,7 @@ class CreatedFiles:
                 refusals.append(Refusal(file.path, reason))
         counted = Counter(file.path for file in files)
         refusals += [
-            Refusal(path, "it is to be created twice: give each file a path of its own")
-            for path, count in counted.items()
-            if count > 1
+            Refusal(path, RefusalReason.CREATED_TWICE.sentence()) for path, count in counted.items() if count > 1
         ]
         return missing, refusals
 
@@ -153,7 +153,7 @@ class CreatedFiles:
         try:
             fd = open_to_lock(path)
         except OSError as error:
-            return f"it cannot be opened: {error.strerror}"
+            return RefusalReason.NOT_OPENED.sentence(error=error.strerror)
         reason = against_use(fd, path, agreed)
         if reason:
             os.close(fd)
@@ -216,11 +216,10 @@ def _short_of_space(files: Sequence[PlannedFile]) -> Iterable[Refusal]:
         free, needed = space.f_bavail * space.f_frsize, sum(file.size for file in group)
         be = "is" if len(group) == 1 else "are"
         if needed > free:
-            yield Refusal(
-                group[0].path,
-                f"{_counted(len(group))}, {exact_size(needed)}, {be} to be created, and {folder} has"
-                f" {rough_size(free)} free: free some, or create less",
+            reason = RefusalReason.NO_SPACE.sentence(
+                files=_counted(len(group)), needed=exact_size(needed), be=be, folder=folder, free=rough_size(free)
             )
+            yield Refusal(group[0].path, reason)
 
 
 def random_pieces(size: int) -> Iterator[bytes]:

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from ..protocol.older_python import zip_strict
 from ..protocol.payload import Attribute, Lun, Notice, NoticeKind, Refusal
+from ..protocol.refusals import RefusalReason
 from ..protocol.text import why_unsendable
 from . import extents
 from .block_devices import ROOT, BlockDevice, all_devices
@@ -81,7 +82,7 @@ def _collect(
         if found is None:
             luns.append(unresponsive_lun(path, around))
         elif isinstance(found, OSError):
-            refusals.append(Refusal(path, f"it cannot be inspected: {found.strerror}"))
+            refusals.append(Refusal(path, RefusalReason.NOT_INSPECTED.sentence(error=found.strerror)))
         else:
             luns += [one for one in found if isinstance(one, Lun)]
             refusals += [one for one in found if isinstance(one, Refusal)]
@@ -116,7 +117,7 @@ def inspect(path: str, around: Surroundings, root: Path = ROOT, held: int = -1) 
         identity = identity_of(lun, held, root)
     except OSError as error:
         identity = None
-        refusals = refusals or (f"it cannot be identified ({error.strerror}): only what can be read may be written",)
+        refusals = refusals or (RefusalReason.UNIDENTIFIED.sentence(error=error.strerror),)
     return [replace(found, refusals=refusals, notices=noticed, identity=identity)]
 
 
@@ -150,10 +151,9 @@ def find_at(paths: Sequence[str], look: Callable[[str], Found]) -> tuple[dict[st
     refusals: list[Refusal] = []
     for path, one in zip_strict(paths, call_all([partial(look, path) for path in paths], ANSWER_S)):
         if one is None:
-            said = f"its filesystem did not answer within {ANSWER_S:g} s: repair it, or leave it out of the plan"
-            refusals.append(Refusal(path, said))
+            refusals.append(Refusal(path, RefusalReason.PATH_SILENT.sentence(seconds=ANSWER_S)))
         elif isinstance(one, OSError):
-            refusals.append(Refusal(path, f"it cannot be inspected: {one.strerror}"))
+            refusals.append(Refusal(path, RefusalReason.NOT_INSPECTED.sentence(error=one.strerror)))
         else:
             found[path] = one
     return found, refusals
@@ -165,7 +165,7 @@ def device_at(path: str, around: Surroundings, root: Path = ROOT) -> BlockDevice
         found = find_target(path, around, root)
     except NotDrivable as error:
         return Refusal(path, str(error))
-    return found.device or Refusal(path, "it is a file, and no block device: put it under `files`")
+    return found.device or Refusal(path, RefusalReason.FILE_AS_DEVICE.sentence())
 
 
 def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[list[LunTarget], list[Refusal]]:
@@ -178,7 +178,7 @@ def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[lis
     files, refusals = [], []
     for path in [full] if plain else sorted(glob.glob(full, recursive=True)):
         if why_unsendable(path):
-            refusals.append(Refusal(path, "its name is no UTF-8, or has control characters in it: rename it"))
+            refusals.append(Refusal(path, RefusalReason.NAME_UNPRINTABLE.sentence()))
             continue
         try:
             found = find_target(path, around, root)
@@ -189,7 +189,7 @@ def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[lis
         if found.kind == "file":
             files.append(found)
         elif plain:
-            refusals.append(Refusal(path, f"it is a block device: select it instead, `select: {{path: {path}}}`"))
+            refusals.append(Refusal(path, RefusalReason.DEVICE_AS_FILE.sentence(path=path)))
     return files, refusals
 
 

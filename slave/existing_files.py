@@ -18,16 +18,13 @@ from typing import Final
 from ..protocol.consent_check import consent_faults
 from ..protocol.payload import FileToCreate, Identity, Refusal
 from ..protocol.quantities import exact_size
+from ..protocol.refusals import RefusalReason
 from .holds import lock
 from .lun_identity import identity_of_file
 
 MARK: Final = "user.ivypy"
 MAKING, MADE = b"making", b"made"  # MADE is followed by what the file was then
 MOST_FILES: Final = 100_000  # of one entry
-IN_USE: Final = (
-    "it is in use by another ivypy run, or by another host of this one: choose another path ({host} in it becomes the"
-    " host's name), or wait"
-)
 
 
 class CannotCreate(Exception):
@@ -54,15 +51,13 @@ def planned_files(asked: FileToCreate) -> list[PlannedFile]:
     """
     path = os.path.abspath(os.path.expanduser(asked.path))
     if asked.count < 1 or asked.size < 1:
-        raise CannotCreate(
-            [Refusal(path, f"{asked.count} files of {asked.size} bytes are nothing: both must be at least 1")]
-        )
+        reason = RefusalReason.FILES_OF_NOTHING.sentence(count=asked.count, size=asked.size)
+        raise CannotCreate([Refusal(path, reason)])
     if asked.count > MOST_FILES:
-        raise CannotCreate([Refusal(path, f"{asked.count} files are more than {MOST_FILES:,}: create fewer")])
+        reason = RefusalReason.TOO_MANY_FILES.sentence(count=asked.count, most=MOST_FILES)
+        raise CannotCreate([Refusal(path, reason)])
     if asked.count > 1 and "{}" not in path:
-        raise CannotCreate(
-            [Refusal(path, f"{asked.count} files need {{}} in their path, which becomes each one's number")]
-        )
+        raise CannotCreate([Refusal(path, RefusalReason.FILES_UNNUMBERED.sentence(count=asked.count))])
     return [PlannedFile(path.replace("{}", str(i)), asked.size, asked.keep) for i in range(asked.count)]
 
 
@@ -95,47 +90,41 @@ def existing_at(file: PlannedFile) -> Existing | str:
     except FileNotFoundError:
         return _against_making(file.path) or Existing.NOTHING
     except OSError as error:
-        return f"it cannot be inspected: {error.strerror}"
+        return RefusalReason.NOT_INSPECTED.sentence(error=error.strerror)
     mark = mark_of(file.path)
     made = mark.split(b" ")[0]
     if made == b"made" and status.st_size == file.size:
         return Existing.OURS if mark == mark_when_whole(status) else Existing.CHANGED
     if made and _is_used(file.path):
-        return IN_USE
+        return RefusalReason.IN_USE.sentence()
     if made == b"made":
         present, asked = exact_size(status.st_size), exact_size(file.size)
-        return f"ivypy made it before, but with {present} and not {asked}: remove it"
+        return RefusalReason.MADE_LARGER_OR_SMALLER.sentence(present=present, asked=asked)
     if made == b"making":
-        return "an ivypy was killed while it created it: remove it"
-    return (
-        "it is there, and ivypy did not make it, so it is not overwritten: choose another path, remove it, or name it"
-        " under `files` if its contents may be lost"
-    )
+        return RefusalReason.HALF_MADE.sentence()
+    return RefusalReason.NOT_OURS.sentence()
 
 
 def _against_making(path: str) -> str:
     """Why a file cannot be created at this path, where nothing exists; or ""."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
-        return f"there is no folder {folder}: make it"
+        return RefusalReason.NO_FOLDER.sentence(folder=folder)
     if os.statvfs(folder).f_flag & os.ST_RDONLY:
-        return f"{folder} is on a read-only filesystem: choose another folder, or mount it writable"
+        return RefusalReason.FOLDER_READ_ONLY.sentence(folder=folder)
     if not os.access(folder, os.W_OK):
-        return f"{folder} may not be written by this user: choose another folder, or change its mode"
+        return RefusalReason.FOLDER_DENIED.sentence(folder=folder)
     return ""
 
 
 def against_use(fd: int, path: str, agreed: Identity | None) -> str:
     """Lock a whole file that exists, and check it again: why it must not be used, or ""."""
     if not lock(fd) or not _is_at(path, fd):  # its owner may have removed it between our checks
-        return IN_USE
+        return RefusalReason.IN_USE.sentence()
     if mark_of(fd) == mark_when_whole(os.fstat(fd)):
         return ""
     if agreed is None:
-        return (
-            "ivypy made it, and it was written since, by somebody or by a run that was killed: remove it, or agree to"
-            " it with the token that `ivypy devices` prints"
-        )
+        return RefusalReason.WRITTEN_BY_SOMEBODY.sentence()
     return another_file(fd, path, agreed)
 
 
@@ -144,7 +133,7 @@ def another_file(fd: int, path: str, agreed: Identity) -> str:
     try:
         found = identity_of_file(path, os.fstat(fd).st_size, fd)
     except OSError as error:
-        return f"the file cannot be identified: {error.strerror}"
+        return RefusalReason.FILE_UNIDENTIFIED.sentence(error=error.strerror)
     return consent_faults({path: agreed}, {path: found}).get(path, "")
 
 

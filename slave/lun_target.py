@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ..protocol.refusals import RefusalReason
 from .block_devices import ROOT, BlockDevice, numa_node, numbered
 from .kernel_files import number_in
 from .mounts import mount_of
@@ -50,26 +51,26 @@ def find_target(path: str, around: Surroundings, root: Path = ROOT) -> LunTarget
     try:
         status = os.stat(path)
     except OSError as error:
-        raise NotDrivable(f"there is nothing to drive ({error.strerror}): check the path") from None
+        raise NotDrivable(RefusalReason.NOTHING_THERE.sentence(error=error.strerror)) from None
     if stat.S_ISBLK(status.st_mode):
         device = numbered(status.st_rdev, root)
         if device is None:
-            raise NotDrivable("it is a block device without a size: attach a medium or a backing file to it")
+            raise NotDrivable(RefusalReason.NO_SIZE.sentence())
         node = numa_node(device.disk)
         return LunTarget(
             path, "block", device.size, device.block, "", "", device, lun_key(status), node, disk=number_of(device.disk)
         )
     if stat.S_ISREG(status.st_mode):
         if status.st_size == 0:
-            raise NotDrivable("it is an empty file: write it, or let the plan `create` it")
+            raise NotDrivable(RefusalReason.EMPTY_FILE.sentence())
         mount = mount_of(os.path.realpath(path), around.mounts)
         filesystem, point, fixed = (mount.filesystem, mount.point, mount.read_only) if mount else ("", "", False)
         disk = disk_below(status.st_dev, root)
         block, node = file_block(disk), numa_node(disk)
         key, number = lun_key(status), number_of(disk)
         return LunTarget(path, "file", status.st_size, block, filesystem, point, None, key, node, fixed, number)
-    what = "a folder: name the files in it" if stat.S_ISDIR(status.st_mode) else "neither a block device nor a file"
-    raise NotDrivable(f"it is {what}")
+    what = RefusalReason.FOLDER if stat.S_ISDIR(status.st_mode) else RefusalReason.NO_DEVICE_OR_FILE
+    raise NotDrivable(what.sentence())
 
 
 def disk_below(device: int, root: Path = ROOT) -> Path:

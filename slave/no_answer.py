@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..protocol.refusals import RefusalReason
 from .block_devices import ROOT
 from .kernel_files import first_line
 from .mounts import Mount, mount_of
@@ -20,9 +21,12 @@ def no_answer_text(patience_s: float, path: str, mounts: Sequence[Mount], root: 
     device = os.path.basename(path) if os.path.dirname(path) == "/dev" else ""
     backing = first_line(root / "sys/block" / device / "loop/backing_file") if device else None
     mount = mount_of(backing or path, mounts)
-    remedy = "repair it"
-    if mount is not None and may_hang(mount):
-        who = "program" if is_served_by_a_program(mount) else "server"
-        its = f"the file {backing} below it" if backing else "it"
-        remedy = f"{its} is on {mount.point} ({mount.filesystem}); see whether the {who} of that filesystem hangs"
-    return f"it did not answer a read within {patience_s:g} s: {remedy}, or leave it out of the selection"
+    if mount is None or not may_hang(mount):
+        return RefusalReason.NO_ANSWER.sentence(seconds=patience_s)
+    return RefusalReason.NO_ANSWER_ON_MOUNT.sentence(
+        seconds=patience_s,
+        what=f"the file {backing} below it" if backing else "it",
+        point=mount.point,
+        filesystem=mount.filesystem,
+        who="program" if is_served_by_a_program(mount) else "server",
+    )

@@ -24,6 +24,7 @@ from ..protocol.consent_check import FINGERPRINT, consent_faults
 from ..protocol.older_python import zip_strict
 from ..protocol.payload import Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
 from ..protocol.quantities import exact_size
+from ..protocol.refusals import RefusalReason
 from .block_devices import ROOT
 from .bounded_calls import ANSWER_S, call_all
 from .engine._engine import Engine
@@ -151,7 +152,7 @@ class OpenLuns:
             looks = call_all([partial(look, lun, agreed, around) for lun, agreed in asked], ANSWER_S)
             found.update(zip_strict([lun.path for lun, _ in asked], looks))
         refusals = [
-            Refusal(path, f"it must not be written any more: {reason}")
+            Refusal(path, RefusalReason.NO_LONGER_TO_BE_WRITTEN.sentence(reason=reason))
             for path, look in found.items()
             for reason in (look if isinstance(look, tuple) else ())
         ]
@@ -254,10 +255,8 @@ class OpenLuns:
         since = self._counters.since(lun.device) if lun.device is not None else None
         if since is None or not since.completed:
             return ()
-        return (
-            f"it was written since it was inspected ({since.completed:,} writes, {exact_size(since.bytes)}): find out "
-            f"by whom (fuser -v {lun.path}, other containers, virtual machines, exports), and end that",
-        )
+        size = exact_size(since.bytes)
+        return (RefusalReason.WRITTEN_SINCE.sentence(writes=since.completed, size=size, path=lun.path),)
 
     def _hold(self, workloads: Sequence[WorkloadToCreate]) -> dict[str, OSError]:
         """Hold the LUNs that are to be written and are not held yet; by its path, why one cannot be."""
@@ -285,9 +284,9 @@ class OpenLuns:
             elif barred is not None:
                 refusals = reasons_against(_of_barred(lun.evidence(around), barred))
             else:
-                refusals = ("its path was changed to another LUN meanwhile: find out who changes it, and try again",)
+                refusals = (RefusalReason.PATH_CHANGED.sentence(),)
         except OSError as error:
-            refusals = (f"it cannot be inspected: {error.strerror}",)
+            refusals = (RefusalReason.NOT_INSPECTED.sentence(error=error.strerror),)
         return _against_writing(lun, refusals)
 
     def _is_open(self, key: Key) -> bool:
@@ -341,12 +340,11 @@ def _silence(path: str, around: Surroundings) -> str:
 def too_many_open_files(luns: int) -> Refusal:
     """A LUN takes a descriptor, one that is written another one."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    reason = f"this process may have {most:,} files open at once: raise that limit (ulimit -Hn, LimitNOFILE)"
-    return Refusal(f"{luns:,} LUNs", reason)
+    return Refusal(f"{luns:,} LUNs", RefusalReason.TOO_MANY_OPEN.sentence(most=most))
 
 
 def _against_writing(lun: LunTarget, refusals: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{lun.path} must not be written: {refusal}" for refusal in refusals)
+    return tuple(RefusalReason.MUST_NOT_BE_WRITTEN.sentence(lun=lun.path, reason=refusal) for refusal in refusals)
 
 
 def _of_barred(seen: Evidence, error: OSError) -> Evidence:
@@ -359,11 +357,11 @@ def _of_barred(seen: Evidence, error: OSError) -> Evidence:
 def _why_not_opened(error: OSError, lun: LunTarget) -> str:
     """What went wrong when a LUN was opened with O_DIRECT, and what to do."""
     if error.errno == errno.EINVAL and lun.kind == "file":
-        return f"{lun.filesystem} on {lun.mount} refuses O_DIRECT: use a file on ext4, xfs or another that has it"
+        return RefusalReason.NO_O_DIRECT.sentence(filesystem=lun.filesystem, point=lun.mount)
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"it cannot be opened ({error.strerror}): run the slave as root, or as a user who may"
+        return RefusalReason.OPENING_DENIED.sentence(error=error.strerror)
     if error.errno == errno.EBUSY:
-        return "another program has opened it exclusively: find it with fuser -v, and end it"
+        return RefusalReason.OPENED_BY_ANOTHER.sentence()
     if error.errno == errno.EROFS:
-        return "it cannot be opened for writing: it is read-only"
-    return f"it cannot be opened: {error.strerror}"
+        return RefusalReason.OPENED_READ_ONLY.sentence()
+    return RefusalReason.NOT_OPENED.sentence(error=error.strerror)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..protocol.refusals import RefusalReason
 from .block_devices import BlockDevice
 from .kernel_files import number_in, path_in
 from .storage_exports import LunKey, Use, backing_of, block, number_of
@@ -83,7 +84,7 @@ def held_below(overlap: Overlap, within: set[LunKey]) -> Iterator[Use]:
         return
     parts = sorted(part.parent.name for part in overlap.folder.glob("*/partition"))
     if parts:
-        yield Use(f"has partitions ({', '.join(parts)})", f"losetup one of these, or wipefs -a {overlap.path}")
+        yield Use(RefusalReason.PARTITIONED_BELOW, {"names": ", ".join(parts), "path": overlap.path})
     for holder in sorted((overlap.folder / "holders").glob("*")):
         if (number := number_of(holder)) and block(number) not in within:
-            yield Use(f"has {holder.name} built upon it", f"take it out of {holder.name} first")
+            yield Use(RefusalReason.HAS_HOLDER, {"holder": holder.name})

@@ -11,11 +11,12 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ..protocol.refusals import RefusalReason
 from .kernel_files import first_line, path_in
 
 LunKey = tuple[
@@ -37,13 +38,17 @@ UNSET: Final = ("", "none", "(null)")
 
 @dataclass(frozen=True)
 class Use:
-    """That something uses a block device or file: the end of a sentence, its remedy, and who, where that is known."""
+    """That something uses a block device or file: how, and who, where that is known."""
 
-    text: str  # "is mounted at /data"
-    remedy: str  # "umount /data"
+    reason: RefusalReason
+    words: Mapping[str, object] = field(hash=False)  # the fields of its sentence, but for the subject
     user: LunKey | None = None  # the block device that is served from it
     pid: int = 0  # the process that has it open
     size: int = -1  # bytes, of an open file
+
+    def sentence(self, subject: str) -> str:
+        """`subject`: what is used, as a sentence calls it."""
+        return self.reason.sentence(subject=subject, **self.words)
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def _loops(root: Path) -> Iterator[ServedPath]:
     for entry in sorted((root / "sys/block").glob("loop*")):
         if path := path_in(entry / "loop/backing_file"):
             device = f"/dev/{entry.name}"
-            use = Use(f"is what {device} is made of", f"losetup -d {device}", block(number_of(entry)))
+            use = Use(RefusalReason.BELOW_LOOP, {"device": device}, block(number_of(entry)))
             yield ServedPath(path, use, lambda entry=entry: backing_of(entry, root))  # type: ignore[misc]
 
 
@@ -131,7 +136,7 @@ def _zrams(root: Path) -> Iterator[ServedPath]:
     for entry in sorted((root / "sys/block").glob("zram*")):
         if (path := path_in(entry / "backing_dev")) not in UNSET:
             device = f"/dev/{entry.name}"
-            use = Use(f"is where {device} writes back to", f"zramctl --reset {device}", block(number_of(entry)))
+            use = Use(RefusalReason.BELOW_ZRAM, {"device": device}, block(number_of(entry)))
             yield ServedPath(path, use, lambda path=path: lun_key_at(root, path))  # type: ignore[misc]
 
 
@@ -149,7 +154,7 @@ def _guests(root: Path) -> Iterator[ServedPath]:
     for entry in sorted(root.glob("sys/bus/xen-backend/devices/vbd-*/physical_device")):
         major, _, minor = first_line(entry).partition(":")
         if minor and (number := os.makedev(int(major, 16), int(minor, 16))):
-            use = Use(f"is a disk of a Xen guest, {entry.parent.name}", "detach it from that guest (xl block-detach)")
+            use = Use(RefusalReason.OF_XEN_GUEST, {"backend": entry.parent.name})
             yield ServedPath(f"/{entry.relative_to(root)}", use, lambda number=number: block(number))  # type: ignore[misc]
 
 
@@ -157,5 +162,5 @@ def _export(root: Path, text: str, exporter: str, folder: Path) -> Iterator[Serv
     path = text.partition("\n")[0].strip()
     if path not in UNSET:
         name = "/".join(folder.parts[-3::2] if exporter == NVMET else folder.parts[-2:])
-        use = Use(f"is exported as {exporter} {name}", "take it out of there")
+        use = Use(RefusalReason.EXPORTED, {"exporter": exporter, "name": name})
         yield ServedPath(path, use, lambda: lun_key_at(root, path))

@@ -12,6 +12,7 @@ from dataclasses import fields
 from ..protocol.geometry import extent, geometry_faults, within
 from ..protocol.parameters import LIVE, PARAMETERS, Parameters, faults
 from ..protocol.payload import WorkloadToCreate
+from ..protocol.refusals import RefusalReason
 from .lun_target import LunTarget
 
 
@@ -31,21 +32,23 @@ def workload_faults(workload: WorkloadToCreate, lun: LunTarget) -> list[str]:
             f" {largest:.10g}"
         )
     if parameters.fraction_read < 1:
-        found += _of_writing(parameters, workload, lun, "`destroy: true` in the plan, and its token")
+        found += _of_writing(parameters, workload, lun, RefusalReason.WRITES_UNAGREED)
     if not found:
         found += _of_geometry(parameters, lun)
     return found
 
 
-def _of_writing(parameters: Parameters, workload: WorkloadToCreate, lun: LunTarget, remedy: str) -> list[str]:
+def _of_writing(
+    parameters: Parameters, workload: WorkloadToCreate, lun: LunTarget, unagreed: RefusalReason
+) -> list[str]:
     """Whether what it would write was agreed to, all of it."""
     if workload.consent is None:
-        return [f"it would write, and nobody agreed to that: {remedy}"]
+        return [unagreed.sentence()]
     start, end = extent(parameters.range, lun.size)
     if within((start, end), workload.consent.extents):
         return []
     agreed = ", ".join(f"{first:,} to {behind:,}" for first, behind in workload.consent.extents) or "nothing"
-    return [f"it would write from byte {start:,} to {end:,}, but the agreed part is {agreed}: choose a range within"]
+    return [RefusalReason.RANGE_UNAGREED.sentence(start=start, end=end, agreed=agreed)]
 
 
 def edit_faults(before: Parameters, after: Parameters, workload: WorkloadToCreate, lun: LunTarget) -> list[str]:
@@ -62,7 +65,7 @@ def edit_faults(before: Parameters, after: Parameters, workload: WorkloadToCreat
         if getattr(after, name) > most:
             found.append(f"{name} is {getattr(after, name)}, and its buffers were made for {most}: create it again")
     if after.fraction_read < 1:
-        found += _of_writing(after, workload, lun, "its LUN is opened read-only")
+        found += _of_writing(after, workload, lun, RefusalReason.EDITED_TO_WRITE)
     return found or _of_geometry(after, lun)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..protocol.payload import Notice, NoticeKind
+from ..protocol.refusals import RefusalReason
 from . import signatures
 from .blkid import find_blkid, found_by_blkid
 from .block_devices import ROOT, BlockDevice
@@ -59,7 +60,7 @@ class Surroundings:
             uses[what].append(use)
         for entry in parse_swaps((root / "proc/swaps").read_bytes()):
             if (found := lun_key_at(root, entry)) is not None:
-                uses[found].append(Use("is in use as swap", f"swapoff {entry}"))
+                uses[found].append(Use(RefusalReason.SWAP, {"entry": entry}))
         for one in served_paths(root):
             if filesystem := filesystem_that_may_hang(one.path, mounts):
                 unasked[filesystem].append(one)
@@ -120,34 +121,30 @@ class Evidence:
 def reasons_against(seen: Evidence) -> tuple[str, ...]:
     """Why it must not be written, a sentence with its remedy each; empty if it may be."""
     path = seen.path
-    found = [f"{subject} {use.text}: {use.remedy}" for subject, use in seen.uses]
+    found = [use.sentence(subject) for subject, use in seen.uses]
     if seen.partitions:
         names = ", ".join(seen.partitions)
-        found.append(f"it has partitions ({names}): wipefs -a {path} and blockdev --rereadpt {path}, if none is wanted")
+        found.append(RefusalReason.PARTITIONED.sentence(names=names, path=path))
     if seen.holders:
         names = ", ".join(seen.holders)
-        found.append(
-            f"{names} is built upon it: take it out of that volume, array or map first, or name {names} itself"
-        )
+        found.append(RefusalReason.BUILT_UPON.sentence(names=names))
     if seen.names > 1:
-        found.append(f"it is one file under {seen.names} names: copy it, so that no other name loses its contents")
+        found.append(RefusalReason.SEVERAL_NAMES.sentence(count=seen.names))
     if seen.read_only == path:
-        found.append(f"it is read-only: blockdev --setrw {path}")
+        found.append(RefusalReason.DEVICE_READ_ONLY.sentence(path=path))
     elif seen.read_only:
-        found.append(f"{seen.read_only} is mounted read-only: mount -o remount,rw {seen.read_only}")
+        found.append(RefusalReason.FILESYSTEM_READ_ONLY.sentence(point=seen.read_only))
     if not (seen.uses or seen.holders):
         if seen.claimed:
-            found.append(f"another program has opened it exclusively: find it with fuser -v {path}, and end it")
+            found.append(RefusalReason.CLAIMED.sentence(path=path))
         elif seen.open_elsewhere:
-            found.append(f"another program has it open for writing: find it with fuser -v {path} as root, and end it")
+            found.append(RefusalReason.OPEN_ELSEWHERE.sentence(path=path))
         elif seen.locked:
-            found.append(
-                f"another program has a lock on it (fcntl): find it with lslocks or fuser -v {path}, and end it"
-            )
+            found.append(RefusalReason.LOCKED.sentence(path=path))
     for name in seen.signatures:
-        found.append(f"it has the signature of {name}: wipefs -a {path}, if its contents are not wanted")
+        found.append(RefusalReason.SIGNED.sentence(format=name, path=path))
     if seen.unreadable:
-        found.append(f"its contents cannot be checked ({seen.unreadable}): only what can be read may be written")
+        found.append(RefusalReason.UNREADABLE.sentence(error=seen.unreadable))
     return tuple(map(_readable, found))
 
 
@@ -236,7 +233,7 @@ def _mounted(
     devices = {source: lun_key_at(root, source) for source in sources}
     known = {mount.number for mount in mounts}
     for mount in mounts:
-        use = Use(f"is mounted at {mount.point}", f"umount {mount.point}")
+        use = Use(RefusalReason.MOUNTED, {"point": mount.point})
         yield block(os.makedev(*mount.number)), use
         # btrfs has a number of its own making in mountinfo; there the source names the device.
         if (device := devices.get(mount.source)) is not None and device[0] == "block":
@@ -244,16 +241,14 @@ def _mounted(
     for pid, theirs in others.items():
         for mount in theirs:
             if mount.number not in known:
-                where = f"in the mount namespace of process {pid} ({program(root / 'proc' / str(pid))})"
-                yield (
-                    block(os.makedev(*mount.number)),
-                    Use(f"is mounted at {mount.point} {where}", f"nsenter -m -t {pid} umount {mount.point}"),
-                )
+                name = program(root / "proc" / str(pid))
+                words = {"point": mount.point, "pid": pid, "program": name}
+                yield block(os.makedev(*mount.number)), Use(RefusalReason.MOUNTED_ELSEWHERE, words)
 
 
 def _of_open(one: OpenFile) -> Use:
-    who = f"process {one.pid} ({one.program})"
-    return Use(f"is open for writing by {who}", "wait for it, or end it", pid=one.pid, size=one.size)
+    who = {"pid": one.pid, "program": one.program}
+    return Use(RefusalReason.OPEN_FOR_WRITING, who, pid=one.pid, size=one.size)
 
 
 def _twins(uses: Iterable[LunKey], mounts: Sequence[Mount]) -> tuple[dict[int, tuple[LunKey, ...]], frozenset[int]]:
@@ -275,11 +270,11 @@ def _found_below(device: BlockDevice, root: Path) -> Iterator[tuple[str, Use]]:
         if not path or lun_key_at(root, path) != overlap.what:
             continue  # it has no name
         if overlap.folder is not None and is_claimed(path):
-            yield overlap.subject, Use("is opened exclusively by another program", f"find it with fuser -v {path}")
+            yield overlap.subject, Use(RefusalReason.OPENED_EXCLUSIVELY, {"path": path})
         ends, _ = read_ends(path) if overlap.partly else (None, "")
         for name in signatures.found(ends) if ends else ():
             if name not in signatures.TABLES:  # partitions are made to be written one by one
-                yield overlap.subject, Use(f"has the signature of {name}", f"wipefs -a {path}, if it is not wanted")
+                yield overlap.subject, Use(RefusalReason.SIGNED_BELOW, {"format": name, "path": path})
 
 
 def _serves(pid: int, device: BlockDevice, root: Path) -> bool:

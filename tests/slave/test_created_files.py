@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.payload import FileToCreate, Notice, NoticeKind, Refusal
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave import created_files, existing_files, extents, write_gate
 from ivypy.slave.created_files import PIECE, Cancelled, CreatedFiles, random_pieces
-from ivypy.slave.existing_files import IN_USE, MADE, CannotCreate, PlannedFile, mark_of, planned_files
+from ivypy.slave.existing_files import MADE, CannotCreate, PlannedFile, mark_of, planned_files
 from ivypy.slave.holds import lock
 from ivypy.slave.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
+from tests.support.refusals import found_in
 from tests.support.workloads import WRITE, workloads_on
 
 MIB = 1 << 20
@@ -25,6 +27,10 @@ MIB = 1 << 20
 
 def quiet(notice: Notice) -> None:
     """Whom nobody listens to."""
+
+
+def reasons(raised: pytest.ExceptionInfo[CannotCreate]) -> list[RefusalReason]:
+    return found_in([refusal.reason for refusal in raised.value.refusals])
 
 
 def ended(made: CreatedFiles) -> None:
@@ -100,7 +106,7 @@ def test_a_file_in_use_is_nobody_elses_until_its_run_has_ended(keep: bool, marke
     for other in (second, third):
         with pytest.raises(CannotCreate) as raised:
             want(other)
-        assert raised.value.refusals == (Refusal(f"{marked}/a", existing_files.IN_USE),)
+        assert raised.value.refusals == (Refusal(f"{marked}/a", RefusalReason.IN_USE.sentence()),)
         assert not (marked / "b").exists(), "nothing else was made either"
         other.remove()
         assert (marked / "a").exists(), "it is not theirs"
@@ -136,8 +142,9 @@ def test_blkid_is_started_for_all_but_the_files_that_this_process_wrote(
         monkeypatch.setattr(write_gate, "find_blkid", lambda: str(program))
         workloads = Workloads(FakeEngine(), "null", [None], locked=second.locked, known=second.written)  # type: ignore[arg-type]
         assert [refusal.reason for refusal in workloads.create(asked)] == [
-            f"{file.path} must not be written: it has the signature of {name}: wipefs -a {file.path}, if its contents"
-            " are not wanted"
+            RefusalReason.MUST_NOT_BE_WRITTEN.sentence(
+                lun=file.path, reason=RefusalReason.SIGNED.sentence(format=name, path=file.path)
+            )
             for file, name in ((signed, "xfs"), (reused, "sysv"))
         ]
     finally:
@@ -157,8 +164,9 @@ def test_a_file_removed_while_it_was_locked_is_not_used(marked: Path, monkeypatc
         return fd
 
     monkeypatch.setattr(created_files, "open_to_lock", late)
-    with pytest.raises(CannotCreate, match="it is in use by another ivypy run"):
+    with pytest.raises(CannotCreate) as raised:
         CreatedFiles().create([PlannedFile(f"{marked}/a", MIB, False)], quiet)
+    assert reasons(raised) == [RefusalReason.IN_USE]
 
 
 def test_where_there_are_no_locks_a_file_is_used_without(marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,10 +204,7 @@ def link_to_somebodys(path: Path) -> None:
     path.symlink_to("thesis")
 
 
-NOT_OURS = (
-    "it is there, and ivypy did not make it, so it is not overwritten: choose another path, remove it, or name it"
-    " under `files` if its contents may be lost"
-)
+NOT_OURS = RefusalReason.NOT_OURS.sentence()
 
 
 @pytest.mark.parametrize(
@@ -208,8 +213,8 @@ NOT_OURS = (
         (somebodys, NOT_OURS),
         (somebodys_of_that_size, NOT_OURS),
         (link_to_somebodys, NOT_OURS),
-        (unfinished, "an ivypy was killed while it created it: remove it"),
-        (of_another_size, "ivypy made it before, but with 4 bytes and not 1 MiB: remove it"),
+        (unfinished, RefusalReason.HALF_MADE.sentence()),
+        (of_another_size, RefusalReason.MADE_LARGER_OR_SMALLER.sentence(present="4 bytes", asked="1 MiB")),
     ],
 )
 def test_what_is_there_is_never_overwritten(there: Callable[[Path], None], reason: str, marked: Path) -> None:
@@ -230,7 +235,7 @@ def test_a_file_that_another_run_uses_is_not_said_to_be_removed(there: Callable[
         assert lock(other.fileno())
         with pytest.raises(CannotCreate) as raised:
             CreatedFiles().create([PlannedFile(f"{marked}/a", MIB, False)], quiet)
-    assert raised.value.refusals == (Refusal(f"{marked}/a", IN_USE),)
+    assert raised.value.refusals == (Refusal(f"{marked}/a", RefusalReason.IN_USE.sentence()),)
 
 
 def test_everything_against_it_is_reported_at_once(tmp_path: Path) -> None:
@@ -242,12 +247,14 @@ def test_everything_against_it_is_reported_at_once(tmp_path: Path) -> None:
         )
     assert raised.value.refusals == (
         Refusal(f"{tmp_path}/a", NOT_OURS),
-        Refusal(f"{tmp_path}/no/b", f"there is no folder {tmp_path}/no: make it"),
+        Refusal(f"{tmp_path}/no/b", RefusalReason.NO_FOLDER.sentence(folder=tmp_path / "no")),
     )
-    with pytest.raises(CannotCreate, match=r"1 file, 1 EiB, is to be created, and .* has .* free"):
+    with pytest.raises(CannotCreate, match="1 file, 1 EiB") as raised:
         CreatedFiles().create([PlannedFile(f"{tmp_path}/b", huge, False)], quiet)
-    with pytest.raises(CannotCreate, match="it is to be created twice: give each file a path of its own"):
+    assert reasons(raised) == [RefusalReason.NO_SPACE]
+    with pytest.raises(CannotCreate) as raised:
         CreatedFiles().create([PlannedFile(f"{tmp_path}/b", 1, False), PlannedFile(f"{tmp_path}/b", 1, False)], quiet)
+    assert reasons(raised) == [RefusalReason.CREATED_TWICE]
 
 
 @needs_loops
@@ -258,8 +265,10 @@ def test_a_disk_that_fills_up_leaves_nothing(shm: Path, monkeypatch: pytest.Monk
         run("mkfs.ext4", "-q", loop)
         with mounted(loop, shm / "p") as point:
             made = CreatedFiles()
-            with pytest.raises(CannotCreate, match="it cannot be written: No space left on device"):
+            with pytest.raises(CannotCreate) as raised:
                 made.create([PlannedFile(f"{point}/a", MIB, True), PlannedFile(f"{point}/b", 64 * MIB, True)], quiet)
+            reason = RefusalReason.NOT_WRITTEN.sentence(error="No space left on device")
+            assert raised.value.refusals == (Refusal(f"{point}/b", reason),)
             assert {p.name for p in point.iterdir()} == {"lost+found"}
 
 
@@ -316,9 +325,9 @@ def test_several_files_are_numbered(asked: FileToCreate, paths: list[str]) -> No
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        (FileToCreate("/d/f", 1, 3, False), "3 files need {} in their path, which becomes each one's number"),
-        (FileToCreate("/d/f", 0, 1, False), "1 files of 0 bytes are nothing: both must be at least 1"),
-        (FileToCreate("/d/f", 1, 0, False), "0 files of 1 bytes are nothing: both must be at least 1"),
+        (FileToCreate("/d/f", 1, 3, False), RefusalReason.FILES_UNNUMBERED.sentence(count=3)),
+        (FileToCreate("/d/f", 0, 1, False), RefusalReason.FILES_OF_NOTHING.sentence(count=1, size=0)),
+        (FileToCreate("/d/f", 1, 0, False), RefusalReason.FILES_OF_NOTHING.sentence(count=0, size=1)),
     ],
 )
 def test_files_that_cannot_be_numbered_or_hold_nothing(asked: FileToCreate, reason: str) -> None:
@@ -384,6 +393,4 @@ def test_a_read_only_filesystem_is_called_that(shm: Path) -> None:
             CreatedFiles().create([PlannedFile(f"{shm}/a", MIB, False)], quiet)
     finally:
         run("umount", str(shm))
-    assert refused.value.refusals == (
-        Refusal(f"{shm}/a", f"{shm} is on a read-only filesystem: choose another folder, or mount it writable"),
-    )
+    assert refused.value.refusals == (Refusal(f"{shm}/a", RefusalReason.FOLDER_READ_ONLY.sentence(folder=shm)),)

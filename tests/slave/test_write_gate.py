@@ -12,6 +12,7 @@ import pytest
 
 from ivypy.protocol.lines import encode_line
 from ivypy.protocol.messages import Luns
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave import block_devices
 from ivypy.slave.blkid import found_by_blkid, names_in
 from ivypy.slave.discovery import inspect_luns
@@ -28,6 +29,16 @@ from ivypy.slave.write_gate import (
 )
 from tests.support.devices import losetup
 from tests.support.loop_devices import loop_device, machine, mounted, need, needs_loops, partitioned, run
+from tests.support.refusals import found_in
+
+BY_QEMU, BY_FIO = (
+    Use(RefusalReason.OPEN_FOR_WRITING, {"pid": 5, "program": who}, size=4096) for who in ("qemu", "fio")
+)
+SWAP = Use(RefusalReason.SWAP, {"entry": "/f"})
+
+
+def mounted_at(point: str) -> Use:
+    return Use(RefusalReason.MOUNTED, {"point": point})
 
 
 @pytest.mark.parametrize(
@@ -35,78 +46,61 @@ from tests.support.loop_devices import loop_device, machine, mounted, need, need
     [
         (Evidence("/dev/sdb"), ()),
         (
-            Evidence("/dev/sdb", uses=(("it", Use("is mounted at /data", "umount /data")),)),
-            ("it is mounted at /data: umount /data",),
+            Evidence("/dev/sdb", uses=(("it", mounted_at("/data")),)),
+            (RefusalReason.MOUNTED.sentence(subject="it", point="/data"),),
         ),
         (
             Evidence(
                 "/dev/sdb",
-                uses=(("/dev/sdb1 on it", Use("is mounted at /boot", "umount /boot")),),
+                uses=(("/dev/sdb1 on it", mounted_at("/boot")),),
                 partitions=("sdb1", "sdb2"),
                 claimed=True,
             ),
             (
-                "/dev/sdb1 on it is mounted at /boot: umount /boot",
-                "it has partitions (sdb1, sdb2): wipefs -a /dev/sdb and blockdev --rereadpt /dev/sdb,"
-                " if none is wanted",
+                RefusalReason.MOUNTED.sentence(subject="/dev/sdb1 on it", point="/boot"),
+                RefusalReason.PARTITIONED.sentence(names="sdb1, sdb2", path="/dev/sdb"),
             ),
         ),
         (
             Evidence("/dev/sdb", holders=("dm-3",), claimed=True),
-            ("dm-3 is built upon it: take it out of that volume, array or map first, or name dm-3 itself",),
+            (RefusalReason.BUILT_UPON.sentence(names="dm-3"),),
         ),
-        (Evidence("/dev/sdb", read_only="/dev/sdb"), ("it is read-only: blockdev --setrw /dev/sdb",)),
-        (Evidence("/a/f", read_only="/a"), ("/a is mounted read-only: mount -o remount,rw /a",)),
-        (
-            Evidence("/dev/sdb", claimed=True),
-            ("another program has opened it exclusively: find it with fuser -v /dev/sdb, and end it",),
-        ),
+        (Evidence("/dev/sdb", read_only="/dev/sdb"), (RefusalReason.DEVICE_READ_ONLY.sentence(path="/dev/sdb"),)),
+        (Evidence("/a/f", read_only="/a"), (RefusalReason.FILESYSTEM_READ_ONLY.sentence(point="/a"),)),
+        (Evidence("/dev/sdb", claimed=True), (RefusalReason.CLAIMED.sentence(path="/dev/sdb"),)),
         (
             Evidence("/dev/sdb", signatures=("LVM2", "xfs")),
             (
-                "it has the signature of LVM2: wipefs -a /dev/sdb, if its contents are not wanted",
-                "it has the signature of xfs: wipefs -a /dev/sdb, if its contents are not wanted",
+                RefusalReason.SIGNED.sentence(format="LVM2", path="/dev/sdb"),
+                RefusalReason.SIGNED.sentence(format="xfs", path="/dev/sdb"),
             ),
         ),
         (
             Evidence("/dev/sdb", unreadable="Input/output error"),
-            ("its contents cannot be checked (Input/output error): only what can be read may be written",),
+            (RefusalReason.UNREADABLE.sentence(error="Input/output error"),),
         ),
-        (
-            Evidence("/a/f", open_elsewhere=True),
-            ("another program has it open for writing: find it with fuser -v /a/f as root, and end it",),
-        ),
-        (
-            Evidence("/a/f", locked=True),
-            ("another program has a lock on it (fcntl): find it with lslocks or fuser -v /a/f, and end it",),
-        ),
+        (Evidence("/a/f", open_elsewhere=True), (RefusalReason.OPEN_ELSEWHERE.sentence(path="/a/f"),)),
+        (Evidence("/a/f", locked=True), (RefusalReason.LOCKED.sentence(path="/a/f"),)),
         (  # one sentence of a user that has no name; none, where one has
             Evidence("/a/f", claimed=True, open_elsewhere=True, locked=True),
-            ("another program has opened it exclusively: find it with fuser -v /a/f, and end it",),
+            (RefusalReason.CLAIMED.sentence(path="/a/f"),),
         ),
         (
             Evidence("/a/f", open_elsewhere=True, locked=True),
-            ("another program has it open for writing: find it with fuser -v /a/f as root, and end it",),
+            (RefusalReason.OPEN_ELSEWHERE.sentence(path="/a/f"),),
         ),
         (
-            Evidence(
-                "/a/f", uses=(("it", Use("is in use as swap", "swapoff /a/f")),), open_elsewhere=True, locked=True
-            ),
-            ("it is in use as swap: swapoff /a/f",),
+            Evidence("/a/f", uses=(("it", SWAP),), open_elsewhere=True, locked=True),
+            (RefusalReason.SWAP.sentence(subject="it", entry="/f"),),
         ),
-        (
-            Evidence("/a/f", names=3),
-            ("it is one file under 3 names: copy it, so that no other name loses its contents",),
-        ),
+        (Evidence("/a/f", names=3), (RefusalReason.SEVERAL_NAMES.sentence(count=3),)),
     ],
 )
-def test_each_refusal_has_its_remedy(seen: Evidence, sentences: tuple[str, ...]) -> None:
+def test_each_piece_of_evidence_is_a_reason_of_its_own(seen: Evidence, sentences: tuple[str, ...]) -> None:
     assert reasons_against(seen) == sentences
 
 
 PLAIN, OTHER_PLAIN, OVERLAY = 1, 2, 9  # filesystems, by st_dev
-BY_QEMU, BY_FIO = (Use(f"is open for writing by {who}", "end it", size=4096) for who in ("qemu", "fio"))
-SWAP = Use("is in use as swap", "swapoff /f")
 
 
 def in_use_by(*uses: tuple[LunKey, Use], plain: frozenset[int] = frozenset({PLAIN, OTHER_PLAIN})) -> Surroundings:
@@ -151,16 +145,19 @@ def test_each_use_is_found_once_and_those_of_all_twins() -> None:
 def test_what_lies_on_a_filesystem_that_may_hang_is_asked_for_only_there() -> None:
     asked: list[str] = []
 
+    def exported_as(name: str) -> Use:
+        return Use(RefusalReason.EXPORTED, {"exporter": "SCST device", "name": name})
+
     def served(name: str, inode: int) -> ServedPath:
         def what() -> LunKey:
             asked.append(name)
             return "file", OTHER_PLAIN, inode
 
-        return ServedPath(name, Use(f"is served as {name}", "unset it"), what)
+        return ServedPath(name, exported_as(name), what)
 
     around = replace(in_use_by(), unasked={OTHER_PLAIN: (served("a", 5), served("b", 6))})
     assert around.uses_of(("file", PLAIN, 5)) == () and asked == []
-    assert [use.text for use in around.uses_of(("file", OTHER_PLAIN, 6))] == ["is served as b"]
+    assert around.uses_of(("file", OTHER_PLAIN, 6)) == (exported_as("b"),)
     assert asked == ["a", "b"]
     assert around.uses_of(("block", OTHER_PLAIN, 0)) == ()
 
@@ -200,8 +197,8 @@ class TestOnLoopDevices:
         run("mkfs.ext4", "-q", loop)
         with mounted(loop, shm / "a b"):
             assert judged(loop) == (
-                f"it is mounted at {shm}/a b: umount {shm}/a b",
-                f"it has the signature of ext2, ext3 or ext4: wipefs -a {loop}, if its contents are not wanted",
+                RefusalReason.MOUNTED.sentence(subject="it", point=f"{shm}/a b"),
+                RefusalReason.SIGNED.sentence(format="ext2, ext3 or ext4", path=loop),
             )
         assert len(judged(loop)) == 1
 
@@ -209,28 +206,26 @@ class TestOnLoopDevices:
         with open(loop, "r+b") as device:
             device.seek(512)
             device.write(b"LABELONE" + bytes(16) + b"LVM2 001")
-        assert judged(loop) == (f"it has the signature of LVM2: wipefs -a {loop}, if its contents are not wanted",)
+        assert judged(loop) == (RefusalReason.SIGNED.sentence(format="LVM2", path=loop),)
         with open(loop, "r+b") as device:
             device.write(bytes(4096))
             device.seek(446)
             device.write(bytes((0, 1, 1, 0, 0x83, 1, 1, 0, 8, 0, 0, 0, 0, 1, 0, 0)))
             device.seek(510)
             device.write(b"\x55\xaa")
-        assert "it has the signature of MBR partition table" in judged(loop)[0]
+        assert judged(loop)[0] == RefusalReason.SIGNED.sentence(format="MBR partition table", path=loop)
 
     def test_swap_in_use(self, loop: str, tmp_path: Path) -> None:
         root = machine(tmp_path, swaps=(loop,))  # a test must not change the machine's own swap
         assert reasons_against(block_evidence(device_at(loop), Surroundings.read(root))) == (
-            f"it is in use as swap: swapoff {loop}",
+            RefusalReason.SWAP.sentence(subject="it", entry=loop),
         )
 
     def test_what_someone_holds_exclusively(self, loop: str) -> None:
         held = os.open(loop, os.O_RDONLY | os.O_EXCL)
         try:
             assert is_claimed(loop)
-            assert judged(loop) == (
-                f"another program has opened it exclusively: find it with fuser -v {loop}, and end it",
-            )
+            assert judged(loop) == (RefusalReason.CLAIMED.sentence(path=loop),)
         finally:
             os.close(held)
         assert not is_claimed(loop)
@@ -247,12 +242,12 @@ class TestOnLoopDevices:
 
     def test_a_read_only_device(self, loop: str) -> None:
         run("blockdev", "--setro", loop)
-        assert judged(loop) == (f"it is read-only: blockdev --setrw {loop}",)
+        assert judged(loop) == (RefusalReason.DEVICE_READ_ONLY.sentence(path=loop),)
 
     def test_its_backing_file_is_not_written_either(self, loop: str, shm: Path) -> None:
         backing = next(shm.glob("backing-*"))
         assert reasons_against(file_evidence(str(backing), Surroundings.read())) == (
-            f"it is what {loop} is made of: losetup -d {loop}",
+            RefusalReason.BELOW_LOOP.sentence(subject="it", device=loop),
         )
 
 
@@ -261,7 +256,7 @@ def test_a_file_with_a_second_name(tmp_path: Path) -> None:
     assert reasons_against(file_evidence(str(tmp_path / "one"), Surroundings.read())) == ()
     (tmp_path / "two").hardlink_to(tmp_path / "one")
     (refusal,) = reasons_against(file_evidence(str(tmp_path / "one"), Surroundings.read()))
-    assert refusal.startswith("it is one file under 2 names")
+    assert refusal == RefusalReason.SEVERAL_NAMES.sentence(count=2)
 
 
 MOUNTINFO = b"""\
@@ -325,7 +320,7 @@ def test_a_device_is_mounted_wherever(odd: str, loop: str, shm: Path) -> None:
     run("mkfs.ext4", "-q", loop)
     with mounted(loop, shm / f"a{odd}b") as point:
         shown = os.fsencode(point).decode("utf-8", "backslashreplace")
-        assert f"it is mounted at {shown}: umount {shown}" in judged(loop)
+        assert RefusalReason.MOUNTED.sentence(subject="it", point=shown) in judged(loop)
         assert encode_line(Luns(1, tuple(inspect_luns([loop])[0]))), "it can be told"
 
 
@@ -338,7 +333,7 @@ def test_the_backing_file_of_a_loop_device_is_known_by_whatever_name(name: str, 
     loop = losetup("-f", "--show", str(image))
     try:
         assert reasons_against(file_evidence(str(image), Surroundings.read())) == (
-            f"it is what {loop} is made of: losetup -d {loop}",
+            RefusalReason.BELOW_LOOP.sentence(subject="it", device=loop),
         )
     finally:
         losetup("-d", loop)
@@ -349,7 +344,7 @@ def test_a_device_that_cannot_be_read_to_its_end(shm: Path) -> None:
     with loop_device(shm, 32 << 20) as loop:
         os.truncate(next(shm.glob("backing-*")), 16 << 20)
         (refusal,) = judged(loop)
-        assert refusal == "its contents cannot be checked (Input/output error): only what can be read may be written"
+        assert refusal == RefusalReason.UNREADABLE.sentence(error="Input/output error")
 
 
 @needs_loops
@@ -360,7 +355,7 @@ def test_a_file_on_a_filesystem_that_is_mounted_read_only(loop: str, shm: Path) 
         (point / "f").write_bytes(b"x" * 4096)
         run("mount", "-o", "remount,ro", str(point))
         assert reasons_against(file_evidence(str(point / "f"), Surroundings.read())) == (
-            f"{point} is mounted read-only: mount -o remount,rw {point}",
+            RefusalReason.FILESYSTEM_READ_ONLY.sentence(point=point),
         )
 
 
@@ -371,9 +366,8 @@ def test_a_disk_with_a_mounted_partition(shm: Path) -> None:
         run("mkfs.ext4", "-q", partition)
         with mounted(partition, shm / "p"):
             assert judged(loop)[:2] == (
-                f"{partition} on it is mounted at {shm}/p: umount {shm}/p",
-                f"it has partitions ({Path(loop).name}p1, {Path(loop).name}p2):"
-                f" wipefs -a {loop} and blockdev --rereadpt {loop}, if none is wanted",
+                RefusalReason.MOUNTED.sentence(subject=f"{partition} on it", point=shm / "p"),
+                RefusalReason.PARTITIONED.sentence(names=f"{Path(loop).name}p1, {Path(loop).name}p2", path=loop),
             )
             assert judged(second) == ()
 
@@ -443,9 +437,8 @@ def test_writers_of_an_own_file_are_always_known(shm: Path) -> None:
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as opener:
         assert opener.stdout is not None and opener.stdout.readline()
         assert as_nobody(lambda: str(is_written(str(file)))) == "True"
-        assert as_nobody(lambda: str(reasons_against(file_evidence(str(file), Surroundings.read())))).startswith(
-            "('another program has it open for writing"
-        )
+        said = as_nobody(lambda: "\n".join(reasons_against(file_evidence(str(file), Surroundings.read()))))
+        assert found_in(said.splitlines()) == [RefusalReason.OPEN_ELSEWHERE]
 
 
 def test_opening_a_file_during_the_lease_check_kills_nobody(tmp_path: Path) -> None:
