@@ -18,11 +18,13 @@ import pytest
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, Identity, WorkloadToCreate
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.discovery import inspect_luns
 from ivypy.slave.signatures import SIGNATURES, Signature
 from tests.support import devices
 from tests.support.devices import losetup
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, partitioned, run
+from tests.support.refusals import refusals_in
 from tests.support.slave_client import Client
 
 pytestmark = [pytest.mark.slow, needs_loops]
@@ -113,12 +115,13 @@ class Prepared:
 
 
 Row = Callable[[Prepared], str]  # prepares the device, and returns the path of what is to be driven
-ROWS: dict[str, tuple[Row, str]] = {}  # by name: it, and what the refusal says; "" where it must be taken
+# By name: it, why it is refused (None where it must be taken), and words that the refusal has.
+ROWS: dict[str, tuple[Row, RefusalReason | None, str]] = {}
 
 
-def row(reason: str = "") -> Callable[[Row], Row]:
+def row(reason: RefusalReason | None = None, words: str = "") -> Callable[[Row], Row]:
     def add(make: Row) -> Row:
-        ROWS[make.__name__] = (make, reason)
+        ROWS[make.__name__] = (make, reason, words)
         return make
 
     return add
@@ -259,21 +262,21 @@ def a_loop_device_while_a_filesystem_hangs_whose_files_others_use(p: Prepared) -
 # Mounted, partitioned, held.
 
 
-@row("it is mounted at")
+@row(RefusalReason.MOUNTED)
 def a_mounted_loop_device(p: Prepared) -> str:
     loop = p.ext4(p.loop())
     p.mount(loop)
     return loop
 
 
-@row("it is mounted at")
+@row(RefusalReason.MOUNTED)
 def a_mounted_zram_device(p: Prepared) -> str:
     zram = p.ext4(p.zram())
     p.mount(zram)
     return zram
 
 
-@row("it is mounted at")
+@row(RefusalReason.MOUNTED)
 def a_device_of_a_mounted_btrfs(p: Prepared) -> str:
     need("mkfs.btrfs")
     loop = p.loop(128 << 20)
@@ -282,7 +285,7 @@ def a_device_of_a_mounted_btrfs(p: Prepared) -> str:
     return loop
 
 
-@row("in the mount namespace of process")
+@row(RefusalReason.MOUNTED_ELSEWHERE)
 def a_device_that_is_mounted_in_another_namespace(p: Prepared) -> str:
     loop, point = p.ext4(p.loop()), p.path()
     point.mkdir()
@@ -290,35 +293,35 @@ def a_device_that_is_mounted_in_another_namespace(p: Prepared) -> str:
     return loop
 
 
-@row("on it is mounted at")
+@row(RefusalReason.MOUNTED, " on it ")
 def a_disk_with_a_mounted_partition(p: Prepared) -> str:
     loop = p.loop()
     p.mount(p.ext4(p.parts(loop)[0]))
     return loop
 
 
-@row("it is mounted at")
+@row(RefusalReason.MOUNTED)
 def a_mounted_partition(p: Prepared) -> str:
     partition = p.ext4(p.parts(p.loop())[0])
     p.mount(partition)
     return partition
 
 
-@row("it has partitions")
+@row(RefusalReason.PARTITIONED)
 def a_disk_with_partitions(p: Prepared) -> str:
     loop = p.loop()
     p.parts(loop)
     return loop
 
 
-@row("another program has opened it exclusively")
+@row(RefusalReason.CLAIMED)
 def a_device_that_is_held(p: Prepared) -> str:
     loop = p.loop()
     p.hold(loop, os.O_RDONLY | os.O_EXCL)
     return loop
 
 
-@row("another program has opened it exclusively")
+@row(RefusalReason.CLAIMED)
 def a_partition_of_a_disk_that_is_held(p: Prepared) -> str:
     loop = p.loop()
     partition = p.parts(loop)[0]
@@ -326,14 +329,14 @@ def a_partition_of_a_disk_that_is_held(p: Prepared) -> str:
     return partition
 
 
-@row("it is read-only: blockdev --setrw")
+@row(RefusalReason.DEVICE_READ_ONLY)
 def a_device_that_was_set_read_only(p: Prepared) -> str:
     loop = p.loop()
     run("blockdev", "--setro", loop)
     return loop
 
 
-@row("it is read-only")
+@row(RefusalReason.DEVICE_READ_ONLY)
 def a_loop_device_that_is_read_only(p: Prepared) -> str:
     loop = losetup("-f", "--show", "-r", p.file())
     p.undo.callback(losetup, "-d", loop)
@@ -341,7 +344,7 @@ def a_loop_device_that_is_read_only(p: Prepared) -> str:
     return loop
 
 
-@row("its contents cannot be checked")
+@row(RefusalReason.UNREADABLE)
 def a_device_that_cannot_be_read_to_its_end(p: Prepared) -> str:
     file = p.file()
     loop = p.over(file)
@@ -349,24 +352,24 @@ def a_device_that_cannot_be_read_to_its_end(p: Prepared) -> str:
     return loop
 
 
-@row("it has the signature of MBR partition table")
+@row(RefusalReason.SIGNED, " MBR partition table: ")
 def a_disk_with_a_partition_table_of_which_the_kernel_knows_nothing(p: Prepared) -> str:
     loop = p.loop()
     subprocess.run(["sfdisk", "-q", loop], input="label: dos\n", text=True, check=True, capture_output=True)
     return loop
 
 
-@row("it has the signature of mdraid 1.0")
+@row(RefusalReason.SIGNED, " mdraid 1.0: ")
 def a_member_of_an_array_whose_superblock_is_at_the_end(p: Prepared) -> str:
     return with_bytes(p.loop(), SIZE - 8192, b"\xfc\x4e\x2b\xa9\x01\0\0\0")
 
 
-@row("it has the signature of DRBD")
+@row(RefusalReason.SIGNED, " DRBD: ")
 def a_member_of_drbd(p: Prepared) -> str:
     return with_bytes(p.loop(), SIZE - 4096 + 60, b"\x83\x74\x02\x6d")
 
 
-@row("it has the signature of vmfs")
+@row(RefusalReason.SIGNED, " vmfs: ")
 def a_file_with_the_signature_of_a_filesystem_of_vmware(p: Prepared) -> str:
     return with_bytes(p.file(), 2 * MiB, b"\x5e\xf1\xab\x2f")
 
@@ -374,35 +377,35 @@ def a_file_with_the_signature_of_a_filesystem_of_vmware(p: Prepared) -> str:
 # What something is served from.
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_device_below_a_loop_device(p: Prepared) -> str:
     loop = p.loop()
     p.over(loop)
     return loop
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_device_below_a_loop_device_at_an_offset(p: Prepared) -> str:
     loop = p.loop()
     p.over(loop, "-o", str(MiB))
     return loop
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_device_below_a_mounted_loop_device_at_an_offset(p: Prepared) -> str:
     loop = p.loop()
     p.mount(p.ext4(p.over(loop, "-o", str(MiB))))
     return loop
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_device_below_a_loop_device_that_is_read_only(p: Prepared) -> str:
     loop = p.loop()
     p.over(loop, "-r")
     return loop
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_device_below_a_loop_device_by_another_node(p: Prepared) -> str:
     loop = p.loop()
     node = p.path()
@@ -411,28 +414,28 @@ def a_device_below_a_loop_device_by_another_node(p: Prepared) -> str:
     return loop
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_zram_device_below_a_loop_device(p: Prepared) -> str:
     zram = p.zram()
     p.over(zram)
     return zram
 
 
-@row("on it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP, " on it ")
 def a_disk_whose_partition_is_below_a_loop_device(p: Prepared) -> str:
     loop = p.loop()
     p.over(p.parts(loop)[1])
     return loop
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_partition_below_a_loop_device(p: Prepared) -> str:
     partition = p.parts(p.loop())[0]
     p.over(partition)
     return partition
 
 
-@row("which it is a part of, is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP, ", which it is a part of, ")
 def a_partition_whose_disk_is_below_a_loop_device(p: Prepared) -> str:
     loop = p.loop()
     partition = p.parts(loop)[0]
@@ -440,7 +443,7 @@ def a_partition_whose_disk_is_below_a_loop_device(p: Prepared) -> str:
     return partition
 
 
-@row("it is mounted at")
+@row(RefusalReason.MOUNTED)
 def a_device_with_a_file_below_a_loop_device(p: Prepared) -> str:
     loop = p.ext4(p.loop(16 << 20))
     image = p.mount(loop, "rw") / "image"
@@ -450,28 +453,28 @@ def a_device_with_a_file_below_a_loop_device(p: Prepared) -> str:
     return loop
 
 
-@row("below it is mounted at")
+@row(RefusalReason.MOUNTED, " below it ")
 def a_loop_device_over_one_that_is_mounted(p: Prepared) -> str:
     loop = p.ext4(p.loop())
     p.mount(loop)
     return p.over(loop, "-o", str(MiB))
 
 
-@row("below it is mounted at")
+@row(RefusalReason.MOUNTED, " below it ")
 def a_loop_device_over_a_disk_with_a_mounted_partition(p: Prepared) -> str:
     loop = p.loop()
     p.mount(p.ext4(p.parts(loop)[1]))
     return p.over(loop, "-o", str(MiB))
 
 
-@row("below it has partitions")
+@row(RefusalReason.PARTITIONED_BELOW, " below it ")
 def a_loop_device_over_a_disk_with_partitions(p: Prepared) -> str:
     loop = p.loop()
     p.parts(loop)
     return p.over(loop, "-o", str(MiB))
 
 
-@row("below it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP, " below it ")
 def a_loop_device_over_one_that_another_is_over(p: Prepared) -> str:
     loop = p.loop()
     p.mount(p.ext4(p.over(loop, "-o", str(MiB))))
@@ -483,33 +486,33 @@ def a_loop_device_over_a_partition(p: Prepared) -> str:
     return p.over(p.parts(p.loop())[0])
 
 
-@row("below it is opened exclusively by another program")
+@row(RefusalReason.OPENED_EXCLUSIVELY, " below it ")
 def a_loop_device_over_one_that_is_held(p: Prepared) -> str:
     loop = p.loop()
     p.hold(loop, os.O_RDONLY | os.O_EXCL)
     return p.over(loop)
 
 
-@row("below it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING, " below it ")
 def a_loop_device_over_one_that_is_open_for_writing(p: Prepared) -> str:
     loop = p.loop()
     p.open(loop)
     return p.over(loop)
 
 
-@row("below it has the signature of ext2, ext3 or ext4")
+@row(RefusalReason.SIGNED_BELOW, " ext2, ext3 or ext4: ")
 def a_loop_device_behind_the_signature_of_the_device_below(p: Prepared) -> str:
     return p.over(p.ext4(p.loop()), "-o", str(MiB))
 
 
-@row("below it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP, " below it ")
 def a_loop_device_over_a_file_that_another_is_over(p: Prepared) -> str:
     file = p.file()
     p.mount(p.ext4(p.over(file, "-o", str(MiB))))
     return p.over(file)
 
 
-@row("below it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP, " below it ")
 def a_loop_device_over_a_deleted_file_that_another_is_over(p: Prepared) -> str:
     file = p.file()
     first, _ = p.over(file), p.over(file)
@@ -517,21 +520,21 @@ def a_loop_device_over_a_deleted_file_that_another_is_over(p: Prepared) -> str:
     return first
 
 
-@row("below it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING, " below it ")
 def a_loop_device_over_a_file_that_is_open_for_writing(p: Prepared) -> str:
     file = p.file()
     p.open(file)
     return p.over(file)
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_file_below_a_loop_device(p: Prepared) -> str:
     file = p.file()
     p.over(file, "-o", str(MiB))
     return file
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_file_below_a_loop_device_that_was_renamed(p: Prepared) -> str:
     file, new = p.file(), str(p.path())
     p.over(file)
@@ -539,7 +542,7 @@ def a_file_below_a_loop_device_that_was_renamed(p: Prepared) -> str:
     return new
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_file_below_a_loop_device_by_a_bind_mount(p: Prepared) -> str:
     file, other = p.file(), p.file(1)
     p.over(file)
@@ -547,7 +550,7 @@ def a_file_below_a_loop_device_by_a_bind_mount(p: Prepared) -> str:
     return other
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_file_below_a_loop_device_that_was_made_in_another_namespace(p: Prepared) -> str:
     file, other = p.file(), p.file(1)
     script = 'mount --bind "$1" "$2"; losetup -f --show "$2" >"$3"'
@@ -556,7 +559,7 @@ def a_file_below_a_loop_device_that_was_made_in_another_namespace(p: Prepared) -
     return file
 
 
-@row("it is one file under 2 names")
+@row(RefusalReason.SEVERAL_NAMES, " 2 names: ")
 def a_file_below_a_loop_device_by_another_name(p: Prepared) -> str:
     file, other = p.file(), p.path()
     other.hardlink_to(file)
@@ -564,7 +567,7 @@ def a_file_below_a_loop_device_by_another_name(p: Prepared) -> str:
     return str(other)
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_file_of_an_overlay_whose_upper_one_is_below_a_loop_device(p: Prepared) -> str:
     _, upper, merged = p.overlay()
     (merged / "f").write_bytes(os.urandom(MiB))
@@ -572,7 +575,7 @@ def a_file_of_an_overlay_whose_upper_one_is_below_a_loop_device(p: Prepared) -> 
     return str(merged / "f")
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_file_that_is_an_overlays_that_is_below_a_loop_device(p: Prepared) -> str:
     _, upper, merged = p.overlay()
     (merged / "f").write_bytes(os.urandom(MiB))
@@ -580,12 +583,12 @@ def a_file_that_is_an_overlays_that_is_below_a_loop_device(p: Prepared) -> str:
     return str(upper / "f")
 
 
-@row("it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP)
 def a_file_that_a_process_serves_below_a_loop_device(p: Prepared) -> str:
     return str(p.undo.enter_context(devices.faultfs(SIZE)).image)
 
 
-@row("below it is what /dev/loop")
+@row(RefusalReason.BELOW_LOOP, " below it ")
 def a_loop_device_over_a_file_that_a_process_serves_and_another_is_over(p: Prepared) -> str:
     return p.over(str(p.undo.enter_context(devices.faultfs(SIZE)).image))
 
@@ -593,35 +596,35 @@ def a_loop_device_over_a_file_that_a_process_serves_and_another_is_over(p: Prepa
 # Open for writing.
 
 
-@row("it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING)
 def a_file_that_another_is_served_from(p: Prepared) -> str:
     served = p.undo.enter_context(devices.faultfs(SIZE))
     (found,) = (path for path in p.opened_by(served.process.pid) if path.startswith("/dev/shm/"))
     return found
 
 
-@row("below it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING, " below it ")
 def a_loop_device_over_a_file_that_a_process_serves_and_another_has_open(p: Prepared) -> str:
     served = p.undo.enter_context(devices.faultfs(SIZE))
     p.open(str(served.image))
     return served.device
 
 
-@row("it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING)
 def a_device_that_is_open_for_writing(p: Prepared) -> str:
     loop = p.loop()
     p.open(loop)
     return loop
 
 
-@row("it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING)
 def a_device_that_is_open_for_writing_only(p: Prepared) -> str:
     loop = p.loop()
     p.open(loop, "3>")
     return loop
 
 
-@row("it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING)
 def a_device_that_is_open_for_writing_by_another_node(p: Prepared) -> str:
     loop = p.loop()
     node = p.path()
@@ -631,14 +634,14 @@ def a_device_that_is_open_for_writing_by_another_node(p: Prepared) -> str:
     return loop
 
 
-@row("it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING)
 def a_device_that_is_open_for_writing_in_a_container(p: Prepared) -> str:
     loop = p.loop()
     p.process('exec 3<>"$1"', loop, within=("unshare", "-m", "-p", "-f", "-n", "-u", "-i", "--mount-proc"))
     return loop
 
 
-@row("it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING)
 def a_device_that_is_open_for_writing_in_a_program_whose_first_thread_has_ended(p: Prepared) -> str:
     loop = p.loop()
     script = """\
@@ -657,7 +660,7 @@ ctypes.CDLL(None).pthread_exit(None)
     return loop
 
 
-@row("which it is a part of, is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING, ", which it is a part of, ")
 def a_partition_whose_disk_is_open_for_writing(p: Prepared) -> str:
     loop = p.loop()
     partition = p.parts(loop)[0]
@@ -665,20 +668,20 @@ def a_partition_whose_disk_is_open_for_writing(p: Prepared) -> str:
     return partition
 
 
-@row("on it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING, " on it ")
 def a_disk_whose_partition_is_open_for_writing(p: Prepared) -> str:
     loop = p.loop()
     p.open(p.parts(loop)[1])
     return loop
 
 
-@row("it has the signature of sysv: wipefs -a")
+@row(RefusalReason.SIGNED, " sysv: ")
 def a_device_with_a_format_that_only_blkid_knows(p: Prepared) -> str:
     need("blkid")
     return with_bytes(p.loop(), 1016, b"\xfd\x18\x7e\x20")
 
 
-@row("another program has a lock on it (fcntl)")
+@row(RefusalReason.LOCKED)
 def a_file_that_is_open_for_reading_and_locked(p: Prepared) -> str:
     file = p.file()
     script = """\
@@ -692,21 +695,21 @@ sys.stdin.read()
     return file
 
 
-@row("it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING)
 def a_file_that_is_open_for_writing(p: Prepared) -> str:
     file = p.file()
     p.open(file)
     return file
 
 
-@row("it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING)
 def a_file_that_is_open_for_writing_by_another_mount(p: Prepared) -> str:
     file, other = p.file(), p.file(1)
     p.process('mount --bind "$1" "$2"; exec 3<>"$2"', file, other, within=("unshare", "-m", "-p", "-f"))
     return file
 
 
-@row("it is open for writing by process")
+@row(RefusalReason.OPEN_FOR_WRITING)
 def a_file_of_an_overlay_whose_upper_one_is_open_for_writing(p: Prepared) -> str:
     _, upper, merged = p.overlay()
     (merged / "f").write_bytes(os.urandom(MiB))
@@ -714,7 +717,7 @@ def a_file_of_an_overlay_whose_upper_one_is_open_for_writing(p: Prepared) -> str
     return str(merged / "f")
 
 
-@row("another program has it open for writing")
+@row(RefusalReason.OPEN_ELSEWHERE)
 def a_file_that_is_mapped_for_writing_and_closed(p: Prepared) -> str:
     file = p.file()
     script = """\
@@ -731,14 +734,14 @@ sys.stdin.read()
     return file
 
 
-@row("another program has opened it exclusively")
+@row(RefusalReason.CLAIMED)
 def a_file_that_is_locked(p: Prepared) -> str:
     file = p.file()
     p.process('exec 3<"$1"; flock -xn 3', file)
     return file
 
 
-@row("is mounted read-only")
+@row(RefusalReason.FILESYSTEM_READ_ONLY)
 def a_file_on_a_filesystem_that_is_read_only(p: Prepared) -> str:
     path = p.mount(p.ext4(p.loop()), "rw") / "f"
     path.write_bytes(os.urandom(MiB))
@@ -749,22 +752,22 @@ def a_file_on_a_filesystem_that_is_read_only(p: Prepared) -> str:
 # Neither device nor file.
 
 
-@row("neither a block device nor a file")
+@row(RefusalReason.NO_DEVICE_OR_FILE)
 def a_character_device(p: Prepared) -> str:
     return "/dev/null"
 
 
-@row("it is a folder")
+@row(RefusalReason.FOLDER)
 def a_folder(p: Prepared) -> str:
     return str(p.folder)
 
 
-@row("it is an empty file")
+@row(RefusalReason.EMPTY_FILE)
 def an_empty_file(p: Prepared) -> str:
     return p.file(0)
 
 
-@row("it is a block device without a size")
+@row(RefusalReason.NO_SIZE)
 def a_loop_device_without_a_file(p: Prepared) -> str:
     p.undo.enter_context(devices.loops_alone())
     loop = losetup("-f", "--show", p.file())
@@ -819,7 +822,7 @@ def create(slave: Client, lun: str) -> list[str]:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_prepared_device_is_refused_for_its_reason_or_accepted(name: str, slave: Client, shm: Path) -> None:
-    prepare, reason = ROWS[name]
+    prepare, reason, words = ROWS[name]
     need("mkfs.ext4", "mount", "unshare", "bash", "flock")
     with contextlib.ExitStack() as undo:
         try:
@@ -829,7 +832,7 @@ def test_a_prepared_device_is_refused_for_its_reason_or_accepted(name: str, slav
         before = digest(lun)
         refused = attempt(slave, lun)
         if reason:
-            assert any(reason in said for said in refused), refused
+            assert any(refusals_in(said) == {reason} and words in said for said in refused), refused
             assert digest(lun) == before
         else:
             assert refused == []
@@ -861,7 +864,8 @@ def test_a_device_with_a_signature_is_refused(row: Signature, slave: Client, sig
     assert digest(signed) == before
     for at, magic in row.pieces:
         with_bytes(signed, at % SIZE, bytes(len(magic)))
-    assert any(f"it has the signature of {row.name}" in said for said in refused), refused
+    signed_so = RefusalReason.SIGNED.sentence(format=row.name, path=signed)
+    assert RefusalReason.MUST_NOT_BE_WRITTEN.sentence(lun=signed, reason=signed_so) in refused
     assert attempt(slave, signed) == []
 
 
@@ -871,10 +875,8 @@ def test_a_device_that_was_written_since_its_inspection_is_refused(shm: Path) ->
         slave.prepare("libaio")
         slave.ask(m.InspectLuns, paths=(loop,), create=())
         run("dd", "if=/dev/urandom", f"of={loop}", "bs=4096", "count=3", "seek=5", "oflag=direct", "status=none")
-        assert create(slave, loop) == [
-            f"{loop} must not be written: it was written since it was inspected (3 writes, 12 KiB): find out by whom "
-            f"(fuser -v {loop}, other containers, virtual machines, exports), and end that"
-        ]
+        written = RefusalReason.WRITTEN_SINCE.sentence(writes=3, size="12 KiB", path=loop)
+        assert create(slave, loop) == [RefusalReason.MUST_NOT_BE_WRITTEN.sentence(lun=loop, reason=written)]
         assert attempt(slave, loop) == [], "and is accepted once it has been inspected again"
 
 
