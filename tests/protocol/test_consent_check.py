@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from ivypy.protocol.consent_check import FINGERPRINT, START, consent_faults, identified_by
 from ivypy.protocol.payload import Identity
+from ivypy.protocol.refusals import RefusalReason
 
 DISK = Identity("m", 1 << 20, (("wwn", "0x5"), ("serial", "A1")))
-ANEW = "check the list with `ivypy devices`, and agree to it again"
 
 identities = st.builds(
     Identity,
@@ -31,15 +31,15 @@ def test_what_differs_is_reported() -> None:
     def said(there: Identity) -> str:
         return consent_faults({"/dev/sdb": DISK}, {"/dev/sdb": there})["/dev/sdb"]
 
-    for change, words in (
-        (replace(DISK, size=2 << 20), "that had 1 MiB; this has 2 MiB"),
-        (replace(DISK, machine="n"), "that had machine m; this has machine n"),
-        (replace(DISK, facts=(("serial", "B2"),)), "that had wwn 0x5, serial A1; this has no wwn, serial B2"),
+    for change, had, has in (
+        (replace(DISK, size=2 << 20), "1 MiB", "2 MiB"),
+        (replace(DISK, machine="n"), "machine m", "machine n"),
+        (replace(DISK, facts=(("serial", "B2"),)), "wwn 0x5, serial A1", "no wwn, serial B2"),
     ):
-        assert said(change) == f"it is another LUN than the one that was agreed to ({words}): {ANEW}"
-    assert consent_faults({}, {"a": DISK}) == {"a": f"it would be written, and nobody agreed to that: {ANEW}"}
+        assert said(change) == RefusalReason.ANOTHER_LUN.sentence(had=had, has=has)
+    assert consent_faults({}, {"a": DISK}) == {"a": RefusalReason.NEVER_AGREED.sentence()}
     assert consent_faults({"a": DISK}, {"a": None}) == consent_faults({"a": DISK}, {})
-    assert consent_faults({"a": DISK}, {}) == {"a": f"it was agreed to, and cannot be identified now: {ANEW}"}
+    assert consent_faults({"a": DISK}, {}) == {"a": RefusalReason.AGREED_NOT_FOUND.sentence()}
 
 
 def test_what_an_identity_rests_on_is_reported() -> None:

@@ -11,6 +11,7 @@ import pytest
 from ivypy.protocol.lines import decode_line, encode_line
 from ivypy.protocol.messages import Refused
 from ivypy.protocol.payload import Lun, Notice, NoticeKind, Refusal
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave import block_devices, discovery, udev
 from ivypy.slave.discovery import inspect_luns, list_luns
 from ivypy.slave.lun_target import LunTarget, find_target
@@ -66,7 +67,7 @@ def test_loop_devices_and_their_partitions(shm: Path) -> None:
         assert disk.attributes["name"] == Path(loop).name
         assert (part.size, part.attributes["partition_of"]) == (16 << 20, Path(loop).name)
         assert "partition_of" not in disk.attributes
-        assert disk.refusals[0].startswith(f"it has partitions ({Path(partition).name})")
+        assert disk.refusals[0] == RefusalReason.PARTITIONED.sentence(names=Path(partition).name, path=loop)
         assert part.refusals == ()
 
 
@@ -246,10 +247,10 @@ def test_a_path_that_is_no_file_is_refused_with_its_remedy(tmp_path: Path) -> No
     assert found_files(*paths) == (
         [],
         [
-            Refusal(paths[0], "there is nothing to drive (No such file or directory): check the path"),
-            Refusal(paths[1], "it is a folder: name the files in it"),
-            Refusal(paths[2], "it is an empty file: write it, or let the plan `create` it"),
-            Refusal(paths[3], "it is neither a block device nor a file"),
+            Refusal(paths[0], RefusalReason.NOTHING_THERE.sentence(error="No such file or directory")),
+            Refusal(paths[1], RefusalReason.FOLDER.sentence()),
+            Refusal(paths[2], RefusalReason.EMPTY_FILE.sentence()),
+            Refusal(paths[3], RefusalReason.NO_DEVICE_OR_FILE.sentence()),
         ],
     )
 
@@ -273,7 +274,7 @@ def test_a_lun_that_does_not_answer_is_listed_and_holds_up_no_other(
     try:
         fine, hung = found_files(f"{tmp_path}/*")[0]
         assert fine.refusals == () and fine.identity is not None and hung.identity is None
-        said = "it did not answer a read within 0.2 s: repair it, or leave it out of the selection"
+        said = RefusalReason.NO_ANSWER.sentence(seconds=0.2)
         assert (hung.refusals, hung.notices) == ((said,), (Notice(NoticeKind.NO_ANSWER, said),))
     finally:
         answer.set()
@@ -294,7 +295,7 @@ def test_a_path_whose_filesystem_does_not_answer_is_refused(tmp_path: Path, monk
     try:
         there, refusals = found_files(f"{tmp_path}/hung", f"{tmp_path}/f*")
         assert [lun.path for lun in there] == [f"{tmp_path}/fine"]
-        said = "its filesystem did not answer within 0.2 s: repair it, or leave it out of the plan"
+        said = RefusalReason.PATH_SILENT.sentence(seconds=0.2)
         assert refusals == [Refusal(f"{tmp_path}/hung", said)]
     finally:
         answer.set()
@@ -303,9 +304,7 @@ def test_a_path_whose_filesystem_does_not_answer_is_refused(tmp_path: Path, monk
 @needs_loops
 def test_a_block_device_named_as_a_file_is_refused(shm: Path) -> None:
     with loop_device(shm) as loop:
-        assert found_files(loop)[1] == [
-            Refusal(loop, f"it is a block device: select it instead, `select: {{path: {loop}}}`")
-        ]
+        assert found_files(loop)[1] == [Refusal(loop, RefusalReason.DEVICE_AS_FILE.sentence(path=loop))]
 
 
 @needs_loops
@@ -319,9 +318,9 @@ def test_a_device_is_named_by_any_path_that_leads_to_it_and_what_is_none_is_refu
         found = {lun.path: lun.named for lun in there if lun.named}
         assert found == {loop: tuple(good)}
         assert {refusal.what: refusal.reason for refusal in refusals} == {
-            "/dev/nope0": "there is nothing to drive (No such file or directory): check the path",
-            f"{shm}/file": "it is a file, and no block device: put it under `files`",
-            "/dev/null": "it is neither a block device nor a file",
+            "/dev/nope0": RefusalReason.NOTHING_THERE.sentence(error="No such file or directory"),
+            f"{shm}/file": RefusalReason.FILE_AS_DEVICE.sentence(),
+            "/dev/null": RefusalReason.NO_DEVICE_OR_FILE.sentence(),
         }
 
 
@@ -331,9 +330,7 @@ def test_a_file_name_that_is_not_printable_utf8_is_refused(tmp_path: Path) -> No
             file.write(bytes(4096))
     found, refusals = list_luns(False, [f"{tmp_path}/*"])
     assert [Path(lun.path).name for lun in found] == ["good"]
-    assert [refusal.reason for refusal in refusals] == [
-        "its name is no UTF-8, or has control characters in it: rename it"
-    ] * 2
+    assert [refusal.reason for refusal in refusals] == [RefusalReason.NAME_UNPRINTABLE.sentence()] * 2
     assert decode_line(encode_line(Refused(1, tuple(refusals))))
 
 

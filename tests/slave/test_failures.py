@@ -14,6 +14,7 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.command_server import CommandServer, Exit
 from ivypy.slave.engine._engine import Ended, now_ns
 from tests.support.fake_engine import FakeEngine, collected
@@ -284,13 +285,13 @@ async def test_the_slave_ends_whatever_hangs(
             "open_lun",
             OSError(errno.EINVAL, "O_DIRECT is refused"),
             "{file}",
-            "{filesystem} on {mount} refuses O_DIRECT: use a file on ext4, xfs or another that has it",
+            RefusalReason.NO_O_DIRECT.sentence(filesystem="{filesystem}", point="{mount}"),
         ),
         (
             "open_lun",
             PermissionError(errno.EACCES, "Permission denied"),
             "{file}",
-            "it cannot be opened (Permission denied): run the slave as root, or as a user who may",
+            RefusalReason.OPENING_DENIED.sentence(error="Permission denied"),
         ),
         (
             "create 1",

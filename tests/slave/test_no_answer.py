@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.mounts import Mount
 from ivypy.slave.no_answer import no_answer_text
 
@@ -14,23 +15,27 @@ MOUNTS = (
 )
 
 
+SILENT = RefusalReason.NO_ANSWER.sentence(seconds=10)
+
+
+def on_mount(what: str, point: str, filesystem: str, who: str) -> str:
+    return RefusalReason.NO_ANSWER_ON_MOUNT.sentence(seconds=10, what=what, point=point, filesystem=filesystem, who=who)
+
+
 @pytest.mark.parametrize(
-    ("path", "remedy"),
+    ("path", "said"),
     [
-        ("/dev/sda", "repair it"),
-        ("/data/f", "repair it"),
-        ("/mnt/far/f", "it is on /mnt/far (fuse.sshfs); see whether the program of that filesystem hangs"),
-        ("/home/f", "it is on /home (nfs4); see whether the server of that filesystem hangs"),
-        ("/dev/loop7", "the file /mnt/far/i below it is on /mnt/far (fuse.sshfs); see whether the program of that"
-         " filesystem hangs"),
-        ("/dev/loop8", "repair it"),
-        ("/data/loop7", "repair it"),
+        ("/dev/sda", SILENT),
+        ("/data/f", SILENT),
+        ("/mnt/far/f", on_mount("it", "/mnt/far", "fuse.sshfs", "program")),
+        ("/home/f", on_mount("it", "/home", "nfs4", "server")),
+        ("/dev/loop7", on_mount("the file /mnt/far/i below it", "/mnt/far", "fuse.sshfs", "program")),
+        ("/dev/loop8", SILENT),
+        ("/data/loop7", SILENT),
     ],
-)  # fmt: skip
-def test_who_serves_the_filesystem_is_named(path: str, remedy: str, tmp_path: Path) -> None:
+)
+def test_who_serves_the_filesystem_is_named(path: str, said: str, tmp_path: Path) -> None:
     for loop, backing in (("loop7", "/mnt/far/i"), ("loop8", "/data/i")):
         (tmp_path / f"sys/block/{loop}/loop").mkdir(parents=True)
         (tmp_path / f"sys/block/{loop}/loop/backing_file").write_text(f"{backing}\n")
-    assert no_answer_text(10, path, MOUNTS, tmp_path) == (
-        f"it did not answer a read within 10 s: {remedy}, or leave it out of the selection"
-    )
+    assert no_answer_text(10, path, MOUNTS, tmp_path) == said

@@ -20,6 +20,7 @@ from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.lines import encode_line
 from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Array, ArrayType, FileToCreate, Notice, NoticeKind, Setting
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.engine._engine import now_ns
 from ivypy.slave.existing_files import MADE, mark_of
 from tests.support.slave_client import Client, u32
@@ -135,7 +136,7 @@ def test_tags_range_and_block_size_of_a_running_instance(tmp_path: Path) -> None
             ({"blocksize": 131072}, "blocksize is 131072, and its buffers were made for 65536: create it again"),
             ({"range": (0, 2 << 20)}, f"range ends at 2,097,152, and {tmp_path}/lun at 1,048,576:"
                                       " choose an end within it"),
-            ({"fraction_read": 0.5}, "it would write, and nobody agreed to that: its LUN is opened read-only"),
+            ({"fraction_read": 0.5}, RefusalReason.EDITED_TO_WRITE.sentence()),
         ):  # fmt: skip
             ((_, said),) = slave.refused(
                 m.EditWorkloads,
@@ -348,7 +349,7 @@ def test_a_created_file_is_its_slaves_alone_and_the_end_of_the_process_frees_it(
             if not mark_of(str(path)).startswith(MADE):
                 pytest.skip("the filesystem of /dev/shm has no user attributes")
             first.create(path, PACED, PACED)  # two workloads of its own may share it
-            assert refused(second).startswith("it is in use by another ivypy run")
+            assert refused(second) == RefusalReason.IN_USE.sentence()
             first.process.kill()
             first.process.wait()
         second.make_file(path)

@@ -8,6 +8,7 @@ import pytest
 
 from ivypy.protocol.parameters import Iosequencer, Parameters
 from ivypy.protocol.payload import Consent, Identity, WorkloadToCreate
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.block_devices import BlockDevice
 from ivypy.slave.lun_target import LunTarget
 from ivypy.slave.validation import edit_faults, order_fault, workload_faults
@@ -32,10 +33,7 @@ def workload(
 
 
 def beyond(start: int, end: int) -> str:
-    return (
-        f"it would write from byte {start:,} to {end:,}, but the agreed part is 0 to 65,536, 131,072 to 1,048,576:"
-        " choose a range within"
-    )
+    return RefusalReason.RANGE_UNAGREED.sentence(start=start, end=end, agreed="0 to 65,536, 131,072 to 1,048,576")
 
 
 @pytest.mark.parametrize(
@@ -49,11 +47,7 @@ def beyond(start: int, end: int) -> str:
         (DISK, workload(WRITE, consent=True), [beyond(0, 1 << 20)]),
         (FILE, workload(Parameters(blocksize=512)), []),
         (FILE, workload(Parameters(blocksize=1 << 20)), []),
-        (
-            DISK,
-            workload(WRITE),
-            ["it would write, and nobody agreed to that: `destroy: true` in the plan, and its token"],
-        ),
+        (DISK, workload(WRITE), [RefusalReason.WRITES_UNAGREED.sentence()]),
         (DISK, workload(Parameters(maxtags=64)), ["its ceiling of 32 tags is not within maxtags (64) and 8192"]),
         (DISK, workload(largest=512), ["its ceiling of 512 bytes is not within blocksize (4096) and 16777216"]),
         (
@@ -125,11 +119,7 @@ def test_a_workload_that_cannot_be_is_refused_with_the_remedy(
         ({"iops": "max", "fraction_read": 0.3, "range": (131072, 1 << 20)}, True, []),
         ({"iops": "max", "fraction_read": 0.3}, True, [beyond(0, 1 << 20)]),
         ({"fraction_read": 0.3, "range": (61440, 69632)}, True, [beyond(61440, 69632)]),
-        (
-            {"fraction_read": 0.3},
-            False,
-            ["it would write, and nobody agreed to that: its LUN is opened read-only"],
-        ),
+        ({"fraction_read": 0.3}, False, [RefusalReason.EDITED_TO_WRITE.sentence()]),
         ({"blocksize": 65536, "maxtags": 32, "range": (65536, 1 << 20)}, True, []),
         ({"blocksize": 131072}, True, ["blocksize is 131072, and its buffers were made for 65536: create it again"]),
         ({"maxtags": 33}, True, ["maxtags is 33, and its buffers were made for 32: create it again"]),

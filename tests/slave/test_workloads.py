@@ -15,6 +15,7 @@ import pytest
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
 from ivypy.protocol.payload import Consent, Identity, Notice, NoticeKind, Refusal, Setting
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave import open_luns, validation
 from ivypy.slave import workloads as workloads_module
 from ivypy.slave.block_devices import ROOT
@@ -26,6 +27,7 @@ from ivypy.slave.write_gate import Surroundings
 from tests.support.devices import loops_alone, losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, attach, detach, is_over, loop_device, mounted, need, needs_loops, run
+from tests.support.refusals import found_in
 from tests.support.slave_client import u32
 from tests.support.workloads import WRITE, workloads_on
 
@@ -106,15 +108,12 @@ def test_every_refusal_is_reported_at_once_and_nothing_is_created(
         Refusal(f"h+{file}+w0", "its number 0 is another instance's: choose another number"),
         Refusal(
             f"h+{missing}+w1",
-            f"{missing}: there is nothing to drive (No such file or directory): check the path",
+            f"{missing}: " + RefusalReason.NOTHING_THERE.sentence(error="No such file or directory"),
         ),
-        Refusal(f"h+{folder}+w2", f"{folder}: it is a folder: name the files in it"),
-        Refusal("h+/dev/null+w3", "/dev/null: it is neither a block device nor a file"),
+        Refusal(f"h+{folder}+w2", f"{folder}: {RefusalReason.FOLDER.sentence()}"),
+        Refusal("h+/dev/null+w3", f"/dev/null: {RefusalReason.NO_DEVICE_OR_FILE.sentence()}"),
         Refusal(f"h+{file}+w4", "its ceiling of 8 tags is not within maxtags (9) and 8192"),
-        Refusal(
-            f"h+{file}+w4",
-            "it would write, and nobody agreed to that: `destroy: true` in the plan, and its token",
-        ),
+        Refusal(f"h+{file}+w4", RefusalReason.WRITES_UNAGREED.sentence()),
         Refusal(
             f"h+{file}+w5",
             f"blocksize is 1,000, and {file} takes multiples of {block:,} bytes: choose one of these",
@@ -181,12 +180,7 @@ def test_an_edit_is_checked_against_what_is_in_force(workloads: Workloads, file:
     faster = edit(0, Parameters(iops=20.0))
     assert workloads.check_edit(faster) == []
     workloads.note_edited(faster)
-    assert workloads.check_edit(edit(0, WRITE)) == [
-        Refusal(
-            f"h+{file}+w0",
-            "it would write, and nobody agreed to that: its LUN is opened read-only",
-        )
-    ]
+    assert workloads.check_edit(edit(0, WRITE)) == [Refusal(f"h+{file}+w0", RefusalReason.EDITED_TO_WRITE.sentence())]
     assert workloads.check_edit(edit(7, Parameters())) == [
         Refusal("workload instance number 7", "there is no such instance")
     ]
@@ -213,7 +207,7 @@ def test_too_many_open_files_are_reported_once(engine: FakeEngine, workloads: Wo
     wanted = [one for n, name in enumerate("abc") for one in workloads_on(str(tmp_path / name), Parameters(), first=n)]
     ((what, why),) = [(refusal.what, refusal.reason) for refusal in workloads.create(wanted)]
     assert what == "3 LUNs"
-    assert re.fullmatch(r"this process may have [\d,]+ files open at once: raise that limit \(.*\)", why)
+    assert found_in([why]) == [RefusalReason.TOO_MANY_OPEN]
     assert engine.did[-1] == "close_lun 0"
 
 
@@ -230,6 +224,10 @@ def test_parameters_as_the_engine_takes_them() -> None:
     }
     assert engine_fields(Parameters(iops=5))["iops"] == 5.0
     assert engine_fields(Parameters(drop_after=0.25))["drop_after"] == 0.25
+
+
+def not_to_be_written(lun: str, reason: str) -> str:
+    return RefusalReason.MUST_NOT_BE_WRITTEN.sentence(lun=lun, reason=reason)
 
 
 def opened(path: str) -> list[int]:
@@ -302,11 +300,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         asked = workloads_on(file, WRITE, consent=True)
         before_the_look(monkeypatch, lambda: os.replace(another, file))
         assert real.create(asked) == [
-            Refusal(
-                f"h+{file}+w0",
-                f"{file} must not be written: its path was changed to another LUN meanwhile:"
-                " find out who changes it, and try again",
-            )
+            Refusal(f"h+{file}+w0", not_to_be_written(file, RefusalReason.PATH_CHANGED.sentence()))
         ]
         assert opened(file) == []
 
@@ -322,7 +316,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
             (refusal.what, refusal.reason) for refusal in real.create(workloads_on(file, WRITE, consent=True))
         ]
         assert what == file
-        assert why.startswith(f"{file} must not be written: it has the signature of xfs")
+        assert why == not_to_be_written(file, RefusalReason.SIGNED.sentence(format="xfs", path=file))
         assert opened(file) == []
 
     @pytest.mark.parametrize("kind", ["file", "block"])
@@ -339,7 +333,8 @@ class TestWhatIsWrittenIsWhatWasJudged:
                 (refusal.what, refusal.reason) for refusal in real.create(workloads_on(lun, WRITE, consent=True))
             ]
         assert what == lun
-        assert why.startswith(f"{lun} must not be written: it is open for writing by process {opener.pid} (bash)")
+        opened_by = RefusalReason.OPEN_FOR_WRITING.sentence(subject="it", pid=opener.pid, program="bash")
+        assert why == not_to_be_written(lun, opened_by)
         assert opened(lun) == []
 
     @needs_loops
@@ -350,9 +345,8 @@ class TestWhatIsWrittenIsWhatWasJudged:
         between(monkeypatch, lambda: made.append(losetup("-f", "--show", "-o", "1048576", loop)))
         try:
             (refusal,) = real.create(workloads_on(loop, WRITE, consent=True))
-            assert (
-                refusal.reason == f"{loop} must not be written: it is what {made[0]} is made of: losetup -d {made[0]}"
-            )
+            below = RefusalReason.BELOW_LOOP.sentence(subject="it", device=made[0])
+            assert refusal.reason == not_to_be_written(loop, below)
             assert opened(loop) == []
         finally:
             losetup("-d", made[0])
@@ -405,7 +399,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         given = Consent(Identity("m", 1, ()), ())
         asked = [replace(one, consent=given) for one in workloads_on(str(tmp_path / "pipe"), WRITE)]
         assert real.create(asked) == [
-            Refusal(f"h+{tmp_path}/pipe+w0", f"{tmp_path}/pipe: it is neither a block device nor a file")
+            Refusal(f"h+{tmp_path}/pipe+w0", f"{tmp_path}/pipe: {RefusalReason.NO_DEVICE_OR_FILE.sentence()}")
         ]
 
     def test_the_engine_refuses_by_itself_what_was_not_agreed_to(
@@ -460,9 +454,9 @@ def test_a_lun_that_hangs_when_it_is_opened_for_writing_is_named_and_delays_no_o
     monkeypatch.setattr(open_luns, "identity_of", of)
     monkeypatch.setattr(open_luns, "ANSWER_S", 1.0)
     try:
-        said = "it did not answer a read within 1 s: repair it, or leave it out of the selection"
+        said = RefusalReason.NO_ANSWER.sentence(seconds=1)
         path = f"{tmp_path}/hung"
-        assert workloads.create(asked) == [Refusal(f"h+{path}+w1", f"{path} must not be written: {said}")]
+        assert workloads.create(asked) == [Refusal(f"h+{path}+w1", not_to_be_written(path, said))]
         assert not any(word.startswith("open") for word in engine.did)
     finally:
         answer.set()
@@ -483,7 +477,7 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
     monkeypatch.setattr(open_luns, "ANSWER_S", 0.5)
     try:
         monkeypatch.setattr(open_luns, "identity_of", lambda *_: answer.wait(60))
-        said = "it did not answer a read within 0.5 s: repair it, or leave it out of the selection"
+        said = RefusalReason.NO_ANSWER.sentence(seconds=0.5)
         assert workloads.reinspect() == ([], [not_inspected(f"{file} was not inspected before this step: {said}")])
     finally:
         answer.set()
@@ -513,9 +507,8 @@ class TestConsent:
             assert real.create(workloads_on(loop, Parameters())) == []
             refused = real.create(workloads_on(loop, WRITE, Parameters(), consent=True, first=1))
             reasons = [
-                f"{loop} must not be written: it is mounted at {shm}/p: umount {shm}/p",
-                f"{loop} must not be written: it has the signature of ext2, ext3 or ext4: wipefs -a {loop},"
-                " if its contents are not wanted",
+                not_to_be_written(loop, RefusalReason.MOUNTED.sentence(subject="it", point=shm / "p")),
+                not_to_be_written(loop, RefusalReason.SIGNED.sentence(format="ext2, ext3 or ext4", path=loop)),
             ]
             assert refused == [Refusal(f"h+{loop}+w{n}", reason) for n in (1, 2) for reason in reasons]
             assert real.delete([0]) == []
@@ -527,11 +520,7 @@ class TestConsent:
         assert real.create(workloads_on(loop, WRITE, consent=True, first=1)) == []
         other = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
         assert other.create(workloads_on(loop, WRITE, consent=True)) == [
-            Refusal(
-                f"h+{loop}+w0",
-                f"{loop} must not be written: another program has opened it exclusively:"
-                f" find it with fuser -v {loop}, and end it",
-            )
+            Refusal(f"h+{loop}+w0", not_to_be_written(loop, RefusalReason.CLAIMED.sentence(path=loop)))
         ]
         assert other.create(workloads_on(loop, Parameters())) == [], "reading takes no claim"
         assert real.delete([0]) == []
@@ -555,7 +544,7 @@ class TestConsent:
             attach(loop, shm / "another")
         ((what, why),) = [(refusal.what, refusal.reason) for refusal in real.create(wanted)]
         assert what == f"h+{loop}+w0"
-        assert "it is another LUN than the one that was agreed to (that had 32 MiB, backing file " in why
+        assert found_in([why]) == [RefusalReason.ANOTHER_LUN] and "(that had 32 MiB, backing file " in why
         assert opened(loop) == []
 
     @pytest.mark.parametrize("how", ["another image", "an offset", "it grew", "another's node", "another's consent"])
@@ -585,7 +574,7 @@ class TestConsent:
                     wanted = [replace(one, lun=loops[1]) for one in wanted]
             before = [image.read_bytes() for image in images]
             (refusal,) = real.create(wanted)
-            assert "it is another LUN than the one that was agreed to" in refusal.reason
+            assert found_in([refusal.reason]) == [RefusalReason.ANOTHER_LUN]
             assert [opened(loop) for loop in loops] == [[], []]
             assert [image.read_bytes() for image in images] == before
         finally:
