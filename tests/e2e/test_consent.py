@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.discovery import inspect_luns, list_luns
 from tests.support.devices import FaultFs, loops_alone
 from tests.support.loop_devices import attach, detach, loop_device, need, needs_loops
 from tests.support.real_runs import ENDED, Finished, digest, ivypy, run, start, token, wait_for_line, written
+from tests.support.refusals import refusals_in
 
 pytestmark = pytest.mark.slow
 
@@ -120,7 +122,8 @@ def test_a_device_that_hangs_before_the_run_is_named_at_once(tmp_path: Path, fau
     finally:
         faulty_lun.resume()
     assert done.code == 3
-    assert f"local: {faulty_lun.device}: it did not answer a read within 10 s" in done.err, done.err
+    _, named, said = done.err.partition(f"local: {faulty_lun.device}: ")
+    assert named and refusals_in(said) == {RefusalReason.NO_ANSWER_ON_MOUNT} and " 10 s" in said, done.err
 
 
 IN_ACCESS = 0x1

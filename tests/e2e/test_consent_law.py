@@ -17,6 +17,7 @@ from ivypy.master.errors import RefusedError
 from ivypy.master.run.consent import Target, check_same
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, FileToCreate, Identity, Lun, Refusal, WorkloadToCreate
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.created_files import CreatedFiles
 from ivypy.slave.discovery import inspect_created, inspect_luns, list_luns
 from ivypy.slave.existing_files import CannotCreate, all_planned_files
@@ -24,6 +25,7 @@ from ivypy.slave.workloads import Workloads
 from tests.support.devices import losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, loop_device, needs_loops
+from tests.support.refusals import refusals_in
 
 WRITE = Parameters(fraction_read=0.0)
 NAMES = "abcd"
@@ -60,7 +62,7 @@ def refused_as_grown(lun: str, grow: Callable[[], object]) -> bool:
     refusals = workloads.create([WorkloadToCreate(0, "h+w", lun, agreed(lun), WRITE, 8, WRITE.blocksize)])
     return (
         [one.what for one in refusals] == [lun]
-        and "it is another LUN than the one that was agreed to" in refusals[0].reason
+        and refusals_in(refusals[0].reason) == {RefusalReason.ANOTHER_LUN}
         and "close_lun 0" in engine.did
     )
 

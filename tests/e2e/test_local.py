@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
+from ivypy.protocol.refusals import RefusalReason
 from tests.support.made_once import Store
 from tests.support.real_runs import (
     PACED,
@@ -26,6 +27,7 @@ from tests.support.real_runs import (
     wait_for_line,
     written,
 )
+from tests.support.refusals import refusals_in
 from tests.support.waits import none_runs, wait_until_ended
 
 pytestmark = pytest.mark.slow
@@ -127,7 +129,8 @@ def test_a_file_in_the_way_is_kept_and_the_option_for_another_path_named(tmp_pat
         "run", str(ROOT / "configs" / "first.yaml"), "-D", f"path={tmp_path / 'data'}", "-o", str(tmp_path / "runs")
     )
     assert done.returncode == 3
-    assert "ivypy did not make it" in done.stderr and "(-D path=PATH gives another path)" in done.stderr
+    assert refusals_in(done.stderr) == {RefusalReason.NOT_OURS}
+    assert "(-D path=PATH gives another path)" in done.stderr
     assert (tmp_path / "data").read_text() == "mine"
 
 

@@ -14,9 +14,11 @@ import pytest
 import ivypy
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.refusals import RefusalReason
 from tests.support.devices import losetup
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
 from tests.support.real_runs import presence
+from tests.support.refusals import refusals_in
 from tests.support.slave_client import Client
 
 pytestmark = [pytest.mark.slow, needs_loops]
@@ -57,13 +59,14 @@ def step(slave: Client) -> None:
 
 def use(kind: str, lun: str, folder: Path, undo: contextlib.ExitStack) -> str:
     """Have a LUN that another process has open be used in some way; what is to be said of it."""
-    if kind == "it is open for writing":
+    if kind == "open for writing":
         undo.enter_context(open(lun, "r+b"))
-        return f"it is open for writing by process {os.getpid()} "
-    if kind == "it has partitions":
+        program = Path("/proc/self/comm").read_text().rstrip("\n")
+        return RefusalReason.OPEN_FOR_WRITING.sentence(subject="it", pid=os.getpid(), program=program)
+    if kind == "partitions":
         run("addpart", lun, "1", "2048", "2048")
         undo.callback(run, "delpart", lun, "1")
-        return f"it has partitions ({Path(lun).name}p1)"
+        return RefusalReason.PARTITIONED.sentence(names=f"{Path(lun).name}p1", path=lun)
     loop = undo.enter_context(loop_over(lun))
     if kind == "a file system is mounted":
         run("mkfs.ext4", "-q", "-F", loop)
@@ -72,18 +75,18 @@ def use(kind: str, lun: str, folder: Path, undo: contextlib.ExitStack) -> str:
         run("mkswap", "-q", loop)
         run("swapon", loop)
         undo.callback(run, "swapoff", loop)
-    return f"it is what {loop} is made of: losetup -d {loop}"
+    return RefusalReason.BELOW_LOOP.sentence(subject="it", device=loop)
 
 
 @pytest.mark.parametrize("lun", ["file", "block"])
 @pytest.mark.parametrize(
-    "kind", ["a file system is mounted", "swap", "a loop device", "it is open for writing", "it has partitions"]
+    "kind", ["a file system is mounted", "swap", "a loop device", "open for writing", "partitions"]
 )
 def test_what_comes_into_use_is_refused_before_the_next_step(
     kind: str, lun: str, slave: Client, file: Path, shm: Path
 ) -> None:
     need("mkfs.ext4", "mkswap", "swapon", "addpart", "delpart")
-    if (kind, lun) == ("it has partitions", "file"):
+    if (kind, lun) == ("partitions", "file"):
         pytest.skip("a file has none")
     with contextlib.ExitStack() as outer:
         path = str(file) if lun == "file" else outer.enter_context(loop_device(shm, 8 * MiB))
@@ -95,22 +98,22 @@ def test_what_comes_into_use_is_refused_before_the_next_step(
             said = use(kind, path, shm, undo)
             refused = slave.refused(m.ReinspectLuns)
         assert [what for what, _ in refused] == [path] * len(refused)
-        assert any(reason.startswith(f"it must not be written any more: {said}") for _, reason in refused), refused
-        if kind in ("a loop device", "it is open for writing"):
+        assert (path, RefusalReason.NO_LONGER_TO_BE_WRITTEN.sentence(reason=said)) in refused
+        if kind in ("a loop device", "open for writing"):
             slave.do(m.ReinspectLuns)  # it is free again
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "reason", "words"),
     [
-        ("signed", "it has the signature of swap"),
-        ("grew", "it is another LUN than the one that was agreed to (that had 8 MiB; this has 9 MiB)"),
-        ("emptied", "it is an empty file"),
-        ("another name", "it is one file under 2 names"),
+        ("signed", RefusalReason.SIGNED, " swap: "),
+        ("grew", RefusalReason.ANOTHER_LUN, "(that had 8 MiB; this has 9 MiB)"),
+        ("emptied", RefusalReason.EMPTY_FILE, ""),
+        ("another name", RefusalReason.SEVERAL_NAMES, " 2 names"),
     ],
 )
 def test_what_is_changed_by_others_is_refused_before_the_next_step(
-    change: str, said: str, slave: Client, file: Path
+    change: str, reason: RefusalReason, words: str, slave: Client, file: Path
 ) -> None:
     need("mkswap")
     slave.create(file, WRITE, consent=True)
@@ -125,7 +128,7 @@ def test_what_is_changed_by_others_is_refused_before_the_next_step(
         case _:
             os.link(file, file.with_name("other"))
     refused = slave.refused(m.ReinspectLuns)
-    assert any(said in reason for _, reason in refused), refused
+    assert any(refusals_in(said) == {reason} and words in said for _, said in refused), refused
 
 
 def test_luns_that_are_only_read_are_not_inspected_again(slave: Client, file: Path) -> None:
@@ -173,7 +176,8 @@ def test_a_file_system_that_was_made_on_a_lun_between_steps_is_not_written(tmp_p
 
     (lost,) = [row for row in rows("events.csv") if row["kind"] == "lost"]
     assert (lost["host"], lost["step"]) == ("a", "2")
-    assert f"{lun}: it must not be written any more: it is what {loop} is made of: losetup -d {loop}" in lost["text"]
+    below = RefusalReason.BELOW_LOOP.sentence(subject="it", device=loop)
+    assert f"{lun}: {RefusalReason.NO_LONGER_TO_BE_WRITTEN.sentence(reason=below)}" in lost["text"]
     summary = [(row["name"], row["host"], presence(row)) for row in rows("summary.host.csv")]
     assert [row for row in summary if row[0] != "three"] == [
         (name, host, "1/1") for name in ("one", "two") for host in "ab"
