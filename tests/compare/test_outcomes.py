@@ -165,7 +165,7 @@ NOISES: dict[str, Noise] = {
 def test_a_regression_beyond_the_limit_is_hardly_ever_called_none(noise: str, runs: int, spread: float) -> None:
     """One of three figures is worse by just more than the limit; the others are the same."""
     random = np.random.default_rng(1)
-    pairs, equivalent, passed = 1000, 0, 0
+    pairs, equivalent, passed = 500, 0, 0
     for _ in range(pairs):
         rows = []
         for factor in (1 + LIMIT + 0.0001, 1.0, 1.0):
@@ -175,4 +175,4 @@ def test_a_regression_beyond_the_limit_is_hardly_ever_called_none(noise: str, ru
         judged = judge(rows, LIMIT)
         equivalent += judged[0].outcome is Outcome.EQUIVALENT
         passed += exit_code(judged, Basis.RUNS) is ExitCode.OK
-    assert equivalent / pairs <= 0.035 and passed / pairs <= 0.035, "2.5 %, and twice what chance does to it"
+    assert equivalent / pairs <= 0.039 and passed / pairs <= 0.039, "2.5 %, and twice what chance does to it"
