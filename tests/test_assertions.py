@@ -61,6 +61,7 @@ def test_the_scan_tells_which_comparisons_are_vain(text: str, found: bool) -> No
     assert bool([*vain(ast.parse(f"assert {text}"))]) is found
 
 
+@pytest.mark.slow
 def test_every_comparison_by_identity_can_fail() -> None:
     found = {path.relative_to(ROOT).as_posix(): [*vain(ast.parse(path.read_text()))] for path in modules("tests")}
     assert {path: lines for path, lines in found.items() if lines} == {}

@@ -70,6 +70,7 @@ def test_what_a_connector_has_is_listed() -> None:
     assert "  parity_group             2 values: 1-1, 1-2, selects its elements" in lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", DEVIATIONS)
 def test_each_deviation_is_named(fault: str) -> None:
     never_answers = fault in ("silent", "no_hello", "unflushed")

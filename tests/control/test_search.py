@@ -272,6 +272,7 @@ def test_an_overestimating_run_at_max_does_not_end_the_search() -> None:
     assert found.passed.iops <= truth <= found.failed.iops
 
 
+@pytest.mark.slow
 def test_using_up_the_probes_is_not_reported_as_a_target_that_never_fails() -> None:
     """Seeds at which the last fail, asked again, was unclear: the bracket stands, or its lack is said as it is."""
     for seed in (1026, 1032, 1035):

@@ -364,6 +364,7 @@ def test_a_second_edit_waits_until_all_threads_have_taken_the_first(image: Path)
         step.finish()
 
 
+@pytest.mark.slow
 def test_more_tags_than_the_system_has_left_name_the_limit(image: Path) -> None:
     left = int(Path("/proc/sys/fs/aio-max-nr").read_text()) - int(Path("/proc/sys/fs/aio-nr").read_text())
     instances = left // 8192 + 1
@@ -385,6 +386,7 @@ def test_more_tags_than_the_system_has_left_name_the_limit(image: Path) -> None:
         assert step.total(Count.ERRORS) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", [way for way in [*BACKENDS, *SQPOLL] if way.startswith("io_uring")])
 def test_more_tags_than_a_ring_holds_name_the_limit(backend: str, image: Path) -> None:
     for step in drive(backend):

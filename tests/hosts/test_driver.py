@@ -302,6 +302,7 @@ def test_a_host_that_lists_luns_without_end_is_lost() -> None:
     with_host(test, faults=Faults(mute={"list_luns"}))
 
 
+@pytest.mark.slow
 def test_a_host_that_lists_luns_at_great_length_is_lost() -> None:
     async def test(driver: PipeDriver) -> None:
         question = asyncio.create_task(driver.request(m.ListLuns, blocks=True, globs=()))
@@ -380,6 +381,7 @@ class Busy(SimulatedSlave):
             super()._obey(command)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "fields", "limit_s"),
     [

@@ -185,6 +185,7 @@ def in_force(workload: Workload, step: Step, alone: bool) -> dict[str, Any]:
     return settings
 
 
+@pytest.mark.slow
 @given(parameter_files())
 def test_every_step_has_the_rates_sizes_depths_and_mixes_of_vdbench(
     drawn: tuple[int, list[Sd], list[Wd], list[Rd]],

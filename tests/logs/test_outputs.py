@@ -143,6 +143,7 @@ def test_a_figure_equal_to_the_sla_meets_it_unless_strict() -> None:
     assert (kept.limit_us, kept.strict, strict.strict) == (10_000, False, True)
 
 
+@pytest.mark.slow
 def test_auto_interval_is_the_shortest_that_is_accurate_enough() -> None:
     """Of n samples p95 is known to about z sqrt(p (1-p) n) ranks: four times the samples, half the error."""
     rng = np.random.default_rng(1)

@@ -167,6 +167,7 @@ def keep_until(path: Path, subinterval: int) -> None:
         path.write_text("".join([header, *(line for line in lines if int(line.split(",")[0]) < subinterval)]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "instance", "file"),
     [("all", "all", "all/all.array.pg"), ("pg", "1-2", "pg/1-2.array.pg"), ("host", "lab02", "host/lab02.array.pg")],
@@ -200,6 +201,7 @@ def test_what_a_connector_said_long_ago_is_absent(gathering: Path) -> None:
     assert not [name for name, _ in scraped(gathering) if name == "ivypy_connector_value"]
 
 
+@pytest.mark.slow
 def test_where_a_gather_failed_there_is_no_figure(gathering: Path) -> None:
     for path in [*gathering.glob("step0000.*/*/*.csv"), *gathering.glob("step0000.*/gathers.csv")]:
         if ".histogram." not in path.name:

@@ -30,6 +30,7 @@ def marked(values: Any) -> list[bool]:
     return stand_out(z_scores(values.mean(axis=1).tolist()), [dict(enumerate(one)) for one in values.tolist()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("instances", [4, 24, 200])
 @pytest.mark.parametrize("subintervals", [12, 60])
 @pytest.mark.parametrize("kind", [*NOISE])
@@ -67,6 +68,7 @@ def test_of_few_subintervals_none_is_marked() -> None:
     assert marked(values)[5] and not any(marked(values[:, 1:]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subintervals", [12, 13, 60, 333, 5000])
 def test_the_sign_test_has_its_level(subintervals: int) -> None:
     least = least_on_one_side(subintervals, 24)

@@ -98,6 +98,7 @@ def test_no_value_of_a_step_is_too_extreme_to_be_checked(key: str, value: str) -
         checked(text)
 
 
+@pytest.mark.slow
 def test_nesting_is_counted_before_it_can_end_the_process() -> None:
     with pytest.raises(PlanFaults) as refused:
         read("a: 1\nb: " + "[" * 200_000, "p.yaml")

@@ -39,6 +39,7 @@ def asked(data: RunData, address: str) -> bytes:
     return answer if isinstance(answer, bytes) else json.dumps(answer, separators=(",", ":")).encode()
 
 
+@pytest.mark.slow
 def test_every_answer_is_that_of_the_runs_data(run_folder: Path) -> None:
     archive, data = archive_of([run_folder], Limits()), RunData(run_folder)
     of_steps = [one for one in archive.answers if "/steps/" in one]

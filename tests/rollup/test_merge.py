@@ -101,6 +101,7 @@ def test_every_type_sums_to_all(one: HostData, other: HostData) -> None:
         assert np.allclose(found.rates[rows].sum(axis=0), found.rates[0], rtol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.tuples(HOST, HOST), min_size=1, max_size=3))
 def test_a_window_is_the_sum_of_its_subintervals(drawn: list[tuple[HostData, HostData]]) -> None:
@@ -317,6 +318,7 @@ def test_a_window_is_not_summed_over_a_change_of_hosts() -> None:
         window.add(interval(merger, 5, "h1", "h2"))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(HOST, st.booleans()), max_size=4), HOST)
 def test_a_window_goes_on_after_what_is_set_aside(drawn: list[tuple[HostData, bool]], first: HostData) -> None:
     """Its sums are of the others alone; its account of due and done is of all until the last that counts."""
@@ -431,6 +433,7 @@ def test_results_stay_with_the_interval() -> None:
     assert found.cpu == (10.0, 30.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(HOST, min_size=4, max_size=4), st.lists(st.integers(0, 2), min_size=4, max_size=4), st.data())
 def test_partial_sums_of_any_hosts_equal_the_whole_sum_exactly(

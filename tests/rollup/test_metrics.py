@@ -108,6 +108,7 @@ def _taken_apart(code: str) -> list[str]:
     return [ast.unparse(node) for node in found]
 
 
+@pytest.mark.slow
 def test_no_code_takes_a_metrics_name_apart() -> None:
     code = 'focus.metric.endswith("_iops") or "_us_" in metric or metric.name.split("_") or metric in METRICS'
     assert len(_taken_apart(code)) == 3

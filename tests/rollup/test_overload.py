@@ -132,6 +132,7 @@ def test_exactly_the_rows_of_an_instance_with_earlier_backlog_have_the_reason(
     assert set(found) == {row.row for row in rows if any((one.host, one.number) in those for one in row.members)}
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(fleets(), st.floats(0.1, 0.9), st.sampled_from((200, 1000, 20_000)))
 def test_exactly_the_rows_of_an_unsustained_instance_have_the_reason(
@@ -194,6 +195,7 @@ def test_a_load_that_fails_within_the_window_is_not_sustained(subintervals: int,
     assert why_not_sustained(account(load(np.array([1000]), ends)), TOLERANCE) != ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "a_second"), [(0.5, 100), (0.8, 300), (0.9, 1000), (0.95, 3000)])
 def test_a_queue_near_saturation_is_sustained(share: float, a_second: int) -> None:
     """M/M/1 by its I/Os, so that what waits at one end of a subinterval is not independent of the end before."""
