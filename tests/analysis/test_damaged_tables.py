@@ -16,6 +16,7 @@ from ivypy.master.analysis.tables import TABLES
 from ivypy.master.cli.analysis import query
 from ivypy.master.errors import PlanError
 from ivypy.master.run.run import Run
+from tests.support.made_once import Store
 from tests.support.simulated.array import OF_PLAN, SimulatedArray
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 
@@ -85,17 +86,22 @@ def test_each_number_time_and_text_of_a_users_own_names_is_read(folder: Path) ->
     assert {one["count"] for one in ivypy.load(folder, frames="lists").subintervals("count")} == {"007"}
 
 
-@pytest.mark.parametrize("frames", ["pandas", "polars", "lists"])
-def test_words_that_a_step_loops_over_are_texts_and_whole_numbers_are_exact(tmp_path: Path, frames: str) -> None:
-    folder = stage(tmp_path, nobody, LOOPED).folder
+def looped(folder: Path) -> None:
+    """A run of LOOPED, for `store.run`."""
+    stage(folder, nobody, LOOPED)
+
+
+def test_words_that_a_step_loops_over_are_texts_and_whole_numbers_are_exact(tmp_path: Path, store: Store) -> None:
+    folder = store.run(looped)
     names = ("iosequencer", "range", "spread", "seed", "drop_after")
     found = asked(folder, f"SELECT {', '.join(names)} FROM summary WHERE rollup_type = 'all' ORDER BY step")
     assert [row["iosequencer"] for row in found][:3] == ["random_steady", "random_independent", None]
     assert [(row["range"], row["spread"]) for row in found][2:4] == [("0%..50%", "auto"), ("0%..50%", "1")]
     assert [(row["seed"], row["drop_after"]) for row in found][-2:] == [(2**53 + 1, 1.0), (2**53 + 1, "inf")]
-    summary = ivypy.load(folder, frames=frames).summary  # type: ignore[arg-type]
-    column = [row["iosequencer"] for row in summary] if frames == "lists" else [*summary["iosequencer"]]
-    assert column.count("random_steady") == column.count("random_independent") > 1
+    for frames in ("pandas", "polars", "lists"):
+        summary = ivypy.load(folder, frames=frames).summary
+        column = [row["iosequencer"] for row in summary] if frames == "lists" else [*summary["iosequencer"]]
+        assert column.count("random_steady") == column.count("random_independent") > 1, frames
     assert export([folder], tmp_path / "parquet")
 
 
