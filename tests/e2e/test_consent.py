@@ -26,6 +26,7 @@ threads: 1
 destroy: true
 luns: {{ {luns} }}
 workloads: {{ w: {{ iosequencer: random_steady, iops: 400, maxtags: 8, fraction_read: 50%, blocksize: 4KiB }} }}
+connectors: {{ host: off }}
 rollups: [ lun ]
 defaults: {{ subinterval: 250ms, warmup: 250ms, measure: 500ms }}
 steps: [ go: one ]

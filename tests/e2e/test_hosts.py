@@ -31,24 +31,25 @@ hosts:
 luns: {{ create: {{ path: "{path}-{{}}", size: 8MiB, count: 2 }} }}
 workloads:
   w: {{ iosequencer: random_steady, iops: 200, maxtags: 4, fraction_read: 75% }}
+connectors: {{ {connectors} }}
 rollups: [ host ]
 defaults: {{ subinterval: 1s, warmup: 1s, measure: {measure}, disturbed: keep }}
 steps: [ go: one ]
 """
 
 
-def a_plan(tmp_path: Path, hosts: str, measure: str = "5s") -> Path:
-    return written(tmp_path, PLAN.format(hosts=hosts, path=tmp_path / "{host}", measure=measure))
+def a_plan(tmp_path: Path, hosts: str, measure: str = "5s", connectors: str = "host: off") -> Path:
+    text = PLAN.format(hosts=hosts, path=tmp_path / "{host}", measure=measure, connectors=connectors)
+    return written(tmp_path, text)
 
 
-def per_host(tmp_path: Path, lab: Lab, measure: str = "5s", local: bool = False) -> Path:
-    specs = [host.spec() for host in lab.hosts]
-    lines = hosts_yaml(specs) + ("\n  - local" if local else "")
-    return a_plan(tmp_path, lines, measure)
+def two_hosts(tmp_path: Path, lab: Lab, measure: str) -> Path:
+    return a_plan(tmp_path, hosts_yaml([host.spec() for host in lab.hosts[:2]]), measure)
 
 
 def test_a_run_on_three_hosts_and_this_machine_adds_up(tmp_path: Path, lab: Lab) -> None:
-    done = run(per_host(tmp_path, lab, "2s", local=True), tmp_path / "runs")
+    hosts = hosts_yaml([host.spec() for host in lab.hosts]) + "\n  - local"
+    done = run(a_plan(tmp_path, hosts, "2s", ""), tmp_path / "runs")
     assert done.code in (0, 8), done.out + done.err
     (whole,) = done.rows("summary.all.csv")
     parts = done.rows("summary.host.csv")
@@ -82,7 +83,7 @@ def test_every_unusable_host_is_named_before_the_run(tmp_path: Path, lab: Lab) -
 
 
 def test_a_host_whose_cable_is_pulled_is_reported_late_and_lost(tmp_path: Path, namespaces: Lab) -> None:
-    process = start(per_host(tmp_path, namespaces, "12s"), tmp_path / "runs")
+    process = start(two_hosts(tmp_path, namespaces, "12s"), tmp_path / "runs")
     out = wait_for_line(process)
     with namespaces.hosts[1].unplugged():
         rest, err = process.communicate(timeout=60)
@@ -96,7 +97,7 @@ def test_a_host_whose_cable_is_pulled_is_reported_late_and_lost(tmp_path: Path, 
 
 
 def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path, lab: Lab) -> None:
-    plan = per_host(tmp_path, lab, "10m")
+    plan = two_hosts(tmp_path, lab, "10m")
     steps = "lease: 4s\nsteps: [ go: one, go: { name: two, measure: 2s } ]"
     plan.write_text(plan.read_text().replace("steps: [ go: one ]", steps))
     process = start(plan, tmp_path / "runs")
@@ -115,7 +116,7 @@ def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path, lab: L
 
 def test_hosts_stop_when_a_frozen_controller_renews_no_lease(tmp_path: Path, namespaces: Lab) -> None:
     """SIGSTOP for longer than the lease: the hosts stop by themselves, and say so when the controller wakes."""
-    plan = per_host(tmp_path, namespaces, "30s")
+    plan = two_hosts(tmp_path, namespaces, "30s")
     plan.write_text(plan.read_text().replace("threads: 1", "threads: 1\nlease: 3s"))
     process = start(plan, tmp_path / "runs")
     wait_for_line(process)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hogs import wanted_core
-from tests.support.real_runs import run, written
+from tests.support.real_runs import Finished, run, start, wait_for_line, written
 
 pytestmark = pytest.mark.slow
 
@@ -26,8 +26,11 @@ steps: [ go: one ]
 def test_a_thread_whose_core_is_busy_reports_host_limit(tmp_path: Path) -> None:
     """Whatever the scheduler takes is told, as much as it is: no more is sure of it than that the core was busy."""
     text = PLAN.format(path=tmp_path / "data", cpus=CORE, more="", keys="")
+    process = start(written(tmp_path, text), tmp_path / "runs")
+    wait_for_line(process, " warmup ")
     with wanted_core(CORE):
-        done = run(written(tmp_path, text), tmp_path / "runs")
+        out, err = process.communicate(timeout=100)
+    done = Finished(process.returncode, out, err, tmp_path / "runs")
     assert done.code in (0, 8), done.out + done.err  # a note or invalid: how much is taken is the scheduler's choice
     (row,) = done.rows("summary.all.csv")
     assert "host_limit" in row["reasons"]

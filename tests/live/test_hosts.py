@@ -34,6 +34,7 @@ luns: {{ create: {{ path: "{path}-{{}}", size: 8MiB, count: 2 }} }}
 workloads:
   w: {{ iosequencer: random_steady, iops: 200, maxtags: 4, fraction_read: 75% }}
   r: {{ iosequencer: random_steady, iops: 50, maxtags: 4 }}
+connectors: {{ host: off }}
 rollups: [ host, workload ]
 defaults: {{ subinterval: 1s, warmup: 1s, measure: {measure}, disturbed: keep }}
 steps: [ go: one ]
@@ -210,8 +211,34 @@ def by_host_on_a_terminal(folder: Path) -> int:
     return process.wait(60)
 
 
+def paused_and_unpaused(folder: Path) -> None:
+    """The run submits nothing meanwhile; afterwards it measures again."""
+
+    def whole() -> list[dict[str, str]]:
+        return rows(folder, "step0000.one/all/all.csv")
+
+    assert ivypy("pause").returncode == 0
+    assert ", paused" in ivypy("status").stdout
+    refused = ivypy("edit", "all=all", "iops=5")
+    assert (refused.returncode, refused.stderr) == (2, "the run is paused; unpause it first\n")
+    wait_until(lambda: "0" in [row["due"] for row in whole()], "a subinterval without load")
+    assert ivypy("unpause").returncode == 0
+    wait_until(lambda: whole()[-1]["phase"] == "run", "a measured subinterval")
+
+
+def check_paused(folder: Path, before_stop: int) -> None:
+    """Subintervals of a pause are transient. So many of them there were before the run was told to stop."""
+    whole = rows(folder, "step0000.one/all/all.csv")
+    silent = [i for i, row in enumerate(whole[:before_stop]) if row["due"] == "0"]
+    assert silent and {whole[i]["phase"] for i in silent} == {"transient"}
+    (window,) = rows(folder, "step0000.one/windows.csv")
+    assert int(window["first_subinterval"]) > silent[-1]
+    (paused, unpaused) = [row for row in rows(folder, "events.csv") if row["kind"] in ("pause", "unpause")]
+    assert datetime.fromisoformat(unpaused["utc"]) > datetime.fromisoformat(paused["utc"])
+
+
 @pytest.mark.parametrize("plan", ["10m"], indirect=True)
-def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, lab: Lab) -> None:
+def test_status_attach_mark_pause_and_stop_from_outside(plan: Path, tmp_path: Path, lab: Lab) -> None:
     root = tmp_path / "runs"
     with under_way(plan, root) as process:
         (folder,) = root.iterdir()
@@ -240,6 +267,9 @@ def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, la
         assert leaving.returncode == 130 and process.poll() is None, "who leaves leaves alone"
         for one in watching:
             wait_until(lambda one=one: is_connected(one), "attach is connected to the run")  # type: ignore[misc]
+        paused_and_unpaused(folder)
+        # Which halts: if right at a boundary, nothing falls due in the last subinterval either.
+        before_stop = len(rows(folder, "step0000.one/all/all.csv"))
         assert ivypy("stop", str(folder)).returncode == 0
         out, err = process.communicate(timeout=60)
         assert process.returncode == 130, out + err
@@ -249,32 +279,6 @@ def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, la
     reports = [json.loads(line) for line in seen[1].splitlines()]
     assert reports[-1]["report"] == "run_ends" and reports[-1]["exit_code"] == 130
     assert seen[2].splitlines() == [ExitCode.INTERRUPTED.sentence, str(folder)], "--ui none"
+    check_paused(folder, before_stop)
     again = ivypy("edit", str(folder), "all=all", "iops=5")
     assert again.returncode == 2 and "the run has ended" in again.stderr
-
-
-@pytest.mark.parametrize("plan", ["10m"], indirect=True)
-def test_a_paused_run_submits_nothing_and_its_subintervals_are_transient(plan: Path, tmp_path: Path) -> None:
-    root = tmp_path / "runs"
-
-    def whole() -> list[dict[str, str]]:
-        return rows(folder_of(root), "step0000.one/all/all.csv")
-
-    with under_way(plan, root) as process:
-        assert ivypy("pause").returncode == 0
-        assert ", paused" in ivypy("status").stdout
-        refused = ivypy("edit", "all=all", "iops=5")
-        assert (refused.returncode, refused.stderr) == (2, "the run is paused; unpause it first\n")
-        wait_until(lambda: "0" in [row["due"] for row in whole()], "a subinterval without load")
-        assert ivypy("unpause").returncode == 0
-        wait_until(lambda: whole()[-1]["phase"] == "run", "a measured subinterval")
-        before_stop = len(whole())  # which halts: if right at a boundary, nothing falls due in the last one either
-        assert ivypy("stop").returncode == 0
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, out + err
-    silent = [i for i, row in enumerate(whole()[:before_stop]) if row["due"] == "0"]
-    assert {whole()[i]["phase"] for i in silent} == {"transient"}
-    (window,) = rows(folder_of(root), "step0000.one/windows.csv")
-    assert int(window["first_subinterval"]) > silent[-1]
-    (paused, unpaused) = [row for row in rows(folder_of(root), "events.csv") if row["kind"] in ("pause", "unpause")]
-    assert datetime.fromisoformat(unpaused["utc"]) > datetime.fromisoformat(paused["utc"])
