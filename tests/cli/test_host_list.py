@@ -11,7 +11,7 @@ from ivypy.master.hosts.bootstrap_client import MARK
 from ivypy.protocol.messages import Hello
 from ivypy.slave.backend_choice import why_not
 from ivypy.slave.engine._engine import backends
-from tests.support.real_runs import ivypy, written
+from tests.support.real_runs import answered, ivypy, written
 from tests.support.small_run import HELLO
 
 SERVER = replace(
@@ -61,7 +61,7 @@ def test_that_nvme_is_missing_matters_where_the_plan_wants_it(backend: str, name
 @pytest.mark.slow
 def test_check_names_the_plans_nvme_backend_among_what_a_host_lacks(tmp_path: Path) -> None:
     text = "name: n\nbackend: nvme\nhosts: [ {{ name: h, launcher: local }} ]\n" + PLAN[PLAN.index("luns:") :]
-    done = ivypy("check", "--connect", str(written(tmp_path, text.format(file="/x"))))
+    done = answered("check", "--connect", str(written(tmp_path, text.format(file="/x"))))
     assert f"lacks nvme: {why_not('nvme')}" in " ".join(done.stdout.split()), done.stdout
 
 
@@ -113,28 +113,28 @@ def test_a_bad_host_hides_no_other(tmp_path: Path, command: tuple[str, ...]) -> 
 @pytest.mark.slow
 def test_without_any_usable_host_it_says_why(tmp_path: Path) -> None:
     text = PLAN.format(file=tmp_path / "f").replace('  - { name: "h[1-2]", launcher: local }\n', "")
-    done = ivypy("devices", str(written(tmp_path, text)))
+    done = answered("devices", str(written(tmp_path, text)))
     assert done.returncode == 3 and done.stdout.startswith("4 hosts cannot be used:"), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("words", [("--hosts", "{plan}"), ("{plan}", "--hosts")], ids=" ".join)
 def test_the_flag_by_its_old_name_says_the_new_one(tmp_path: Path, words: tuple[str, ...]) -> None:
     plan = written(tmp_path, PLAN.format(file=tmp_path / "f"))
-    done = ivypy("check", *(word.format(plan=plan) for word in words))
+    done = answered("check", *(word.format(plan=plan) for word in words))
     assert done.returncode == 2
     assert "--hosts needs the names of hosts" in done.stderr
     assert done.stderr.endswith(f"to connect to those of the plan: ivypy check --connect {plan}\n")
 
 
 def test_check_without_a_plan_says_what_is_missing() -> None:
-    done = ivypy("check", "--connect")
+    done = answered("check", "--connect")
     assert done.returncode == 2 and "Missing argument 'PLAN.yaml'" in done.stderr
 
 
 @pytest.mark.slow
 def test_check_takes_other_hosts_as_run_does(tmp_path: Path) -> None:
     plan = str(written(tmp_path, PLAN.format(file=tmp_path / "f")))
-    done = ivypy("check", "--hosts", "lab[1-2]", plan)
+    done = answered("check", "--hosts", "lab[1-2]", plan)
     assert done.returncode == 0, done.stderr
     assert "lab1" in done.stdout and "misspelt" not in done.stdout
 
@@ -142,7 +142,7 @@ def test_check_takes_other_hosts_as_run_does(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_check_connects_to_other_hosts(tmp_path: Path) -> None:
     text = PLAN.format(file=tmp_path / "f").replace("h[1-2]", "h[1-3]")
-    done = ivypy("check", "--connect", "--hosts", "nowhere[1-2].invalid", str(written(tmp_path, text)))
+    done = answered("check", "--connect", "--hosts", "nowhere[1-2].invalid", str(written(tmp_path, text)))
     assert done.returncode == 3
     assert "2 hosts cannot be used:" in done.stdout and "misspelt.invalid" not in done.stdout
 
@@ -163,6 +163,6 @@ def test_a_slave_that_ends_at_once_is_quoted_since_no_folder_has_its_log(tmp_pat
     program.chmod(0o755)
     text = PLAN.format(file=tmp_path / "f").split("hosts:")[0]
     plan = f"{text}hosts: [ {{ name: h, command: {program} }} ]\n" + PLAN[PLAN.index("luns:") :].format(file="/x")
-    done = ivypy("check", "--connect", str(written(tmp_path, plan)))
+    done = answered("check", "--connect", str(written(tmp_path, plan)))
     assert done.returncode == 3
     assert " ".join(done.stdout.partition("1 host cannot be used:")[2].split()) == f"h: {said}"

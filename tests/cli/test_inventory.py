@@ -10,7 +10,7 @@ from ivypy.master.cli.inventory import device_lines, example_lines, used_by
 from ivypy.master.plan.load import read
 from ivypy.master.text.wrapping import wrapped
 from ivypy.protocol.payload import Lun
-from tests.support.real_runs import ivypy
+from tests.support.real_runs import answered, ivypy
 
 
 def lun(path: str, *refusals: str, **attributes: Any) -> Lun:
@@ -83,7 +83,7 @@ def test_without_a_plan_devices_lists_this_machine() -> None:
     done = ivypy("devices")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("local") and "block device" in done.stdout
-    assert "ivypy quick" in ivypy("quick").stdout
+    assert "ivypy quick" in answered("quick").stdout
 
 
 @pytest.mark.slow
@@ -97,5 +97,5 @@ def test_without_a_plan_devices_lists_this_machine() -> None:
     ],
 )
 def test_devices_refuses_what_it_cannot_mean(words: list[str], said: str) -> None:
-    done = ivypy("devices", *words)
+    done = answered("devices", *words)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr

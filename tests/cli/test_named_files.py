@@ -6,7 +6,7 @@ import pytest
 
 from ivypy.master.exit_codes import ExitCode
 from tests.support.loop_devices import loop_device, need, needs_loops
-from tests.support.real_runs import ivypy
+from tests.support.real_runs import answered
 
 pytestmark = pytest.mark.slow  # each starts a program
 
@@ -29,7 +29,7 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_output_goes_to_a_block_device(command: tuple[str, ...], shm: Path) -> None:
     need("losetup")
     with loop_device(shm) as device:
-        done = ivypy(*command, device)
+        done = answered(*command, device)
         assert done.returncode == ExitCode.PLAN, done.stderr
         assert device in done.stderr
         assert not any(Path(device).read_bytes())
@@ -38,12 +38,12 @@ def test_no_output_goes_to_a_block_device(command: tuple[str, ...], shm: Path) -
 @pytest.mark.parametrize("command", [IMPORT, SAVE])
 def test_a_plan_never_replaces_a_file(command: tuple[str, ...]) -> None:
     Path("mine").write_text("precious")
-    done = ivypy(*command, "mine")
+    done = answered(*command, "mine")
     assert done.returncode == ExitCode.PLAN and "mine: the file exists; name another" in done.stderr
     assert Path("mine").read_text() == "precious"
 
 
 @pytest.mark.parametrize("command", ["import", "check"])
 def test_what_has_no_end_is_not_read_to_its_end(command: str) -> None:
-    done = ivypy(command, "/dev/zero")
+    done = answered(command, "/dev/zero")
     assert done.returncode == ExitCode.PLAN and "/dev/zero: more than 8.00 MiB are too much for a" in done.stderr

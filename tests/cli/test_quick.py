@@ -18,7 +18,7 @@ from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.plan.load import read
 from tests.support.loop_devices import loop_device, need
-from tests.support.real_runs import ROOT, digest, folder_of, ivypy, rows
+from tests.support.real_runs import ROOT, answered, digest, folder_of, ivypy, rows
 
 ENDED = (0, 8)  # a busy machine may be late, and then says so
 NEW = "./new.bin"
@@ -164,7 +164,7 @@ def test_save_writes_the_plan_and_never_over_another() -> None:
 )
 @pytest.mark.slow
 def test_what_fio_takes_leads_from_run_to_quick(words: list[str], said: str) -> None:
-    done = ivypy(*words)
+    done = answered(*words)
     assert done.returncode == ExitCode.PLAN and said in done.stderr and "Traceback" not in done.stderr
 
 
@@ -188,7 +188,7 @@ def test_a_job_file_is_known_by_its_first_section(text: str, is_job: bool) -> No
 def test_a_huge_file_is_no_plan_and_is_not_read() -> None:
     with open("huge.yaml", "wb") as file:
         file.truncate(1 << 40)
-    done = ivypy("run", "huge.yaml")
+    done = answered("run", "huge.yaml")
     assert done.returncode == ExitCode.PLAN and "too much for a plan" in done.stderr
 
 
@@ -238,7 +238,7 @@ def test_a_device_is_read_without_consent_and_leads_from_run_to_quick(shm: Path)
     need("losetup")
     with loop_device(shm) as device:
         before = digest(device)
-        pointed = ivypy("run", device)
+        pointed = answered("run", device)
         assert pointed.returncode == ExitCode.PLAN and f"ivypy quick {device}" in pointed.stderr
         done = ivypy("quick", device, "--rw=read", "--bs=64k", "--time=1", "--ui=none")
         assert done.returncode in ENDED, done.stderr

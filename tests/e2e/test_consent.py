@@ -15,7 +15,7 @@ from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.discovery import inspect_luns, list_luns
 from tests.support.devices import FaultFs, loops_alone
 from tests.support.loop_devices import attach, detach, loop_device, need, needs_loops
-from tests.support.real_runs import ENDED, Finished, digest, ivypy, run, start, token, wait_for_line, written
+from tests.support.real_runs import ENDED, Finished, answered, digest, run, start, token, wait_for_line, written
 from tests.support.refusals import refusals_in
 
 pytestmark = pytest.mark.slow
@@ -85,7 +85,7 @@ def test_a_token_does_not_hold_for_another_image_of_the_same_size(tmp_path: Path
     with loop_device(shm) as loop:
         plan = a_plan(tmp_path, f"paths: {loop}")
         given = token(plan)
-        assert "known by backing file" in ivypy("devices", str(plan)).stdout
+        assert "known by backing file" in answered("devices", str(plan)).stdout
         assert loop in driven(run(plan, tmp_path / "first", "--destroy", given))
         assert loop in driven(run(plan, tmp_path / "second", "--destroy", given)), "and what we wrote is no difference"
         (shm / "another").write_bytes(os.urandom(32 << 20))

@@ -14,7 +14,7 @@ from ivypy.protocol.refusals import RefusalReason
 from tests.support.devices import FaultFs, losetup
 from tests.support.loop_devices import loop_device, mounted, need
 from tests.support.loop_devices import run as sh
-from tests.support.real_runs import Finished, digest, ivypy, names_of, only_late, run, start, token, written
+from tests.support.real_runs import Finished, answered, digest, ivypy, names_of, only_late, run, start, token, written
 
 pytestmark = pytest.mark.slow
 VOLATILE = "volatile_cache"
@@ -84,7 +84,7 @@ def test_what_is_read_needs_no_token_and_is_not_changed(tmp_path: Path, shm: Pat
         assert all("unwritten_blocks[invalid] (100% of" in row["reasons"] for row in done.rows("summary.lun.csv"))
         fill(one)
         fill(two)
-        page = ivypy("devices", str(plan)).stdout
+        page = answered("devices", str(plan)).stdout
         assert "Nothing is overwritten." in page and one in page and two in page
         before = digest(one), digest(two)
         done = run(plan, tmp_path / "runs")
@@ -137,6 +137,8 @@ def test_a_mounted_or_signed_device_is_refused_whatever_the_plan_says(tmp_path: 
         plan = a_plan(tmp_path, device)
         page = ivypy("devices", str(plan))
         assert "refused, whatever the plan says" in page.stdout and "ext4" in page.stdout and page.returncode == 4
+        here = answered("devices", str(plan))
+        assert (here.returncode, here.stdout, here.stderr) == (4, page.stdout, page.stderr), "started or not"
         done = run(plan, tmp_path / "runs", "--destroy", "0123456789ab")
         assert done.code == 4 and "ext4" in done.err and digest(device) == before
 
@@ -151,7 +153,7 @@ def test_a_device_below_a_mounted_loop_device_is_refused_whatever_the_plan_says(
                 before = digest(device)
                 plan = a_plan(tmp_path, device)
                 said = RefusalReason.BELOW_LOOP.sentence(subject="it", device=upper)
-                page = ivypy("devices", str(plan)).stdout
+                page = answered("devices", str(plan)).stdout
                 assert said in " ".join(page.split()) and "--destroy" not in page
                 done = run(plan, tmp_path / "runs", "--destroy", "0123456789ab")
                 assert done.code == 4 and said in " ".join(done.err.split()) and digest(device) == before

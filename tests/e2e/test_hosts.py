@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.lab import Lab
 from tests.support.real_runs import (
+    answered,
     hosts_yaml,
-    ivypy,
     only_late,
     presence,
     run,
@@ -104,7 +104,7 @@ def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path, lab: L
     out = wait_for_line(process)
     lab.hosts[1].sshds[0].kill_sessions()
     wait_for_event(tmp_path / "runs", "lost")
-    assert ivypy("skip").returncode == 0
+    assert answered("skip").returncode == 0
     rest, err = process.communicate(timeout=60)
     out += rest
     assert process.returncode in (7, 8), out + err

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.real_runs import Finished, ivypy, only_late, presence, wait_for_line, written
+from tests.support.real_runs import Finished, answered, only_late, presence, wait_for_line, written
 from tests.support.waits import PATIENCE_S, is_running, none_runs, wait_until, wait_until_ended
 
 pytestmark = pytest.mark.slow
@@ -155,7 +155,7 @@ def test_a_host_of_a_driver_process_comes_back_driven_by_it(tmp_path: Path) -> N
         run.slaves[0][0].kill()
         wait_until_ended(run.slaves[0][0])
         wait_until(lambda: living(run.drivers[0]) == 2, "the driver process has two slaves again")
-        assert ivypy("skip").returncode == 0
+        assert answered("skip").returncode == 0
         done = run.ended()
     assert len([row for row in done.rows("events.csv") if row["kind"] == "rejoined"]) == 1
     assert presence(done.rows("step0001.two/all/all.csv")[-1]) == "3/3"

@@ -20,7 +20,7 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.socket_client import Client, connected
 from ivypy.master.live.socket_messages import Changed, EditRequest
 from tests.support.lab import Lab
-from tests.support.real_runs import COMMAND, folder_of, hosts_yaml, ivypy, rows, start, wait_for_line, written
+from tests.support.real_runs import COMMAND, answered, folder_of, hosts_yaml, ivypy, rows, start, wait_for_line, written
 from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
@@ -186,8 +186,10 @@ def is_connected(process: "subprocess.Popen[str]") -> bool:
     return any(words[6] in inodes and words[5] == "03" for words in sockets)
 
 
-def by_host(folder: Path) -> bytes:
-    return subprocess.run([COMMAND, "status", str(folder), "--by", "host"], capture_output=True, check=True).stdout
+def by_host(folder: Path) -> str:
+    done = answered("status", str(folder), "--by", "host")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def by_host_on_a_terminal(folder: Path) -> int:
@@ -217,12 +219,12 @@ def paused_and_unpaused(folder: Path) -> None:
     def whole() -> list[dict[str, str]]:
         return rows(folder, "step0000.one/all/all.csv")
 
-    assert ivypy("pause").returncode == 0
-    assert ", paused" in ivypy("status").stdout
-    refused = ivypy("edit", "all=all", "iops=5")
+    assert answered("pause").returncode == 0
+    assert ", paused" in answered("status").stdout
+    refused = answered("edit", "all=all", "iops=5")
     assert (refused.returncode, refused.stderr) == (2, "the run is paused; unpause it first\n")
     wait_until(lambda: "0" in [row["due"] for row in whole()], "a subinterval without load")
-    assert ivypy("unpause").returncode == 0
+    assert answered("unpause").returncode == 0
     wait_until(lambda: whole()[-1]["phase"] == "run", "a measured subinterval")
 
 
@@ -246,13 +248,13 @@ def test_status_attach_mark_pause_and_stop_from_outside(plan: Path, tmp_path: Pa
             subprocess.Popen([COMMAND, "attach", *words], stdout=subprocess.PIPE, text=True)
             for words in ([], [str(folder), "--ui", "json"], [folder.name, "--ui", "none"])
         ]
-        standing = json.loads(ivypy("status", "--json").stdout)
+        standing = json.loads(answered("status", "--json").stdout)
         assert standing["step"]["name"] == "one" and standing["hosts"] == {host.name: "" for host in lab.hosts}
-        assert "step 0: one" in ivypy("status", str(folder)).stdout
-        wait_until(lambda: b"resp p99" in by_host(folder), "a subinterval with figures by host")
-        table = by_host(folder).decode().split("resp p99")[1].splitlines()[1:4]
+        assert "step 0: one" in answered("status", str(folder)).stdout
+        wait_until(lambda: "resp p99" in by_host(folder), "a subinterval with figures by host")
+        table = by_host(folder).split("resp p99")[1].splitlines()[1:4]
         assert sorted(line.split()[0] for line in table) == [host.name for host in lab.hosts]
-        unknown = ivypy("status", "--by", "hots")
+        unknown = answered("status", "--by", "hots")
         assert unknown.returncode == 2 and "did you mean 'host'" in unknown.stderr
         assert ivypy("mark", "fan pulled").stdout == "marked in events.csv\n"
         os.kill(process.pid, signal.SIGUSR1)
@@ -280,5 +282,5 @@ def test_status_attach_mark_pause_and_stop_from_outside(plan: Path, tmp_path: Pa
     assert reports[-1]["report"] == "run_ends" and reports[-1]["exit_code"] == 130
     assert seen[2].splitlines() == [ExitCode.INTERRUPTED.sentence, str(folder)], "--ui none"
     check_paused(folder, before_stop)
-    again = ivypy("edit", str(folder), "all=all", "iops=5")
+    again = answered("edit", str(folder), "all=all", "iops=5")
     assert again.returncode == 2 and "the run has ended" in again.stderr
