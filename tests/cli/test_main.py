@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ivypy import __version__
 from tests.support.real_runs import COMMAND
 
 SLOW_IMPORT = """\
@@ -49,3 +50,8 @@ def test_the_command_has_no_threads_of_numpy_unless_its_user_wants_them(said: di
     around = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     done = subprocess.run([sys.executable, "-c", code], env=around | said, capture_output=True, text=True, check=True)
     assert int(done.stdout) == threads
+
+
+def test_the_started_command_prints_its_version() -> None:
+    done = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (f"ivypy, version {__version__}\n", "")

@@ -36,16 +36,15 @@ def freeze(pid: int) -> None:
 
 
 def ran(tmp_path: Path) -> Path:
-    """A run whose slave is frozen in its measurement, beside a program that wants its thread's core for more
-    subintervals than may be set aside: its folder."""
+    """A run whose slave is frozen in its measurement, beside a program that wants its thread's core from the warmup on:
+    its folder."""
     plan = written(tmp_path, PLAN.format(path=tmp_path / "data"))
     process = start(plan, tmp_path / "runs")
     wait_for_line(process, " warmup ")
     with wanted_core(min(os.sched_getaffinity(0)), hogs=1):
         wait_for_line(process, f"measured 1 of {MEASURED}")
         freeze(process.pid)
-        wait_for_line(process, " run ")
-    said, err = process.communicate(timeout=60)
+        said, err = process.communicate(timeout=60)
     assert process.returncode in ENDED, said + err
     return folder_of(tmp_path / "runs")
 
