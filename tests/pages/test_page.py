@@ -318,6 +318,30 @@ def test_the_load_view_has_levels_thresholds_and_the_bracket(page: Any, seen: Se
     page.wait_for_function(f"() => {lines}.some((one) => one.name === 'target 3.00 ms')")
 
 
+def test_what_was_chosen_last_is_drawn_though_its_answer_came_first(page: Any) -> None:
+    drawn = page.evaluate("""async () => {
+        const { LoadView } = await import('/static/load_view.js');
+        const metrics = { overall_iops: 100, overall_response_us_p99: 9, overall_service_us_p99: 5 };
+        const step = { name: 'one', thresholds: [], measurements: [{ name: 'one', verdict: 'valid', metrics }] };
+        const asked = [];
+        const source = { json: () => new Promise((answer) => asked.push(answer)) };
+        const node = document.body.appendChild(document.createElement('div'));
+        const view = new LoadView({ id: 'r', step: 0, source, document: { steps: [step] } }, node);
+        const first = view.show();
+        view.metric = 'overall_service_us_p99';
+        const last = view.drawPoints(view.measurements());
+        asked[1]({});
+        await last;
+        asked[0]({});
+        await first;
+        const drawn = [view.chart.layout.yaxis.title.text, ...view.chart.data[0].y];
+        view.close();
+        node.remove();
+        return drawn;
+    }""")
+    assert drawn == ["service p99", 5]
+
+
 @pytest.mark.parametrize(
     ("step", "chart"), [(0, "measure"), (1, "pid"), (2, "steady")], ids=["accuracy", "feedback", "steady state"]
 )

@@ -33,6 +33,13 @@ function titled(axis) {
   return typeof axis.title === "string" ? { ...axis, title: { text: axis.title, standoff: 6, font: { size: 11 } } } : axis;
 }
 
+/** Of a view that reads before it draws: whether nothing was begun since, so that what was chosen last is what is drawn. */
+export function begun(view) {
+  const own = (view.draws ?? 0) + 1;
+  view.draws = own;
+  return () => view.draws === own;
+}
+
 /** Draw into a node, or draw it anew. Settles when the drawing is done. */
 export function draw(node, traces, layout) {
   return Plotly.react(node, traces, layout, OPTIONS);

@@ -1,7 +1,7 @@
 // Several runs over each other: rate and latency over the time since each step began, and distributions.
 
 import { addresses } from "./source.js";
-import { decimated, draw, discard, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
+import { begun, decimated, draw, discard, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
 import { badge, bracketed, choice, el, fill, prose, table } from "./dom.js";
 import { distributionPoints, nines } from "./distribution_view.js";
 import { standingMeasurement } from "./figures.js";
@@ -68,6 +68,7 @@ class ComparisonView {
   }
 
   async show() {
+    const isNewest = begun(this);
     const chosen = this.chosen();
     const missing = this.documents.map((one) => one.run.run).filter((run) => !chosen.some(([, found]) => found.run.run === run));
     fill(this.without, missing.length ? `Without a step ${this.step}: ${missing.join(", ")}.` : "");
@@ -77,6 +78,7 @@ class ComparisonView {
     ], chosen));
     const series = await Promise.all(chosen.map(([id, , step]) => this.source.json(addresses.series(id, step.number, "all", "all", 0))));
     const sets = await Promise.all(chosen.map(([id, , step]) => this.source.json(addresses.distribution(id, step.number, "all", "all")).then((one) => one.sets).catch(() => ({}))));
+    if (!isNewest()) return;
     await this.drawLines(this.charts.rate, chosen, series, "overall_iops", { yaxis: { title: "IOPS", rangemode: "tozero" } });
     await this.drawLines(this.charts.latency, chosen, series, "overall_service_us_p99", null);
     const traces = chosen.map(([, found], place) => this.distribution(found, sets[place]["overall.service"], place)).filter(Boolean);

@@ -1,7 +1,7 @@
 // The distribution of latency, with the axis of percentiles in nines: steps, instances, service beside response time.
 
 import { addresses } from "./source.js";
-import { discard, draw, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
+import { begun, discard, draw, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
 import { choice, el, fill } from "./dom.js";
 import { latency } from "./format.js";
 import { summed, chosenHistogram } from "./histogram.js";
@@ -77,12 +77,14 @@ export class DistributionView {
   }
 
   async drawLines() {
+    const isNewest = begun(this);
     const of = colours();
     const palette = [of.blue, of.orange, of.green, of.purple, of.red, of.grey];
     const traces = [];
     for (const [place, number] of [this.model.step, ...this.compared].entries()) {
       const step = this.model.document.steps.find((one) => one.number === number);
       const sets = await this.sets(number);
+      if (!isNewest()) return;
       if (number === this.model.step && !Object.keys(sets).length) traces.push(...this.linesSoFar(of));
       for (const [time, dash] of [["service", "solid"], ["response", "dash"]]) {
         const set = sets[`${this.category}.${time}`];

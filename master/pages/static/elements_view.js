@@ -1,7 +1,7 @@
 // Is it the array? What connectors say of each element, beside the LUNs' service times, on the overview's time axis.
 
 import { Missing, addresses } from "./source.js";
-import { TimeGroup, discard, latencyAxis, layoutOf, timeLine } from "./charts.js";
+import { TimeGroup, begun, discard, latencyAxis, layoutOf, timeLine } from "./charts.js";
 import { el, fill, grouped, refill, table } from "./dom.js";
 import { shapesOfPhases } from "./phase_shapes.js";
 import { colours } from "./theme.js";
@@ -55,8 +55,9 @@ export class ElementsView {
   async show() {
     const { source, id, step, by, instance, series } = this.model;
     if (!series) return;
+    const isNewest = begun(this);
     const found = await source.json(addresses.elements(id, step, by, instance)).catch(orSaid);
-    if (this.isClosed || step !== this.model.step) return;
+    if (this.isClosed || !isNewest()) return;
     const said = found.said ?? (found.families.length || found.gathers.length ? "" : "No connector took part in this step.");
     fill(this.empty, said);
     this.empty.hidden = !said;

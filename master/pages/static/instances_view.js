@@ -1,6 +1,7 @@
 // The rollup instances of a type: a table that sorts, the outliers first, with a sparkline each.
 
 import { addresses } from "./source.js";
+import { begun } from "./charts.js";
 import { badge, bracketed, choice, counted, el, fill, svg } from "./dom.js";
 import { count, latency, percentText } from "./format.js";
 
@@ -30,11 +31,14 @@ export class InstancesView {
     if (what === "figures" && this.answer && this.step === this.model.step && performance.now() - this.readAt < TABLE_REFRESH_MS) return;
     this.readAt = performance.now();
     this.step = this.model.step;
+    const isNewest = begun(this);
     try {
-      this.answer = await this.model.source.json(addresses.instances(this.model.id, this.step, this.by));
+      const answer = await this.model.source.json(addresses.instances(this.model.id, this.step, this.by));
+      if (!isNewest()) return;
+      this.answer = answer;
       this.render();
     } catch (error) {
-      fill(this.node, this.bar(types), el("p", { class: "empty", role: "alert" }, error.message));
+      if (isNewest()) fill(this.node, this.bar(types), el("p", { class: "empty", role: "alert" }, error.message));
     }
   }
 

@@ -1,7 +1,7 @@
 // Latency against load: levels of a staircase, probes of a search, steps of a curve; with the knee and the thresholds.
 
 import { addresses } from "./source.js";
-import { discard, draw, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
+import { begun, discard, draw, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
 import { badge, bracketed, choice, el, fill, table } from "./dom.js";
 import { count, latency } from "./format.js";
 import { colours } from "./theme.js";
@@ -67,6 +67,7 @@ export class LoadView {
   }
 
   async drawPoints(all) {
+    const isNewest = begun(this);
     const of = colours();
     const scope = scopeOf(this.metric);
     const groups = new Map([["", []]]);
@@ -96,6 +97,7 @@ export class LoadView {
       traces.push({ type: "scatter", mode: "lines", name: `threshold ${latency(limit)}`, x: [0, most], y: [limit, limit], line: { color: of.red, dash: "longdash", width: 1.2 } });
     }
     const search = await this.search();
+    if (!isNewest()) return;
     if (search?.metric === this.metric) traces.push({ type: "scatter", mode: "lines", name: `target ${latency(search.target)}`, x: [0, most], y: [search.target, search.target], line: { color: of.purple, dash: "longdash", width: 1.2 } });
     for (const [edge, word] of bracketOf(search)) {
       shapes.push({ type: "line", xref: "x", yref: "paper", x0: edge, x1: edge, y0: 0, y1: 1, line: { color: word === "pass" ? of.green : of.red, dash: "dot" } });
