@@ -12,7 +12,7 @@ import re
 import stat
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -41,10 +41,14 @@ class Use:
     """That something uses a block device or file: how, and who, where that is known."""
 
     reason: RefusalReason
-    words: Mapping[str, object] = field(hash=False)  # the fields of its sentence, but for the subject
+    words: Mapping[str, object]  # the fields of its sentence, but for the subject
     user: LunKey | None = None  # the block device that is served from it
     pid: int = 0  # the process that has it open
     size: int = -1  # bytes, of an open file
+
+    def __hash__(self) -> int:
+        """Of the words, too: a device that is mounted in a thousand places has a thousand uses of one reason."""
+        return hash((self.reason, *self.words.values()))
 
     def sentence(self, subject: str) -> str:
         """`subject`: what is used, as a sentence calls it."""

@@ -249,7 +249,7 @@ def test_everything_against_it_is_reported_at_once(tmp_path: Path) -> None:
         Refusal(f"{tmp_path}/a", NOT_OURS),
         Refusal(f"{tmp_path}/no/b", RefusalReason.NO_FOLDER.sentence(folder=tmp_path / "no")),
     )
-    with pytest.raises(CannotCreate, match="1 file, 1 EiB") as raised:
+    with pytest.raises(CannotCreate, match="1 file, 1 EiB, is to be created") as raised:
         CreatedFiles().create([PlannedFile(f"{tmp_path}/b", huge, False)], quiet)
     assert reasons(raised) == [RefusalReason.NO_SPACE]
     with pytest.raises(CannotCreate) as raised:
