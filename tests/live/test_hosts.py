@@ -258,9 +258,7 @@ def test_status_attach_mark_pause_and_stop_from_outside(plan: Path, tmp_path: Pa
         assert unknown.returncode == 2 and "did you mean 'host'" in unknown.stderr
         assert ivypy("mark", "fan pulled").stdout == "marked in events.csv\n"
         os.kill(process.pid, signal.SIGUSR1)
-        for line in process.stdout or ():
-            if "3 of 3 hosts taking part" in line:
-                break
+        shown = wait_for_line(process, "3 of 3 hosts taking part")
         assert by_host_on_a_terminal(folder) == 0 and process.poll() is None
         leaving = subprocess.Popen([COMMAND, "attach", folder.name], stdout=subprocess.PIPE, text=True)
         assert leaving.stdout is not None and any("step 0" in leaving.stdout.readline() for _ in range(3))
@@ -277,7 +275,7 @@ def test_status_attach_mark_pause_and_stop_from_outside(plan: Path, tmp_path: Pa
         assert process.returncode == 130, out + err
         seen = [one.communicate(timeout=60)[0] for one in watching]
     assert [one.returncode for one in watching] == [130] * 3
-    assert seen[0].splitlines()[-1] == str(folder) and "mark: fan pulled; by" in out + seen[0]
+    assert seen[0].splitlines()[-1] == str(folder) and "mark: fan pulled; by" in shown + out + seen[0]
     reports = [json.loads(line) for line in seen[1].splitlines()]
     assert reports[-1]["report"] == "run_ends" and reports[-1]["exit_code"] == 130
     assert seen[2].splitlines() == [ExitCode.INTERRUPTED.sentence, str(folder)], "--ui none"

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from unittest import mock
 
 from ivypy.master.cli import commands
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.run import signals
 from tests.support.made_once import Store
@@ -81,6 +82,8 @@ def answered(*words: str) -> subprocess.CompletedProcess[str]:
         mock.patch.object(sys, "argv", [COMMAND, *words]), mock.patch.object(signals, "run_until_pressed", _unpressed),
     ):  # fmt: skip
         code = commands._code()
+    if code == ExitCode.INTERRUPTED:  # which is for pytest, not for the command
+        raise KeyboardInterrupt
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
