@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
-from tests.support import devices, leftovers
+from tests.support import devices, forked, leftovers
 
 pytest_plugins = ["tests.support.fixtures", "tests.support.stall_skips"]
 
@@ -95,6 +95,13 @@ def runtime_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="ivypy-run-") as folder:
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
         yield Path(folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forks() -> Iterator[None]:
+    """What starts commands for the tests ends with them."""
+    yield
+    forked.end()
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import os
 import struct
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.discovery import inspect_luns, list_luns
 from tests.support.devices import FaultFs, loops_alone
+from tests.support.forked import Command
 from tests.support.loop_devices import attach, detach, loop_device, need, needs_loops
 from tests.support.real_runs import ENDED, Finished, answered, digest, run, start, token, wait_for_line, written
 from tests.support.refusals import refusals_in
@@ -37,7 +37,7 @@ def a_plan(folder: Path, luns: str) -> Path:
     return written(folder, PLAN.format(luns=luns))
 
 
-def ended(process: "subprocess.Popen[str]", root: Path) -> Finished:
+def ended(process: Command, root: Path) -> Finished:
     out, err = process.communicate(timeout=100)
     return Finished(process.returncode, out, err, root)
 

@@ -3,7 +3,6 @@
 import contextlib
 import mmap
 import os
-import subprocess
 import threading
 from collections.abc import Iterator
 from math import sqrt
@@ -13,6 +12,7 @@ import pytest
 
 from ivypy.protocol.refusals import RefusalReason
 from tests.support.devices import FaultFs, losetup
+from tests.support.forked import Command
 from tests.support.loop_devices import loop_device, mounted, need
 from tests.support.loop_devices import run as sh
 from tests.support.real_runs import Finished, answered, digest, ivypy, names_of, only_late, run, start, token, written
@@ -162,7 +162,7 @@ def test_a_device_below_a_mounted_loop_device_is_refused_whatever_the_plan_says(
             losetup("-d", upper)
 
 
-def ended_of(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+def ended_of(process: Command) -> tuple[int, str, str]:
     out, err = process.communicate(timeout=100)
     return process.returncode, out, err
 

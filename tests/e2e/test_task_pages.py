@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.real_runs import COMMAND, ROOT
+from tests.support.forked import COMMAND
+from tests.support.real_runs import ROOT
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,9 @@ from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.socket_client import Client, connected
 from ivypy.master.live.socket_messages import Changed, EditRequest
+from tests.support.forked import COMMAND, Command
 from tests.support.lab import Lab
-from tests.support.real_runs import COMMAND, answered, folder_of, hosts_yaml, ivypy, rows, start, wait_for_line, written
+from tests.support.real_runs import answered, folder_of, hosts_yaml, ivypy, rows, start, wait_for_line, written
 from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
@@ -52,7 +53,7 @@ def plan(request: pytest.FixtureRequest, tmp_path: Path, lab: Lab) -> Path:
 
 
 @contextmanager
-def under_way(plan: Path, root: Path) -> Iterator["subprocess.Popen[str]"]:
+def under_way(plan: Path, root: Path) -> Iterator[Command]:
     """A run whose measurement has begun."""
     process = start(plan, root)
     try:
@@ -175,7 +176,7 @@ def test_200_edits_at_random_instants_lose_none(plan: Path, tmp_path: Path, lab:
         assert float(after["due"]) / float(after["length_s"]) == pytest.approx(500 + 4 * count, rel=0.01)
 
 
-def is_connected(process: "subprocess.Popen[str]") -> bool:
+def is_connected(process: Command) -> bool:
     """Whether a process has a Unix socket that is connected."""
     try:
         links = [os.readlink(fd) for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
@@ -245,8 +246,7 @@ def test_status_attach_mark_pause_and_stop_from_outside(plan: Path, tmp_path: Pa
     with under_way(plan, root) as process:
         (folder,) = root.iterdir()
         watching = [
-            subprocess.Popen([COMMAND, "attach", *words], stdout=subprocess.PIPE, text=True)
-            for words in ([], [str(folder), "--ui", "json"], [folder.name, "--ui", "none"])
+            Command("attach", *words) for words in ([], [str(folder), "--ui", "json"], [folder.name, "--ui", "none"])
         ]
         standing = json.loads(answered("status", "--json").stdout)
         assert standing["step"]["name"] == "one" and standing["hosts"] == {host.name: "" for host in lab.hosts}
@@ -260,8 +260,8 @@ def test_status_attach_mark_pause_and_stop_from_outside(plan: Path, tmp_path: Pa
         os.kill(process.pid, signal.SIGUSR1)
         shown = wait_for_line(process, "3 of 3 hosts taking part")
         assert by_host_on_a_terminal(folder) == 0 and process.poll() is None
-        leaving = subprocess.Popen([COMMAND, "attach", folder.name], stdout=subprocess.PIPE, text=True)
-        assert leaving.stdout is not None and any("step 0" in leaving.stdout.readline() for _ in range(3))
+        leaving = Command("attach", folder.name)
+        assert any("step 0" in leaving.stdout.readline() for _ in range(3))
         leaving.send_signal(signal.SIGINT)
         leaving.communicate(timeout=60)
         assert leaving.returncode == 130 and process.poll() is None, "who leaves leaves alone"

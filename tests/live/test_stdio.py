@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forked import COMMAND, Command
 from tests.support.real_runs import (
-    COMMAND,
     ENDED,
     ROOT,
     check_interrupted,
@@ -34,10 +34,8 @@ def lost(folder: Path) -> list[str]:
 
 def test_a_reader_who_leaves_does_not_end_the_run(tmp_path: Path) -> None:
     process = start(paced_plan(tmp_path, "1s"), tmp_path / "runs")
-    assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
     process.stdout.close()
-    process.stdout = None
     _, err = process.communicate(timeout=60)
     folder = folder_of(tmp_path / "runs")
     assert process.returncode in ENDED and err == ""
@@ -49,10 +47,8 @@ def test_a_reader_who_leaves_does_not_end_the_run(tmp_path: Path) -> None:
 def test_ctrl_c_that_also_ends_the_reader_leaves_a_complete_folder(tmp_path: Path) -> None:
     """`ivypy run | tee log` on a terminal."""
     process = start(paced_plan(tmp_path, "60s"), tmp_path / "runs")
-    assert process.stdout is not None
     folder = wait_until_measuring(tmp_path / "runs")
     process.stdout.close()
-    process.stdout = None
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert err == ""
@@ -60,12 +56,13 @@ def test_ctrl_c_that_also_ends_the_reader_leaves_a_complete_folder(tmp_path: Pat
 
 
 def test_a_full_disk_behind_standard_output_does_not_end_the_run(tmp_path: Path) -> None:
-    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), str(paced_plan(tmp_path, "1s"))]
+    words = ["run", "-o", str(tmp_path / "runs"), str(paced_plan(tmp_path, "1s"))]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        process = Command(*words, stdout=full.fileno())
+        _, err = process.communicate(60)
     folder = folder_of(tmp_path / "runs")
-    assert (done.returncode, done.stderr) == (json.loads((folder / "run.json").read_text())["exit_code"], "")
-    assert done.returncode in ENDED
+    assert (process.returncode, err) == (json.loads((folder / "run.json").read_text())["exit_code"], "")
+    assert process.returncode in ENDED
     assert lost(folder)[0].startswith("standard output is gone (No space left on device)")
 
 

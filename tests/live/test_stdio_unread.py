@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forked import COMMAND, Command
 from tests.support.real_runs import (
-    COMMAND,
     ENDED,
     check_interrupted,
     folder_of,
+    ivypy,
     paced_plan,
     rows,
     wait_until_measuring,
@@ -34,7 +35,7 @@ BOUND_S = 100.0  # for the process to end; a busy machine is slow
 class Console:
     """A run whose standard output, and error, nobody reads until `read` is called."""
 
-    process: "subprocess.Popen[bytes]"
+    process: Command
     read: Callable[[], bytes]  # what is there at once
 
 
@@ -79,11 +80,9 @@ def unread(
 ) -> Iterator[Console]:
     """`errors`: standard error is the same console."""
     fd, read = opened()
-    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", ui, str(paced_plan(tmp_path, measure))]
-    process = subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=fd, stderr=fd if errors else subprocess.DEVNULL,
-        start_new_session=True, env={**os.environ, "TERM": "xterm"},
-    )  # fmt: skip
+    words = ["run", "-o", str(tmp_path / "runs"), "--ui", ui, str(paced_plan(tmp_path, measure))]
+    with open(os.devnull, "w") as nothing:
+        process = Command(*words, stdout=fd, stderr=fd if errors else nothing.fileno(), TERM="xterm")
     os.close(fd)
     try:
         yield Console(process, read)
@@ -179,7 +178,7 @@ def test_the_socket_answers_while_the_console_is_not_read(tmp_path: Path) -> Non
     with unread(tmp_path, "json", a_pipe, "10m", errors=True) as console:
         folder = wait_until_measuring(tmp_path / "runs")
         for words in (["status", str(folder)], ["stop", str(folder)]):
-            done = subprocess.run([COMMAND, *words], capture_output=True, timeout=BOUND_S, check=False)
+            done = ivypy(*words)
             assert done.returncode == 0, done.stderr
         check_interrupted(folder, console.process.wait(BOUND_S))
 
@@ -188,10 +187,9 @@ def test_the_socket_answers_while_the_console_is_not_read(tmp_path: Path) -> Non
 def test_a_character_outside_of_the_consoles_encoding_is_escaped(tmp_path: Path, ui: str) -> None:
     plan = paced_plan(tmp_path, "1s")
     plan.write_text(plan.read_text().replace("go: one", "go: { name: été }"))
-    done = subprocess.run(
-        [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", ui, str(plan)],
-        capture_output=True, timeout=BOUND_S, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )  # fmt: skip
+    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", ui, str(plan)]
+    around = {**os.environ, "PYTHONIOENCODING": "ascii"}  # which Python reads when it starts
+    done = subprocess.run(words, capture_output=True, timeout=BOUND_S, check=False, env=around)
     assert done.returncode in ENDED and done.stderr == b""
     said = b"\\u00e9t\\u00e9" if ui == "json" else b"\\xe9t\\xe9"
     assert said in done.stdout and exit_code(folder_of(tmp_path / "runs")) == done.returncode

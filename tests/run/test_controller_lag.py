@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import subprocess
 import time
 from collections.abc import Container
 from pathlib import Path
@@ -26,7 +25,7 @@ from ivypy.master.run.step_start import StepStart
 from ivypy.master.run.step_types import ClosedSubinterval
 from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.messages import Result, StopReason
-from tests.support.real_runs import COMMAND, paced_plan, rows, wait_until_measuring
+from tests.support.real_runs import paced_plan, rows, start, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop, simulate
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave, steady
@@ -329,17 +328,14 @@ def test_a_deadline_moves_for_stalls_and_by_its_patience_at_most(
 @pytest.mark.realtime
 @pytest.mark.long  # the law itself is simulated: test_a_controller_stall_makes_no_host_late
 def test_a_real_controller_stopped_for_3_s_makes_no_host_late(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", "none", str(paced_plan(tmp_path, "8s"))],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+    process = start(paced_plan(tmp_path, "8s"), tmp_path / "runs", "--ui", "none")
     folder = wait_until_measuring(tmp_path / "runs")
     process.send_signal(signal.SIGSTOP)
     time.sleep(3)
     process.send_signal(signal.SIGCONT)
-    said, _ = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=60)
     (summary,) = rows(folder, "summary.all.csv")
-    assert "late_decision" in summary["reasons"] and "host_late" not in summary["reasons"], said.decode()
+    assert "late_decision" in summary["reasons"] and "host_late" not in summary["reasons"], said
     assert len([row for row in rows(folder, "step0000.one/all/all.csv") if row["phase"] == "run"]) == 16
     assert not {row["kind"] for row in rows(folder, "events.csv")} & BLAMES
 

@@ -16,7 +16,7 @@ from ivypy.master.output.writer_thread import PATIENCE_S
 from ivypy.master.run import run_recorder
 from ivypy.master.run.run import Run
 from tests.support import devices
-from tests.support.real_runs import COMMAND, ENDED, folder_of, paced_plan, rows, wait_until_measuring
+from tests.support.real_runs import ENDED, folder_of, paced_plan, rows, start, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 
@@ -121,16 +121,13 @@ def disk() -> Iterator[Path]:
 def test_a_real_filesystem_frozen_for_5_s_loses_no_subinterval(tmp_path: Path, disk: Path) -> None:
     """As the snapshot of a virtual machine freezes it. Hosts whose results are late would be left out after 0.9 s."""
     plan = paced_plan(tmp_path, "8s")
-    process = subprocess.Popen(
-        [COMMAND, "run", "-o", str(disk / "runs"), "--ui", "lines", str(plan)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+    process = start(plan, disk / "runs")
     folder = wait_until_measuring(disk / "runs")
     subprocess.run(["fsfreeze", "--freeze", str(disk)], check=True)
     time.sleep(5)
     subprocess.run(["fsfreeze", "--unfreeze", str(disk)], check=True)
-    said, _ = process.communicate(timeout=60)
-    assert process.returncode in ENDED, said.decode()
+    said, err = process.communicate(timeout=60)
+    assert process.returncode in ENDED, said + err
     measured = [row for row in rows(folder, "step0000.one/all/all.csv") if row["phase"] == "run"]
     assert len(measured) == 16 and "host_late" not in rows(folder, "summary.all.csv")[0]["reasons"]
     assert not {row["kind"] for row in rows(folder, "events.csv")} & {"late", "lost", "slow_controller"}

@@ -19,12 +19,12 @@ from ivypy.master.cli import commands
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.run import signals
+from tests.support.forked import COMMAND, Command
 from tests.support.made_once import Store
 from tests.support.waits import wait_until
 
 T = TypeVar("T")
 
-COMMAND = str(Path(sys.executable).with_name("ivypy"))
 ROOT = Path(__file__).parents[2]
 _ENDED = "ended.json"  # of a run that tests share
 
@@ -67,7 +67,13 @@ def only_late(reasons: str) -> bool:
 
 
 def ivypy(*words: str, timeout_s: float = 100.0) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=timeout_s, check=False)
+    process = Command(*words)
+    try:
+        out, err = process.communicate(timeout_s)
+    except BaseException:
+        process.kill()
+        raise
+    return subprocess.CompletedProcess(process.args, process.wait(), out, err)
 
 
 def answered(*words: str) -> subprocess.CompletedProcess[str]:
@@ -91,22 +97,18 @@ def _unpressed(main: Callable[[signals.Interrupts], Coroutine[Any, Any, T]]) -> 
     return asyncio.run(main(signals.Interrupts()))
 
 
-def start(plan: Path, root: Path, *words: str) -> "subprocess.Popen[str]":
+def start(plan: Path, root: Path, *words: str) -> Command:
     """A run under way."""
-    return subprocess.Popen(
-        [COMMAND, "run", "-o", str(root), "--no-report", "--ui", "lines", *words, str(plan)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+    return Command(*_run(plan, root, *words))
 
 
 def run(plan: Path, root: Path, *words: str, timeout_s: float = 100.0) -> Finished:
-    process = start(plan, root, *words)
-    try:
-        out, err = process.communicate(timeout=timeout_s)
-    except BaseException:
-        process.kill()
-        raise
-    return Finished(process.returncode, out, err, root)
+    done = ivypy(*_run(plan, root, *words), timeout_s=timeout_s)
+    return Finished(done.returncode, done.stdout, done.stderr, root)
+
+
+def _run(plan: Path, root: Path, *words: str) -> list[str]:
+    return ["run", "-o", str(root), "--no-report", "--ui", "lines", *words, str(plan)]
 
 
 def once(store: Store, make: Callable[[Path], Finished]) -> Finished:
@@ -177,7 +179,7 @@ def wait_for_event(root: Path, kind: str, times: int = 1) -> None:
     )
 
 
-def wait_for_line(process: "subprocess.Popen[str]", text: str = " run ", times: int = 1) -> str:
+def wait_for_line(process: "Command | subprocess.Popen[str]", text: str = " run ", times: int = 1) -> str:
     """Read what the run prints until so many lines hold `text`; a measured subinterval's line holds " run "."""
     assert process.stdout is not None
     read = []

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from ivypy.master.web.access import Access, names_of_this_machine
 from ivypy.master.web.live_clients import LiveClients
 from ivypy.master.web.run_index import run_id
 from ivypy.master.web.serve import Served, application
-from tests.support.real_runs import COMMAND
+from tests.support.forked import Command
 
 KEY = "a-key"
 
@@ -55,12 +54,9 @@ async def page_of(
 
 
 @contextmanager
-def command(*words: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def command(*words: str) -> Iterator[tuple[Command, str]]:
     """`ivypy web`, and the address that it prints, with the token; Ctrl-C ends it with the block."""
-    process = subprocess.Popen(
-        [COMMAND, "web", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    assert process.stdout is not None and process.stderr is not None
+    process = Command("web", *words)
     try:
         yield process, process.stdout.readline().strip()
     finally:

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.support.browser import IN_A_BROWSER, WIDE, Seen, chromium
-from tests.support.real_runs import COMMAND, ENDED, folder_of, paced_plan, rows, start, wait_until_measuring
+from tests.support.forked import Command
+from tests.support.real_runs import ENDED, folder_of, paced_plan, rows, start, wait_until_measuring
 from tests.support.waits import wait_until
 from tests.support.web_page import command
 
@@ -39,7 +39,7 @@ def browser() -> Iterator[Any]:
 
 
 @contextmanager
-def running(folder: Path, measure: str) -> Iterator["subprocess.Popen[str]"]:
+def running(folder: Path, measure: str) -> Iterator[Command]:
     """A paced run in `folder`/runs, from its second subinterval on; Ctrl-C ends it with the block."""
     process = start(paced_plan(folder, measure), folder / "runs", "--ui", "none")
     try:
@@ -197,15 +197,14 @@ def is_refused(port: int) -> bool:
 def test_a_page_beside_a_run_stays_for_those_who_look(tmp_path: Path, browser: Any) -> None:
     plan = paced_plan(tmp_path, "3s")
     words = ["run", "--web", "--no-report", "--ui", "none", "-o", str(tmp_path / "runs"), str(plan)]
-    process = subprocess.Popen([COMMAND, *words], stderr=subprocess.PIPE, text=True, start_new_session=True)
-    assert process.stderr is not None
+    process = Command(*words)
     line = process.stderr.readline()
     address = line.removeprefix("page: ").strip()
     assert address.startswith("http://127.0.0.1:"), line
     wait_until_measuring(tmp_path / "runs")
     with shown(browser, address) as (page, seen):
         assert process.wait(60) in ENDED
-        process.stderr.close()
+        process.communicate()
         page.wait_for_function(f"() => document.querySelector('{STATE}').textContent === 'ended'")
         page.reload()
         page.wait_for_function(DRAWN, arg=subintervals(folder_of(tmp_path / "runs")))

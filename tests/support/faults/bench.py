@@ -19,7 +19,8 @@ from typing import Final
 from tests.support import devices
 from tests.support.faults.devices import Counted
 from tests.support.faults.kinds import Injected, Kind
-from tests.support.real_runs import COMMAND, ROOT, Finished
+from tests.support.forked import Command
+from tests.support.real_runs import ROOT, Finished
 
 HOSTS: Final = ("h0", "h1", "h2")
 READ_US: Final = 20_000  # of every read: much more than a busy test machine adds
@@ -81,10 +82,10 @@ class Bench:
         return finished, counted
 
     def _run(self, plan: Path, root: Path, faults: Sequence[Injected]) -> Finished | None:
-        words = [COMMAND, "run", "-o", str(root), "--ui", "json", str(plan)]
         console = _Console()
         with open(self.folder / "stderr", "w+") as errors:
-            process = subprocess.Popen(words, stdout=console.write_end, stderr=errors, start_new_session=True)
+            words = ["run", "-o", str(root), "--ui", "json", str(plan)]
+            process = Command(*words, stdout=console.write_end, stderr=errors.fileno())
             console.opened(process)
             injecting = threading.Thread(target=self._inject, args=(process, console, root, faults), daemon=True)
             injecting.start()
@@ -100,9 +101,7 @@ class Bench:
             errors.seek(0)
             return None if code is None else Finished(code, console.text(), errors.read(), root)
 
-    def _inject(
-        self, process: "subprocess.Popen[bytes]", console: "_Console", root: Path, faults: Sequence[Injected]
-    ) -> None:
+    def _inject(self, process: Command, console: "_Console", root: Path, faults: Sequence[Injected]) -> None:
         """Each at its time after the first step began; all are lifted at the end."""
         while not list(root.glob("*/step0000.*")) and process.poll() is None:
             time.sleep(0.01)
@@ -120,7 +119,7 @@ class Bench:
                 self._end(one, process, console)
                 one.end()
 
-    def _begin(self, one: Injected, process: "subprocess.Popen[bytes]", console: "_Console") -> None:
+    def _begin(self, one: Injected, process: Command, console: "_Console") -> None:
         host = self.hosts.get(one.host)
         match one.kind:
             case Kind.KILL if host:
@@ -148,7 +147,7 @@ class Bench:
             case Kind.CONTROLLER:
                 process.send_signal(signal.SIGSTOP)
 
-    def _end(self, one: Injected, process: "subprocess.Popen[bytes]", console: "_Console") -> None:
+    def _end(self, one: Injected, process: Command, console: "_Console") -> None:
         host = self.hosts.get(one.host)
         match one.kind:
             case Kind.FREEZE if host:
@@ -202,7 +201,7 @@ class _Console:
         self._reads.set()
         self._thread = threading.Thread(target=self._drain, daemon=True)
 
-    def opened(self, process: "subprocess.Popen[bytes]") -> None:
+    def opened(self, process: Command) -> None:
         """The process has its end; ours would keep the pipe from ending."""
         os.close(self.write_end)
         self._thread.start()

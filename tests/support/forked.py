@@ -1,0 +1,176 @@
+"""ivypy's command in a process of its own, as users start it, but for the imports, which are most of a short run's CPU.
+
+A server, one for each pytest, has imported them. It forks, and the child is the command: with words, environment,
+folder, pipes and a session of its own. What Python's start and the imports do is for tests/cli/test_main.py.
+"""
+
+import atexit
+import functools
+import gc
+import importlib
+import io
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, TextIO
+
+COMMAND = str(Path(sys.executable).with_name("ivypy"))
+# What a run and a page import, from where they need it.
+IMPORTED = ("cli.commands", "run.run", "plan.load", "live.line_view", "live.instances_table", "web.serve")
+_REQUEST = 1 << 20  # bytes: words and environment
+_ONE_AT_A_TIME = threading.RLock()  # a test may ask from several threads
+
+
+class Command:
+    """`ivypy` with these words; the part of `subprocess.Popen` that tests need, with its meaning."""
+
+    def __init__(self, *words: str, stdout: int | None = None, stderr: int | None = None, **environment: str) -> None:
+        """`stdout` and `stderr`: open files; without them pipes, which are read here."""
+        self.args = [COMMAND, *words]
+        self.returncode: Any = None  # its exit code, once it has ended
+        self.stdout, out = _opened(stdout)
+        self.stderr, err = _opened(stderr)
+        request = {"argv": self.args, "environment": {**os.environ, **environment}, "folder": os.getcwd()}
+        with open(os.devnull) as nothing:
+            self.pid = _server().asked(request, [nothing.fileno(), out, err])
+        for given, its in ((stdout, out), (stderr, err)):
+            if given is None:
+                os.close(its)
+        self._ended = os.pidfd_open(self.pid)
+
+    def poll(self) -> Any:
+        with _ONE_AT_A_TIME:
+            if self.returncode is None and select.select([self._ended], [], [], 0)[0]:
+                self.returncode = _server().asked({"ended": self.pid})
+                os.close(self._ended)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None and not select.select([self._ended], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return int(self.poll() or 0)
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """What it prints from now on, as far as a test has not closed the pipes, which are closed then."""
+        pool = ThreadPoolExecutor(2)
+        try:
+            both = [pool.submit(_rest, pipe) for pipe in (self.stdout, self.stderr)]
+            if wait(both, timeout).not_done:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        finally:
+            pool.shutdown(wait=False)
+        self.wait(timeout)
+        self.stdout.close()
+        self.stderr.close()
+        return both[0].result(), both[1].result()
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def _opened(file: int | None) -> tuple[TextIO, int]:
+    """What is read here, and where the command writes."""
+    if file is not None:
+        return io.StringIO(), file
+    ours, its = os.pipe()
+    return open(ours), its
+
+
+def _rest(pipe: TextIO) -> str:
+    return "" if pipe.closed else pipe.read()
+
+
+class _Server:
+    """The process that forks, as the tests see it."""
+
+    def __init__(self) -> None:
+        self._link, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _REQUEST)
+        with its:
+            words = [sys.executable, "-c", f"from tests.support import forked; forked.serve({its.fileno()})"]
+            # In a session of its own: Ctrl-C on the tests' terminal is pytest's.
+            self._process = subprocess.Popen(
+                words, cwd=Path(__file__).parents[2], pass_fds=[its.fileno()], start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+
+    def asked(self, request: object, files: Sequence[int] = ()) -> int:
+        with _ONE_AT_A_TIME:
+            socket.send_fds(self._link, [json.dumps(request).encode()], files)
+            answer = self._link.recv(64)
+        assert answer, "the server of forks has ended"
+        return int(answer)
+
+    def end(self) -> None:
+        self._link.close()
+        self._process.wait(60)
+
+
+@functools.cache
+def _server() -> _Server:
+    server = _Server()
+    atexit.register(server.end)
+    return server
+
+
+def end() -> None:
+    """Before what this session of tests leaves behind is looked for."""
+    if _server.cache_info().currsize:
+        _server().end()
+        _server.cache_clear()
+
+
+def _forks(link: socket.socket) -> bool:
+    """Fork the commands that are asked for, until nobody is left who asks. Whether this is one of them."""
+    while True:
+        text, files, _, _ = socket.recv_fds(link, _REQUEST, 3)
+        if not text:
+            return False
+        request = json.loads(text)
+        if "ended" in request:
+            _, status = os.waitpid(request["ended"], 0)
+            answer = os.waitstatus_to_exitcode(status)
+        elif answer := os.fork():
+            for file in files:
+                os.close(file)
+        else:
+            link.close()
+            _become(files, **request)
+            return True
+        link.send(b"%d" % answer)
+
+
+def _become(files: list[int], argv: list[str], environment: dict[str, str], folder: str) -> None:
+    os.setsid()
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    sys.argv = argv
+
+
+def serve(file: int) -> None:
+    """The server's program, and that of its children."""
+    from ivypy.master.cli.main import main
+
+    for name in IMPORTED:
+        importlib.import_module(f"ivypy.master.{name}")
+    gc.freeze()  # what is imported stays: no child copies it only to look for garbage
+    if _forks(socket.socket(fileno=file)):
+        main()
