@@ -116,20 +116,17 @@ def test_feedback_is_measured_from_where_it_had_settled() -> None:
     assert since is not None and [finding.reason for finding in got.findings] == SHORTENED
 
 
-@pytest.mark.slow
 def test_interrupted_search_reports_highest_pass_and_open_bracket() -> None:
     """Over every moment of a search: nothing, then a bracket of one side, then of two."""
     stages: list[tuple[Reason, ...]] = []
-    for after in range(1, 400):
-        trace = simulate(Plant(mmc(1, 1000), 1000.0, noise(2, 0.02, 0.0)), SEARCH, after)
-        if trace.decisions[-1].done:
-            break
-        got = trace.state.cut_short(after - 1)
+    trace = simulate(Plant(mmc(1, 1000), 1000.0, noise(2, 0.02, 0.0)), SEARCH, 400)
+    for number, state in enumerate(trace.states[:-1]):
+        assert isinstance(state, Find)
+        got = state.cut_short(number)
         reasons = tuple(finding.reason for finding in got.findings)
         if stages[-1:] != [reasons]:
             stages.append(reasons)
-        assert isinstance(trace.state, Find)
-        passes = [one for one in trace.state.probes if one.answer is ProbeAnswer.PASS]
+        passes = [one for one in state.probes if one.answer is ProbeAnswer.PASS]
         assert (got.first <= got.last) == bool(passes)
         if passes:
             best = max(passes, key=lambda one: one.iops)

@@ -124,7 +124,7 @@ def at_each_instant(name: str, text: str) -> list[str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(
     st.dictionaries(st.sampled_from(HOSTS), FAULTS, max_size=3),
     st.lists(st.integers(0, 3), min_size=5, max_size=5),

@@ -65,7 +65,7 @@ EVENTS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(SENT, SENT, SENT, SENT), min_size=1, max_size=6), EVENTS)
 def test_no_row_is_valid_that_misses_a_host_or_a_part_of_its_time(
     sent: list[tuple[Sent, ...]], events: list[ScopedFinding]

@@ -121,7 +121,7 @@ def test_cpu_time_counts_as_controller_work(tmp_path: Path, monkeypatch: pytest.
 ONE_SECOND = ONE_STEP.replace("subinterval: 5s, warmup: 5s, measure: 30s", "subinterval: 1s, warmup: 1s, measure: 20s")
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at_s=st.floats(2.0, 18.0), still_s=st.floats(0.0, 8.0), again_s=st.floats(0.1, 3.0))
 def test_a_controller_stall_makes_no_host_late(
     tmp_path_factory: pytest.TempPathFactory, at_s: float, still_s: float, again_s: float

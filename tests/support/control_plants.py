@@ -151,12 +151,16 @@ class Plant:
 
 @dataclass(slots=True)
 class Trace:
-    """A whole simulated step: every decision, what each subinterval showed, and the load that was in force in it."""
+    """A whole simulated step: every decision, what each subinterval showed, and the load that was in force in it.
+
+    `states`: after each subinterval.
+    """
 
     decisions: list[Decision]
     loads: list[float | None]
     state: ControlState
     seen: list[Observation] = field(default_factory=list)
+    states: list[ControlState] = field(default_factory=list)
 
     @property
     def subintervals(self) -> int:
@@ -173,6 +177,7 @@ def simulate(plant: Plant, state: ControlState, most: int) -> Trace:
         state, decision = decide(state, seen[-1])
         trace.decisions.append(checked(decision, seen))
         trace.loads.append(plant.iops)
+        trace.states.append(state)
         if decision.done:
             break
     trace.state = state
