@@ -106,7 +106,7 @@ def test_of_two_luns_on_a_thread_one_hangs_and_the_other_goes_on(
     """That it keeps its rate is shown in simulated time (test_core.py: hung)."""
     aio.create(0, aio.lun(faulty_lun.device), iops=20_000.0, maxtags=256)
     aio.create(1, aio.lun(loop_lun), iops=2000.0, maxtags=16)
-    aio.go([0, 1], 500 * MS)
+    aio.go([0, 1], 250 * MS)
     aio.until(1)
     faulty_lun.hang()
     try:
@@ -114,11 +114,11 @@ def test_of_two_luns_on_a_thread_one_hangs_and_the_other_goes_on(
     finally:
         faulty_lun.resume()
     hung = aio.results[3:8]
-    assert hung[-1].counts[0, Count.OLDEST_IN_FLIGHT_NS] > 2 * S
+    assert hung[-1].counts[0, Count.OLDEST_IN_FLIGHT_NS] > S
     assert all(result.counts[0, Count.COMPLETED] == 0 for result in hung)
     # nr_requests of a loop device, and a batch that the kernel gave back
     assert all(result.counts[0, Count.IN_FLIGHT] <= 128 + 32 for result in hung)
-    assert all(result.counts[0, Count.OLDEST_OUTSTANDING_NS] > S // 2 for result in hung)
+    assert all(result.counts[0, Count.OLDEST_OUTSTANDING_NS] > S // 4 for result in hung)
     assert all(result.counts[1, Count.DUE] == 2000 * result.raw.length_ns // S for result in hung)
     assert sum(result.counts[1, Count.COMPLETED] for result in hung) > 0
     aio.engine.halt()
