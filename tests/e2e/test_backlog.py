@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 PLAN = """\
 name: overload
 threads: 1
+connectors: {{ host: off }}
 luns: {{ create: {{ path: {path}, size: 16MiB }} }}
 workloads: {{ w: {{ iosequencer: random_independent, iops: 3M, maxtags: 1{more} }} }}
 defaults: {{ subinterval: 0.5s, warmup: 0.5s, measure: {measure} }}

@@ -23,6 +23,7 @@ VOLATILE = "volatile_cache"
 PLAN = """\
 name: disks
 threads: 1
+connectors: {{ host: off }}
 lease: 5s
 {destroy}
 luns: {{ select: {{ path: [ {paths} ] }} }}

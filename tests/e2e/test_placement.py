@@ -14,6 +14,7 @@ CORE = max(os.sched_getaffinity(0))
 
 PLAN = """
 name: placed
+connectors: {{ host: off }}
 luns: {{ create: {{ path: {path}, size: 16MiB }} }}
 workloads: {{ w: {{ iosequencer: random_independent, iops: 2000, maxtags: 8{more} }} }}
 defaults: {{ subinterval: 500ms, warmup: 500ms, measure: 2s }}

@@ -20,6 +20,7 @@ PLAN = """\
 name: scheduled
 hosts: {hosts}
 threads: 1
+connectors: {{ host: off }}
 luns: {{ create: {{ path: "{folder}/lun-{{host}}", size: 16MiB }} }}
 workloads: {{ w: {{ iops: 50 }} }}
 rollups: [ host ]

@@ -140,6 +140,7 @@ def the_first_plan(folder: Path) -> Finished:
 PACED = """\
 name: paced
 threads: 1
+connectors: {{ host: off }}
 luns: {{ create: {{ path: {path}, size: 16MiB }} }}
 workloads: {{ w: {{ iosequencer: random_independent, iops: {iops}, maxtags: 8, fraction_read: 50% }} }}
 defaults: {{ subinterval: 0.5s, warmup: 0.5s, measure: {measure}, disturbed: keep }}
