@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.forked import COMMAND, Command
-from tests.support.real_runs import paced_plan, wait_for_line
+from tests.support.real_runs import paced_plan, start, wait_for_line
 
 
 @pytest.mark.parametrize("words", [["columns"], ["check", "no.yaml"], ["rnu"]])
@@ -22,14 +22,10 @@ def test_it_says_what_the_command_says(words: list[str], tmp_path: Path, monkeyp
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_it_has_signals_and_a_session_of_its_own(number: int, code: int, tmp_path: Path) -> None:
-    one = Command("run", "-o", str(tmp_path / "runs"), "--ui", "lines", str(paced_plan(tmp_path, "60s")))
-    try:
+    with start(paced_plan(tmp_path, "60s"), tmp_path / "runs") as one:
         wait_for_line(one)
         assert one.poll() is None and os.getsid(one.pid) == one.pid
         with pytest.raises(subprocess.TimeoutExpired):
             one.wait(0)
         one.send_signal(number)
         assert one.wait(60) == code == one.returncode
-    finally:
-        one.kill()
-        one.communicate()

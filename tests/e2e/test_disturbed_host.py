@@ -39,12 +39,12 @@ def ran(tmp_path: Path) -> Path:
     """A run whose slave is frozen in its measurement, beside a program that wants its thread's core from the warmup on:
     its folder."""
     plan = written(tmp_path, PLAN.format(path=tmp_path / "data"))
-    process = start(plan, tmp_path / "runs")
-    wait_for_line(process, " warmup ")
-    with wanted_core(min(os.sched_getaffinity(0)), hogs=1):
-        wait_for_line(process, f"measured 1 of {MEASURED}")
-        freeze(process.pid)
-        said, err = process.communicate(timeout=60)
+    with start(plan, tmp_path / "runs") as process:
+        wait_for_line(process, " warmup ")
+        with wanted_core(min(os.sched_getaffinity(0)), hogs=1):
+            wait_for_line(process, f"measured 1 of {MEASURED}")
+            freeze(process.pid)
+            said, err = process.communicate(timeout=60)
     assert process.returncode in ENDED, said + err
     return folder_of(tmp_path / "runs")
 

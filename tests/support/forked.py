@@ -47,6 +47,13 @@ class Command:
                 os.close(its)
         self._ended = os.pidfd_open(self.pid)
 
+    def __enter__(self) -> "Command":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.communicate()
+
     def poll(self) -> Any:
         with _ONE_AT_A_TIME:
             if self.returncode is None and select.select([self._ended], [], [], 0)[0]:

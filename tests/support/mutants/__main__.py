@@ -16,8 +16,7 @@ from tests.support.mutants.python_changes import Place, PythonModule
 
 ROOT: Final = Path(__file__).parents[3]
 EQUIVALENT: Final = Path(__file__).with_name("equivalent.txt")  # module, id, reason
-FAST: Final = "not slow and not long and not realtime"
-ALL: Final = "not long and not realtime"
+MARKERS: Final = "not long and not realtime"
 IMPORT_S: Final = 15.0  # CPU seconds to import the module and all that imports it, at most
 
 
@@ -39,7 +38,7 @@ def main() -> int:
     if words.list:
         print(*tried, sep="\n")
         return 0
-    fates = run(module, tried, files, ALL if words.slow else FAST, words.jobs)
+    fates = run(module, tried, files, MARKERS, words.jobs)
     kinds = [list(fates.values()).count(kind) for kind in Fate]
     print(
         f"{path}: {len(module.mutants)} mutants, {len(tried)} tried:"
@@ -79,7 +78,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of that draw")
     parser.add_argument("--only", nargs="*", default=(), metavar="ID", help="try only these")
     parser.add_argument("--tests", nargs="*", default=(), metavar="FILE", help="instead of those that hold the module")
-    parser.add_argument("--slow", action="store_true", help="with the slow tests")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at once")
     parser.add_argument("--list", action="store_true", help="list the mutants, and try none")
     return parser.parse_args()
