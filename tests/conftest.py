@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
-from tests.support import devices, forked, leftovers
+from tests.support import devices, fork_server, leftovers
 
 pytest_plugins = ["tests.support.fixtures", "tests.support.stall_skips"]
 
@@ -80,7 +80,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Nothing that is collected becomes garbage: to look for it was a sixth of the time, and of every later search."""
+    """Without searches for garbage, of which there is none; later ones leave out what was collected."""
     gc.disable()
     try:
         return (yield)
@@ -113,7 +113,7 @@ def runtime_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def _forks() -> Iterator[None]:
     """What starts commands for the tests ends with them."""
     yield
-    forked.end()
+    fork_server.end()
 
 
 @pytest.fixture(autouse=True)

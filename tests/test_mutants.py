@@ -92,7 +92,8 @@ def test_mutants_that_tests_notice_are_killed_and_the_others_listed() -> None:
         )  # fmt: skip
         return done.stdout
 
-    assert ": 4 killed, 0 by timeout, 0 survived" in said("tests/protocol/test_consent_check.py")
+    killed = said("tests/protocol/test_consent_check.py")
+    assert ": 4 killed, 0 by timeout, 0 survived" in killed and "; 4 tried without an import" in killed
     listed = said("tests/protocol/test_histogram.py").splitlines()
     assert len(listed) == 5 and ": 0 killed, 0 by timeout, 4 survived" in listed[-1]
     assert (ROOT / path).read_bytes() == before

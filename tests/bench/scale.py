@@ -77,13 +77,12 @@ def measured(luns: int, seconds: float, base: Path) -> Figures:
         folder = Path(name)
         plan = written(folder, plan_of(folder, luns, seconds))
         process = start(plan, folder / "runs")
-        assert process.stdout is not None
         resident = 0
         for line in process.stdout:
             if " run " in line and not resident:
                 (slave,) = psutil.Process(process.pid).children(recursive=True)
                 resident = smaps_sizes(f"/proc/{slave.pid}/smaps_rollup")["Rss"]
-        done = Finished(process.wait(), "", process.stderr.read() if process.stderr else "", folder / "runs")
+        done = Finished(process.wait(), "", process.stderr.read(), folder / "runs")
         assert done.code in (0, 8), done.err  # a busy machine may be late, and then says so
         threads, interlock = done.rows("step0000.one/threads.csv"), done.rows("step0000.one/interlock.csv")
         return Figures(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ivypy import __version__
-from tests.support.forked import COMMAND
+from tests.support.fork_server import COMMAND
 
 SLOW_IMPORT = """\
 import time

@@ -18,7 +18,7 @@ from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.plan.load import read
 from tests.support.loop_devices import loop_device, need
-from tests.support.real_runs import ROOT, answered, digest, folder_of, ivypy, rows
+from tests.support.real_runs import ROOT, answered, by_a_user, digest, folder_of, ivypy, rows
 
 ENDED = (0, 8)  # a busy machine may be late, and then says so
 NEW = "./new.bin"
@@ -199,7 +199,9 @@ def test_a_plan_that_cannot_be_saved_is_named() -> None:
 
 @pytest.mark.slow
 def test_a_new_file_is_measured_and_removed() -> None:
-    done = ivypy("quick", NEW, "--size=16M", "--time=1", "--ui=none", "--save=again.yaml", "-o", "runs")
+    done = ivypy(
+        "quick", NEW, "--size=16M", "--time=1", "--ui=none", "--save=again.yaml", "-o", "runs", started=by_a_user
+    )
     assert done.returncode in ENDED, done.stderr
     lines = done.stdout.splitlines()
     assert "randread 4KiB, iodepth 32, at max for 1s" in done.stdout and "new.bin" in done.stdout

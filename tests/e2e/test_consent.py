@@ -13,7 +13,7 @@ import pytest
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.discovery import inspect_luns, list_luns
 from tests.support.devices import FaultFs, loops_alone
-from tests.support.forked import Command
+from tests.support.fork_server import Command
 from tests.support.loop_devices import attach, detach, loop_device, need, needs_loops
 from tests.support.real_runs import ENDED, Finished, answered, digest, run, start, token, wait_for_line, written
 from tests.support.refusals import refusals_in

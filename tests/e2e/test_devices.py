@@ -12,7 +12,7 @@ import pytest
 
 from ivypy.protocol.refusals import RefusalReason
 from tests.support.devices import FaultFs, losetup
-from tests.support.forked import Command
+from tests.support.fork_server import Command
 from tests.support.loop_devices import loop_device, mounted, need
 from tests.support.loop_devices import run as sh
 from tests.support.real_runs import Finished, answered, digest, ivypy, names_of, only_late, run, start, token, written
@@ -191,7 +191,6 @@ def test_a_device_that_hangs_in_the_last_subinterval_is_reported(tmp_path: Path,
     plan = a_plan(tmp_path, faulty_lun.device, reads="100%", destroy=False)
     plan.write_text(plan.read_text().replace("0.25s, warmup: 0.25s, measure: 1s", "0.5s, warmup: 0.5s, measure: 4s"))
     process = start(plan, tmp_path / "runs")
-    assert process.stdout is not None
     lines = []
     for line in process.stdout:
         lines.append(line)

@@ -33,11 +33,11 @@ from tests.support.waits import none_runs, wait_until_ended
 
 pytestmark = pytest.mark.slow
 
-PLAN = PACED.replace("{iops}", "500")
+PLAN = PACED.replace("{iops}", "500").replace("{connectors}", "")
 
 
 def a_plan(tmp_path: Path, measure: str = "3s") -> Path:
-    return paced_plan(tmp_path, measure, iops=500)
+    return paced_plan(tmp_path, measure, iops=500, connectors="")
 
 
 def processes_of(pid: int) -> list[psutil.Process]:
@@ -86,7 +86,7 @@ TOO_EXACT = "measure: { metric: overall_iops, accuracy: 0.01%, min: 1s, timeout:
 )
 def test_a_run_exits_as_its_step_ended(tmp_path: Path, iops: str, control: str, code: int, words: str) -> None:
     """Whatever else the machine does: the backend is null, and rates at max are valid on a busy machine too."""
-    text = PACED.format(path=tmp_path / "data", measure="2s", iops=iops).replace("0.5s", "0.25s")
+    text = PACED.format(path=tmp_path / "data", measure="2s", iops=iops, connectors="").replace("0.5s", "0.25s")
     text = text.replace("go: one", f"go: {{ name: one, {control} }}").replace("threads: 1", 'backend: "null"')
     done = run(written(tmp_path, text), tmp_path / "runs")
     assert done.code == code, done.out + done.err

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.support import devices, real_runs, slurm
-from tests.support.forked import COMMAND
+from tests.support.fork_server import COMMAND
 from tests.support.real_runs import ENDED, Finished, folder_of, written
 from tests.support.waits import wait_until, wait_until_ended
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.forked import COMMAND
+from tests.support.fork_server import COMMAND
 from tests.support.real_runs import ROOT
 
 pytestmark = pytest.mark.slow

@@ -125,9 +125,10 @@ def test_a_hang_outside_of_io_delays_neither_commands_nor_the_end(scenario: str,
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
 @pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
-def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, image: Path) -> None:
+@pytest.mark.parametrize("rounds", [20, pytest.param(100, marks=pytest.mark.long)])
+def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, rounds: int, image: Path) -> None:
     """Every result adds up: due = submitted + dropped + backlog, submitted = completed + errors + in flight."""
-    run("life", backend, image, 20, sanitizer=sanitizer)
+    run("life", backend, image, rounds, sanitizer=sanitizer)
 
 
 @pytest.mark.long

@@ -110,10 +110,10 @@ def test_of_two_luns_on_a_thread_one_hangs_and_the_other_goes_on(
     aio.until(1)
     faulty_lun.hang()
     try:
-        aio.until(8)
+        aio.until(12)
     finally:
         faulty_lun.resume()
-    hung = aio.results[3:8]
+    hung = aio.results[7:12]
     assert hung[-1].counts[0, Count.OLDEST_IN_FLIGHT_NS] > S
     assert all(result.counts[0, Count.COMPLETED] == 0 for result in hung)
     # nr_requests of a loop device, and a batch that the kernel gave back

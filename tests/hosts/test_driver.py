@@ -12,7 +12,7 @@ import pytest
 from ivypy.master.hosts import pipe_driver
 from ivypy.master.hosts.controller_lag import ControllerLag, Deadline
 from ivypy.master.hosts.driver import CommandRefused, Delivered, Driver, Event, HostLost, LateAnswer, Lost, barrier
-from ivypy.master.hosts.message_checks import MOST_AT_ONCE
+from ivypy.master.hosts.message_checks import MOST_AT_ONCE, MOST_LUNS
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import encode_line
@@ -288,17 +288,18 @@ def test_a_host_that_chatters_is_lost() -> None:
     with_host(test)
 
 
-def test_a_host_that_lists_luns_without_end_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipe_driver, "MOST_LUNS", 1_000)
+@pytest.mark.parametrize("most", [1_000, pytest.param(MOST_LUNS, marks=pytest.mark.long)])
+def test_a_host_that_lists_luns_without_end_is_lost(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(pipe_driver, "MOST_LUNS", most)
 
     async def test(driver: PipeDriver) -> None:
         question = asyncio.create_task(driver.request(m.ListLuns, blocks=True, globs=()))
         await asyncio.sleep(0.01)
         (asked,) = driver.pending
-        many = encode_line(m.Luns(asked, (lun_of("/dev/a"),) * 200))
+        many = encode_line(m.Luns(asked, (lun_of("/dev/a"),) * (most // 5)))
         for _ in range(6):
             driver._pipe.say(many)  # type: ignore[attr-defined]
-        with pytest.raises(HostLost, match="it lists more than 1,000 LUNs"):
+        with pytest.raises(HostLost, match=f"it lists more than {most:,} LUNs"):
             await question
 
     with_host(test, faults=Faults(mute={"list_luns"}))

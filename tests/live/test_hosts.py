@@ -19,9 +19,19 @@ from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.socket_client import Client, connected
 from ivypy.master.live.socket_messages import Changed, EditRequest
-from tests.support.forked import COMMAND, Command
+from tests.support.fork_server import COMMAND, Command
 from tests.support.lab import Lab
-from tests.support.real_runs import answered, folder_of, hosts_yaml, ivypy, rows, start, wait_for_line, written
+from tests.support.real_runs import (
+    answered,
+    by_a_user,
+    folder_of,
+    hosts_yaml,
+    ivypy,
+    rows,
+    start,
+    wait_for_line,
+    written,
+)
 from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
@@ -68,7 +78,9 @@ def under_way(plan: Path, root: Path) -> Iterator[Command]:
 def test_an_edit_is_in_force_on_all_hosts_at_once(plan: Path, tmp_path: Path, lab: Lab) -> None:
     root = tmp_path / "runs"
     with under_way(plan, root) as process:
-        done = ivypy("edit", "workload=w", "total_iops=3000", "blocksize=16KiB", "maxtags=2", "range=0%..50%")
+        done = ivypy(
+            "edit", "workload=w", "total_iops=3000", "blocksize=16KiB", "maxtags=2", "range=0%..50%", started=by_a_user
+        )
         assert done.returncode == 0, done.stderr
         out, err = process.communicate(timeout=60)
     assert process.returncode in (0, 8), out + err
@@ -256,7 +268,7 @@ def test_status_attach_mark_pause_and_stop_from_outside(plan: Path, tmp_path: Pa
         assert sorted(line.split()[0] for line in table) == [host.name for host in lab.hosts]
         unknown = answered("status", "--by", "hots")
         assert unknown.returncode == 2 and "did you mean 'host'" in unknown.stderr
-        assert ivypy("mark", "fan pulled").stdout == "marked in events.csv\n"
+        assert ivypy("mark", "fan pulled", started=by_a_user).stdout == "marked in events.csv\n"
         os.kill(process.pid, signal.SIGUSR1)
         shown = wait_for_line(process, "3 of 3 hosts taking part")
         assert by_host_on_a_terminal(folder) == 0 and process.poll() is None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forked import COMMAND, Command
+from tests.support.fork_server import COMMAND, Command
 from tests.support.real_runs import (
     ENDED,
     ROOT,

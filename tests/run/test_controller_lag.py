@@ -7,7 +7,7 @@ from collections.abc import Container
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ivypy.master.control.decision import Decision
@@ -122,6 +122,7 @@ ONE_SECOND = ONE_STEP.replace("subinterval: 5s, warmup: 5s, measure: 30s", "subi
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(at_s=10.0, still_s=2.1, again_s=0.1)
 @given(at_s=st.floats(2.0, 18.0), still_s=st.floats(0.0, 8.0), again_s=st.floats(0.1, 3.0))
 def test_a_controller_stall_makes_no_host_late(
     tmp_path_factory: pytest.TempPathFactory, at_s: float, still_s: float, again_s: float
@@ -328,7 +329,7 @@ def test_a_deadline_moves_for_stalls_and_by_its_patience_at_most(
 @pytest.mark.realtime
 @pytest.mark.long  # the law itself is simulated: test_a_controller_stall_makes_no_host_late
 def test_a_real_controller_stopped_for_3_s_makes_no_host_late(tmp_path: Path) -> None:
-    process = start(paced_plan(tmp_path, "8s"), tmp_path / "runs", "--ui", "none")
+    process = start(paced_plan(tmp_path, "8s", connectors=""), tmp_path / "runs", "--ui", "none")
     folder = wait_until_measuring(tmp_path / "runs")
     process.send_signal(signal.SIGSTOP)
     time.sleep(3)

@@ -120,7 +120,7 @@ def disk() -> Iterator[Path]:
 @pytest.mark.long  # the law itself is simulated: test_a_step_on_a_frozen_disk_is_the_same_step
 def test_a_real_filesystem_frozen_for_5_s_loses_no_subinterval(tmp_path: Path, disk: Path) -> None:
     """As the snapshot of a virtual machine freezes it. Hosts whose results are late would be left out after 0.9 s."""
-    plan = paced_plan(tmp_path, "8s")
+    plan = paced_plan(tmp_path, "8s", connectors="")
     process = start(plan, disk / "runs")
     folder = wait_until_measuring(disk / "runs")
     subprocess.run(["fsfreeze", "--freeze", str(disk)], check=True)

@@ -71,7 +71,8 @@ def _processes() -> Iterator[str]:
         with contextlib.suppress(OSError):  # it has ended, or is another user's
             if mark in path.read_bytes():
                 words = (path.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                yield f"process {path.parent.name}: {words[:200]}"
+                name = (path.parent / "comm").read_text().strip()
+                yield f"process {path.parent.name} ({name}): {words[:200]}"
 
 
 def _below_session(path: str, but_not: str) -> bool:

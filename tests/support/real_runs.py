@@ -19,7 +19,7 @@ from ivypy.master.cli import commands
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.run import signals
-from tests.support.forked import COMMAND, Command
+from tests.support.fork_server import COMMAND, Command
 from tests.support.made_once import Store
 from tests.support.waits import wait_until
 
@@ -66,21 +66,28 @@ def only_late(reasons: str) -> bool:
     }  # fmt: skip
 
 
-def ivypy(*words: str, timeout_s: float = 100.0) -> subprocess.CompletedProcess[str]:
-    process = Command(*words)
-    try:
-        out, err = process.communicate(timeout_s)
-    except BaseException:
-        process.kill()
-        raise
-    return subprocess.CompletedProcess(process.args, process.wait(), out, err)
+def ivypy(
+    *words: str, timeout_s: float = 100.0, started: "Callable[..., Command | subprocess.Popen[str]]" = Command
+) -> subprocess.CompletedProcess[str]:
+    with started(*words) as process:
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def by_a_user(*words: str) -> "subprocess.Popen[str]":
+    """A command in a Python of its own, which imports what it needs."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen([COMMAND, *words], stdout=pipe, stderr=pipe, text=True, start_new_session=True)
 
 
 def answered(*words: str) -> subprocess.CompletedProcess[str]:
     """What a command that starts no run answers: all of it but a process, its console and its signals.
 
-    Python's start and the imports are half a second of CPU time. That a command is started, and how it ends, is what
-    `ivypy` is for.
+    That a command is started, and how it ends, is what `ivypy` is for.
     """
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -102,8 +109,9 @@ def start(plan: Path, root: Path, *words: str) -> Command:
     return Command(*_run(plan, root, *words))
 
 
-def run(plan: Path, root: Path, *words: str, timeout_s: float = 100.0) -> Finished:
-    done = ivypy(*_run(plan, root, *words), timeout_s=timeout_s)
+def run(plan: Path, root: Path, *words: str, **how: Any) -> Finished:
+    """`how`: as `ivypy` takes it."""
+    done = ivypy(*_run(plan, root, *words), **how)
     return Finished(done.returncode, done.stdout, done.stderr, root)
 
 
@@ -134,13 +142,13 @@ FIRST = ("-D", "size=16MiB", "-D", "subinterval=0.25s", "-D", "warmup=0.25s", "-
 def the_first_plan(folder: Path) -> Finished:
     """The first plan of the docs, for `once`."""
     words = ("-D", f"path={folder / 'data'}", "--junit", str(folder / "first.xml"))
-    return run(ROOT / "configs" / "first.yaml", folder / "runs", *FIRST, *words)
+    return run(ROOT / "configs" / "first.yaml", folder / "runs", *FIRST, *words, started=by_a_user)
 
 
 PACED = """\
 name: paced
 threads: 1
-connectors: {{ host: off }}
+connectors: {{ {connectors} }}
 luns: {{ create: {{ path: {path}, size: 16MiB }} }}
 workloads: {{ w: {{ iosequencer: random_independent, iops: {iops}, maxtags: 8, fraction_read: 50% }} }}
 defaults: {{ subinterval: 0.5s, warmup: 0.5s, measure: {measure}, disturbed: keep }}
@@ -149,9 +157,9 @@ steps: [ go: one ]
 ENDED = (0, 8)  # a busy machine may be late, and then says so
 
 
-def paced_plan(folder: Path, measure: str, iops: int = 100) -> Path:
+def paced_plan(folder: Path, measure: str, iops: int = 100, connectors: str = "host: off") -> Path:
     """One step of a paced workload on a new file, in subintervals of half a second."""
-    return written(folder, PACED.format(path=folder / "data", measure=measure, iops=iops))
+    return written(folder, PACED.format(path=folder / "data", measure=measure, iops=iops, connectors=connectors))
 
 
 def folder_of(root: Path) -> Path:

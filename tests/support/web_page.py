@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from aiohttp import web
@@ -15,7 +16,7 @@ from ivypy.master.web.access import Access, names_of_this_machine
 from ivypy.master.web.live_clients import LiveClients
 from ivypy.master.web.run_index import run_id
 from ivypy.master.web.serve import Served, application
-from tests.support.forked import Command
+from tests.support.fork_server import Command
 
 KEY = "a-key"
 
@@ -54,9 +55,9 @@ async def page_of(
 
 
 @contextmanager
-def command(*words: str) -> Iterator[tuple[Command, str]]:
+def command(*words: str, started: Callable[..., Any] = Command) -> Iterator[tuple[Any, str]]:
     """`ivypy web`, and the address that it prints, with the token; Ctrl-C ends it with the block."""
-    process = Command("web", *words)
+    process = started("web", *words)
     try:
         yield process, process.stdout.readline().strip()
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.errors import PlanError
-from tests.support.real_runs import ivypy
+from tests.support.real_runs import by_a_user, ivypy
 from tests.support.small_run import write_run
 from tests.support.web_page import command
 
@@ -29,7 +29,7 @@ def fetched(address: str, path: str) -> bytes:
 
 def test_it_prints_its_address_serves_and_ends_silently(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "runs")
-    with command(str(tmp_path / "runs"), "--listen", "127.0.0.1:0") as (process, address):
+    with command(str(tmp_path / "runs"), "--listen", "127.0.0.1:0", started=by_a_user) as (process, address):
         (run,) = json.loads(fetched(address, "api/runs"))["runs"]
         assert (run["folder"], run["state"]) == (str(folder), "ended")
         assert len(fetched(address, "static/plotly.min.js")) > 1_000_000

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.browser import IN_A_BROWSER, WIDE, Seen, chromium
-from tests.support.forked import Command
+from tests.support.fork_server import Command
 from tests.support.real_runs import ENDED, folder_of, paced_plan, rows, start, wait_until_measuring
 from tests.support.waits import wait_until
 from tests.support.web_page import command

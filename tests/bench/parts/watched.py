@@ -23,7 +23,7 @@ from ivypy.master.live.reports import Report, RunBegins, Watcher
 from ivypy.master.openmetrics.beside_run import MetricsBesideRun
 from ivypy.master.plan.model import Plan
 from tests.bench.parts.transport import SKIPPED, Meter, Shape, decided_ms, far_side, run
-from tests.support.forked import COMMAND
+from tests.support.fork_server import COMMAND
 
 PAIRS: Final = 3
 FEWEST_SEEN: Final = 4  # subintervals, of each watcher

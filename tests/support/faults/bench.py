@@ -19,7 +19,7 @@ from typing import Final
 from tests.support import devices
 from tests.support.faults.devices import Counted
 from tests.support.faults.kinds import Injected, Kind
-from tests.support.forked import Command
+from tests.support.fork_server import Command
 from tests.support.real_runs import ROOT, Finished
 
 HOSTS: Final = ("h0", "h1", "h2")

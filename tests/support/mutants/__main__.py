@@ -38,20 +38,23 @@ def main() -> int:
     if words.list:
         print(*tried, sep="\n")
         return 0
-    fates = run(module, tried, files, MARKERS, words.jobs)
+    fates, in_place = run(module, tried, files, MARKERS, words.jobs)
     kinds = [list(fates.values()).count(kind) for kind in Fate]
     print(
         f"{path}: {len(module.mutants)} mutants, {len(tried)} tried:"
         f" {kinds[0]} killed, {kinds[1]} by timeout, {kinds[2]} survived;"
-        f" {len(chosen) - len(tried)} equivalents set aside"
+        f" {len(chosen) - len(tried)} equivalents set aside; {in_place} tried without an import"
     )
     return 0
 
 
 def run(
     module: PythonModule, mutants: Sequence[Mutant[Place]], files: Sequence[str], markers: str, jobs: int
-) -> dict[str, Fate]:
-    """What became of each mutant, by its id. This process imports nothing of ivypy: what it forks does."""
+) -> tuple[dict[str, Fate], int]:
+    """What became of each mutant, by its id, and how many needed no import.
+
+    This process imports nothing of ivypy: what it forks does.
+    """
     swapped = swap_in_a_session(module, mutants, files, markers, jobs)
     fates = dict(swapped.fates)
     tasks = ((one, imported(module, one, files, markers)) for one in mutants if one.id not in fates)
@@ -59,7 +62,7 @@ def run(
         fates[mutant.id] = fate(code)
         if fates[mutant.id] is Fate.SURVIVED:
             print(mutant, flush=True)
-    return fates
+    return fates, len(swapped.fates)
 
 
 def equivalents(path: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ test starts runs without the mutant.
 """
 
 import contextlib
+import gc
 import importlib.abc
 import importlib.machinery
 import json
@@ -164,6 +165,7 @@ class Swapping:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
             return False
+        gc.unfreeze()  # the functions that are swapped are found among all objects
         self.records = Records(len(session.items))
         before = _cpu_s()
         ((_, code),) = in_processes([(NO_CHANGE, lambda: self._run(session, None))], 1, self.limit, silent=False)

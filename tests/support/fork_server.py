@@ -1,10 +1,12 @@
 """ivypy's command in a process of its own, as users start it, but for the imports, which are most of a short run's CPU.
 
-A server, one for each pytest, has imported them. It forks, and the child is the command: with words, environment,
-folder, pipes and a session of its own. What Python's start and the imports do is for tests/cli/test_main.py.
+The fork server, one for each pytest, has imported them. It forks, and the child is the command: with words,
+environment, folder, pipes and a session of its own. All children of a server have one seed of hashes. Some tests start
+commands as users do (real_runs.by_a_user), since here no import can fail or come late.
 """
 
 import atexit
+import contextlib
 import functools
 import gc
 import importlib
@@ -19,7 +21,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -41,7 +42,7 @@ class Command:
         self.stderr, err = _opened(stderr)
         request = {"argv": self.args, "environment": {**os.environ, **environment}, "folder": os.getcwd()}
         with open(os.devnull) as nothing:
-            self.pid = _server().asked(request, [nothing.fileno(), out, err])
+            self.pid = _asked(request, [nothing.fileno(), out, err])
         for given, its in ((stdout, out), (stderr, err)):
             if given is None:
                 os.close(its)
@@ -57,7 +58,7 @@ class Command:
     def poll(self) -> Any:
         with _ONE_AT_A_TIME:
             if self.returncode is None and select.select([self._ended], [], [], 0)[0]:
-                self.returncode = _server().asked({"ended": self.pid})
+                self.returncode = _asked({"ended": self.pid})
                 os.close(self._ended)
         return self.returncode
 
@@ -68,21 +69,20 @@ class Command:
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         """What it prints from now on, as far as a test has not closed the pipes, which are closed then."""
-        pool = ThreadPoolExecutor(2)
-        try:
-            both = [pool.submit(_rest, pipe) for pipe in (self.stdout, self.stderr)]
-            if wait(both, timeout).not_done:
-                raise subprocess.TimeoutExpired(self.args, timeout or 0)
-        finally:
-            pool.shutdown(wait=False)
+        out, err = _Rest(self.stdout), _Rest(self.stderr)
         self.wait(timeout)
+        for one in (out, err):  # what it started may have the pipes, and print on
+            one.join(timeout)
+            if one.is_alive():
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
         self.stdout.close()
         self.stderr.close()
-        return both[0].result(), both[1].result()
+        return out.text, err.text
 
     def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            if self.returncode is None:
+                signal.pidfd_send_signal(self._ended, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
@@ -96,34 +96,53 @@ def _opened(file: int | None) -> tuple[TextIO, int]:
     return open(ours), its
 
 
-def _rest(pipe: TextIO) -> str:
-    return "" if pipe.closed else pipe.read()
+class _Rest(threading.Thread):
+    """Reads a pipe to its end, and is not waited for as pytest ends."""
+
+    def __init__(self, pipe: TextIO) -> None:
+        super().__init__(daemon=True)
+        self._pipe, self.text = pipe, ""
+        self.start()
+
+    def run(self) -> None:
+        if not self._pipe.closed:
+            self.text = self._pipe.read()
 
 
 class _Server:
     """The process that forks, as the tests see it."""
 
     def __init__(self) -> None:
+        self._asked = 0
         self._link, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _REQUEST)
         with its:
-            words = [sys.executable, "-c", f"from tests.support import forked; forked.serve({its.fileno()})"]
+            words = [sys.executable, "-c", f"from tests.support import fork_server; fork_server.serve({its.fileno()})"]
             # In a session of its own: Ctrl-C on the tests' terminal is pytest's.
             self._process = subprocess.Popen(
                 words, cwd=Path(__file__).parents[2], pass_fds=[its.fileno()], start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
 
-    def asked(self, request: object, files: Sequence[int] = ()) -> int:
-        with _ONE_AT_A_TIME:
-            socket.send_fds(self._link, [json.dumps(request).encode()], files)
-            answer = self._link.recv(64)
-        assert answer, "the server of forks has ended"
-        return int(answer)
+    def asked(self, request: object, files: Sequence[int]) -> int:
+        """Its answer. A test may have been interrupted while it waited for an earlier one, which is passed over."""
+        self._asked += 1
+        socket.send_fds(self._link, [json.dumps([self._asked, request]).encode()], files)
+        number = 0
+        while number != self._asked:
+            said = self._link.recv(64)
+            assert said, "the fork server has ended"
+            number, answer = map(int, said.split())
+        return answer
 
     def end(self) -> None:
         self._link.close()
         self._process.wait(60)
+
+
+def _asked(request: object, files: Sequence[int] = ()) -> int:
+    with _ONE_AT_A_TIME:
+        return _server().asked(request, files)
 
 
 @functools.cache
@@ -146,7 +165,7 @@ def _forks(link: socket.socket) -> bool:
         text, files, _, _ = socket.recv_fds(link, _REQUEST, 3)
         if not text:
             return False
-        request = json.loads(text)
+        number, request = json.loads(text)
         if "ended" in request:
             _, status = os.waitpid(request["ended"], 0)
             answer = os.waitstatus_to_exitcode(status)
@@ -157,7 +176,7 @@ def _forks(link: socket.socket) -> bool:
             link.close()
             _become(files, **request)
             return True
-        link.send(b"%d" % answer)
+        link.send(b"%d %d" % (number, answer))
 
 
 def _become(files: list[int], argv: list[str], environment: dict[str, str], folder: str) -> None:
@@ -170,14 +189,17 @@ def _become(files: list[int], argv: list[str], environment: dict[str, str], fold
     os.environ.update(environment)
     time.tzset()
     sys.argv = argv
+    sys.path.remove("")  # which is the folder
+    sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
+    Path("/proc/self/comm").write_text(" ".join(["ivypy", *argv[1:]])[:15])  # for who finds it left behind
 
 
 def serve(file: int) -> None:
     """The server's program, and that of its children."""
-    from ivypy.master.cli.main import main
-
     for name in IMPORTED:
         importlib.import_module(f"ivypy.master.{name}")
     gc.freeze()  # what is imported stays: no child copies it only to look for garbage
     if _forks(socket.socket(fileno=file)):
+        from ivypy.master.cli.main import main  # which sets the environment
+
         main()
