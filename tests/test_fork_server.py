@@ -10,6 +10,8 @@ import pytest
 from tests.support.fork_server import COMMAND, Command
 from tests.support.real_runs import paced_plan, start, wait_for_line
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("words", [["columns"], ["check", "no.yaml"], ["rnu"]])
 def test_it_says_what_the_command_says(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +30,6 @@ def test_environment_and_output_are_its_own(tmp_path: Path) -> None:
     assert max(map(len, path.read_text().splitlines())) <= 50 < max(map(len, wide.splitlines())) <= 100
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_it_has_signals_and_a_session_of_its_own(number: int, code: int, tmp_path: Path) -> None:
     with start(paced_plan(tmp_path, "60s"), tmp_path / "runs") as one:

@@ -23,6 +23,8 @@ from ivypy.master.stats.metric_sample import value_of
 from tests.support.compared_runs import Made, runs, set_cells, sides
 from tests.support.doc_pages import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 def run_compare(before: list[Path], after: list[Path], *words: str) -> tuple[int, str]:
     """(exit code, output). Raises what the command raises."""

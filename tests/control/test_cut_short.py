@@ -141,6 +141,7 @@ def test_interrupted_search_reports_highest_pass_and_open_bracket() -> None:
     assert len(stages) >= 2 and set(stages) <= known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "state",
     [

@@ -165,6 +165,7 @@ def search(curve: Curve, capacity: float, target: float, seed: int = 1, sd: floa
     return trace, trace.state.result()[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("curve", "capacity", "target"),
     [(M, 1000.0, 4000.0), (mmc(4, 1000), 4000.0, 2000.0), (linear(10, 0.2), 8000.0, 800.0)],

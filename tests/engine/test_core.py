@@ -90,6 +90,10 @@ HANGS = [
 ]
 
 
+# Seconds of random steps; the others are of one thing each.
+RANDOM = {"conserved", "conserved_expiring", "conserved_expiring_at_random", "paused_in_turn"}
+
+
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
     path = tmp_path / "image"
@@ -98,7 +102,9 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "scenario", [pytest.param(one, marks=[pytest.mark.slow] * (one in RANDOM)) for one in SCENARIOS]
+)
 def test_faults_of_storage_and_kernel_in_simulated_time(scenario: str, image: Path) -> None:
     run("faults", scenario, image, sanitizer="simulated")
 

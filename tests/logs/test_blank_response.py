@@ -60,6 +60,7 @@ def number(cell: str) -> float | None:
 BLANK: Figures = [None] * len(FIGURES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantity", ["service", "response"])
 @pytest.mark.parametrize(
     ("rollup", "instance", "by", "value"),

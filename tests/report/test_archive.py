@@ -67,6 +67,7 @@ def test_addresses_are_those_of_the_page(tmp_path: Path) -> None:
     assert "/api/runs/a%20b%2Bc%26d%20(1)~%C3%A9" in archive_of([odd], NOTHING).answers
 
 
+@pytest.mark.slow
 def test_instances_are_left_out_where_the_report_is_large_enough(run_folder: Path) -> None:
     archive = archive_of([run_folder], NOTHING)
     assert not [one for one in archive.answers if "by=host&instance" in one]
@@ -122,6 +123,7 @@ def test_runs_of_one_name_are_kept_apart_and_a_run_is_there_once(run_folder: Pat
 DAMAGED = ("histograms.sqlite", "step0000.climb/all/all.csv", "step0000.climb/all/all.histogram.csv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DAMAGED)
 @pytest.mark.parametrize("damage", ["gone", "bytes", "cut off"])
 def test_of_a_damaged_run_there_is_what_can_be_read(run_folder: Path, tmp_path: Path, name: str, damage: str) -> None:

@@ -105,6 +105,7 @@ def test_long_submit_calls_are_named_as_the_cause(call_us: float, says: str) -> 
     assert [finding.cause for finding in validity.findings[0]] == [says]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [0, 7, 99])
 def test_one_late_lun_among_a_hundred_is_seen_and_its_neighbours_keep_their_verdict(late: int) -> None:
     rollups = rollups_by([instance(n, "h") for n in range(100)], "lun")

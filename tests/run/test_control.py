@@ -319,6 +319,7 @@ PER_HOST = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("go", PER_HOST, ids=["measure", "steady", "pid", "auto", "slo"])
 def test_nobody_waits_for_a_host_that_is_lost(tmp_path: Path, go: str) -> None:
     """What is asked of each host is asked of those that are left; that one is lost is what is said."""

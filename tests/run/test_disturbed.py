@@ -92,6 +92,7 @@ def test_what_counted_until_an_edit_is_read_back_without_what_was_set_aside(tmp_
     assert "shortened[partial] (4 of 12 subintervals, until an edit" in summary["reasons"]
 
 
+@pytest.mark.slow
 def test_a_search_repeats_a_disturbed_probe_and_names_it(tmp_path: Path) -> None:
     always = {number: WAITED for number in range(4, 30)}
     staged = controlled(
@@ -108,6 +109,7 @@ def test_a_search_repeats_a_disturbed_probe_and_names_it(tmp_path: Path) -> None
         assert f"set_aside[note] (probe {row['probe']} at {float(row['total_iops']):.6g} IOPS, " in summary["reasons"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("iops", "at_least", "taken", "verdict", "code"),
     [

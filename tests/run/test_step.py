@@ -241,6 +241,7 @@ def test_a_lost_host_does_not_end_the_run(faults: Faults, says: str) -> None:
 ENDS = {m.StopReason.DIED: "a workload thread died", m.StopReason.LEASE: "its lease ran out"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", ENDS)
 @pytest.mark.parametrize("caught_after_s", [0.0, 3.0, 6.0, 9.9])
 @pytest.mark.parametrize("at", range(7))

@@ -18,6 +18,8 @@ from ivypy.master.web.run_index import RunIndex
 from tests.support.small_run import write_run
 from tests.support.web_page import page_of
 
+pytestmark = pytest.mark.slow
+
 ANSWERS = (
     "", "series", "histograms", "cpu", "instances?by=host", "distribution", "control", "elements",
     "element_lines?metric=array.mp_busy_percent",

@@ -5,9 +5,13 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from ivypy.master.results.checked_files import RUN_JSON
 from tests.support.small_run import write_run
 from tests.support.web_page import page_of
+
+pytestmark = pytest.mark.slow
 
 FAR_S = 60
 
