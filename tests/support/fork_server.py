@@ -37,7 +37,7 @@ class Command:
     def __init__(self, *words: str, stdout: int | None = None, stderr: int | None = None, **environment: str) -> None:
         """`stdout` and `stderr`: open files; without them pipes, which are read here."""
         self.args = [COMMAND, *words]
-        self.returncode: Any = None  # its exit code, once it has ended
+        self.returncode: Any = None  # as of a Popen: negative for the signal that ended it; None until it was asked
         self.stdout, out = _opened(stdout)
         self.stderr, err = _opened(stderr)
         request = {"argv": self.args, "environment": {**os.environ, **environment}, "folder": os.getcwd()}
