@@ -24,7 +24,7 @@ CONFIDENCE: Final = 0.95
 def t_quantile(probability: float, df: float) -> float:
     """The value that Student's t with `df` (any real > 0) degrees of freedom stays below with `probability`.
 
-    Newton's method on the tail, kept within a bracket; relative error below 1e-9. Raises ValueError for a
+    Halley's method on the tail, kept within a bracket; relative error below 1e-9. Raises ValueError for a
     probability outside (0, 1) and for df <= 0.
     """
     if not 0.0 < probability < 1.0 or not df > 0.0:
@@ -36,14 +36,17 @@ def t_quantile(probability: float, df: float) -> float:
     tail = 1.0 - probability
     z = NormalDist().inv_cdf(probability)
     t = z + (z**3 + z) / (4.0 * df)  # the first terms of Fisher's expansion: a start, no more
+    if df > 3.0:
+        t += (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * df**2)
     low, high = 0.0, math.inf
     for _ in range(200):
         excess = t_tail(t, df) - tail
         low, high = (t, high) if excess > 0.0 else (low, t)
-        following = t + excess / t_density(t, df)
-        if not low < following < high:
+        newton = excess / t_density(t, df)
+        following = t + newton / max(0.5, 1.0 - 0.5 * newton * (df + 1.0) * t / (df + t * t))
+        if not low <= following <= high:
             following = 0.5 * (low + high) if high < math.inf else 2.0 * t
-        if abs(following - t) <= 1e-13 * t:
+        if abs(following - t) <= 1e-5 * t:  # a step's error is about its cube
             return following
         t = following
     return t

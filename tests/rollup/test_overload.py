@@ -107,11 +107,11 @@ def fleets(draw: st.DrawFn) -> tuple[int, int, list[str], int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", [in_service, queueing, waiting_for_the_host])
 def test_a_sustained_fleet_has_no_earlier_backlog(plant: Plant) -> None:
-    random = rng(2)
+    random, layout = rng(2), layout_of(FLEET)
     for _ in range(3):
         due = random.choice([3, 30, 300, 3000, 30_000], FLEET)
         parts = load(due, plant(random, due))
-        assert not rows_ahead(layout_of(FLEET), account(parts), TOLERANCE)
+        assert not rows_ahead(layout, account(parts), TOLERANCE)
 
 
 @settings(max_examples=60, deadline=None)

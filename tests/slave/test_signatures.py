@@ -26,9 +26,14 @@ def ends(data: bytes | bytearray) -> DeviceEnds:
     return DeviceEnds(bytes(data[:READ]), bytes(data[-READ:]), len(data), further)
 
 
+@functools.cache
+def random_data() -> bytes:
+    return random.Random(1).randbytes(SIZE)
+
+
 @pytest.mark.parametrize("row", dict.fromkeys(s for s in SIGNATURES if s.name != "ZFS"), ids=lambda s: s.name)
 def test_every_row_is_found_in_random_data(row: Signature) -> None:
-    data = bytearray(random.Random(1).randbytes(SIZE))
+    data = bytearray(random_data())
     for at, magic in row.pieces:
         start = at % SIZE
         data[start : start + len(magic)] = magic
@@ -50,7 +55,7 @@ def test_what_lies_beyond_the_ends_is_in_few_blocks() -> None:
 
 
 def test_a_sun_label_is_one_only_with_its_checksum() -> None:
-    data = bytearray(random.Random(1).randbytes(SIZE))
+    data = bytearray(random_data())
     data[508:510] = b"\xda\xbe"
     data[510:512] = bytes(2)
     assert found(ends(data)) == ()
