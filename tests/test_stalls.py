@@ -70,11 +70,12 @@ def pytest_configure(config):
 """
 TIMED = """
 import pytest
+from tests.support.waits import OutOfPatience
 
 @pytest.mark.realtime
 @pytest.mark.parametrize("number", range({failing}))
 def test_timed(number):
-    assert not "in time"
+    {fails}
 
 @pytest.mark.realtime
 def test_on_time():
@@ -82,25 +83,31 @@ def test_on_time():
 """
 
 
+LATE = 'assert not "in time"'
+NEVER = "raise OutOfPatience"
+
+
 @pytest.mark.parametrize(
-    ("stall_s", "failing", "outcomes", "code"),
+    ("stall_s", "fails", "failing", "outcomes", "code"),
     [
-        (1.0, stall_skips.MOST_SKIPPED, {"passed": 1, "skipped": 3}, pytest.ExitCode.OK),
-        (1.0, stall_skips.MOST_SKIPPED + 1, {"passed": 1, "skipped": 4}, pytest.ExitCode.TESTS_FAILED),
-        (0.0, 1, {"passed": 1, "failed": 1}, pytest.ExitCode.TESTS_FAILED),
+        (1.0, LATE, stall_skips.MOST_SKIPPED, {"passed": 1, "skipped": 3}, pytest.ExitCode.OK),
+        (1.0, LATE, stall_skips.MOST_SKIPPED + 1, {"passed": 1, "skipped": 4}, pytest.ExitCode.TESTS_FAILED),
+        (1.0, NEVER, 1, {"passed": 1, "failed": 1}, pytest.ExitCode.TESTS_FAILED),
+        (0.0, LATE, 1, {"passed": 1, "failed": 1}, pytest.ExitCode.TESTS_FAILED),
     ],
 )
 def test_what_failed_in_a_stall_is_skipped_and_named_last_but_not_often(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
     stall_s: float,
+    fails: str,
     failing: int,
     outcomes: dict[str, int],
     code: pytest.ExitCode,
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     pytester.makeconftest(STALLED.format(stall_s=stall_s))
-    pytester.makepyfile(test_time=TIMED.format(failing=failing))
+    pytester.makepyfile(test_time=TIMED.format(fails=fails, failing=failing))
     done = pytester.runpytest_subprocess(*"-p tests.support.stall_skips -p no:asyncio -p no:cacheprovider".split())
     done.assert_outcomes(**outcomes)
     assert done.ret == code

@@ -1,6 +1,7 @@
 """Pytest's hooks for tests of wall-clock time: one that failed while the machine stalled is skipped, and counted.
 
-Rule: a session in which more than MOST_SKIPPED were skipped so has failed: it proves too little of wall-clock time.
+Rule: a stall of some milliseconds excuses no wait for what may take its time. A session in which more than MOST_SKIPPED
+were skipped so has failed: it proves too little of wall-clock time.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ from typing import Final
 import pytest
 
 from tests.support import stalls
+from tests.support.waits import OutOfPatience
 
 MOST_SKIPPED: Final = 3
 IN_A_STALL: Final = "failed in a stall"  # a property of the report, which comes to the controlling process as it is
@@ -22,6 +24,12 @@ class StallSkips:
         self.skipped: list[str] = []
         self._watching = contextlib.ExitStack()
         self._witness: stalls.Witness | None = None
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """scripts/test looks for their files by these words: a test that it does not find would never run."""
+        for item in items:
+            if item.get_closest_marker("realtime") and "mark.realtime" not in item.path.read_text():
+                raise pytest.UsageError(f"{item.nodeid} is realtime, and its file does not say mark.realtime")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -38,7 +46,8 @@ class StallSkips:
         report = yield
         if report.failed and self._witness and item.get_closest_marker("realtime") and call.excinfo:
             stall_s = self._witness.longest_s()
-            if stall_s > stalls.STALL_S and call.excinfo.errisinstance(AssertionError):
+            late = call.excinfo.errisinstance(AssertionError) and not call.excinfo.errisinstance(OutOfPatience)
+            if stall_s > stalls.STALL_S and late:
                 path, line, _ = item.location
                 report.outcome = "skipped"
                 said = f"the machine stalled for {stall_s * 1e3:.0f} ms: {call.excinfo.exconly()}"

@@ -15,6 +15,10 @@ ROUND_S = 0.01
 LONGEST_ROUND_S = 0.1
 
 
+class OutOfPatience(AssertionError):
+    """What did not happen in PATIENCE_S: no stall of the machine explains that."""
+
+
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_S) -> None:
     """Evaluate `condition` until it holds, once per round: what held once is not evaluated again.
 
@@ -23,16 +27,22 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIEN
     began = time.monotonic()
     while not condition():
         waited = time.monotonic() - began
-        assert waited < seconds, f"not within {seconds:g} s: {what}"
+        _see(waited, seconds, what)
         time.sleep(min(max(ROUND_S, waited / 10), LONGEST_ROUND_S))
 
 
 async def wait_until_async(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_S) -> None:
     """The same, while the event loop runs on."""
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        await asyncio.sleep(ROUND_S)
+        waited = time.monotonic() - began
+        _see(waited, seconds, what)
+        await asyncio.sleep(min(max(ROUND_S, waited / 10), LONGEST_ROUND_S))
+
+
+def _see(waited: float, seconds: float, what: str) -> None:
+    if waited >= seconds:
+        raise (OutOfPatience if seconds >= PATIENCE_S else AssertionError)(f"not within {seconds:g} s: {what}")
 
 
 def is_running(process: psutil.Process) -> bool:
