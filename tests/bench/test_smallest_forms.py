@@ -1,5 +1,7 @@
-"""Benches run: each way of `scripts/bench master`, as small as it can be. What it prints is not looked at."""
+"""Benches run, each as small as it can be. Of what it prints, only that its figures are numbers is looked at."""
 
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,19 +9,25 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
-        "--hosts 2 --subintervals 1",
-        "--sockets 2 --subintervals 1 --length 1",
-        "--ssh 2 --subintervals 1 --length 1",
+        "master --hosts 2 --subintervals 1",
+        "master --sockets 2 --subintervals 1 --length 1",
+        "master --ssh 2 --subintervals 1 --length 1",
+        "control --seeds 1 --processes 1 pid",
+        "host_connector",
+        pytest.param("engine --seconds 0.01 --repeat 1 --only 'null, null, 1'", marks=needs_fio),
+        pytest.param("engine --seconds 0.01 --repeat 1", marks=[needs_fio, pytest.mark.long]),
+        pytest.param("percentiles --logs 1 --rows 4 --samples 400 --tools-logs 1 --tools-samples 100", marks=needs_fio),
     ],
 )
-def test_bench_of_the_controller(words: str) -> None:
-    command = [sys.executable, "-m", "tests.bench.master", *words.split()]
+def test_the_smallest_form_of_a_bench(words: str) -> None:
+    command = [sys.executable, "-m", *shlex.split(f"tests.bench.{words}")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     assert "nan" not in done.stdout
