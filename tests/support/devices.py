@@ -21,6 +21,7 @@ from pathlib import Path
 from tests.support import leftovers
 from tests.support.waits import PATIENCE_S
 
+ENGINE_TESTS = Path(__file__).parents[1] / "engine"
 BLKIO = Path("/sys/fs/cgroup/blkio")  # cgroup v1; v2's io.max is not there on the machine that this was written on
 
 
@@ -176,20 +177,14 @@ def disk_in_memory(size: int, prefix: str = "device-") -> Iterator[Path]:
 
 
 @functools.cache
-def _faultfs_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="ivypy-faultfs-")
-
-
-@functools.cache
 def _faultfs_program() -> Path:
-    _need("gcc", "pkg-config", "fusermount3")
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=False)
-    if flags.returncode != 0:
+    """Built by `scripts/setup test`, and here for a bench without it."""
+    _need("gcc", "make", "pkg-config", "fusermount3")
+    if subprocess.run(["pkg-config", "--exists", "fuse3"], check=False).returncode != 0:
         raise Missing("libfuse3-dev")
-    program = Path(_faultfs_folder().name) / "faultfs"
-    source = Path(__file__).parent / "faultfs.c"
-    _run("gcc", "-O2", "-Wall", "-Wextra", "-o", program, source, *flags.stdout.split())
-    return program
+    built = "../../.venv/built/faultfs"
+    _run("make", "-s", "-C", ENGINE_TESTS, built)
+    return (ENGINE_TESTS / built).resolve()
 
 
 @dataclass
