@@ -473,7 +473,7 @@ def test_a_slave_that_was_frozen_beyond_its_lease_submits_nothing_more(tmp_path:
 
 @pytest.mark.slow
 def test_a_silent_controller_ends_the_step_but_not_the_slave(tmp_path: Path) -> None:
-    with Client(lease_s=0.7) as slave:
+    with Client(lease_s=1.5) as slave:
         slave.prepare()
         slave.make_file(tmp_path / "lun")
         slave.create(tmp_path / "lun", PACED)

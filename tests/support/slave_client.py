@@ -178,7 +178,7 @@ class Client:
             ),
         )
 
-    def go(self, *numbers: int, length_s: float = 0.25, ahead_s: float = 0.1) -> m.HostMessage:
+    def go(self, *numbers: int, length_s: float = 0.25, ahead_s: float = 0.25) -> m.HostMessage:
         return self.do(
             m.Go,
             start_ns=now_ns() + int(ahead_s * 1e9),
