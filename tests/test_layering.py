@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.import_graph import ROOT, imported, modules
 
+pytestmark = pytest.mark.xdist_group("layering")  # what is parsed once serves all of them
+
 FOLDERS = {"master": {"master", "protocol"}, "slave": {"slave", "protocol"}, "protocol": {"protocol"}}
 
 # Inside master, from the ground up; a room may import what stands before it, and the ground floor's single files, which
@@ -62,7 +64,7 @@ def test_the_rooms_of_the_controller_stand_on_each_other() -> None:
     for path in modules("master"):
         room = path.relative_to(ROOT / "master").parts[0].removesuffix(".py")
         if room == "__init__":
-            assert not list(imported(path))
+            assert not imported(path)
             continue
         assert room in floors, f"{path.relative_to(ROOT)} is in no room of MASTER"
         for name in imported(path):

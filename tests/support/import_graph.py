@@ -1,6 +1,7 @@
 """Which file of this repository imports which, by their syntax trees (test_layering.py, `scripts/test changed`)."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,9 +15,10 @@ def modules(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
-def imported(path: Path) -> Iterator[str]:
+@functools.cache
+def imported(path: Path) -> tuple[str, ...]:
     """The dotted names under ivypy that a module imports."""
-    return (name for name in _imported(path, ast.parse(path.read_text())) if name.startswith("ivypy."))
+    return tuple(name for name in _imported(path, ast.parse(path.read_text())) if name.startswith("ivypy."))
 
 
 def import_graph() -> dict[str, set[str]]:
