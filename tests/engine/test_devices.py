@@ -96,7 +96,8 @@ def test_a_stall_is_in_the_response_of_all_that_fell_due_meanwhile(faulty_lun: F
         == 8000
     )
     assert percentile(response, 0.99) >= 1.9 * S
-    assert 1 <= sum(count for bucket, count in service.items() if lower_edge(bucket) > S) <= 8
+    # All tags are in flight within 8 ms of the hang. Shorter stalls are the machine's.
+    assert 1 <= sum(count for bucket, count in service.items() if lower_edge(bucket) > 1.9 * S) <= 8
     assert sum(count for bucket, count in response.items() if lower_edge(bucket) > S) >= 900
 
 
