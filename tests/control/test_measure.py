@@ -380,6 +380,7 @@ def test_the_time_that_is_left_follows_from_the_width(check: WindowCheck, second
         (window_check(0.01, 1.0, 20.0), "overall_iops of all +/- 1 %, target 2 %"),
         (window_check(0.01, 1.0, 20.0, 50.0), "overall_iops of all: 50 of 60 s (+/- 1 %, target 2 %)"),
         (window_check(inf, inf), "overall_iops of all +/- ?, target 2 %"),
+        (replace(window_check(inf, inf), estimate=None), "overall_iops of all is blank: none was seen in the window"),
     ],
 )
 def test_a_window_is_described_by_what_it_lacks_first(check: WindowCheck, text: str) -> None:
@@ -399,6 +400,29 @@ def test_a_row_holds_the_check_of_its_window() -> None:
     )
     assert (cells["accuracy_percent"], cells["confidence_percent"]) == pytest.approx((2.0, 95.0))
     assert (cells["first_subinterval"], cells["last_subinterval"], cells["dropped_for_trend"]) == (0, 14, 0)
+
+
+def test_a_row_has_no_half_width_where_none_is_known() -> None:
+    decisions = drive(
+        Measure(measure_spec(FOCUS, timeout_s=100), warmup=0), lambda n: {"all": 150.0 if n < 10 else 100.0}
+    )
+    cells = decisions[12].rows[0].cells  # less than one effective sample
+    assert cells["value"] == pytest.approx(1800 / 13) and cells["half_width_percent"] is None
+
+
+def test_a_window_whose_last_subinterval_nobody_was_in_is_not_checked() -> None:
+    parts = window_parts({"all": np.full(30, 100.0)})
+    assert check_window(measure_spec(FOCUS), parts) is not None
+    assert check_window(measure_spec(FOCUS), (*parts[:-1], replace(parts[-1], samples={}))) is None
+
+
+def test_it_may_end_with_its_best_window() -> None:
+    state: ControlState = Measure(measure_spec(FOCUS, accuracy=1e-6), warmup=0)
+    assert isinstance(state, Measure) and state.may_end == ()
+    for number in range(25):
+        samples = {FOCUS: {"all": MetricSample(5000.0 + number % 7, 5.0)}}
+        state, _ = decide(state, Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
+    assert isinstance(state, Measure) and state.best is not None and state.may_end == (state.best.last,)
 
 
 def test_rule_t_is_a_measurement_of_any_length() -> None:

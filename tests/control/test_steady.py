@@ -405,6 +405,28 @@ class TestStages:
         assert "300 of the 1000 that it needs" in decision.progress
 
 
+def test_a_slope_is_that_of_the_middles_of_subintervals_of_any_length() -> None:
+    state: ControlState = Steady(steady_spec(a_criterion(Rule.SLOPE, FOCUS, 4, 1.0)), warmup=0)
+    starts, lengths = (0.0, 1.0, 4.0, 5.0), (1.0, 3.0, 1.0, 2.0)
+    for number, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+        samples = {FOCUS: {"all": MetricSample((100 + 2 * (start + length / 2)) * length, length)}}
+        state, _ = decide(state, Observation(number, start, length, Phase.RUN, samples=samples))
+    assert isinstance(state, Steady)
+    got = state.standing().score
+    assert got is not None and got.slope == pytest.approx(2.0)
+
+
+def test_of_a_long_step_it_keeps_what_a_score_looks_at_and_of_a_restart_nothing() -> None:
+    state: ControlState = steady(window=4)
+    for number in range(20):
+        samples = {FOCUS: {"all": MetricSample(100.0 * (1 + number % 2), 1.0)}}
+        state, _ = decide(state, Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
+    assert isinstance(state, Steady)
+    assert (len(state.parts), len(state.values), state.complete, state.may_end) == (4, 4, 20, ())
+    again = state.restarted(20)
+    assert (again.parts, again.values, again.complete, again.attained) == ((), (), 0, None)
+
+
 def test_an_infinite_score_is_null_in_the_json_block() -> None:
     criterion = a_criterion(Rule.T, FOCUS, 5, 2.0)
     block = fio_block(criterion, Score(inf, False, 100.0, inf, 0.0), 5, {"overall_iops": [100.0] * 5})

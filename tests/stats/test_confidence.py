@@ -36,6 +36,7 @@ def test_t_quantile_is_scipys(df: float, probability: float) -> None:
 def test_t_quantile_of_whole_degrees(df: int) -> None:
     assert t_quantile(0.975, df) == pytest.approx(stats.t.ppf(0.975, df), rel=1e-10)
     assert t_quantile(0.025, df) == -t_quantile(0.975, df)
+    assert t_quantile(0.375, df) == -t_quantile(0.625, df)
     assert t_quantile(0.5, df) == 0.0
 
 
