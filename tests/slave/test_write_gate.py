@@ -447,6 +447,29 @@ def test_writers_of_an_own_file_are_always_known(shm: Path) -> None:
         assert found_in(said.splitlines()) == [RefusalReason.OPEN_ELSEWHERE]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_that_writers_are_unknown_is_said_of_files_of_others_alone(shm: Path) -> None:
+    shm.chmod(0o755)
+    file = shm / "f"
+    file.write_bytes(b"x" * 4096)
+    for owner, unknown in ((0, True), (65534, False)):
+        os.chown(file, owner, owner)
+        said = as_nobody(lambda: file_evidence(str(file), Surroundings.read()).unseen)
+        assert ("could not be inspected" in said) is unknown, said
+
+
+def test_what_this_process_writes_itself_is_no_writing_by_others(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(b"x" * 4096)
+    with open(file, "r+b"):
+        status = os.stat(file)
+        around = Surroundings.read()
+        assert ("file", status.st_dev, status.st_ino) in around.ours
+        assert reasons_against(file_evidence(str(file), around)) == ()
+        around = replace(around, ours=frozenset())
+        assert found_in(reasons_against(file_evidence(str(file), around))) == [RefusalReason.OPEN_ELSEWHERE]
+
+
 def test_opening_a_file_during_the_lease_check_kills_nobody(tmp_path: Path) -> None:
     """A lease that another breaks is told by a signal, which would end this process if it were SIGIO."""
     (tmp_path / "f").write_bytes(b"x")

@@ -399,6 +399,15 @@ def test_processes_that_may_not_be_inspected_are_reported(tmp_path: Path) -> Non
     assert Surroundings.read(tmp_path).unseen == "/proc hides processes of other users: run the slave as root"
 
 
+def test_a_mount_of_what_is_no_device_uses_the_number_of_its_filesystem_alone(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.write("dev/image", "")
+    made.mount("0:98", "/served", "/dev/image", "fuse.image")
+    made.write("proc/self/mountinfo", "\n".join(made.mounts))
+    made.write("proc/swaps", "Filename Type\n")
+    assert {kind for kind, *_ in Surroundings.read(made.root).uses} == {"block"}
+
+
 @pytest.mark.parametrize("filesystem", ["overlay", "ext4"])
 def test_files_in_use_are_known_by_their_inode_where_there_is_an_overlay(tmp_path: Path, filesystem: str) -> None:
     made = Made(tmp_path)
