@@ -517,6 +517,14 @@ def test_discredited_figures_stand_in_brackets_in_every_table(page: Any, seen: S
     page.reload()
 
 
+def test_a_page_whose_first_request_is_lost_asks_again(page: Any, seen: Seen) -> None:
+    page.route("**/api/runs", lambda route: route.abort("internetdisconnected"), times=1)
+    page.reload()
+    page.get_by_text("The server does not answer.").wait_for()
+    page.wait_for_selector("table.runs")
+    seen.errors.clear()
+
+
 def test_without_histograms_the_other_charts_are_drawn(page: Any, seen: Seen) -> None:
     page.route("**/histograms*", lambda route: route.fulfill(status=500, json={"error": "histograms.sqlite is gone."}))
     show(page, seen, HOLD)

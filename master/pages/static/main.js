@@ -1,11 +1,13 @@
 // The page: which view the address asks for, and the theme.
 
 import { el, fill } from "./dom.js";
-import { addresses, sourceOf } from "./source.js";
+import { Unreachable, addresses, sourceOf } from "./source.js";
 import { showRuns } from "./runs_view.js";
 import { showRun } from "./run_view.js";
 import { showComparison } from "./compare_view.js";
 import { watchTheme } from "./theme.js";
+
+const AGAIN_MS = 3000;
 
 /** {view, ...} of an address: "#/", "#/run/ID[/step/N][/TAB]", "#/compare/ID,ID". */
 function routeOf(hash) {
@@ -16,21 +18,37 @@ function routeOf(hash) {
   return { view, id: decodeURIComponent(ids), step: hasStep ? Number(rest[1]) : null, tab: (hasStep ? rest[2] : rest[0]) ?? "overview" };
 }
 
+/** What the source says of its runs. While a server does not answer, the page says so and asks again. */
+async function firstAnswer(source, node) {
+  for (;;) {
+    try {
+      return await source.json(addresses.runs());
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error;
+      complain(node, error);
+      await new Promise((ready) => setTimeout(ready, AGAIN_MS));
+    }
+  }
+}
+
+function complain(node, error) {
+  fill(node, el("p", { class: "empty", role: "alert" }, error.message));
+}
+
 async function start() {
   const node = document.getElementById("main");
   let source;
-  let mayControl = false;
+  let answer;
   try {
     source = await sourceOf();
-    const answer = await source.json(addresses.runs());
-    mayControl = answer.control;
-    const only = answer.runs.length === 1 ? `#/run/${encodeURIComponent(answer.runs[0].id)}` : "";
-    const first = source.isLive ? "" : source.route || only;
-    if (first && !location.hash) history.replaceState(null, "", first);
+    answer = await firstAnswer(source, node);
   } catch (error) {
-    fill(node, el("p", { class: "empty", role: "alert" }, error.message));
+    complain(node, error);
     return;
   }
+  const only = answer.runs.length === 1 ? `#/run/${encodeURIComponent(answer.runs[0].id)}` : "";
+  const first = source.isLive ? "" : source.route || only;
+  if (first && !location.hash) history.replaceState(null, "", first);
   const foot = [["Notes", source.notes], ["What this report leaves out", source.leftOut]].filter(([, lines]) => lines.length);
   fill(document.getElementById("left-out"), foot.map(([title, lines]) => el("details", { open: title === "Notes" }, el("summary", {}, title), el("ul", {}, lines.map((one) => el("li", {}, one))))));
   let end = () => {};
@@ -39,7 +57,7 @@ async function start() {
     document.title = "ivypy";
     const route = routeOf(location.hash);
     if (route.view === "compare") end = showComparison(source, node, route.ids);
-    else if (route.view === "run") end = showRun(source, node, route, mayControl && source.isLive);
+    else if (route.view === "run") end = showRun(source, node, route, answer.control && source.isLive);
     else end = showRuns(source, node);
   };
   window.addEventListener("hashchange", show);

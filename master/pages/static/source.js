@@ -23,6 +23,9 @@ function stepAddress(id, step, what, query) {
 /** Something that the source does not have; its message is a sentence. */
 export class Missing extends Error {}
 
+/** No answer came at all; its message is a sentence. */
+export class Unreachable extends Error {}
+
 /** The archive in the document, else the server. */
 export async function sourceOf() {
   const packed = document.getElementById("archive-gz");
@@ -92,7 +95,7 @@ class LiveSource {
     try {
       answer = await fetch(address, { credentials: "same-origin", ...options });
     } catch {
-      throw new Error("The server does not answer.");
+      throw new Unreachable("The server does not answer.");
     }
     if (answer.ok) return answer;
     const said = await answer.json().catch(() => ({}));
