@@ -225,6 +225,8 @@ def test_the_variance_is_that_about_a_least_squares_line(levels: Sequence[int]) 
     times = np.arange(len(levels))
     residuals = np.array(levels) - np.polyval(np.polyfit(times, levels, 1), times)
     assert found == pytest.approx(float(residuals @ residuals) / (len(levels) - 2), abs=1e-9)
+    for flying in (0 * ends, ends // 2):  # what waits for the host is outstanding, too
+        assert account(load(np.array([100]), ends, flying)).variance()[0] == found
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=40))
@@ -234,6 +236,11 @@ def test_the_first_part_of_a_window_is_between_a_quarter_and_half_of_it(levels: 
     assert len(levels) < 2 or (len(levels) < 4 * count <= 2 * len(levels))
     rest = account(load(np.array([100]), np.array([[level] for level in [0, *levels][count:]])))
     assert found.ends.after(found.first).variance() == pytest.approx(rest.ends.variance(), abs=1e-6)
+
+
+def test_the_bound_of_one_subinterval_is_that_of_what_was_in_flight_at_its_end() -> None:
+    one = account(load(np.array([1000]), np.array([[0], [40]])))
+    assert check_each(one, 0.0).bound == allowed(1000, 0.0, 41, 0, 1)
 
 
 def test_no_subintervals_give_no_finding() -> None:
