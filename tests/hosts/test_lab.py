@@ -1,5 +1,6 @@
 """The lab itself: it works without namespaces too, and nothing of it stays."""
 
+import fcntl
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,9 @@ async def test_a_lab_leaves_no_namespace_and_no_process(tmp_path: Path) -> None:
             sshds[0].kill_sessions()
     assert lab.prefix not in run("ip", "netns", "list") + run("ip", "link")
     wait_until_ended(*processes)
+
+
+def test_addresses_do_not_change_while_pages_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fcntl, "LOCK_EX", fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with laboratory.unchanged_addresses(), pytest.raises(BlockingIOError):
+        laboratory.change_addresses("true")

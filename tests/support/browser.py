@@ -17,6 +17,7 @@ WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 IN_A_BROWSER = [
     pytest.mark.slow,
     pytest.mark.xdist_group("browser"),
+    pytest.mark.usefixtures("same_addresses"),
     pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed"),
 ]
 

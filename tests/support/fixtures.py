@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from tests.support import devices
-from tests.support.lab import Lab
+from tests.support.lab import Lab, unchanged_addresses
 from tests.support.made_once import Store
 
 T = TypeVar("T")
@@ -22,6 +22,13 @@ def _or_skip(make: Callable[[], contextlib.AbstractContextManager[T]]) -> Iterat
         except devices.Missing as missing:
             pytest.skip(f"this machine lacks {missing}")
         yield made
+
+
+@pytest.fixture
+def same_addresses() -> Iterator[None]:
+    """This machine's network addresses stay as they are."""
+    with unchanged_addresses():
+        yield
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ the lab made, or on loopback.
 """
 
 import contextlib
+import fcntl
 import getpass
 import os
 import secrets
@@ -237,8 +238,8 @@ class Lab:
         network = next(n for n in iter(random_network, "") if f"{n}." not in taken)
         bridge = f"{self.prefix}b"
         run("ip", "link", "add", bridge, "type", "bridge")
-        undo.callback(run, "ip", "link", "del", bridge)
-        run("ip", "addr", "add", f"{network}.1/24", "dev", bridge)
+        undo.callback(change_addresses, "ip", "link", "del", bridge)
+        change_addresses("ip", "addr", "add", f"{network}.1/24", "dev", bridge)
         run("ip", "link", "set", bridge, "up")
         return network
 
@@ -304,6 +305,26 @@ def may_make_namespaces(prefix: str) -> bool:
     finally:
         run("ip", "netns", "del", name)
     return True
+
+
+@contextlib.contextmanager
+def unchanged_addresses() -> Iterator[None]:
+    """No lab is made or undone meanwhile: Chromium gives its requests up when the machine's addresses change."""
+    with _locked_network(fcntl.LOCK_SH):
+        yield
+
+
+def change_addresses(*words: str) -> None:
+    with _locked_network(fcntl.LOCK_EX):
+        run(*words)
+
+
+@contextlib.contextmanager
+def _locked_network(lock: int) -> Iterator[None]:
+    """The lock is on the network itself, so that tests of other sessions on this machine heed it, too."""
+    with open("/proc/self/ns/net") as network:
+        fcntl.flock(network, lock)
+        yield
 
 
 def run(*words: str) -> str:
