@@ -406,6 +406,11 @@ def test_a_run_at_max_is_confirmed_by_one_within_the_resolution(again: float, ca
     assert (known.capacity, known.confirmed) == (capacity, confirmed)
 
 
+def test_a_difference_of_the_resolution_itself_confirms() -> None:
+    spec = replace(find_spec(LATENCY, 4000), resolution=0.25)
+    assert found_so_far(probe(500, "pass", 2000.0), spec=spec)._knowing(1250).confirmed
+
+
 @pytest.mark.parametrize(("again", "capacity", "confirmed"), [(981, 981, True), (979, 979, False), (1021, 1000, True)])
 def test_where_nothing_passes_the_lower_run_at_max_leaves_more_loads(
     again: float, capacity: float, confirmed: bool
@@ -439,6 +444,12 @@ def test_other_hosts_get_the_load_of_the_stage_and_begin_it_again() -> None:
         after, decision = state.after(other)
         assert (after.since, after.seen, after.stage) == (8, (), stage)
         assert [edit.total_iops for edit in decision.edits] == [wanted] and decision.next_phase is Phase.TRANSIENT
+
+
+def test_an_edit_begins_the_stage_again() -> None:
+    seen = (Observation(5, 25.0, 5.0, Phase.RUN, loads={"all": {"all": load_of(1000, 1000, 0)}}),)
+    after, _ = found_so_far(iops=500.0, since=3, seen=seen).after(replace(seen[0], number=7, edited=True))
+    assert (after.since, after.seen) == (8, ())
 
 
 def test_a_drain_is_given_up_after_the_longest_probe() -> None:
@@ -478,7 +489,8 @@ def test_no_io_at_max_ends_the_search() -> None:
 def test_the_next_probe_waits_for_an_empty_backlog(backlog: int, sustained: bool, stage: SearchStage) -> None:
     seen = Observation(30, 150.0, 5.0, Phase.RUN, loads={"all": {"all": load_of(2500, 2500, backlog)}})
     state = found_so_far(stage=SearchStage.PROBE, iops=500.0)
-    assert state._to(600.0, sustained, seen, ())[0].stage is stage
+    after = state._to(600.0, sustained, seen, ())[0]
+    assert (after.stage, after.since) == (stage, 31)
     assert replace(state, stage=SearchStage.MAX)._to(600.0, sustained, seen, ())[0].stage is SearchStage.PROBE
 
 
@@ -501,3 +513,13 @@ def test_max_is_measured_again_while_a_run_is_left(most: int, in_doubt: bool) ->
     assert decision.done is not in_doubt
     if in_doubt:
         assert (after.stage, after.since, after.seen, after.maxima) == (SearchStage.MAX, 31, (), 2)
+
+
+@pytest.mark.parametrize("failed", [505, 625])
+def test_a_bracket_within_the_resolution_ends_the_search(failed: float) -> None:
+    """Though one run at max was not confirmed: nothing depends on it any more."""
+    state = found_so_far(probe(500, "pass", 2000.0), probe(failed, "fail", 9000.0), probe(failed, "fail", 9000.0))
+    state = replace(state, spec=replace(state.spec, resolution=0.25))
+    seen = Observation(30, 150.0, 5.0, Phase.RUN, loads={"all": {"all": load_of(2500, 2500, 0)}})
+    _, decision = state._next(seen, ())
+    assert decision.done and decision.measured[0].findings == ()

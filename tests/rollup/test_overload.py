@@ -300,6 +300,9 @@ def one_subinterval(**columns: int) -> Outstanding:
         # a twentieth of what fell due, by the backlog alone
         (one_subinterval(due=100_000, backlog_growth=5000, backlog=20_000), False),
         (one_subinterval(due=100_000, backlog_growth=5001, backlog=20_000), True),
+        # or by what chance may put in flight: none at the end does not mean that there are none
+        (one_subinterval(due=10, backlog_growth=7, backlog=20), False),
+        (one_subinterval(due=10, backlog_growth=8, backlog=20), True),
         # or in all, and then by more than twice what was outstanding before
         (one_subinterval(due=100_000, growth=20_000, in_flight=20_000, backlog=10_000), False),
         (one_subinterval(due=100_000, growth=20_001, in_flight=20_001, backlog=10_000), True),
@@ -327,6 +330,8 @@ def test_an_account_without_what_is_at_max_is_that_of_the_others() -> None:
         assert (of.subintervals, of.total.tolist()) == (other.subintervals, other.total.tolist())
         assert (of.rising.tolist(), of.squares.tolist()) == (other.rising.tolist(), other.squares.tolist())
     assert account(load(np.array([100]), ends[:, :1])).of_paced(np.array([True])).due.tolist() == [900]
+    one = load(np.array([100, 100]), ends)[1].of_paced(paced)
+    assert (one.due.tolist(), one.growth.tolist()) == ([100, 0], [int(ends[2, 0] - ends[1, 0]), 0])
 
 
 def test_the_variance_is_at_most_36_times_that_of_the_calmer_part() -> None:
