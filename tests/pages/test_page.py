@@ -517,12 +517,36 @@ def test_discredited_figures_stand_in_brackets_in_every_table(page: Any, seen: S
     page.reload()
 
 
-def test_a_page_whose_first_request_is_lost_asks_again(page: Any, seen: Seen) -> None:
-    page.route("**/api/runs", lambda route: route.abort("internetdisconnected"), times=1)
+@pytest.mark.parametrize(
+    ("route", "lost", "drawn"), [("", "**/api/runs", "table.runs"), (HOLD, "**/api/runs/tour", "#view .panel")]
+)
+def test_a_page_whose_first_request_is_lost_asks_again(
+    page: Any, seen: Seen, route: str, lost: str, drawn: str
+) -> None:
+    page.route(lost, lambda one: one.abort("internetdisconnected"))
+    page.goto(f"{seen.address}/{route}")
     page.reload()
     page.get_by_text("The server does not answer.").wait_for()
-    page.wait_for_selector("table.runs")
+    page.unroute(lost)
+    page.wait_for_selector(drawn)
     seen.errors.clear()
+
+
+CUT = """async () => {
+    const { sourceOf } = await import('/static/source.js');
+    const own = window.fetch, source = await sourceOf(), said = [];
+    const cut = () => new ReadableStream({ start: (stream) => stream.error(new TypeError('network error')) });
+    window.fetch = async () => new Response(cut());
+    for (const kind of ['json', 'binary']) await source[kind]('/api/runs').catch((error) => said.push(error.message));
+    window.fetch = async () => new Response('{');
+    await source.json('/api/runs').catch((error) => said.push(error.name));
+    window.fetch = own;
+    return said;
+}"""
+
+
+def test_an_answer_that_is_cut_is_none(page: Any) -> None:
+    assert page.evaluate(CUT) == ["The server does not answer."] * 2 + ["SyntaxError"]
 
 
 def test_without_histograms_the_other_charts_are_drawn(page: Any, seen: Seen) -> None:

@@ -57,7 +57,7 @@ export class ElementsView {
     if (!series) return;
     const isNewest = begun(this);
     const found = await source.json(addresses.elements(id, step, by, instance)).catch(orSaid);
-    if (this.isClosed || !isNewest()) return;
+    if (this.isClosed || !isNewest() || step !== this.model.step) return;
     const said = found.said ?? (found.families.length || found.gathers.length ? "" : "No connector took part in this step.");
     fill(this.empty, said);
     this.empty.hidden = !said;

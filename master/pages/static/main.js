@@ -1,13 +1,11 @@
 // The page: which view the address asks for, and the theme.
 
 import { el, fill } from "./dom.js";
-import { Unreachable, addresses, sourceOf } from "./source.js";
+import { addresses, answered, sourceOf } from "./source.js";
 import { showRuns } from "./runs_view.js";
 import { showRun } from "./run_view.js";
 import { showComparison } from "./compare_view.js";
 import { watchTheme } from "./theme.js";
-
-const AGAIN_MS = 3000;
 
 /** {view, ...} of an address: "#/", "#/run/ID[/step/N][/TAB]", "#/compare/ID,ID". */
 function routeOf(hash) {
@@ -16,19 +14,6 @@ function routeOf(hash) {
   if (view !== "run" || !ids) return { view: "runs" };
   const hasStep = rest[0] === "step" && rest[1] !== "" && Number.isInteger(Number(rest[1]));
   return { view, id: decodeURIComponent(ids), step: hasStep ? Number(rest[1]) : null, tab: (hasStep ? rest[2] : rest[0]) ?? "overview" };
-}
-
-/** What the source says of its runs. While a server does not answer, the page says so and asks again. */
-async function firstAnswer(source, node) {
-  for (;;) {
-    try {
-      return await source.json(addresses.runs());
-    } catch (error) {
-      if (!(error instanceof Unreachable)) throw error;
-      complain(node, error);
-      await new Promise((ready) => setTimeout(ready, AGAIN_MS));
-    }
-  }
 }
 
 function complain(node, error) {
@@ -41,7 +26,7 @@ async function start() {
   let answer;
   try {
     source = await sourceOf();
-    answer = await firstAnswer(source, node);
+    answer = await answered(() => source.json(addresses.runs()), (error) => complain(node, error));
   } catch (error) {
     complain(node, error);
     return;

@@ -1,6 +1,6 @@
 // One run: its state, verdict and figures, its steps, and the views of the step that is chosen.
 
-import { Missing } from "./source.js";
+import { Missing, answered } from "./source.js";
 import { badge, choice, el, fill, refill } from "./dom.js";
 import { duration, shortTime, utcTime } from "./format.js";
 import { bigFigures, causeOf, verdictBlock } from "./figures.js";
@@ -48,16 +48,23 @@ class RunView {
   async open() {
     fill(this.node, el("p", { class: "empty", role: "status" }, "Loading the run ..."));
     try {
-      await this.model.open(this.route.step);
+      await answered(
+        () => this.model.open(this.route.step),
+        (error) => this.complain(error.message),
+        () => this.model.isClosed,
+      );
     } catch (error) {
-      const what = error instanceof Missing ? "There is no such run here." : error.message;
-      fill(this.node, el("p", { class: "empty", role: "alert" }, what), el("p", {}, el("a", { href: "#/" }, "All runs")));
+      this.complain(error instanceof Missing ? "There is no such run here." : error.message);
       return;
     }
     if (this.model.isClosed) return;
     this.build();
     this.model.onchange((what) => this.changed(what));
     await this.showTab(this.tab);
+  }
+
+  complain(words) {
+    fill(this.node, el("p", { class: "empty", role: "alert" }, words), el("p", {}, el("a", { href: "#/" }, "All runs")));
   }
 
   close() {

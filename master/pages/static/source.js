@@ -23,8 +23,29 @@ function stepAddress(id, step, what, query) {
 /** Something that the source does not have; its message is a sentence. */
 export class Missing extends Error {}
 
-/** No answer came at all; its message is a sentence. */
-export class Unreachable extends Error {}
+/** No answer came, or not all of it. */
+class Unreachable extends Error {
+  constructor() {
+    super("The server does not answer.");
+  }
+}
+
+const AGAIN_MS = 3000;
+
+/** What `ask` gives. While no server answers, `onwait` hears that, and it is asked again, unless it `isOver`: then null. */
+export async function answered(ask, onwait, isOver = () => false) {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (isOver()) return null;
+      if (!(error instanceof Unreachable)) throw error;
+      onwait(error);
+      await new Promise((ready) => setTimeout(ready, AGAIN_MS));
+      if (isOver()) return null;
+    }
+  }
+}
 
 /** The archive in the document, else the server. */
 export async function sourceOf() {
@@ -72,6 +93,15 @@ class ArchiveSource {
   }
 }
 
+/** The body of an answer; a link that breaks on its way is a TypeError to fetch. */
+async function whole(body) {
+  try {
+    return await body;
+  } catch (error) {
+    throw error instanceof TypeError ? new Unreachable() : error;
+  }
+}
+
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15000;
 
@@ -83,11 +113,11 @@ class LiveSource {
   }
 
   async json(address) {
-    return (await this.fetched(address)).json();
+    return whole((await this.fetched(address)).json());
   }
 
   async binary(address) {
-    return (await this.fetched(address)).arrayBuffer();
+    return whole((await this.fetched(address)).arrayBuffer());
   }
 
   async fetched(address, options = {}) {
@@ -95,7 +125,7 @@ class LiveSource {
     try {
       answer = await fetch(address, { credentials: "same-origin", ...options });
     } catch {
-      throw new Unreachable("The server does not answer.");
+      throw new Unreachable();
     }
     if (answer.ok) return answer;
     const said = await answer.json().catch(() => ({}));
