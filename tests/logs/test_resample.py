@@ -25,7 +25,7 @@ VALUES = st.one_of(st.integers(0, 3), st.integers(1, 100).map(lambda k: k * LENG
 SHIFTS = st.one_of(st.integers(0, 130), st.sampled_from([BLOCK - 1, BLOCK, BLOCK + 1, -1, -BLOCK]))
 MASKS = st.sampled_from([EVERY, 0b001, 0b110])
 OFFSETS = st.sampled_from([0, 1, LENGTH - 1, LENGTH])  # of where an I/O may have completed instead
-BEGINS = st.none() | st.integers(-5, 80).map(lambda k: k * LENGTH) | st.integers(-5 * LENGTH, 80 * LENGTH)
+BEGINS = st.none() | st.integers(-5, 80).map(lambda k: k * LENGTH - k % 2) | st.integers(-5 * LENGTH, 80 * LENGTH)
 
 
 @st.composite
@@ -233,6 +233,7 @@ def test_samples_in_any_order_are_added_where_they_completed() -> None:
 def test_no_block_is_made_of_which_nothing_is_known(weighting: Weighting) -> None:
     samples = Samples(np.array([BEGIN + 501, 2 * BEGIN]), np.array([500, 500]), np.zeros(2, np.uint8))
     assert added(samples, weighting).blocks.keys() == {1}
+    assert not added(samples, weighting, mask=0b110).blocks
 
 
 def assert_as_defined(records: Records, mask: int) -> None:
