@@ -189,6 +189,7 @@ def main() -> None:
     parser.add_argument("--watched", type=int, help="the cost of being watched, with so many hosts by sockets")
     parser.add_argument("--elements", type=int, help="the cost of a connector with so many elements, beside ten hosts")
     parser.add_argument("--attributes", type=int, default=20, help="of each element")
+    parser.add_argument("--pairs", type=int, default=4, help="runs with and without watchers, or the connector")
     parser.add_argument("--processes", type=int, default=0, help="driver processes of these")
     parser.add_argument("--length", type=float, default=LENGTH_S, help="of a subinterval, in seconds")
     parser.add_argument("--luns", action="store_true", help="with rollup lun: 24 merge classes a host")
@@ -206,9 +207,9 @@ def main() -> None:
         )  # fmt: skip
         results = [encode_line(replace(one, length_ns=round(LENGTH_S * 1e9))) for one in made]
         if arguments.elements:
-            connector_cost.measure(shape, results, arguments.elements, arguments.attributes)
+            connector_cost.measure(shape, results, arguments.pairs, arguments.elements, arguments.attributes)
         elif arguments.watched:
-            watched.measure(shape, results)
+            watched.measure(shape, results, arguments.pairs)
         else:
             transport.measure(shape, results)
         return

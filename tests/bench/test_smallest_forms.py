@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.lab import SBIN
+
 ROOT = Path(__file__).parents[2]
+needs_sshd = pytest.mark.skipif(shutil.which("sshd", path=SBIN) is None, reason="no sshd")
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
 
 
@@ -18,7 +21,11 @@ needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
     [
         "master --hosts 2 --subintervals 1",
         "master --sockets 2 --subintervals 1 --length 1",
-        "master --ssh 2 --subintervals 1 --length 1",
+        pytest.param("master --ssh 2 --subintervals 1 --length 1", marks=needs_sshd),
+        "master --watched 1 --pairs 1 --subintervals 1 --length 0.5",
+        "master --elements 1 --pairs 1 --subintervals 1 --length 0.5",
+        "soak --subintervals 2 --hosts 1 --luns 1",
+        pytest.param("scale --luns 2 --seconds 1", marks=pytest.mark.long),
         "control --seeds 1 --processes 1 pid",
         "host_connector",
         pytest.param("engine --seconds 0.01 --repeat 1 --only 'null, null, 1'", marks=needs_fio),

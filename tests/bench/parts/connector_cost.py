@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -16,19 +17,19 @@ import numpy as np
 from tests.bench.parts import cheap_connector
 from tests.bench.parts.transport import Meter, Shape, decided_ms, far_side, run
 
-PAIRS: Final = 4
 BEGINNING: Final = 2  # subintervals more that are not counted
 
 
-def measure(shape: Shape, lines: Sequence[bytes], elements: int, attributes: int) -> None:
+def measure(shape: Shape, lines: Sequence[bytes], pairs: int, elements: int, attributes: int) -> None:
     """Print a line for each run and the difference of the pairs."""
+    shape = replace(shape, subintervals=BEGINNING + shape.subintervals)
     program = f"{sys.executable} {cheap_connector.__file__} {elements} {attributes}"
     section = f"connectors: {{ host: off, array: {{ program: {program} }} }}"
     cost: dict[bool, list[float]] = {False: [], True: []}
     with tempfile.TemporaryDirectory(prefix="ivypy-bench-") as made, ExitStack() as far:
         root = Path(made)
         named, opening = far.enter_context(far_side(shape, lines, root))
-        for pair in range(PAIRS):
+        for pair in range(pairs):
             for gathers in (False, True) if pair % 2 == 0 else (True, False):
                 meter = Meter()
                 runs = root / f"runs{pair}{gathers}"

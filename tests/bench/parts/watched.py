@@ -13,7 +13,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Final
 
@@ -25,7 +25,6 @@ from ivypy.master.plan.model import Plan
 from tests.bench.parts.transport import SKIPPED, Meter, Shape, decided_ms, far_side, run
 from tests.support.fork_server import COMMAND
 
-PAIRS: Final = 3
 FEWEST_SEEN: Final = 4  # subintervals, of each watcher
 BEGINNING: Final = 3  # subintervals in which the watchers start, which are not counted either
 
@@ -116,14 +115,15 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def measure(shape: Shape, lines: Sequence[bytes]) -> None:
+def measure(shape: Shape, lines: Sequence[bytes], pairs: int) -> None:
     """Print a line for each run and the ratio of the pairs."""
+    shape = replace(shape, subintervals=BEGINNING + shape.subintervals)
     cost: dict[bool, list[float]] = {False: [], True: []}
     deciding: dict[bool, list[float]] = {False: [], True: []}
     with tempfile.TemporaryDirectory(prefix="ivypy-bench-") as made, ExitStack() as far:
         root = Path(made)
         named, opening = far.enter_context(far_side(shape, lines, root))
-        for pair in range(PAIRS):
+        for pair in range(pairs):
             for watched in (False, True) if pair % 2 == 0 else (True, False):
                 with ExitStack() as stack:
                     port = free_port()
