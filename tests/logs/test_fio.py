@@ -57,8 +57,8 @@ def test_within_the_bucket_in_every_row_and_over_the_whole(logs: Logs) -> None:
     assert "within the bucket's width in every row's own interval: yes" in ran.out
     outside = [int(count) for count in re.findall(r"(\d+) I/Os have a stamp outside their row", ran.out)]
     # A first row that does not begin with the job begins a period before its stamp, give or take the first I/Os.
-    # 600 are in it: 300 would be half of the row.
-    assert outside and sum(outside) <= (300 if "epoch" in str(logs.single) else 2)
+    # Of the epoch's rows, which hold 600 each, 25 were seen on a busy machine.
+    assert outside and sum(outside) <= (60 if "epoch" in str(logs.single) else 2)
 
 
 def test_counts_are_those_of_the_log_of_every_io(logs: Logs) -> None:

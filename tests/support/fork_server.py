@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -27,6 +28,7 @@ from typing import Any, TextIO
 COMMAND = str(Path(sys.executable).with_name("ivypy"))
 # What a run and a page import, from where they need it.
 IMPORTED = ("cli.commands", "run.run", "plan.load", "live.line_view", "live.instances_table", "web.serve")
+REST_S = 60.0  # for what a command that was killed had started, and which still has its pipes
 _REQUEST = 1 << 20  # bytes: words and environment
 _ONE_AT_A_TIME = threading.RLock()  # a test may ask from several threads
 
@@ -47,19 +49,19 @@ class Command:
             if given is None:
                 os.close(its)
         self._ended = os.pidfd_open(self.pid)
+        weakref.finalize(self, os.close, self._ended)  # not before: another thread may be waiting for it
 
     def __enter__(self) -> "Command":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-        self.communicate()
+        self.communicate(REST_S)
 
     def poll(self) -> Any:
         with _ONE_AT_A_TIME:
             if self.returncode is None and select.select([self._ended], [], [], 0)[0]:
                 self.returncode = _asked({"ended": self.pid})
-                os.close(self._ended)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:

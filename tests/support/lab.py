@@ -237,7 +237,7 @@ class Lab:
         taken = run("ip", "-4", "-o", "addr") + run("ip", "-4", "route")
         network = next(n for n in iter(random_network, "") if f"{n}." not in taken)
         bridge = f"{self.prefix}b"
-        run("ip", "link", "add", bridge, "type", "bridge")
+        run("ip", "link", "add", bridge, "addrgenmode", "none", "type", "bridge")
         undo.callback(change_addresses, "ip", "link", "del", bridge)
         change_addresses("ip", "addr", "add", f"{network}.1/24", "dev", bridge)
         run("ip", "link", "set", bridge, "up")
@@ -253,6 +253,7 @@ class Lab:
             undo.callback(delete_namespace, namespace)
             run("ip", "link", "add", host.link, "type", "veth", "peer", "name", "eth0", "netns", namespace)
             undo.callback(run, "ip", "link", "del", host.link)
+            run("ip", "link", "set", host.link, "addrgenmode", "none")  # no address of IPv6: browsers would see it
             run("ip", "link", "set", host.link, "master", f"{self.prefix}b", "up")
             run("ip", "-n", namespace, "addr", "add", f"{address}/24", "dev", "eth0")
             run("ip", "-n", namespace, "link", "set", "eth0", "up")

@@ -1,7 +1,6 @@
 """The command: scripts/mutants MODULE."""
 
 import argparse
-import os
 import random
 import signal
 import sys
@@ -81,7 +80,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of that draw")
     parser.add_argument("--only", nargs="*", default=(), metavar="ID", help="try only these")
     parser.add_argument("--tests", nargs="*", default=(), metavar="FILE", help="instead of those that hold the module")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at once")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="processes at once; beside others, a test may fail of itself"
+    )
     parser.add_argument("--list", action="store_true", help="list the mutants, and try none")
     return parser.parse_args()
 
