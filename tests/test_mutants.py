@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mutants.__main__ import EQUIVALENT, equivalents
+from tests.support.mutants.c_changes import CFile
 from tests.support.mutants.held_by import HELD_BY
 from tests.support.mutants.python_changes import PythonModule
 
@@ -45,6 +46,32 @@ def changes(text: str) -> set[tuple[str, str]]:
 )
 def test_what_is_changed_of_a_statement(statement: str, after: set[str]) -> None:
     assert {new for _, new in changes(statement)} == after
+
+
+@pytest.mark.parametrize(
+    ("statement", "after"),
+    [
+        ("if (a->b < 3)", {"if (a->b <= 3)", "if (a->b >= 3)", "if (a->b < 4)", "if (a->b < 2)"}),
+        ("return a && !b;", {"return a || !b;"}),
+        ("return a - 0x1f;", {"return a + 0x1f;"}),
+        ("return a + 1.5;", {"return a - 1.5;"}),
+        ("return 2ULL << a;", {"return 3ULL << a;", "return 1ULL << a;", "return 2ULL >> a;"}),
+        ("a->b = c;", {";"}),
+        ("a[0].b++;", {"a[1].b++;", "a[0].b--;", ";"}),
+        ("f(a,\n      b);", {";"}),
+        # words, comments, types and the preprocessor are left alone
+        ("return true_of(a); // a < b", set()),
+        ('return s == "a < b";', {'return s != "a < b";'}),
+        ("uint64_t a;", set()),
+        ("/* a < b */", set()),
+    ],
+)
+def test_what_is_changed_of_a_statement_of_c(statement: str, after: set[str]) -> None:
+    text = f"#define LESS(a, b) ((a) < (b))\n\nstatic int f(int a)\n{{\n    {statement}\n}}\n"
+    mutants = CFile(text).mutants
+    assert {one.change.after for one in mutants} == after
+    assert {one.change.scope for one in mutants} <= {"f"}
+    assert all(CFile(text).text(one) == text.replace(statement, one.change.after) for one in mutants)
 
 
 def test_a_mutant_has_the_same_name_wherever_its_function_is() -> None:
@@ -96,4 +123,15 @@ def test_mutants_that_tests_notice_are_killed_and_the_others_listed() -> None:
     assert ": 4 killed, 0 by timeout, 0 survived" in killed and "; 4 tried without an import" in killed
     listed = said("tests/protocol/test_histogram.py").splitlines()
     assert len(listed) == 5 and ": 0 killed, 0 by timeout, 4 survived" in listed[-1]
+    assert (ROOT / path).read_bytes() == before
+
+
+@pytest.mark.long
+def test_a_mutant_of_c_is_tried_in_a_copy() -> None:
+    path = "slave/engine/load/pacer.c"
+    before = (ROOT / path).read_bytes()
+    command = [sys.executable, "-m", "tests.support.mutants", path, "--max", "1", "--tests"]
+    for tests, fate in (("tests/engine/test_pacing.py", "1 killed"), ("tests/engine/test_clock.py", "1 survived")):
+        done = subprocess.run([*command, tests], cwd=ROOT, capture_output=True, text=True, timeout=110, check=True)
+        assert fate in done.stdout.splitlines()[-1]
     assert (ROOT / path).read_bytes() == before

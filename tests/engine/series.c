@@ -31,5 +31,6 @@ int main(void)
     for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
         CHECK(buckets[3][b] == 0);
     CHECK(m[3].count == 0 && m[3].min == UINT64_MAX && m[3].max == 0 && m[3].squares_high == 0);
+    CHECK(histogram_percentile(buckets[3], &m[3], 9900) == 0);
     return 0;
 }

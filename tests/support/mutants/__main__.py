@@ -6,8 +6,10 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from tests.support.mutants.c_changes import CFile, Span
+from tests.support.mutants.c_tree import copied
 from tests.support.mutants.forked import Fate, Limit, fate, imported, in_processes, swap_in_a_session
 from tests.support.mutants.held_by import HELD_BY
 from tests.support.mutants.mutant import Mutant
@@ -24,12 +26,12 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, too
     path = words.module
     text = (ROOT / path).read_text()
-    module = PythonModule(text, "ivypy." + path.removesuffix(".py").replace("/", "."))
+    module = CFile(text) if path.endswith(".c") else PythonModule(text, "ivypy." + path[:-3].replace("/", "."))
     files = [file for file in words.tests or HELD_BY[path] if (ROOT / file.split("::")[0]).exists()]
     set_aside = equivalents(path)
     for unknown in set_aside.keys() - {one.id for one in module.mutants}:
         print(f"{EQUIVALENT.name}: {path} has no mutant {unknown} any more")
-    chosen = [one for one in module.mutants if one.id in words.only] if words.only else module.mutants
+    chosen: list[Mutant[Any]] = [one for one in module.mutants if not words.only or one.id in words.only]
     if words.max and len(chosen) > words.max:
         picked = set(random.Random(words.seed).sample([one.id for one in chosen], words.max))
         chosen = [one for one in chosen if one.id in picked]
@@ -37,12 +39,17 @@ def main() -> int:
     if words.list:
         print(*tried, sep="\n")
         return 0
-    fates, in_place = run(module, tried, files, MARKERS, words.jobs)
+    if isinstance(module, CFile):
+        fates = run_in_a_copy(module, tried, path, files, MARKERS)
+        told = f"{len(tried) - len(fates)} that no compiler takes"
+    else:
+        fates, in_place = run(module, tried, files, MARKERS, words.jobs)
+        told = f"{in_place} tried without an import"
     kinds = [list(fates.values()).count(kind) for kind in Fate]
     print(
-        f"{path}: {len(module.mutants)} mutants, {len(tried)} tried:"
+        f"{path}: {len(module.mutants)} mutants, {len(fates)} tried:"
         f" {kinds[0]} killed, {kinds[1]} by timeout, {kinds[2]} survived;"
-        f" {len(chosen) - len(tried)} equivalents set aside; {in_place} tried without an import"
+        f" {len(chosen) - len(tried)} equivalents set aside; {told}"
     )
     return 0
 
@@ -62,6 +69,26 @@ def run(
         if fates[mutant.id] is Fate.SURVIVED:
             print(mutant, flush=True)
     return fates, len(swapped.fates)
+
+
+def run_in_a_copy(
+    module: CFile, mutants: Sequence[Mutant[Span]], path: str, files: Sequence[str], markers: str
+) -> dict[str, Fate]:
+    """What became of each mutant that is C, by its id: a copy of the checkout is built and tested with it.
+
+    Raises RuntimeError where the tests fail without a mutant.
+    """
+    fates = {}
+    with copied(ROOT) as tree:
+        if tree.fate(path, module.whole, files, markers) is not Fate.SURVIVED:
+            raise RuntimeError("the tests fail without a change")
+        for one in mutants:
+            found = tree.fate(path, module.text(one), files, markers)
+            if found is not None:
+                fates[one.id] = found
+            if found is Fate.SURVIVED:
+                print(one, flush=True)
+    return fates
 
 
 def equivalents(path: str) -> dict[str, str]:
