@@ -963,8 +963,10 @@ static void paused(void)
     CHECK_EQUAL(s.dropped, (int64_t)discarded + s.withdrawn);
     CHECK_EQUAL(set_rate(2, p, 100.0, &s), 0);
     collect_until_above(&told.submitted, submitted, &s, 64);
+    uint64_t halted_ns = clock_now();
     engine_halt(engine);
     finish(engine, &s, 64);
+    CHECK_SIMULATED(clock_now() < halted_ns + 7 * LENGTH_NS); /* nothing that was given back is waited for */
 }
 
 /* due = completed + failed + discarded + backlog + in flight, whatever is edited and whatever fails: at the end what the
