@@ -1073,7 +1073,7 @@ static void lease_in_submit(void)
     struct sums s;
     uint32_t lun;
 
-    open_lun(&lun);
+    open_lun(&lun)->queue = (struct queue){.nr_requests = 64};
     create(0, lun, 0, -1.0, 64);
     atomic_store(&told.take, 1);
     atomic_store(&told.delay_ns, 20 * NS_PER_MS);
@@ -1090,6 +1090,16 @@ static void lease_in_submit(void)
     CHECK_EQUAL(atomic_load(&told.submitted) - before, 1); /* the one that hung */
     CHECK_EQUAL((uint64_t)s.submitted, atomic_load(&told.submitted));
     CHECK_EQUAL(end.sums.uncaught, 0);
+    CHECK_SIMULATED(clock_now() < lease_ns + 2 * LENGTH_NS); /* nothing that was taken back is waited for */
+
+    /* Nor does it take room in the queue: the next step has all of it. */
+    atomic_store(&told.take, 0);
+    atomic_store(&told.most_in_flight, 0);
+    start(1, &s);
+    collect_until_above(&told.completed, atomic_load(&told.completed) + 200, &s, 64);
+    engine_halt(engine);
+    CHECK_EQUAL(finish(engine, &s, 64).sums.uncaught, 0);
+    CHECK_EQUAL(atomic_load(&told.most_in_flight), 64);
 }
 
 /* The lease ends between two parts of a batch, and is renewed before the thread has drawn a conclusion: the step goes on,
