@@ -67,7 +67,7 @@ def web(
         what = "a file" if missing[0].exists() else "there is no such folder"
         raise PlanError(f"{missing[0]}: {what}; name a folder of runs, or a run")
     from ..run.signals import run_until_pressed
-    from ..web.access import Access, kept_key, names_of_this_machine
+    from ..web.access import Access, names_of_this_machine
     from ..web.lifetime import until_not_needed
     from ..web.listen import listening, parse_listen, tls_of, url_of
     from ..web.serve import Served, serve
@@ -76,9 +76,8 @@ def web(
     socket = listening(address, tls is not None, insecure)
     if metrics:
         _serve_metrics(roots or (ROOT,), metrics)
-    port = socket.getsockname()[1]
-    access = Access(port, names_of_this_machine(address.host), kept_key(port))
-    stdio.say(f"{url_of(socket, address, tls is not None)}?token={access.token}")
+    access = Access(names_of_this_machine(address.host))
+    stdio.say(f"{url_of(socket, address, tls is not None)}#token={access.token}")
     served = Served(roots or (ROOT,), access, allow_control, tls)
 
     async def main(presses: "Interrupts") -> ExitCode:

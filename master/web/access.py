@@ -1,51 +1,64 @@
-"""Who may use the page: the token of the printed address, the cookie that a browser gets for it, Host and Origin.
+"""Who may use the page: the token of the printed address, the key that a browser gets for it, Host and Origin.
 
-Rule: pure, but for the key of the cookies, which a file keeps, so that a browser that was let in is not shut out when
-the server is started again. That file is the user's own, beside the control sockets.
+Rule: pure, the clock is handed in. A key is another one for each browser and each start of the server, and ends when it
+was not used for a day. The page's own script keeps it where only its origin can read it, port included, and sends it in
+a header: a cookie would go to whoever listens at another port of this machine, or at this one afterwards.
 """
 
 import hmac
 import ipaddress
-import os
 import secrets
 import socket
+from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from hashlib import sha256
 from typing import Final
 from urllib.parse import urlsplit
 
-from ..errors import OutputError
-from ..live.socket_paths import folder
-
-KEY_BYTES: Final = 32
 BEARER: Final = "Bearer "
+WEBSOCKET: Final = "ivypy"  # the protocol that the page's websockets speak
+KEY_AGE_S: Final = 24 * 3600.0  # without a request
+MOST_KEYS: Final = 1000  # the one that was not used for longest is given up
+
+
+class Keys:
+    """State: the digests of the keys that were given, and when each was last used; the oldest use is first."""
+
+    def __init__(self) -> None:
+        self._used_s: OrderedDict[bytes, float] = OrderedDict()
+
+    def new(self, now_s: float) -> str:
+        key = secrets.token_urlsafe(32)
+        self._used_s[_digest(key)] = now_s
+        while len(self._used_s) > MOST_KEYS:
+            self._used_s.popitem(last=False)
+        return key
+
+    def admits(self, key: str, now_s: float) -> bool:
+        """Whether it was given, and has not ended; this is a use of it."""
+        digest = _digest(key)
+        used_s = self._used_s.pop(digest, None)
+        if used_s is None or now_s - used_s > KEY_AGE_S:
+            return False
+        self._used_s[digest] = now_s
+        return True
 
 
 @dataclass(frozen=True)
 class Access:
     """Decides about requests. `names`: by which this machine may be called, beside its addresses."""
 
-    port: int
     names: frozenset[str]
-    key: str  # what the cookie of a browser holds
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    keys: Keys = field(default_factory=Keys)
 
-    @property
-    def cookie(self) -> str:
-        """Its name: browsers send a cookie to all ports of a machine."""
-        return f"ivypy_{self.port}"
+    def is_token(self, secret: str) -> bool:
+        return _same(secret, self.token)
 
-    def is_token(self, text: str) -> bool:
-        return _same(text, self.token)
-
-    def admits(self, cookie: str, authorization: str) -> bool:
+    def admits(self, secret: str, now_s: float) -> bool:
         """Whether a request comes from whom the token was given to."""
-        return _same(cookie, self.key) or self.is_script(authorization)
-
-    def is_script(self, authorization: str) -> bool:
-        """Whether the token itself was sent, which no other site can make a browser do."""
-        return authorization.startswith(BEARER) and self.is_token(authorization.removeprefix(BEARER))
+        return self.is_token(secret) or self.keys.admits(secret, now_s)
 
     def is_here(self, host: str) -> bool:
         """Whether a Host header names this machine: a site that has its own name lead here (DNS rebinding) does not.
@@ -72,27 +85,6 @@ def names_of_this_machine(listen: str) -> frozenset[str]:
     return frozenset(name.lower() for name in named if name)
 
 
-def kept_key(port: int) -> str:
-    """The key of the cookies of this user's servers on a port; one that lasts only as long as the server where
-    nothing can be kept."""
-    fresh = secrets.token_urlsafe(KEY_BYTES)
-    try:
-        place = folder(make=True)
-        assert place is not None
-        return _kept(place / f"web-{port}.key", fresh)
-    except (OSError, OutputError):
-        return fresh
-
-
-def _kept(path: Path, fresh: str) -> str:
-    with suppress(FileExistsError):
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with open(file, "w") as opened:
-            opened.write(fresh)
-    kept = path.read_text()
-    return kept if len(kept) == len(fresh) else fresh  # a server that starts at the same time has not written it yet
-
-
 def _name(host: str) -> str | None:
     try:
         parts = urlsplit(f"//{host}")
@@ -105,3 +97,13 @@ def _name(host: str) -> str | None:
 def _same(text: str, secret: str) -> bool:
     """In a time that does not tell how much of it is right."""
     return hmac.compare_digest(text.encode("utf-8", "surrogateescape"), secret.encode())
+
+
+def _digest(text: str) -> bytes:
+    """A look-up by it tells nothing of the text, however long it takes."""
+    return sha256(text.encode("utf-8", "surrogateescape")).digest()
+
+
+def secret_of(authorization: str) -> str:
+    """Of the header; "" where there is none."""
+    return authorization.removeprefix(BEARER) if authorization.startswith(BEARER) else ""

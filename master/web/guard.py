@@ -1,13 +1,14 @@
 """What every request passes first, and every answer carries: access, Host and Origin, errors as sentences, headers."""
 
 import logging
+import time
 from typing import Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from ..errors import IvypyError
-from .access import Access, is_same_origin
+from .access import WEBSOCKET, Access, is_same_origin, secret_of
 from .answers import failure
 
 POLICY: Final = (
@@ -23,23 +24,25 @@ HEADERS: Final = {
     "Server": "ivypy",
 }
 NO_TOKEN: Final = (
-    "Open the address that `ivypy web` printed, with its token; scripts send `Authorization: Bearer TOKEN`."
+    "Open the address that `ivypy web` printed, with its token. Scripts send `Authorization: Bearer TOKEN`."
 )
+SESSION: Final = "/api/session"  # where a browser gets its key
 _LOG: Final = logging.getLogger("ivypy.web")
 
 
-def guarded(access: Access, secure: bool) -> Middleware:
-    """The middleware. `secure`: cookies only by https."""
+def guarded(access: Access) -> Middleware:
+    """The middleware. The page's own files hold no secret, and whoever asks gets them."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         refusal = _refusal(request, access)
         if refusal is not None:
             return refusal
-        if request.path == "/" and "token" in request.query:
-            return _let_in(request, access, secure)
-        if not access.admits(request.cookies.get(access.cookie, ""), request.headers.get("Authorization", "")):
-            return _sentence(request, 403, NO_TOKEN)
+        secret = _secret(request)
+        if request.path == SESSION:
+            return _let_in(request, access, secret)
+        if request.path.startswith("/api/") and not access.admits(secret, time.monotonic()):
+            return failure(403, NO_TOKEN)
         return await _answered(request, handler)
 
     return guard
@@ -54,23 +57,28 @@ def _refusal(request: web.Request, access: Access) -> web.Response | None:
     host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
     if not access.is_here(host):
         return _sentence(request, 403, "This machine is not called so; use its address or its name.")
-    changes = request.method not in ("GET", "HEAD")
-    if not changes and "Upgrade" not in request.headers:
+    if request.method in ("GET", "HEAD") and "Upgrade" not in request.headers:
         return None
-    if origin is None and access.is_script(request.headers.get("Authorization", "")):
-        return None
-    if origin is None or not is_same_origin(origin, host):
+    if origin is not None and not is_same_origin(origin, host):
         return _sentence(request, 403, "The request does not come from this page.")
     return None
 
 
-def _let_in(request: web.Request, access: Access, secure: bool) -> web.Response:
-    """The token for a cookie, and out of the address."""
-    if request.method != "GET" or not access.is_token(request.query["token"]):
-        return _sentence(request, 403, f"The token is not that of this server. {NO_TOKEN}")
-    response = web.Response(status=303, headers={"Location": "/", "Cache-Control": "no-store"})
-    response.set_cookie(access.cookie, access.key, path="/", httponly=True, samesite="Strict", secure=secure)
-    return response
+def _secret(request: web.Request) -> str:
+    """A browser can give its websockets no header of its own but the protocols that they may speak."""
+    spoken = [one.strip() for one in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
+    if len(spoken) == 2 and spoken[0] == WEBSOCKET:
+        return spoken[1]
+    return secret_of(request.headers.get("Authorization", ""))
+
+
+def _let_in(request: web.Request, access: Access, secret: str) -> web.Response:
+    """A key for the token."""
+    if request.method != "POST":
+        return failure(405, "Send a POST.")
+    if not access.is_token(secret):
+        return failure(403, f"The token is not that of this server. {NO_TOKEN}")
+    return web.json_response({"key": access.keys.new(time.monotonic())}, headers={"Cache-Control": "no-store"})
 
 
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:

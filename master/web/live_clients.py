@@ -12,6 +12,7 @@ from typing import Final
 
 from aiohttp import WSMsgType, web
 
+from .access import WEBSOCKET
 from .answers import failure
 from .newest import GoneError
 from .open_run import OpenRun
@@ -37,7 +38,7 @@ class LiveClients:
     async def websocket(self, request: web.Request, run: OpenRun) -> web.StreamResponse:
         if self.count >= MOST_CLIENTS:
             return _full()
-        socket = web.WebSocketResponse(heartbeat=PING_S, max_msg_size=LONGEST, compress=False)
+        socket = web.WebSocketResponse(protocols=(WEBSOCKET,), heartbeat=PING_S, max_msg_size=LONGEST, compress=False)
         await socket.prepare(request)
         with self._counted():
             sending = asyncio.create_task(_send(run, socket))

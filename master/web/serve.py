@@ -37,7 +37,7 @@ class Served:
 def application(served: Served, clients: LiveClients, opened: Callable[[Path], RunData] = RunData) -> web.Application:
     runs = OpenRuns(served.roots, opened, served.control)
     routes = Routes(runs, clients, served.control)
-    app = web.Application(middlewares=[guarded(served.access, served.tls is not None)], client_max_size=LONGEST_BODY)
+    app = web.Application(middlewares=[guarded(served.access)], client_max_size=LONGEST_BODY)
     app.add_routes(routes.table())
     app.on_response_prepare.append(add_headers)
 

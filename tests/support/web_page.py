@@ -18,8 +18,6 @@ from ivypy.master.web.run_index import run_id
 from ivypy.master.web.serve import Served, application
 from tests.support.fork_server import Command
 
-KEY = "a-key"
-
 
 @dataclass
 class Page:
@@ -40,7 +38,7 @@ async def page_of(
     *roots: Path, control: bool = False, opened: Callable[[Path], RunData] = RunData
 ) -> AsyncIterator[Page]:
     clients = LiveClients()
-    access = Access(0, names_of_this_machine("127.0.0.1"), KEY)
+    access = Access(names_of_this_machine("127.0.0.1"))
     runner = web.AppRunner(application(Served(roots, access, control), clients, opened), shutdown_timeout=1.0)
     await runner.setup()
     try:

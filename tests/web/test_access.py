@@ -1,5 +1,7 @@
 """Who gets into the page, and what they cannot do there."""
 
+import json
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,15 +13,14 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from ivypy.master.errors import PlanError
-from ivypy.master.web.access import Access, is_same_origin, kept_key
+from ivypy.master.web.access import KEY_AGE_S, MOST_KEYS, WEBSOCKET, Access, Keys, is_same_origin, secret_of
 from ivypy.master.web.guard import HEADERS
 from ivypy.master.web.listen import ListenAddress, listening, parse_listen, tls_of
 from tests.support.small_run import write_run
-from tests.support.web_page import KEY, Page, page_of
+from tests.support.web_page import Page, page_of
 
-TOKEN = "{token}"  # in the table: the right one
-MINE = {"Authorization": f"Bearer {TOKEN}"}
-COOKIE = {"Cookie": f"ivypy_0={KEY}"}
+TOKEN, KEY = "{token}", "{key}"  # in the tables: the right ones
+MINE, BROWSER = {"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"Bearer {KEY}"}
 BODY = '{"action": "pause"}'
 
 
@@ -28,10 +29,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("runs"))
 
 
+def filled(page: Page, headers: dict[str, str]) -> dict[str, str]:
+    secrets = {TOKEN: page.access.token, KEY: page.access.keys.new(time.monotonic()), "{address}": page.address}
+
+    def one(text: str) -> str:
+        for name, secret in secrets.items():
+            text = text.replace(name, secret)
+        return text
+
+    return {name: one(text) for name, text in headers.items()}
+
+
 async def answer(page: Page, method: str, path: str, headers: dict[str, str], body: str | None = None) -> Any:
     """Status and text, of a client that sends nothing of its own."""
-    sent = {name: text.replace(TOKEN, page.access.token) for name, text in headers.items()}
-    path = path.replace(TOKEN, page.access.token)
+    sent = filled(page, headers)
     async with (
         aiohttp.ClientSession() as client,
         client.request(method, page.address + path, headers=sent, data=body, allow_redirects=False) as response,
@@ -46,11 +57,11 @@ REQUESTS = [  # headers, status
     ({"Authorization": "Bearer wrong"}, 403),
     ({"Authorization": "Basic {token}"}, 403),
     ({"Authorization": f"Bearer {TOKEN}x"}, 403),
-    ({"Cookie": f"ivypy_0={TOKEN}"}, 403),  # the token is no cookie
-    ({"Cookie": f"ivypy_8808={KEY}"}, 403),  # another server's
-    ({"Cookie": "ivypy_0="}, 403),
+    ({"Authorization": f"Bearer {KEY}x"}, 403),
+    ({"Cookie": f"ivypy={KEY}; token={TOKEN}"}, 403),  # which a browser would send to every port
+    ({"Sec-WebSocket-Protocol": f"other, {KEY}"}, 403),
     (MINE, 200),
-    (COOKIE, 200),
+    (BROWSER, 200),
     ({**MINE, "Host": "localhost:9000"}, 200),  # a port that ssh forwards
     ({**MINE, "Host": "LOCALHOST"}, 200),
     ({**MINE, "Host": "[::1]:8808"}, 200),
@@ -59,7 +70,7 @@ REQUESTS = [  # headers, status
     ({**MINE, "Host": "localhost@evil.example"}, 403),
     ({**MINE, "Host": ""}, 403),
     ({**MINE, "Host": "localhost:x"}, 403),
-    ({**COOKIE, "Host": "localhost/../"}, 403),
+    ({**BROWSER, "Host": "localhost/../"}, 403),
 ]
 
 
@@ -68,32 +79,50 @@ async def test_only_those_with_the_token_get_in_by_a_name_of_this_machine(
     folder: Path, headers: dict[str, str], status: int
 ) -> None:
     async with page_of(folder.parent) as page:
-        for path in ("/api/runs", "/static/plotly.min.js", page.of(folder).removeprefix(page.address)):
+        for path in ("/api/runs", page.of(folder).removeprefix(page.address)):
             assert (await answer(page, "GET", path, headers))[0] == status
+        for path in ("/", "/static/main.js"):  # which anybody may have, but by no other name
+            assert (await answer(page, "GET", path, headers))[0] == (
+                403 if "Host" in headers and status == 403 else 200
+            )
 
 
-async def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(folder: Path) -> None:
-    async with page_of(folder.parent) as page, aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as one:
-        for wrong in ("", "wrong"):
-            async with one.get(f"{page.address}/?token={wrong}") as refused:
-                assert refused.status == 403 and "not that of this server" in await refused.text()
-        async with one.get(f"{page.address}/?token={page.access.token}", allow_redirects=False) as let_in:
-            assert (let_in.status, let_in.headers["Location"]) == (303, "/")
-            cookie = let_in.headers["Set-Cookie"]
-            assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and page.access.token not in cookie
-        async with one.get(f"{page.address}/api/runs") as runs:
-            assert runs.status == 200
+SESSIONS = [  # method, headers, status
+    ("POST", MINE, 200),
+    ("POST", {**MINE, "Origin": "{address}"}, 200),
+    ("GET", MINE, 405),
+    ("POST", {}, 403),
+    ("POST", BROWSER, 403),  # a key makes no other
+    ("POST", {**MINE, "Origin": "http://evil.example"}, 403),
+    ("POST", {**MINE, "Host": "evil.example"}, 403),
+]
+
+
+@pytest.mark.parametrize(("method", "headers", "status"), SESSIONS)
+async def test_the_token_is_exchanged_for_a_key(
+    folder: Path, method: str, headers: dict[str, str], status: int
+) -> None:
+    async with page_of(folder.parent) as page:
+        found, text = await answer(page, method, "/api/session", headers)
+        assert found == status and ("key" in json.loads(text)) == (status == 200)
+        assert page.access.token not in text
+        if status == 200:
+            key = json.loads(text)["key"]
+            assert (await answer(page, "GET", "/api/runs", {"Authorization": f"Bearer {key}"}))[0] == 200
+            async with page_of(folder.parent) as later:  # which another start of the server does not know
+                assert (await answer(later, "GET", "/api/runs", {"Authorization": f"Bearer {key}"}))[0] == 403
 
 
 CHANGES = [  # headers beside the content type, status
-    (COOKIE, 403),  # a browser always sends an Origin
-    ({**COOKIE, "Origin": "null"}, 403),
-    ({**COOKIE, "Origin": "http://evil.example"}, 403),
-    ({**COOKIE, "Origin": "http://127.0.0.1:1"}, 403),  # another server of this machine
-    ({**COOKIE, "Origin": "{address}"}, 200),
+    (BROWSER, 200),
+    ({**BROWSER, "Origin": "null"}, 403),
+    ({**BROWSER, "Origin": "http://evil.example"}, 403),
+    ({**BROWSER, "Origin": "http://127.0.0.1:1"}, 403),  # another server of this machine
+    ({**BROWSER, "Origin": "{address}"}, 200),
     ({**MINE, "Origin": "http://evil.example"}, 403),
     (MINE, 200),
     ({"Origin": "{address}"}, 403),
+    ({}, 403),
 ]
 
 
@@ -102,22 +131,26 @@ async def test_only_the_page_itself_and_scripts_with_the_token_change_anything(
     folder: Path, headers: dict[str, str], status: int
 ) -> None:
     async with page_of(folder.parent, control=True) as page:
-        sent = {name: text.replace("{address}", page.address) for name, text in headers.items()}
         path = page.of(folder).removeprefix(page.address)
-        as_json = {**sent, "Content-Type": "application/json"}
+        as_json = {**headers, "Content-Type": "application/json"}
         found, text = await answer(page, "POST", f"{path}/act", as_json, BODY)
         assert found == status and ("the run has ended" in text) == (status == 200)
-        upgrade = {**sent, "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+        upgrade = {**headers, "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
                    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}  # fmt: skip
         expected = 101 if status == 200 else 403
         assert (await _status(page, f"{path}/live", upgrade)) == expected
+        if "Authorization" in headers:  # as browsers have to
+            spoken = upgrade.pop("Authorization").replace("Bearer", f"{WEBSOCKET},")
+            assert (await _status(page, f"{path}/live", {**upgrade, "Sec-WebSocket-Protocol": spoken})) == expected
 
 
 async def _status(page: Page, path: str, headers: dict[str, str]) -> int:
-    sent = {name: text.replace(TOKEN, page.access.token) for name, text in headers.items()}
+    sent = filled(page, headers)
+    spoken = [one.strip() for one in sent.pop("Sec-WebSocket-Protocol", "").split(",") if one]
     async with aiohttp.ClientSession() as client:
         try:
-            async with client.ws_connect(page.address + path, headers=sent):
+            async with client.ws_connect(page.address + path, headers=sent, protocols=spoken) as socket:
+                assert socket.protocol == (WEBSOCKET if spoken else None)
                 return 101
         except aiohttp.WSServerHandshakeError as error:
             return error.status
@@ -187,22 +220,29 @@ async def test_without_permission_nothing_is_changed(folder: Path) -> None:
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_no_text_but_the_secret_is_admitted(cookie: str, authorization: str) -> None:
-    access = Access(1, frozenset(), KEY)
-    assert not access.admits(cookie, authorization) or cookie == KEY
-    assert not access.is_here(cookie) or not any(one.isalpha() and not one.isascii() for one in cookie)
-    assert not is_same_origin(authorization, cookie) or authorization.endswith(cookie)
+def test_no_text_but_the_secret_is_admitted(authorization: str, host: str) -> None:
+    access = Access(frozenset())
+    access.keys.new(0.0)
+    assert not access.admits(secret_of(authorization), 0.0) and not access.admits(authorization, 0.0)
+    assert not access.is_here(host) or not any(one.isalpha() and not one.isascii() for one in host)
+    assert not is_same_origin(authorization, host) or authorization.endswith(host)
 
 
-def test_a_browser_stays_let_in_over_a_restart_and_the_key_is_its_users(runtime_folder: Path) -> None:
-    key = kept_key(8808)
-    assert kept_key(8808) == key != kept_key(8809)
-    (kept,) = (runtime_folder / "ivypy").glob("web-8808*")
-    assert kept.stat().st_mode & 0o777 == 0o600
-    kept.write_text("")  # by a server that was just killed
-    assert len(kept_key(8808)) == len(key)
-    (runtime_folder / "ivypy").chmod(0o777)  # others may write there
-    assert kept_key(8809) != kept_key(8809)
+def test_a_key_ends_when_it_was_not_used_for_a_day() -> None:
+    keys = Keys()
+    used, unused = keys.new(0.0), keys.new(0.0)
+    for day in range(1, 4):
+        assert keys.admits(used, day * KEY_AGE_S)
+    assert not keys.admits(unused, KEY_AGE_S + 1) and not keys.admits(unused, 0.0)
+
+
+def test_of_very_many_keys_those_that_were_used_last_are_kept() -> None:
+    keys = Keys()
+    first, second = keys.new(0.0), keys.new(1.0)
+    assert keys.admits(first, 2.0)
+    for at in range(MOST_KEYS - 1):
+        keys.new(3.0 + at)
+    assert keys.admits(first, 5.0) and not keys.admits(second, 5.0)
 
 
 ADDRESSES = [

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow  # each starts a program
 
 def fetched(address: str, path: str) -> bytes:
     """With the token of a printed address."""
-    base, _, token = address.partition("?token=")
+    base, _, token = address.partition("#token=")
     request = urllib.request.Request(base + path, headers={"Authorization": f"Bearer {token}"})
     with urllib.request.urlopen(request, timeout=60) as response:
         return bytes(response.read())
@@ -33,7 +33,7 @@ def test_it_prints_its_address_serves_and_ends_silently(tmp_path: Path) -> None:
         (run,) = json.loads(fetched(address, "api/runs"))["runs"]
         assert (run["folder"], run["state"]) == (str(folder), "ended")
         assert len(fetched(address, "static/plotly.min.js")) > 1_000_000
-        port = address.split("/?")[0].rsplit(":", 1)[1]
+        port = address.split("/#")[0].rsplit(":", 1)[1]
         second = ivypy("web", str(tmp_path), "--listen", f"127.0.0.1:{port}")
         assert second.returncode == 2 and "another program listens there" in second.stderr
         with pytest.raises(urllib.error.HTTPError, match="403"):

@@ -1,10 +1,14 @@
 """The page of a running test in a real browser, beside the commands that users start."""
 
 import errno
+import http.server
 import os
 import re
 import signal
 import socket
+import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -69,7 +73,7 @@ def address(folder: Path) -> Iterator[str]:
 def shown(browser: Any, address: str, route: str = "") -> Iterator[tuple[Any, Seen]]:
     """A page of the printed address, in which the only run is chosen."""
     context = browser.new_context(viewport=WIDE)
-    seen = Seen(address.split("/?")[0])
+    seen = Seen(address.split("/#")[0])
     seen.watch(context)
     page = context.new_page()
     page.set_default_timeout(WAIT_MS)
@@ -148,13 +152,64 @@ def test_a_page_finds_its_server_again(folder: Path, browser: Any) -> None:
         page.get_by_text("Not connected since").wait_for()
         missed = subintervals(folder) + 2
         wait_until(lambda: subintervals(folder) > missed, "the run goes on")
-        with command(root, "--listen", f"127.0.0.1:{port[1]}"):
+        with command(root, "--listen", f"127.0.0.1:{port[1]}") as (_, address):
+            page.get_by_text("Open the address that").wait_for()
+            page.context.new_page().goto(address)
             page.get_by_text("Not connected since").wait_for(state="hidden")
             page.wait_for_function(DRAWN, arg=missed)
             times = page.evaluate("() => document.querySelector('.chart.rate').data[0].x")
             assert len(set(times)) == len(times)
-        refused = [one for one in seen.errors if "ERR_CONNECTION_REFUSED" not in one and "WebSocket" not in one]
+        expected = ("ERR_CONNECTION_REFUSED", "WebSocket", "403")
+        refused = [one for one in seen.errors if not any(words in one for words in expected)]
         assert not refused and not seen.elsewhere
+
+
+@contextmanager
+def eavesdropper(port: int = 0) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Another user's server: its address, and the headers of each request that it gets."""
+    heard: list[dict[str, str]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(dict(self.headers))
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/", heard
+        server.shutdown()
+
+
+def is_let_in(address: str, headers: dict[str, str]) -> bool:
+    kept = {name: text for name, text in headers.items() if name in ("Authorization", "Cookie")}
+    for secret in headers.get("Sec-WebSocket-Protocol", "").split(", "):
+        kept.setdefault("Authorization", f"Bearer {secret}")
+        try:
+            urllib.request.urlopen(urllib.request.Request(f"{address}api/runs", headers=kept), timeout=60).close()
+        except urllib.error.HTTPError as refused:
+            assert refused.code == 403
+        else:
+            return True
+        del kept["Authorization"]
+    return False
+
+
+def test_who_listens_at_another_port_or_afterwards_gets_nothing_that_works(folder: Path, browser: Any) -> None:
+    words = (str(folder.parent), "--allow-control", "--listen")
+    with command(*words, "127.0.0.1:0") as (server, printed), shown(browser, printed) as (page, _):
+        address = printed.partition("#")[0]
+        with eavesdropper() as (elsewhere, heard):
+            page.context.new_page().goto(elsewhere)
+            assert heard and not any(is_let_in(address, one) for one in heard)
+        os.kill(server.pid, signal.SIGINT)
+        assert server.wait(60) == 130
+        port = address.rstrip("/").rsplit(":", 1)[1]
+        with eavesdropper(int(port)) as (_, heard):
+            wait_until(lambda: any("Upgrade" in one for one in heard), "the open page tries again")
+        with command(*words, f"127.0.0.1:{port}"):
+            assert not any(is_let_in(address, one) for one in heard)
 
 
 HIDDEN = """(isHidden) => {

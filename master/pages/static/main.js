@@ -26,7 +26,13 @@ async function start() {
   let answer;
   try {
     source = await sourceOf();
-    answer = await answered(() => source.json(addresses.runs()), (error) => complain(node, error));
+    answer = await answered(
+      async () => {
+        await source.letIn();
+        return source.json(addresses.runs());
+      },
+      (error) => complain(node, error),
+    );
   } catch (error) {
     complain(node, error);
     return;

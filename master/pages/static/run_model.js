@@ -18,6 +18,7 @@ export class RunModel {
     this.fault = ""; // why there are no histograms
     this.status = null; // of a running run, from its control socket
     this.unlinkedAt = null; // since when the server has not been reached, in unix seconds
+    this.linkFault = ""; // why not
     this.isRemoved = false; // its folder is no longer there
     this.seen = null; // the newest state that was used
     this.waiting = null; // the newest state that was not
@@ -49,6 +50,7 @@ export class RunModel {
         this.id,
         (state) => this.take(state),
         (isLinked) => {
+          if (isLinked) this.linkFault = "";
           this.unlinkedAt = isLinked ? null : (this.unlinkedAt ?? Date.now() / 1000);
           this.tell("status");
           if (!isLinked) this.lookForIt();
@@ -62,9 +64,11 @@ export class RunModel {
     try {
       await this.source.json(addresses.run(this.id));
     } catch (error) {
-      if (!(error instanceof Missing)) return;
-      this.isRemoved = true;
-      this.unfollow();
+      this.linkFault = error.message;
+      if (error instanceof Missing) {
+        this.isRemoved = true;
+        this.unfollow();
+      }
       this.tell("status");
     }
   }

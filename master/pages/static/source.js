@@ -79,6 +79,8 @@ class ArchiveSource {
     return this.answers[address];
   }
 
+  async letIn() {}
+
   async json(address) {
     const answer = this.recorded(address);
     return answer.gzip ? unpacked(answer.gzip).json() : answer;
@@ -102,6 +104,27 @@ async function whole(body) {
   }
 }
 
+const KEPT_KEY = "ivypy-key";
+let ownKey = null; // where the browser keeps nothing
+
+/** The key that the server gave for its token. Only this origin can read it, port included, in every tab. */
+function keptKey() {
+  try {
+    return localStorage.getItem(KEPT_KEY) ?? ownKey;
+  } catch {
+    return ownKey;
+  }
+}
+
+function keepKey(key) {
+  ownKey = key;
+  try {
+    localStorage.setItem(KEPT_KEY, key);
+  } catch {
+    // for as long as this page is there
+  }
+}
+
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15000;
 
@@ -112,6 +135,15 @@ class LiveSource {
     this.isLive = true;
   }
 
+  /** Give the token in the address for a key, and take it out of there. */
+  async letIn() {
+    const token = new URLSearchParams(location.hash.slice(1)).get("token");
+    if (token === null) return;
+    const answer = await this.fetched("/api/session", { method: "POST" }, token);
+    keepKey((await whole(answer.json())).key);
+    history.replaceState(null, "", location.pathname);
+  }
+
   async json(address) {
     return whole((await this.fetched(address)).json());
   }
@@ -120,10 +152,11 @@ class LiveSource {
     return whole((await this.fetched(address)).arrayBuffer());
   }
 
-  async fetched(address, options = {}) {
+  async fetched(address, options = {}, secret = keptKey()) {
+    const headers = { ...options.headers, ...(secret ? { Authorization: `Bearer ${secret}` } : {}) };
     let answer;
     try {
-      answer = await fetch(address, { credentials: "same-origin", ...options });
+      answer = await fetch(address, { credentials: "omit", ...options, headers });
     } catch {
       throw new Unreachable();
     }
@@ -147,7 +180,7 @@ class LiveSource {
     let ended = false;
     const open = () => {
       const scheme = location.protocol === "https:" ? "wss" : "ws";
-      socket = new WebSocket(`${scheme}://${location.host}${addresses.run(id)}/live`);
+      socket = new WebSocket(`${scheme}://${location.host}${addresses.run(id)}/live`, ["ivypy", keptKey()].filter(Boolean));
       socket.onopen = () => onlink(true);
       socket.onmessage = (message) => {
         wait = FIRST_WAIT_MS;

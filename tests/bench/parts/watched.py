@@ -84,7 +84,7 @@ class Watchers(Meter):
             self._begin(COMMAND, "attach", str(folder), "--ui", "json", *by)
         web = self._begin(COMMAND, "web", str(folder.parent), "--listen", "127.0.0.1:0")
         assert web.stdout is not None
-        found = re.match(r"(http://[^/]+)/\?token=(\S+)", web.stdout.readline())
+        found = re.match(r"(http://[^/]+)/#token=(\S+)", web.stdout.readline())
         assert found is not None
         self._begin(sys.executable, "-c", FOLLOW, *found.groups())
 
