@@ -24,7 +24,7 @@ needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
         pytest.param("master --ssh 2 --subintervals 1 --length 1", marks=needs_sshd),
         "master --watched 1 --pairs 1 --subintervals 1 --length 0.5",
         "master --elements 1 --pairs 1 --subintervals 1 --length 0.5",
-        "soak --subintervals 2 --hosts 1 --luns 1",
+        "soak --subintervals 40 --hosts 1 --luns 1",
         pytest.param("scale --luns 2 --seconds 1", marks=pytest.mark.long),
         "control --seeds 1 --processes 1 pid",
         "host_connector",
