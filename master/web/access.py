@@ -1,8 +1,8 @@
 """Who may use the page: the token of the printed address, the key that a browser gets for it, Host and Origin.
 
 Rule: pure, the clock is handed in. A key is another one for each browser and each start of the server, and ends when it
-was not used for a day. The page's own script keeps it where only its origin can read it, port included, and sends it in
-a header: a cookie would go to whoever listens at another port of this machine, or at this one afterwards.
+was not used for a week. The page's own script keeps it where only its origin can read it, port included, and sends it
+in a header: a cookie would go to whoever listens at another port of this machine, or at this one afterwards.
 """
 
 import hmac
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 BEARER: Final = "Bearer "
 WEBSOCKET: Final = "ivypy"  # the protocol that the page's websockets speak
-KEY_AGE_S: Final = 24 * 3600.0  # without a request
+KEY_AGE_S: Final = 7 * 24 * 3600.0  # without a request: pages that nobody looks at make none
 MOST_KEYS: Final = 1000  # the one that was not used for longest is given up
 
 

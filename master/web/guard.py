@@ -41,8 +41,9 @@ def guarded(access: Access) -> Middleware:
         secret = _secret(request)
         if request.path == SESSION:
             return _let_in(request, access, secret)
-        if request.path.startswith("/api/") and not access.admits(secret, time.monotonic()):
-            return failure(403, NO_TOKEN)
+        is_open = request.path == "/" or request.path.startswith("/static/")
+        if not is_open and not access.admits(secret, time.monotonic()):
+            return _sentence(request, 403, NO_TOKEN)
         return await _answered(request, handler)
 
     return guard

@@ -228,11 +228,11 @@ def test_no_text_but_the_secret_is_admitted(authorization: str, host: str) -> No
     assert not is_same_origin(authorization, host) or authorization.endswith(host)
 
 
-def test_a_key_ends_when_it_was_not_used_for_a_day() -> None:
+def test_a_key_ends_when_it_was_not_used_for_a_week() -> None:
     keys = Keys()
     used, unused = keys.new(0.0), keys.new(0.0)
-    for day in range(1, 4):
-        assert keys.admits(used, day * KEY_AGE_S)
+    for week in range(1, 4):
+        assert keys.admits(used, week * KEY_AGE_S)
     assert not keys.admits(unused, KEY_AGE_S + 1) and not keys.admits(unused, 0.0)
 
 

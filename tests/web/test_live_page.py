@@ -184,15 +184,14 @@ def eavesdropper(port: int = 0) -> Iterator[tuple[str, list[dict[str, str]]]]:
 
 def is_let_in(address: str, headers: dict[str, str]) -> bool:
     kept = {name: text for name, text in headers.items() if name in ("Authorization", "Cookie")}
-    for secret in headers.get("Sec-WebSocket-Protocol", "").split(", "):
-        kept.setdefault("Authorization", f"Bearer {secret}")
+    spoken = headers.get("Sec-WebSocket-Protocol", "").split(", ")
+    for one in (kept, *(kept | {"Authorization": f"Bearer {secret}"} for secret in spoken)):
         try:
-            urllib.request.urlopen(urllib.request.Request(f"{address}api/runs", headers=kept), timeout=60).close()
+            urllib.request.urlopen(urllib.request.Request(f"{address}api/runs", headers=one), timeout=60).close()
         except urllib.error.HTTPError as refused:
             assert refused.code == 403
         else:
             return True
-        del kept["Authorization"]
     return False
 
 
@@ -200,6 +199,7 @@ def test_who_listens_at_another_port_or_afterwards_gets_nothing_that_works(folde
     words = (str(folder.parent), "--allow-control", "--listen")
     with command(*words, "127.0.0.1:0") as (server, printed), shown(browser, printed) as (page, _):
         address = printed.partition("#")[0]
+        assert is_let_in(address, {"Authorization": f"Bearer {printed.partition('token=')[2]}"})
         with eavesdropper() as (elsewhere, heard):
             page.context.new_page().goto(elsewhere)
             assert heard and not any(is_let_in(address, one) for one in heard)
@@ -210,6 +210,20 @@ def test_who_listens_at_another_port_or_afterwards_gets_nothing_that_works(folde
             wait_until(lambda: any("Upgrade" in one for one in heard), "the open page tries again")
         with command(*words, f"127.0.0.1:{port}"):
             assert not any(is_let_in(address, one) for one in heard)
+
+
+def test_the_printed_address_lets_an_open_page_in(address: str, browser: Any) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(address.partition("#")[0])
+    page.get_by_text("Open the address that").wait_for()
+    page.goto(address)  # which loads nothing by itself: only what follows # differs
+    page.locator("table.runs a").first.wait_for()
+    assert "token" not in page.url
+    page.goto(f"{address}x")  # an old one, of a browser that is let in
+    page.wait_for_function("() => !location.hash.includes('token')")
+    page.locator("table.runs a").first.wait_for()
+    context.close()
 
 
 HIDDEN = """(isHidden) => {

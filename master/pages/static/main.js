@@ -21,6 +21,8 @@ function complain(node, error) {
 }
 
 async function start() {
+  // The address that `ivypy web` printed, put into a page that is open: only what follows # differs.
+  window.addEventListener("hashchange", () => location.hash.startsWith("#token=") && location.reload());
   const node = document.getElementById("main");
   let source;
   let answer;

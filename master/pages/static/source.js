@@ -139,8 +139,12 @@ class LiveSource {
   async letIn() {
     const token = new URLSearchParams(location.hash.slice(1)).get("token");
     if (token === null) return;
-    const answer = await this.fetched("/api/session", { method: "POST" }, token);
-    keepKey((await whole(answer.json())).key);
+    try {
+      const answer = await this.fetched("/api/session", { method: "POST" }, token);
+      keepKey((await whole(answer.json())).key);
+    } catch (error) {
+      if (error instanceof Unreachable || !keptKey()) throw error; // an old address, of a browser that was let in since
+    }
     history.replaceState(null, "", location.pathname);
   }
 
