@@ -15,7 +15,7 @@ from ..exit_codes import ExitCode
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the plan.")
 @click.option("--strict", is_flag=True, help="Refuse a file that has something without a counterpart that matters.")
 def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
-    """Make a plan of FILE: a job file of fio, a parameter file of vdbench, or an ivyscript.
+    """Make a plan of FILE: a job file of fio, or a parameter file of vdbench.
 
     Prints the plan, and to standard error what of the file is not in it: where, what, why, and what comes nearest.
     Exits with 6 where the plan's load differs from the file's. Starts no load and writes nothing but the plan.

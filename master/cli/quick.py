@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .quick_plan import Target
 
 _PLANS: Final = (".yaml", ".yml")
-_JOBS: Final = (".fio", ".job", ".parm", ".ivyscript")
+_JOBS: Final = (".fio", ".job", ".parm")
 _BEGINNING: Final = 16 << 10  # bytes of a file that show what it is
 _BACKENDS: Final = {"libaio": "libaio", "io_uring": "io_uring", "io_uring_cmd": "nvme", "auto": "auto", "null": "null"}
 

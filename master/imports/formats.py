@@ -7,21 +7,13 @@ from typing import Final
 from ..errors import PlanError
 from .description import Description, Surroundings
 from .fio import read_fio
-from .ivyscript import read_ivyscript
 from .vdbench import read_vdbench
 
-_IVYSCRIPT: Final = re.compile(
-    r"\[\s*(output_?folder_?root|hosts|set_?iosequencer_?template|create_?workload|delete_?workload|create_?rollup"
-    r"|edit_?rollup|delete_?rollup|go!?)\s*\](\s*\"|;|[ \t]+[\w(])",
-    re.IGNORECASE,
-)
 _FIO: Final = re.compile(r"^[ \t]*\[[^\]\n]+\][ \t]*([;#].*)?$", re.MULTILINE)
 _VDBENCH: Final = re.compile(r"^[ \t]*(hd|host|sd|wd|rd|fsd|fwd|include)=", re.MULTILINE)
-_COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*|^[ \t]*[#;*][^\n]*", re.MULTILINE | re.DOTALL)
 _PLAN: Final = re.compile(r"^(name|luns|workloads|steps)[ \t]*:", re.MULTILINE)
 
 READERS: Final[Mapping[str, Callable[[str, str, Surroundings], Description]]] = {
-    "ivyscript": lambda text, name, around: read_ivyscript(text, name),
     "fio": read_fio,
     "vdbench": read_vdbench,
 }
@@ -29,8 +21,6 @@ READERS: Final[Mapping[str, Callable[[str, str, Surroundings], Description]]] = 
 
 def tool_of(text: str, name: str) -> str:
     """A key of READERS: of fio and vdbench, what comes first decides. Raises PlanError for other texts."""
-    if _IVYSCRIPT.search(_COMMENT.sub("", text)):
-        return "ivyscript"
     section, definition = _FIO.search(text), _VDBENCH.search(text)
     if definition and (section is None or definition.start() < section.start()):
         return "vdbench"
@@ -38,5 +28,6 @@ def tool_of(text: str, name: str) -> str:
         return "fio"
     if _PLAN.search(text):
         raise PlanError(f"{name}: this is a plan already: ivypy run {name}")
-    known = "a job file of fio ([job], rw=read), a parameter file of vdbench (sd=, wd=, rd=)"
-    raise PlanError(f"{name}: neither {known}, nor an ivyscript ([Hosts] ...;)")
+    raise PlanError(
+        f"{name}: neither a job file of fio ([job], rw=read) nor a parameter file of vdbench (sd=, wd=, rd=)"
+    )

@@ -224,15 +224,16 @@ def _numbered(first: float, last: float, by: str, keyword: str) -> list[str]:
 
 def _named(first: str, last: str) -> list[str]:
     """`sd1` and `sd4`: sd2, sd3 and sd4."""
-    ends = [re.fullmatch(r"(.*?)(\d+)", text) for text in (first, last)]
-    if ends[0] is None or ends[1] is None or ends[0][1] != ends[1][1]:
+    stems = [text.rstrip("0123456789") for text in (first, last)]
+    numbers = [text[len(stem) :] for text, stem in zip((first, last), stems, strict=True)]
+    if stems[0] != stems[1] or not all(numbers):
         raise ValueError(
             f"{first}-{last} is no range of names, like sd1-sd4; in double quotes a dash is part of a name"
         )
-    start, end = int(ends[0][2]), int(ends[1][2])
+    start, end = map(int, numbers)
     if not 0 < end - start <= MOST_VALUES:
         raise ValueError(f"{first}-{last} does not ascend, or is too long")
-    return [f"{ends[0][1]}{count}" for count in range(start + 1, end + 1)]
+    return [f"{stems[0]}{count}" for count in range(start + 1, end + 1)]
 
 
 def _joined(characters: list[_Character]) -> str:

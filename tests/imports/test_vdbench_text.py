@@ -126,3 +126,9 @@ def test_every_keyword_is_itself() -> None:
     for kind, table in TABLES.items():
         for name in table:
             assert keyword_of(name, kind) in (name, name.removeprefix("for"))
+
+
+def test_a_very_long_name_is_read_in_time_that_follows_from_its_length() -> None:
+    name = "sd" + "1" * 1_000_000 + "x"
+    _, faults, _ = read(f"wd=wd1,sd=({name}-{name})")
+    assert len(faults) == 1 and "is no range of names" in faults[0]

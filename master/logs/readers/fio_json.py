@@ -14,7 +14,7 @@ from typing import Any, Final
 from ...text.units import parse_duration
 
 _SUM: Final = "All clients"
-_BEGIN: Final = re.compile(r"^\s*\{", re.MULTILINE)
+_BEGIN: Final = re.compile(r"^[^\S\n]*\{", re.MULTILINE)
 _SETTING: Final = re.compile(r"(?P<criterion>\w+):(?P<limit>[\d.]+)(?P<percent>%?)")
 _CRITERIA: Final = {"iops": "iops", "bw": "bw", "lat": "latency"}
 _INTERVAL_OPTIONS: Final = ("ss_interval", "steadystate_check_interval")
