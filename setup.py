@@ -16,7 +16,9 @@ ROOMS = ("master", "slave", "protocol")
 
 # tests/bench/parts/instructions.py builds with these, too. Link-time optimisation: the loop calls small functions of
 # other files for each I/O, and takes up to a tenth fewer instructions with it.
-C_FLAGS = ["-std=c11", "-Wall", "-Wextra"]
+HARDENED = ["-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
+LINKED = ["-Wl,-z,relro,-z,now"]
+C_FLAGS = ["-std=c11", "-Wall", "-Wextra", *HARDENED]
 LTO = "-flto=auto"
 ENGINE_FLAGS = ["-O3", LTO, "-fvisibility=hidden", "-pthread"]
 
@@ -45,6 +47,11 @@ def extension(name: str, folder: str, flags: list[str], **more: list[str]) -> Ex
 
 class BuildExtensions(build_ext):
     """Builds without link-time optimisation where it cannot be had: clang needs a plugin of its linker for it."""
+
+    def build_extensions(self) -> None:
+        """Without a path of this machine's Python: the engine goes to test hosts, where it may be anybody's folder."""
+        self.compiler.linker_so = [word for word in self.compiler.linker_so if "-rpath" not in word]
+        super().build_extensions()
 
     def build_extension(self, ext: Extension) -> None:
         try:
@@ -89,7 +96,7 @@ def build_portable(machine: str) -> None:
     include = [f"-I{folder}", f"-I{sysconfig.get_path('include')}"]
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.{GLIBC}"]
     subprocess.run(
-        [*zig, "-shared", "-fPIC", "-s", *C_FLAGS, *flags, *include, *sources, "-lm", "-o", fresh], check=True
+        [*zig, "-shared", "-fPIC", "-s", *C_FLAGS, *flags, *LINKED, *include, *sources, "-lm", "-o", fresh], check=True
     )
     fresh.rename(place)
 
@@ -106,11 +113,11 @@ if __name__ == "__main__":
         },
         include_package_data=False,
         ext_modules=[] if IN_PLACE else [
-            extension("ivypy.master.logs.native._rows", "master/logs/native", ["-O3"]),
+            extension("ivypy.master.logs.native._rows", "master/logs/native", ["-O3"], extra_link_args=list(LINKED)),
             # The engine's .so lies beside its C files, which stay out of the wheel.
             *([] if FOR_ALL_HOSTS else [extension(
                 "ivypy.slave.engine._engine", "slave/engine", list(ENGINE_FLAGS),
-                extra_link_args=list(ENGINE_FLAGS), libraries=["m"],
+                extra_link_args=[*ENGINE_FLAGS, *LINKED], libraries=["m"],
             )]),
         ],
     )  # fmt: skip
