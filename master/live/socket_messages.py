@@ -4,6 +4,7 @@ Rule: one request a connection at a time, answered by exactly one answer; after 
 it ends. The lines are the link's own (protocol/lines.py), the limits are smaller: a request is short.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +14,7 @@ from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus
 
 LONGEST_REQUEST: Final = 64 << 10  # bytes of a line
 LONGEST_ANSWER: Final = LONGEST_LINE
-LONGEST_VIA: Final = 100  # characters
+VIA: Final = re.compile(r"[\w .:%/\[\]-]{1,100}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

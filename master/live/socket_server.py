@@ -24,8 +24,8 @@ from .broadcast import Broadcast
 from .reports import Report
 from .socket_messages import (
     LONGEST_REQUEST,
-    LONGEST_VIA,
     REQUESTS,
+    VIA,
     Answer,
     Done,
     FollowRequest,
@@ -110,7 +110,9 @@ class _Server:
                 for found in lines.feed(data):
                     request = decode(found, REQUESTS)
                     if isinstance(request, ViaRequest):
-                        author = f"{who} via {request.via[:LONGEST_VIA]}"
+                        if not VIA.fullmatch(request.via):  # it could name another author
+                            raise ProtocolError("via: not a program's name and an address")
+                        author = f"{who} via {request.via}"
                         _send(writer, Done("noted"))
                     elif not isinstance(request, FollowRequest):
                         _send(writer, await self._answer(request, author))

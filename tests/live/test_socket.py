@@ -175,6 +175,7 @@ RUBBISH = [
     (b'{"type":"go"}\n', "invalid request: unknown message 'go'"),
     (b'{"type":"edit_request","words":"iops=5","force":false}\n', "invalid request: edit_request.words: not a list"),
     (b'{"type":"mark","text":"x","text":"y"}\n', "invalid request: a line is not JSON (duplicate key)"),
+    (b'{"type":"via_request","via":"x; by anna@pts/0 (pid 1)"}\n', "invalid request: via: not a program's name"),
     (b"x" * 70_000, "invalid request: a line is longer than 65536 bytes"),
 ]
 
