@@ -1,4 +1,4 @@
-"""Text that may be shown: without what would end a line, steer a terminal, or turn a line's order around.
+"""Text that may be shown: without what would end a line, steer a terminal, turn a line's order around, or be unseen.
 
 Rule: no text on the link has such a character, in either direction. The sender escapes them (`sendable`), and a
 message that has one all the same is rejected (lines.py), so nothing after the link has to check again. What comes by
@@ -10,9 +10,13 @@ from typing import Final
 
 LONGEST_TEXT: Final = 1 << 15  # characters of one text on the link: several of the longest paths
 
-# C0, DEL and C1 controls; line and paragraph separators; bidirectional marks, embeddings, overrides and isolates; and
-# halves of characters (surrogates), which no file and no terminal takes.
-_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# C0, DEL and C1 controls; line and paragraph separators; bidirectional marks, embeddings, overrides and isolates; what
+# has no width, by which two names may look alike (but for joiners, which change how letters look); and halves of
+# characters (surrogates), which no file and no terminal takes. None of them is printable to Python, and so in a plan.
+_UNPRINTABLE: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    r"\ud800-\udfff\U000e0000-\U000e007f]"
+)
 
 
 def printable(text: str) -> str:
