@@ -386,6 +386,21 @@ def _read_facts(value: Any, path: str) -> Facts:
     return Facts(map(Fact._make, value))
 
 
+def inflated(packed: bytes, most: int = LARGEST_ARRAY) -> bytes:
+    """What a stream of zlib holds, which may be a thousand times as long. Raises ValueError where it is damaged, or
+    holds more than `most` bytes."""
+    inflate, most = zlib.decompressobj(), min(most, LARGEST_ARRAY)
+    try:
+        data = inflate.decompress(packed, most + 1)
+    except zlib.error as error:
+        raise ValueError(f"damaged array ({error})") from None
+    if len(data) > most:
+        raise ValueError(f"an array inflates to more than {most} bytes")
+    if not inflate.eof or inflate.unused_data:
+        raise ValueError("damaged array (its stream does not end where it does)")
+    return data
+
+
 def _read_array(value: Any, path: str) -> Array:
     if not isinstance(value, dict) or value.keys() != {"t", "n", "z"} or type(value["n"]) is not int:
         raise ProtocolError(f"{path}: not a packed array")

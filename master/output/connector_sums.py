@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from ...protocol.lines import inflated
 from ..connectors.element_figures import FamilyFigures, FamilyLayout, metric_name
 from ..rollup.arrays import Floats
 from .csv_text import not_written
@@ -91,7 +92,7 @@ class ConnectorSums:
         totals: dict[int, _Totals] = {}  # by layout, in the order of the subintervals
         for subinterval, layout, packed in rows:
             if subinterval not in without:
-                sums = np.frombuffer(zlib.decompress(packed), "<f8").reshape(2, -1)
+                sums = np.frombuffer(inflated(packed), "<f8").reshape(2, -1)
                 totals.setdefault(layout, _Totals(sums.shape[1])).add(sums)
         layouts = {number: parts for parts, number in self._layouts.items()}
         found: dict[tuple[int, str, str], _Total] = {}

@@ -6,8 +6,8 @@ file is locked only while a few rows are fetched, since the run cannot write mea
 
 import json
 import sqlite3
-import zlib
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import SERIES, SERIES_OF_0_1, Moment
 from ...protocol.histogram import BITS, BUCKETS, GROUPS
+from ...protocol.lines import inflated
 from ...protocol.messages import IoFault, Result
 from ...protocol.payload import Array, ArrayType, CpuTaken
 from ..errors import OutputError
@@ -93,6 +94,7 @@ class HistogramReader:
 
     def __init__(self, path: Path) -> None:
         """Raises OutputError for a file that is missing, or that another version of ivypy wrote."""
+        self._path = path
         try:
             check_run_file(path)
             # rw, where that is allowed: after a crash in mid-transaction the journal must be rolled back first
@@ -156,7 +158,9 @@ class HistogramReader:
         while rows := self._base.execute(query, (step, *place, last, ROWS_AT_ONCE)).fetchall():
             for host, *columns in rows:
                 if hosts is None or host in hosts:
-                    yield host, _with_all_series(_result(*columns), self._series)
+                    with self._damaged():
+                        result = _with_all_series(_result(*columns), self._series)
+                    yield host, result
             place = rows[-1][1], rows[-1][0]
 
     def totals(self, step: int, first: int = 0) -> Iterator[tuple[int, StoredTotal]]:
@@ -167,16 +171,24 @@ class HistogramReader:
         )
         while rows := self._base.execute(query, (step, first, ROWS_AT_ONCE)).fetchall():
             for number, *arrays in rows:
-                moments, spans, buckets = (zlib.decompress(one) for one in arrays)
-                yield (
-                    number,
-                    StoredTotal(
+                with self._damaged():
+                    moments, spans = (inflated(one) for one in arrays[:2])
+                    used = np.frombuffer(spans, "<u4").reshape(-1, 2).astype(np.int64)
+                    total = StoredTotal(
                         np.frombuffer(moments, "<u8").reshape(-1, len(TotalMoment)),
-                        np.frombuffer(spans, "<u4").reshape(-1, 2).astype(np.int64),
-                        np.frombuffer(buckets, "<u8"),
-                    ),
-                )
+                        used,
+                        np.frombuffer(inflated(arrays[2], 8 * buckets_of(spans)), "<u8"),
+                    )
+                yield number, total
             first = rows[-1][0] + 1
+
+    @contextmanager
+    def _damaged(self) -> Iterator[None]:
+        """Raises OutputError for arrays that cannot be what ivypy wrote."""
+        try:
+            yield
+        except (ValueError, TypeError, KeyError) as error:
+            raise OutputError(f"{self._path}: not read: {error}") from error
 
     def intervals(self, merger: Merger, step: int, first: int = 0, last: int = EVER) -> Iterator[MergedSubinterval]:
         """The subintervals first to last merged again, as they were when they closed."""
@@ -225,11 +237,21 @@ class HistogramReader:
         return chosen
 
 
+def buckets_of(spans: bytes) -> int:
+    """How many buckets an array of (first, count) names. Raises ValueError where there are no such."""
+    used = np.frombuffer(spans, "<u4").reshape(-1, 2).astype(np.int64)
+    if (used.sum(axis=1) > BUCKETS).any():
+        raise ValueError("a histogram has more buckets than there are")
+    return int(used[:, 1].sum())
+
+
 def _result(
     subinterval: int, length_ns: int, counts: bytes, moments: bytes, spans: bytes, buckets: bytes,
     bucket_type: str, threads: bytes, rest: str,
 ) -> Result:  # fmt: skip
     said = json.loads(rest)
+    kind, used = ArrayType(bucket_type), _array(ArrayType.U32, spans)
+    room = kind.size * buckets_of(used.data)
     return Result(
         subinterval=subinterval,
         start_ns=said["start_ns"],
@@ -239,8 +261,8 @@ def _result(
         cpu=tuple(said["cpu"]),
         counts=_array(ArrayType.I64, counts),
         moments=_array(ArrayType.U64, moments),
-        spans=_array(ArrayType.U32, spans),
-        buckets=_array(ArrayType(bucket_type), buckets),
+        spans=used,
+        buckets=Array(kind, inflated(buckets, room), buckets),
         threads=_array(ArrayType.I64, threads),
         faults=tuple(IoFault(*fault) for fault in said["faults"]),
         missing=tuple(said["missing"]),
@@ -261,4 +283,4 @@ def _with_all_series(result: Result, stored: int) -> Result:
 
 
 def _array(kind: ArrayType, packed: bytes) -> Array:
-    return Array(kind, zlib.decompress(packed), packed)
+    return Array(kind, inflated(packed), packed)

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,30 @@ def test_results_come_back_complete(tmp_path: Path) -> None:
     writer.close()
     with HistogramReader(tmp_path / "x.sqlite") as stored:
         assert list(stored.results(0)) == [("h1", said)]
+
+
+DAMAGES = [
+    ("buckets", zlib.compress(bytes(1 << 20)), "inflates to more than"),
+    ("buckets", b"x", "damaged array"),
+    ("spans", zlib.compress(b"\0\0\0\0\xff\xff\xff\xff"), "more buckets than there are"),
+    ("spans", "text", "bytes-like"),
+    ("moments", zlib.compress(bytes(8))[:-1], "damaged array"),
+    ("spans", zlib.compress(bytes(8)) + b"x", "damaged array"),
+]
+
+
+@pytest.mark.parametrize("table", ["result", "total"])
+@pytest.mark.parametrize(("column", "packed", "said"), DAMAGES)
+def test_arrays_that_ivypy_did_not_write_are_refused(
+    base: Path, tmp_path: Path, table: str, column: str, packed: bytes | str, said: str
+) -> None:
+    """A small stream may inflate to a thousand times its size."""
+    path = tmp_path / "histograms.sqlite"
+    shutil.copy(base, path)
+    with sqlite3.connect(path) as changed:
+        changed.execute(f"UPDATE {table} SET {column} = ?", (packed,))
+    with HistogramReader(path) as reader, pytest.raises(OutputError, match=f"{path}: not read: .*{said}"):
+        list(reader.results(0) if table == "result" else reader.totals(0))
 
 
 def test_an_unknown_slice_is_a_key_error(base: Path) -> None:

@@ -10,7 +10,6 @@ in the run's summary leaves them blank.
 
 import csv
 import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,6 +21,8 @@ import numpy as np
 
 from ....protocol.counters import KINDS, RESPONSE, SERIES_OF_0_1, SERVICE, Kind, Moment
 from ....protocol.histogram import BUCKETS
+from ....protocol.lines import inflated
+from ....protocol.payload import ArrayType
 from ...errors import OutputError
 from ...plan.attempts import attempts_that_count
 from ...verdicts import Verdict
@@ -99,7 +100,7 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
                         for latency in latencies
                         if _is_used(recorded, host, latency)
                     ]
-    except (OutputError, OSError, sqlite3.Error, zlib.error, ValueError) as error:
+    except (OutputError, OSError, sqlite3.Error, ValueError) as error:
         return Fault(str(path), f"is not a run of ivypy that can be read: {error}")
     return sources or Fault(
         str(path), "holds no I/Os: the run ended before its first subinterval under load, or recorded no such latency"
@@ -145,7 +146,7 @@ def _recorded(base: sqlite3.Connection, step: int, host: str, other_phases: tupl
     for phase, begin_ns, length_ns, moments in _rows(base, _MOMENTS, step, host):
         if phase in other_phases:
             continue
-        known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, series, len(Moment))
+        known = np.frombuffer(inflated(moments), "<u8").reshape(-1, series, len(Moment))
         ios = {name: known[:, first : first + KINDS, Moment.COUNT].sum() for name, first in _SERIES_OF.items()}
         latencies |= {name for name, count in ios.items() if count}
         is_paced = ios["response"] == ios["service"]
@@ -231,7 +232,7 @@ def read(reading: Reading) -> Iterator[Records]:
                 records = _records(begin_ns, begin_ns + length_ns, _SERIES_OF[source.quantity], series, *arrays)
                 if len(records):
                     yield records
-    except (sqlite3.Error, zlib.error, ValueError, IndexError) as error:
+    except (sqlite3.Error, ValueError, IndexError) as error:
         reading.fault(f"cannot be read: {error}", left_out="the rest")
 
 
@@ -246,9 +247,10 @@ def _records(
     bucket_type: str,
 ) -> Records:
     """One subinterval: a row per direction that has I/Os, all merge classes added."""
-    used = np.frombuffer(zlib.decompress(spans), "<u4").reshape(-1, 2).astype(np.int64)
-    known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, series_count, len(Moment))
-    counts = np.frombuffer(zlib.decompress(buckets), f"<{bucket_type}")
+    used = np.frombuffer(inflated(spans), "<u4").reshape(-1, 2).astype(np.int64)
+    known = np.frombuffer(inflated(moments), "<u8").reshape(-1, series_count, len(Moment))
+    bucket = ArrayType(bucket_type)
+    counts = np.frombuffer(inflated(buckets, bucket.size * int(used[:, 1].sum())), f"<{bucket}")
     ends = used[:, 1].cumsum()
     cells = np.zeros((len(DIRECTIONS), BUCKETS), np.uint64)
     lowest, highest = np.full(len(DIRECTIONS), np.iinfo(np.int64).max), np.zeros(len(DIRECTIONS), np.int64)
