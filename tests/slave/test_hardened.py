@@ -32,9 +32,13 @@ def test_a_module_is_hardened(module: Path) -> None:
     assert "GNU_RELRO" in segments and re.search(r"GNU_STACK .* RW ", segments)
 
 
+# On x86-64: `mov`, `sub` or `cmp` with the canary, at %fs:0x28. Elsewhere nothing in a stripped file tells.
+CANARY = re.compile(rb"\x64\x48[\x8b\x2b\x3b].\x25\x28\x00\x00\x00", re.DOTALL)
+
+
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
-def test_an_engine_finds_out_that_a_buffer_overflowed(module: Path) -> None:
-    symbols = said("--dyn-syms", module)
-    assert "__stack_chk_fail" in symbols
+def test_a_module_finds_out_that_a_buffer_overflowed(module: Path) -> None:
+    if "X86-64" in said("-h", module):
+        assert CANARY.search(module.read_bytes())
     if module.name.startswith("_engine"):
-        assert re.search(r"__(?!stack)\w+_chk\b", symbols)
+        assert re.search(r"__(?!stack)\w+_chk\b", said("--dyn-syms", module))
