@@ -22,7 +22,7 @@ needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
         "master --hosts 2 --subintervals 1",
         "master --sockets 2 --subintervals 1 --length 1",
         pytest.param("master --ssh 2 --subintervals 1 --length 1", marks=needs_sshd),
-        "master --watched 1 --pairs 1 --subintervals 1 --length 0.5",
+        pytest.param("master --watched 1 --pairs 1 --subintervals 9 --length 1", marks=pytest.mark.long),
         "master --elements 1 --pairs 1 --subintervals 1 --length 0.5",
         "soak --subintervals 40 --hosts 1 --luns 1",
         pytest.param("scale --luns 2 --seconds 1", marks=pytest.mark.long),
