@@ -68,7 +68,7 @@ def test_a_step_from_go_to_stopped(backend: str, tmp_path: Path) -> None:
             pytest.skip(f"{backend} does not work on this kernel")
         slave.make_file(tmp_path / "lun", 4 << 20)
         slave.create(tmp_path / "lun", PACED, Parameters(iops=500.0, fraction_read=0.0), consent=True)
-        start = now_ns() + 100_000_000
+        start = now_ns() + 500_000_000
         answer = slave.do(m.Go, start_ns=start, length_ns=250_000_000, order=u32(1, 0), classes=u32(0, 1))
         assert isinstance(answer, m.Ready)
         assert slave.state == "running"
@@ -496,7 +496,7 @@ def test_a_controller_that_does_not_read_gets_overruns_and_loses_nothing(tmp_pat
         slave.make_file(tmp_path / "lun")
         many = range(60)
         slave.create(tmp_path / "lun", *(Parameters(iops=200.0) for _ in many), ceiling=1)
-        start = now_ns() + 100_000_000
+        start = now_ns() + 500_000_000
         slave.do(m.Go, start_ns=start, length_ns=50_000_000, order=u32(*many), classes=u32(*many))
         while now_ns() < start + 1_200_000_000:
             time.sleep(0.1)
