@@ -30,7 +30,6 @@ EXPLAINS: Final[Mapping[Reason, tuple[str, tuple[Reason, ...]]]] = {
     Reason.HOST_LATE: ("a host was late: {}", _MISSING),
     Reason.CPU_CONTENTION: ("{}", (*_SLOW_THREADS, *_UNSTEADY_LOAD, Reason.STALL_AT_END)),
     Reason.HOST_LIMIT: ("the host has no CPU time left: {}", (*_SLOW_THREADS, Reason.LOAD_NOT_SUSTAINED)),
-    Reason.SLOW_CONTROLLER: ("{}", (Reason.LATE_DECISION,)),
     Reason.FOREIGN_IO: ("something else uses the disk: {}", _UNSTEADY_LOAD),
     Reason.SHARED_LUN: ("a LUN is driven more than once: {}", _UNSTEADY_LOAD),
     Reason.QUEUE_DEPTH_LIMITED: ("{}", (Reason.LOAD_NOT_SUSTAINED, Reason.GENERATOR_LATE)),

@@ -171,8 +171,9 @@ class Reason(Enum):
     HOST_LATE = (
         PARTIAL,
         ALL,
-        "A host's result arrived after barrier 1 closed: that subinterval and the rest of the step are without it.",
-        "Lengthen `subinterval`, or look for what delays the host: `send_up_ms` in interlock.csv.",
+        "No result of a host came in time: within 6 s of a subinterval's end, or 0.6 of the `lease` where that is "
+        "less. These subintervals are without it. It is back with its first result that is in time.",
+        "Look for what delays the host: `send_up_ms` in interlock.csv.",
     )
     SHARED_LUN = (
         NOTE,
@@ -303,11 +304,11 @@ class Reason(Enum):
         "Lengthen `subinterval`, use fewer rollup instances, or a controller with free cores.",
     )
     LATE_DECISION = (
-        PARTIAL,
+        NOTE,
         ALL,
-        "The controller's decision on a subinterval came after the end of the next one, in which it was to take "
-        "effect: the controller was stalled or overloaded. Results that arrived in time are merged.",
-        "Lengthen `subinterval`, or use a controller with free cores.",
+        "Control changed the load on what it saw of a subinterval only after the end of the next one: a host's result "
+        "came late, or the controller was stalled. The change acted so much later; nothing is missing.",
+        "Look for what delays the host (`send_up_ms` in interlock.csv), or use a controller with free cores.",
     )
     QUEUE_DEPTH_LIMITED = (
         NOTE,

@@ -74,7 +74,7 @@ class AutoPid:
         if not observation.same_hosts:  # the range of the hosts that are left is another one
             left = tuple(name for name in self.instances if name in observation.samples[self.focus])
             state = AutoPid(
-                self.focus, self.target, left, self.rules, self.settle, self.look, since=observation.number + 1
+                self.focus, self.target, left, self.rules, self.settle, self.look, since=observation.acts_in
             )
             return state, Orders(state.opening(), progress="finding the range again, with other hosts")
         seen = self.seen
@@ -95,7 +95,7 @@ class AutoPid:
             state = replace(
                 self,
                 stage=RangeEnd.LOW,
-                since=observation.number + 1,
+                since=observation.acts_in,
                 seen=(),
                 capacity=capacity,
                 at_max=found,
@@ -105,7 +105,7 @@ class AutoPid:
                 return state._blank(blank, observation, rows)
             edits = tuple(LoadEdit(self.focus.rollup, name, low[name]) for name in self.instances)
             return state, Orders(edits, rows, progress=progress)
-        return self._begun(found, observation.number + 1, rows)
+        return self._begun(found, observation.acts_in, rows)
 
     def with_checks(self, measured: Measured) -> Measured:
         return measured
@@ -119,7 +119,7 @@ class AutoPid:
         self, names: Sequence[str], observation: Observation, rows: tuple[ControlRow, ...]
     ) -> "tuple[Unreachable, Orders]":
         """Insufficient samples: even the maximum has too few I/Os in a subinterval."""
-        least, since = self._seeable_iops(observation.length_s), observation.number + 1
+        least, since = self._seeable_iops(observation.length_s), observation.acts_in
         most = min(self.capacity[name] for name in names)
         remedy = f"take subintervals of {least / max(most, 1e-9) * observation.length_s / HIGH_SHARE:.3g} s or more"
         why = (

@@ -68,12 +68,18 @@ class Observation:
     start_s: float  # since the step's start
     length_s: float  # as planned
     phase: Phase  # as it was announced
-    same_hosts: bool = True  # as in the one before (at first: as in `go`); false also where a result is missing
+    same_hosts: bool = True  # the same take part as in the one before (at first: as in `go`)
     edited: bool = False  # an edit from outside (ivypy edit, pause) acted in it
     samples: Mapping[Focus, Mapping[str, MetricSample]] = field(default_factory=dict)  # by focus and rollup instance
     loads: Mapping[str, Mapping[str, InstanceLoad]] = field(default_factory=dict)  # by rollup type and instance
     outstanding: Outstanding = field(default_factory=Outstanding.none)  # of each workload instance
     disturbance: Disturbance | None = None  # what its hosts did to the generator; None: too little to matter
+    late: int = 0  # subintervals that have ended since: what control changes now acts in the one after them
+
+    @property
+    def acts_in(self) -> int:
+        """The subinterval in which an edit by control acts, if it is sent now."""
+        return self.number + 1 + self.late
 
     @property
     def end_s(self) -> float:

@@ -26,7 +26,7 @@ from ..rollup.window import Measurement
 from ..stats.metric_sample import MetricSample, value_of
 from ..stats.percentiles import NS_PER_US
 from .focus import Focus
-from .observation import InstanceLoad, Observation, Phase
+from .observation import NO_LOAD, InstanceLoad, Observation, Phase
 
 Samples = Mapping[Focus, Mapping[str, MetricSample]]  # by rollup instance
 
@@ -56,6 +56,7 @@ def observe(
     phase: Phase,
     same_hosts: bool,
     edited: bool,
+    late: int = 0,
     of_connectors: Samples = MappingProxyType({}),
 ) -> Observation:
     """What control sees of a closed subinterval; `settings`: in force at its end. The rest: see Observation.
@@ -65,24 +66,24 @@ def observe(
     layout = closed.layout
     outstanding = Outstanding.of(closed.counts).of_paced(~layout.of_instances(settings.at_max))
     surged = rows_surged(layout, outstanding)
-    samples, loads = observed(closed.figures, layout.rollups, focuses, surged)
+    samples, loads = observed(closed.figures, layout.rollups, focuses, surged, closed.part_rows)
     return Observation(
         closed.subinterval, start_s, length_s, phase, same_hosts, edited, {**samples, **of_connectors}, loads,
-        outstanding, disturbance(closed.results),
+        outstanding, disturbance(closed.results), late,
     )  # fmt: skip
 
 
 def connector_samples(
-    merged: Merged, focuses: Iterable[Focus], sample: Callable[[str, int], MetricSample]
+    closed: MergedSubinterval, focuses: Iterable[Focus], sample: Callable[[str, int], MetricSample]
 ) -> dict[Focus, dict[str, MetricSample]]:
     """The samples of the focuses that are connectors' metrics, by rollup instance.
 
-    `sample`: of a metric, by its full name, and of a row. Instances none of whose hosts is in are left out.
+    `sample`: of a metric, by its full name, and of a row. Instances none of whose hosts takes part are left out.
     """
-    hosts_in, rollups = merged.presence.hosts_in, merged.rollups
+    part, rollups = closed.part_rows, closed.layout.rollups
     return {
         focus: {
-            one.name: sample(focus.metric, one.row) for one in rollups.type(focus.rollup).instances if hosts_in[one.row]
+            one.name: sample(focus.metric, one.row) for one in rollups.type(focus.rollup).instances if part[one.row]
         }
         for focus in set(focuses)
         if focus.connector
@@ -95,10 +96,11 @@ def observe_measurement(measurement: Measurement, focuses: Iterable[Focus]) -> d
     Instances none of whose hosts is in are left out.
     """
     figures, rollups = _figures(measurement.merged), measurement.layout.rollups
+    there = measurement.merged.presence.hosts_in > 0
     return {
         focus: {
             name: value_of([sample], focus.fraction)
-            for name, sample in samples(figures, focus, _present(figures, rollups, focus.rollup)).items()
+            for name, sample in samples(figures, focus, _instances(rollups, focus.rollup, there)).items()
         }
         for focus in set(focuses)
         if not focus.connector
@@ -127,25 +129,24 @@ def _figures(merged: Merged) -> Figures:
 
 
 def observed(
-    figures: Figures, rollups: Rollups, focuses: Iterable[Focus], surged: NDArray[np.bool_]
+    figures: Figures, rollups: Rollups, focuses: Iterable[Focus], surged: NDArray[np.bool_], part: NDArray[np.bool_]
 ) -> tuple[dict[Focus, dict[str, MetricSample]], dict[str, dict[str, InstanceLoad]]]:
     """`samples` and `loads` of an Observation: all that a state with these focuses looks at, in one subinterval.
 
-    Instances none of whose hosts is in are left out. `surged`: (R,) rows in which a
-    workload instance falls behind.
+    `surged`: (R,) rows in which a workload instance falls behind; `part`: (R,) rows that have a host which takes part.
+    The others are left out; one of which no host is in is blank.
     """
     wanted = set(focuses)
-    present = {name: _present(figures, rollups, name) for name in {"all", *(focus.rollup for focus in wanted)}}
+    present = {name: _instances(rollups, name, part) for name in {"all", *(focus.rollup for focus in wanted)}}
     return (
         {focus: samples(figures, focus, present[focus.rollup]) for focus in wanted if not focus.connector},
         {name: loads(figures, instances, surged) for name, instances in present.items()},
     )
 
 
-def _present(figures: Figures, rollups: Rollups, kind: str) -> list[RollupInstance]:
-    """The instances of a rollup type that have a host which is in."""
-    hosts_in = figures.merged.presence.hosts_in
-    return [instance for instance in rollups.type(kind).instances if hosts_in[instance.row]]
+def _instances(rollups: Rollups, kind: str, there: NDArray[np.bool_]) -> list[RollupInstance]:
+    """The instances of a rollup type whose rows are `there`."""
+    return [instance for instance in rollups.type(kind).instances if there[instance.row]]
 
 
 def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance]) -> dict[str, MetricSample]:
@@ -173,8 +174,12 @@ def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray
         figures.counter(Count.EXPIRED),
     ]
     found = {}
-    rates, lengths = figures.rate("overall", 0), figures.merged.presence.length_s
+    rates, presence = figures.rate("overall", 0), figures.merged.presence
+    lengths = presence.length_s
     for one in instances:
+        if not presence.hosts_in[one.row]:
+            found[one.name] = NO_LOAD
+            continue
         due, completed, backlog, in_flight, failed, expired = (int(column[one.row]) for column in columns)
         found[one.name] = InstanceLoad(
             due, completed, backlog, float(rates[one.row]), float(lengths[one.row]), in_flight, failed,

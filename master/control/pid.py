@@ -78,6 +78,7 @@ class Pid:
     since: int
     gone: frozenset[str] = frozenset()  # instances without a host: their loops rest, and nothing waits for them
     errors: tuple[tuple[int, Mapping[str, float]], ...] = ()  # of every subinterval: their noise is allowed for
+    acts_in: int = 0  # the subinterval in which the last move acts: earlier ones show nothing of it
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
@@ -108,14 +109,16 @@ class Pid:
     def after(self, observation: Observation) -> "tuple[Pid, Orders]":
         if observation.number < self.since + self.warmup:
             return self, Orders(() if observation.same_hosts else self.opening(), progress="warming up")
+        if observation.number < self.acts_in:
+            return self, Orders(measurable=self._measurable(), progress="the last move does not act yet")
         loops, rows, errors = dict(self.loops), [], {}
         present = observation.samples[self.focus]
         for name, loop in self.loops.items():
-            if name not in present:
+            load = observation.loads.get(self.focus.rollup, {}).get(name, NO_LOAD)
+            if name not in present or load is NO_LOAD:
                 continue
             value = observation.value(self.focus, name)
-            load = observation.loads.get(self.focus.rollup, {}).get(name, NO_LOAD)
-            error, after = moved(loop, value, load, observation.number, self.rules)
+            error, after = moved(loop, value, load, observation, self.rules)
             loops[name] = after
             if value is not None:
                 errors[name] = value / loop.target - 1
@@ -127,6 +130,7 @@ class Pid:
             for name, loop in loops.items()
             if name in present and (loop.iops != self.loops[name].iops or not observation.same_hosts)
         )
+        state = replace(state, acts_in=observation.acts_in) if edits else state
         return state, Orders(edits, tuple(rows), state._measurable(), state._progress(observation, errors))
 
     def with_checks(self, measured: Measured) -> Measured:

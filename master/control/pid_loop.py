@@ -18,7 +18,7 @@ from math import copysign, exp, log
 
 from ..rollup.overload import SURGE, allowed
 from ..text.metric_amounts import MetricUnit, amount_in_words
-from .observation import InstanceLoad
+from .observation import InstanceLoad, Observation
 
 _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target
 _LONGEST_STEP = 0.7  # ln(2): no subinterval more than doubles or halves the load
@@ -127,8 +127,10 @@ def set_out(loop: Loop, target: float, number: int) -> Loop:
     )  # fmt: skip
 
 
-def moved(loop: Loop, value: float | None, load: InstanceLoad, number: int, rules: PidRules) -> tuple[float, Loop]:
-    """(error, the loop after its move) of one subinterval."""
+def moved(
+    loop: Loop, value: float | None, load: InstanceLoad, seen: Observation, rules: PidRules
+) -> tuple[float, Loop]:
+    """(error, the loop after its move) of one subinterval, in which `value` and `load` were seen."""
     grew = load.backlog - loop.backlog
     behind = max(grew, load.expired) > rules.tolerance * load.due or _piles_up(load, rules.tolerance)
     draining = loop.backlog > 0 and not behind and load.backlog > 0
@@ -149,11 +151,11 @@ def moved(loop: Loop, value: float | None, load: InstanceLoad, number: int, rule
         error = max(error, _OVERLOAD_ERROR)
     elif unseen:
         error = max(error, 0.0)  # the metric does not show those that waited longest
-    loop, error_gain = _gain_stepped(loop, error, number, rules)
+    loop, error_gain = _gain_stepped(loop, error, seen.number, rules)
     step = max(error_gain * error, _excess(load)) if unseen else error_gain * error
     after = _stepped(loop, -step)
     if not after.crossed and after.iops != loop.iops and _at_bound(after, after.direction):
-        return error, replace(after, at_bound=number + 2)  # the move acts within the next subinterval
+        return error, replace(after, at_bound=seen.acts_in + 1)  # the move acts within the one before
     return error, after
 
 

@@ -77,7 +77,7 @@ class Find:
 
     def _after(self, observation: Observation) -> "tuple[Find, Decision]":
         if not observation.same_hosts:  # the hosts that are left get the whole load
-            state = replace(self, since=observation.number + 1, seen=())
+            state = replace(self, since=observation.acts_in, seen=())
             progress = "search: other hosts; the load is shared over them"
             return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self._load),), progress=progress)
         state = self
@@ -200,7 +200,7 @@ class Find:
             state = replace(
                 self,
                 stage=SearchStage.MAX,
-                since=observation.number + 1,
+                since=observation.acts_in,
                 seen=(),
                 maxima=self.maxima + 1,
                 confirmed=False,
@@ -219,12 +219,12 @@ class Find:
         """On to a probe at `iops`; `sustained`: the load before was."""
         state = replace(self, iops=iops, seen=())
         if self.stage is SearchStage.PROBE and (_backlog(observation) > 0 or not sustained):
-            state = replace(state, stage=SearchStage.DRAIN, since=observation.number + 1)
+            state = replace(state, stage=SearchStage.DRAIN, since=observation.acts_in)
             return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", 0.0),), rows)
         return state._start(observation, rows)
 
     def _start(self, observation: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
-        state = replace(self, stage=SearchStage.PROBE, since=observation.number + 1, seen=())
+        state = replace(self, stage=SearchStage.PROBE, since=observation.acts_in, seen=())
         return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self.iops),), rows)
 
     def _in_doubt(self) -> bool:

@@ -94,7 +94,7 @@ class Staircase:
             ),
         )
         if not decision.done and not observation.same_hosts:  # the hosts that are left get the whole load
-            state = replace(state, measurement=measurement.restarted(observation.number + 2))
+            state = replace(state, measurement=measurement.restarted(observation.acts_in + 1))
             return state, Decision(Phase.TRANSIENT, (self._edit(),), decision.rows, steering=state._steering())
         if not decision.done:
             return state, replace(decision, steering=state._steering(), remaining=None)  # it is the level's
@@ -109,8 +109,8 @@ class Staircase:
         saturated = behind is not None and self.levels.to_saturation
         if saturated or state._iops() is None:
             return state, replace(decision, rows=(*decision.rows, row), measured=(measured,))
-        # k + 1 runs already, with two loads; the next level's warmup begins after it.
-        state = replace(state, measurement=self.measurement.begun(observation.number + 2))
+        # The subinterval in which the edit acts has two loads; the next level's warmup begins after it.
+        state = replace(state, measurement=self.measurement.begun(observation.acts_in + 1))
         rows, steering = (*decision.rows, row), state._steering()
         return state, Decision(Phase.TRANSIENT, (state._edit(),), rows, (measured,), steering=steering)
 

@@ -191,13 +191,15 @@ class HistogramReader:
             raise OutputError(f"{self._path}: not read: {error}") from error
 
     def intervals(self, merger: Merger, step: int, first: int = 0, last: int = EVER) -> Iterator[MergedSubinterval]:
-        """The subintervals first to last merged again, as they were when they closed."""
+        """The subintervals first to last merged again. One without results, between others, is empty."""
         number = None
         for host, result in self.results(step, first, last):
-            if result.subinterval != number:
-                if number is not None:
-                    yield merger.close()
+            if number is None:
                 number = result.subinterval
+                merger.open(number)
+            while number < result.subinterval:
+                yield merger.close()
+                number += 1
                 merger.open(number)
             merger.add(host, result)
         if number is not None:

@@ -6,10 +6,11 @@ added on arrival, for the finest rollup types only; when the subinterval closes,
 of these. Scalars are stored on arrival and summed at the close.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...protocol.counters import KINDS, SERIES, SERVICE, Count, Moment, ThreadCount
 from ...protocol.errors import ProtocolError
@@ -36,11 +37,24 @@ class MergedSubinterval:
     results: Mapping[str, Result]  # of the hosts that are in: CPU, threads, faults, and the arrays as received
     length_ns: Ints  # (H,) real length of each host's; 0 where it is not in
     class_io: Words  # (G, KINDS, 2) I/Os and bytes of each merge class
+    absent: frozenset[str] = frozenset()  # hosts that take part, and are not in: late, or in a later result
 
     @property
     def hosts(self) -> frozenset[str]:
         """The hosts that are in."""
         return frozenset(self.results)
+
+    @property
+    def part(self) -> frozenset[str]:
+        """The hosts that take part, in or not."""
+        return self.hosts | self.absent
+
+    @property
+    def part_rows(self) -> NDArray[np.bool_]:
+        """(R,) the rows that have a host which takes part."""
+        rows, hosts = self.layout.pairs
+        takes_part = np.array([host in self.part for host in self.layout.hosts], bool)
+        return np.bincount(rows[takes_part[hosts]], minlength=len(self.layout.rollups.rows)) > 0
 
     @property
     def last(self) -> bool:
@@ -96,25 +110,26 @@ class Merger:
         """Drop a noted host whose partial merge will not arrive."""
         del self._results[host]
 
-    def close(self) -> MergedSubinterval:
-        """The subinterval, merged from the results that were added."""
-        part, layout = self._adder.close(), self.layout
-        class_io = part.moments[:, SERVICE : SERVICE + KINDS, [Moment.COUNT, Moment.BYTES]]
-        for table in part.buckets:
+    def close(self, part: Collection[str] = ()) -> MergedSubinterval:
+        """The subinterval, merged from the results that were added. `part`: the hosts that take part in it."""
+        total, layout = self._adder.close(), self.layout
+        class_io = total.moments[:, SERVICE : SERVICE + KINDS, [Moment.COUNT, Moment.BYTES]]
+        for table in total.buckets:
             for reduction in layout.between_rows if table.counts.shape[1] else ():
                 reduction.into(table.counts, table.counts)
         merged = Merged(
             rollups=layout.rollups,
-            counts=merged_counts(layout, part.counts),
-            moments=merged_moments(layout, part.moments),
-            buckets=part.buckets,
-            rates=merged_rates(layout, class_io, part.length_ns),
-            presence=presence(layout, part.length_ns, part.cpu),
+            counts=merged_counts(layout, total.counts),
+            moments=merged_moments(layout, total.moments),
+            buckets=total.buckets,
+            rates=merged_rates(layout, class_io, total.length_ns),
+            presence=presence(layout, total.length_ns, total.cpu),
         )
         results = {host: self._results[host] for host in layout.hosts if host in self._results}
         figures = Figures(merged, np.ones(len(merged.counts), bool))
         return MergedSubinterval(
-            part.subinterval, layout, merged, figures, part.counts, results, part.length_ns, class_io
+            total.subinterval, layout, merged, figures, total.counts, results, total.length_ns, class_io,
+            frozenset(part).difference(results),
         )  # fmt: skip
 
     def _check_turn(self, host: str, result: Result) -> None:

@@ -7,7 +7,7 @@ in it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,7 @@ from .validity_case import Case, Rows, each, rows_of_host
 from .window import Measurement
 
 MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
+WHOLE: Final = 0.1  # of a subinterval: what is missing is so near to whole ones
 ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
 MOST_HALF_WIDTH: Final = 0.10  # of a maximum's IOPS
 OF_ONE_HOST: Final = frozenset({"host", "lun"})  # attributes by which a row is of one host alone
@@ -169,7 +170,10 @@ def _present(measurement: Measurement, length_s: float, outside: Iterable[Scoped
     shortened = any(one.finding.reason is Reason.SHORTENED for one in said)
     for one in said:
         absence = bool(one.host) and one.finding.reason in ABSENCES
-        if not absence or shortened or one.host in missing:
+        if one.finding.reason is Reason.HOST_LATE and missing.get(one.host):
+            detail = f"{one.finding.detail}; {missing[one.host]}"
+            yield replace(one, finding=replace(one.finding, detail=detail))
+        elif not absence or shortened or one.host in missing:
             yield one
         if absence and one.host in missing:
             missing[one.host] = ""
@@ -188,8 +192,11 @@ def _missing(measurement: Measurement, length_s: float) -> dict[str, str]:
     planned_s = measurement.subintervals * length_s
     for host in sorted(measurement.hosts):
         real_s = float(measurement.length_ns[measurement.layout.position[host]]) * 1e-9
+        without = round((planned_s - real_s) / length_s)
         if host in measurement.cut:
             found[host] = f"its result of subinterval {measurement.cut[host]} was cut"
+        elif without > 0 and abs(planned_s - real_s - without * length_s) <= WHOLE * length_s:
+            found[host] = f"missing in {without} of {measurement.subintervals} subintervals"
         elif abs(real_s - planned_s) > length_s / 2 + MOST_MOVED * planned_s and host not in measurement.uncovered:
             found[host] = f"its subintervals are {real_s:.4g} s long in total, not {planned_s:.4g} s"
     return found

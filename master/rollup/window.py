@@ -1,8 +1,9 @@
 """A window: consecutive subintervals summed into one measurement.
 
 Rule: exact, and in memory that does not grow with the window's length. Histograms and moments add, the state at the
-end is the last subinterval's, rates are each host's I/Os over that host's own real time. A window never continues
-across a change of its set of hosts: `fits` tells whether a subinterval may be added.
+end is the last subinterval's, rates are each host's I/Os over that host's own real time. So a host that is not in
+some of the subintervals has the rate of those that it is in. No measurement continues across a change of the hosts that
+take part: `fits` tells whether a subinterval may be added.
 
 Subintervals that are set aside leave a gap in the sums, but not in the account of due and done I/O: what fell due in
 them and is done later is not too much.
@@ -48,7 +49,7 @@ class Measurement:
     last: int  # subinterval
     subintervals: int
     layout: MergeLayout
-    hosts: frozenset[str]  # that are in
+    hosts: frozenset[str]  # that are in, in any of its subintervals
     merged: Merged
     account: Account  # (I,) the due and the done of each workload instance
     iops_half_width: Floats  # (R,) of overall_iops, at 95 %; nan where none can be stated
@@ -99,19 +100,19 @@ class Window:
         return self._first
 
     def fits(self, interval: MergedSubinterval) -> bool:
-        """Whether `interval` directly follows the last one and has the same set of hosts."""
-        last = self._aside[-1] if self._aside else self._last
-        return last is None or (interval.subinterval == last.subinterval + 1 and interval.hosts == last.hosts)
+        """Whether `interval` directly follows the last one, and the same hosts take part."""
+        last = self._newest()
+        return last is None or (self._follows(interval) and interval.part == last.part)
 
     def set_aside(self, interval: MergedSubinterval) -> None:
-        """Go on after `interval` without it. Raises ValueError for one that does not fit, and before any was added."""
-        if self._last is None or not self.fits(interval):
+        """Go on after `interval` without it. Raises ValueError where it does not follow, and before any was added."""
+        if self._last is None or not self._follows(interval):
             raise ValueError(f"subinterval {interval.subinterval} is not within the window")
         self._aside.append(interval)
 
     def add(self, interval: MergedSubinterval) -> None:
-        """Raises ValueError for an interval that does not fit."""
-        if not self.fits(interval):
+        """Raises ValueError for an interval that does not follow the last one."""
+        if not self._follows(interval):
             raise ValueError(f"subinterval {interval.subinterval} does not continue the window")
         merged, moments = interval.merged, interval.merged.moments
         self._counts += merged.counts
@@ -154,7 +155,7 @@ class Window:
             last=last.subinterval,
             subintervals=self.subintervals,
             layout=layout,
-            hosts=last.hosts,
+            hosts=frozenset(host for host, length_ns in zip(layout.hosts, self._length_ns, strict=True) if length_ns),
             merged=Merged(
                 rollups=layout.rollups,
                 counts=counts,
@@ -177,6 +178,13 @@ class Window:
             workers={host: workers.seen() for host, workers in self._workers.items()},
             taken=taken,
         )
+
+    def _newest(self) -> MergedSubinterval | None:
+        return self._aside[-1] if self._aside else self._last
+
+    def _follows(self, interval: MergedSubinterval) -> bool:
+        last = self._newest()
+        return last is None or interval.subinterval == last.subinterval + 1
 
     def _add_hosts(self, interval: MergedSubinterval) -> None:
         self._uncovered.update(interval.uncovered())

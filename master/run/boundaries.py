@@ -1,8 +1,9 @@
 """The boundaries of one step on each host's own clock: places them, and checks each result against its place.
 
 Rule: subintervals follow one another without a gap, and each ends where it was placed, or one length after the one
-before if the host did not get the place in time. A result that is placed otherwise is a protocol error: its rates would
-be of another length.
+before if the host did not get the place in time. A result that covers several, since the engine had no free buffer,
+ends where the last of them ends. One that is placed otherwise is a protocol error: its rates would be of another
+length.
 """
 
 from typing import Final
@@ -22,10 +23,12 @@ class Boundaries:
         self._newest: dict[Driver, int] = {}  # that was placed
         self._ends: dict[Driver, dict[int, int]] = {}  # by subinterval: those that no result has confirmed
         self._next: dict[Driver, int] = {}  # where the next result has to begin
+        self._last: dict[Driver, int] = {}  # the subinterval of the result before it
 
     def begin(self, driver: Driver, start_ns: int) -> None:
         """The step starts there; the ends of its first two subintervals follow from it."""
         self._next[driver] = start_ns
+        self._last[driver] = -1
         self._newest[driver] = start_ns + 2 * self._length_ns
         self._ends[driver] = {}
 
@@ -45,13 +48,20 @@ class Boundaries:
 
         The step's last may have been cut, by a halt.
         """
-        start, end = result.start_ns, result.start_ns + result.length_ns
-        expected = self._next[driver]
-        placed = self._ends[driver].pop(result.subinterval, expected + self._length_ns)
-        ends = sorted((placed, expected + self._length_ns))
-        self._next[driver] = end
+        start, end, expected = result.start_ns, result.start_ns + result.length_ns, self._next[driver]
+        covered = result.subinterval - self._last[driver]
+        if covered < 1:
+            return f"it came after that of subinterval {self._last[driver]}"
+        nominal, most = expected + covered * self._length_ns, covered * self._most
+        ends = self._ends[driver]
+        placed = ends.get(result.subinterval, nominal)
+        for passed in [one for one in ends if one <= result.subinterval]:
+            del ends[passed]
+        self._next[driver], self._last[driver] = end, result.subinterval
         if abs(start - expected) > self._most:
             return f"it begins {(start - expected) / 1e6:+.3f} ms from the end of the one before"
-        if end > ends[1] + self._most or (end < ends[0] - self._most and not (result.last and end >= start)):
+        if end > max(placed, nominal) + most or (
+            end < min(placed, nominal) - most and not (result.last and end >= start)
+        ):
             return f"its length is {result.length_ns / 1e9:.6f} s, not {(placed - expected) / 1e9:.6f} s as placed"
         return ""

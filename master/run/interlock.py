@@ -70,6 +70,7 @@ class InterlockChecks:
         """`event` gets host, kind and text."""
         self._length_ns = length_ns
         self._event = event
+        self._overdue_ns: list[int] = []  # by how much decisions are late, one after the other
         self._reported: set[tuple[Reason, str]] = set()  # with the host, "" for the controller
         self.findings: list[ScopedFinding] = []
 
@@ -81,16 +82,24 @@ class InterlockChecks:
             self._check_clock(host, timing, closed.number)
 
     def _check_decision(self, closed: ClosedSubinterval) -> None:
-        """Whether control decided before the next subinterval had ended."""
+        """Whether control decided before the next subinterval had ended; an event for the first of several, and the
+        last."""
         if closed.overdue_ns <= 0:
+            if self._overdue_ns[1:]:
+                words = f"{len(self._overdue_ns)} decisions were late, by up to {max(self._overdue_ns) / 1e9:.2f} s"
+                self._event("", "late_decision", f"in time again since subinterval {closed.number}; {words}")
+            self._overdue_ns.clear()
             return
         stalled_ns = closed.timing.stalled_ns
         words = f"{closed.overdue_ns / 1e9:.2f} s too late in subinterval {closed.number}"
         if stalled_ns:
             words += f"; the controller was stalled for {stalled_ns / 1e9:.2f} s"
-        finding = Finding(Reason.LATE_DECISION, words)
-        self.findings.append(ScopedFinding(finding, since=closed.number, until=closed.number + 1))
-        self._event("", "late_decision", f"the decision came {words}")
+        if closed.decision.edits:
+            finding = Finding(Reason.LATE_DECISION, words)
+            self.findings.append(ScopedFinding(finding, since=closed.number, until=closed.number + 1))
+        if not self._overdue_ns:
+            self._event("", "late_decision", f"the decision came {words}")
+        self._overdue_ns.append(closed.overdue_ns)
 
     def _check_controller(self, closed: ClosedSubinterval) -> None:
         """Whether the controller had time to spare."""

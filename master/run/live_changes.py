@@ -206,7 +206,7 @@ class LiveChanges:
             return EditEffect.NO
         acted, newest, latest, catching_up = False, 0, set[int](), self._backlogs.total > 0
         self._numbers = interval.layout.numbers
-        self._backlogs.only(interval.hosts)
+        self._backlogs.only(interval.part)
         for host in interval.results:
             counts = interval.counts[interval.layout.instances[host]]
             now = counts[:, Count.EDIT]

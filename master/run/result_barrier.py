@@ -1,7 +1,9 @@
 """Barrier 1: merges every live host's result of one subinterval, and handles whatever else hosts send meanwhile.
 
-Rule: the controller waits for no host beyond the deadline, and merges no result that arrived after it. A controller
-that was stalled first reads the results that arrived, then extends the deadline by the stall.
+Rule: the load goes on whatever is awaited here, so a host has seconds, however short a subinterval is: a hiccup costs
+nothing but a later decision. A host that is not in by the deadline is late and awaited no longer, until a result of it
+is in time again; while none is in, nobody is late before OF_A_LEASE is over. A controller that was stalled first reads
+the results that arrived, then extends the deadline by the stall.
 """
 
 import asyncio
@@ -25,6 +27,8 @@ from .step_merge import StepMerge
 from .step_states import NEVER, PATIENCE, StepProgress
 from .step_types import Recorder
 
+USUAL_PATIENCE_NS: Final = 6 * 10**9  # after a subinterval's end
+OF_A_LEASE: Final = 0.6  # the most; a host that is silent for half a lease is lost before that
 HOLD_HALT_S: Final = 3.0  # after a halt, for the cut results and `stopped`
 
 
@@ -34,7 +38,7 @@ class Collected:
 
     interval: MergedSubinterval
     arrived: dict[Driver, int]  # when each result was read, on the controller's clock
-    in_ns: int  # when the last awaited event arrived, or the deadline; on the controller's clock
+    in_ns: int  # when the last awaited event arrived, or the deadline; not before it was waited for; controller's clock
 
 
 class ResultBarrier:
@@ -51,6 +55,7 @@ class ResultBarrier:
         progress: StepProgress,
         find: Find,
         stop_on_error: bool,
+        lease_ns: int,
     ) -> None:
         self._fleet = fleet
         self._hosts = hosts
@@ -61,6 +66,7 @@ class ResultBarrier:
         self._progress = progress
         self._find = find
         self._stop_on_error = stop_on_error
+        self._longest_ns = round(OF_A_LEASE * lease_ns)
         self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}  # by subinterval: result, and when it was read
 
     async def collect(self, k: int, end_ns: int, length_ns: int, halt: Callable[[], Awaitable[int]]) -> Collected:
@@ -70,26 +76,35 @@ class ResultBarrier:
         """
         fleet, hosts = self._fleet, self._hosts
         self._merging.open(k)
-        hosts.awaited = set(hosts.live)
+        begun_ns = fleet.now_ns()
+        hosts.awaited = hosts.live.difference(*(those for number, those in self._early.items() if number > k))
         arrived: dict[Driver, int] = {}
         for driver, (result, arrived_ns) in self._early.pop(k, {}).items():
             self._merge(driver, result, arrived_ns, arrived)
-        patience_ns = round(PATIENCE * length_ns)
-        in_ns = max(arrived.values(), default=0)
+        while not fleet.inbox.empty():  # of hosts that are not awaited, too
+            self._take(*fleet.inbox.get_nowait(), k, arrived)
+        patience_ns = max(round(PATIENCE * length_ns), min(USUAL_PATIENCE_NS, self._longest_ns))
+        in_ns = max((begun_ns, *arrived.values()))
         deadline = Deadline(fleet.lag, end_ns + patience_ns, patience_ns)
-        while hosts.awaited:
-            if fleet.interrupted.is_set() and not self._progress.is_halted:
-                deadline.bring_forward(await halt() + round(HOLD_HALT_S * 1e9))
-            event = await self.next_event(deadline)
+        alone = Deadline(fleet.lag, end_ns + max(patience_ns, self._longest_ns), patience_ns)
+        while True:
+            if fleet.interrupted.is_set() and not self._progress.is_halted:  # though nobody is awaited
+                until_ns = await halt() + round(HOLD_HALT_S * 1e9)
+                deadline.bring_forward(until_ns)
+                alone.bring_forward(until_ns)
+            if not hosts.awaited:
+                break
+            patient = alone if hosts.awaited == hosts.live else deadline
+            event = await self.next_event(patient)
             if event is not None:
                 in_ns = max(in_ns, self._came_ns(event[1]))
                 self._take(*event, k, arrived)
-            elif deadline.has_passed():
-                in_ns = deadline.at_ns
+            elif patient.has_passed():
+                in_ns = patient.at_ns
                 break
-        for driver in sorted(hosts.awaited, key=lambda driver: driver.name):
-            hosts.is_late(driver, f"no result of subinterval {k} by barrier 1", k)
-        interval, missing = await self._merging.close()
+        for driver in hosts.in_order(hosts.awaited):
+            hosts.is_late(driver, k)
+        interval, missing = await self._merging.close(lambda: hosts.taking_part)
         if missing:  # their driver process ended with their results; the inbox has the loss of these hosts
             arrived = {driver: at_ns for driver, at_ns in arrived.items() if driver.name not in missing}
             while not fleet.inbox.empty():
@@ -155,11 +170,30 @@ class ResultBarrier:
                 hosts.lose(driver, event.reason, k, arrived)
 
     def _take_result(self, driver: Driver, result: Result, at_ns: int, k: int, arrived: dict[Driver, int]) -> None:
-        if driver in self._hosts.late or result.subinterval < k:
+        hosts, progress = self._hosts, self._progress
+        if driver in hosts.aside:
             self._recorder.late(driver.name, result)
-            kind = "late" if result.subinterval <= self._progress.last else "result_after_step"
-            self._recorder.event(driver.name, kind, f"result of subinterval {result.subinterval}: kept apart")
-        elif result.subinterval > k:
+            return
+        if driver not in hosts.live and driver not in hosts.late:
+            return
+        late = result.subinterval < k
+        if result.last and result.length_ns == 0 and not progress.is_deciding:
+            hosts.leave(driver)  # halted before its start: there is nothing to merge
+            return
+        if result.last and not late and not progress.is_halted and result.subinterval != progress.last:
+            self._recorder.late(driver.name, result)
+            hosts.ended_early(driver, result.subinterval)
+            return
+        if wrong := self._boundaries.against(driver, result):
+            driver.lose(f"protocol error: the result of subinterval {result.subinterval} is not as placed: {wrong}")
+            return
+        if late:
+            self._recorder.late(driver.name, result)
+            return
+        if driver in hosts.late:
+            hosts.is_back(driver, k)
+        if result.subinterval > k:  # of `k` there is none: this one covers it, too, or `k` is in already
+            hosts.awaited.discard(driver)
             self._early.setdefault(result.subinterval, {})[driver] = (result, at_ns)
         else:
             self._merge(driver, result, at_ns, arrived)
@@ -167,16 +201,6 @@ class ResultBarrier:
     def _merge(self, driver: Driver, result: Result, at_ns: int, arrived: dict[Driver, int]) -> None:
         hosts, progress = self._hosts, self._progress
         if driver not in hosts.live:
-            return
-        if result.last and result.length_ns == 0 and not progress.is_deciding:
-            hosts.leave(driver)  # halted before its start: there is nothing to merge
-            return
-        if result.last and not progress.is_halted and result.subinterval != progress.last:
-            self._recorder.late(driver.name, result)
-            hosts.ended_early(driver, result.subinterval)
-            return
-        if wrong := self._boundaries.against(driver, result):
-            driver.lose(f"protocol error: the result of subinterval {result.subinterval} is not as placed: {wrong}")
             return
         try:
             self._merging.add(driver, result)

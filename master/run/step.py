@@ -9,11 +9,13 @@
     measure         windows, their sums, the checks of a measurement             step_measurements.py
     check           timing: of the controller, and of the hosts' clocks          interlock.py
 
-Rule: the controller never waits for one host beyond barrier 1's deadline, and never merges what came after it. When the
-step ends, every host is halted; a host that does not stop is lost.
+Rule: the controller never waits for one host beyond barrier 1's deadline. When the step ends, every host is halted; a
+host that does not stop is lost.
 
 Time: boundaries are `start + (k + 1) x length` on the controller's clock. The decision on subinterval k is taken
-while k + 1 runs; with it goes the place of the boundary that ends k + 2.
+while k + 1 runs; with it goes the place of the boundary that ends k + 2. Where a result or the controller is late, the
+hosts go on, and later subintervals have ended by then: their number goes into the observation, since what control
+changes acts after them, and they are decided on at once.
 """
 
 import asyncio
@@ -29,7 +31,7 @@ from ..control.decision import Alert, Decision, Measured
 from ..control.observation import Phase
 from ..control.observe import Samples, connector_samples, observe
 from ..hosts.driver import DRIVING, Driver
-from ..hosts.heartbeat import USUAL_START_S
+from ..hosts.heartbeat import USUAL_LEASE_NS, USUAL_START_S
 from ..rollup.instances import Rollups
 from ..rollup.parameters_in_force import Settings, SettingsInForce
 from ..rollup.validity import ScopedFinding
@@ -42,7 +44,7 @@ from .live_changes import EditEffect
 from .live_step import LiveStep
 from .resolve_settings import steered
 from .result_barrier import HOLD_HALT_S, Collected, ResultBarrier
-from .step_commands import StepCommands, send_halt
+from .step_commands import StepCommands, farthest_s, send_halt
 from .step_hosts import StepHosts
 from .step_measurements import StepMeasurements
 from .step_merge import StepMerge
@@ -70,6 +72,7 @@ class StepCycle:
         recorder: Recorder,
         raise_alert: Callable[[Alert], None],
         stop_on_error: bool,
+        lease_ns: int = USUAL_LEASE_NS,
         start_timeout_s: float = USUAL_START_S,
         gathering: Gathering = NO_CONNECTORS,
     ) -> None:
@@ -99,7 +102,7 @@ class StepCycle:
         self._interlock = InterlockChecks(length_ns, report)
         self._results = ResultBarrier(
             fleet, self._hosts, StepMerge(rollups, order, drivers), boundaries, self._faults, recorder, progress, find,
-            stop_on_error,
+            stop_on_error, lease_ns,
         )  # fmt: skip
         self._start = StepStart(
             fleet, self._hosts, rollups, boundaries, self._results, recorder, length_ns, start_timeout_s
@@ -123,43 +126,51 @@ class StepCycle:
         self._changes.begin(start_ns)
         first = opening(self._live.control)
         self._changes.steers(steered(first.edits, self._rollups, self._changes.in_force(), hosts.names))
-        announced, decided_hosts = first.next_phase, hosts.names
+        announced, decided_part = first.next_phase, hosts.names
         while hosts.live and (k := progress.running) <= progress.last:
             end_ns = start_ns + (k + 1) * self._length_ns
             collected = await self._results.collect(k, end_ns, self._length_ns, self._commands.halt)
             await self._connectors(k)
             merged_ns = self._fleet.now_ns()
-            if not (interval := collected.interval).hosts:
+            if not (interval := collected.interval).hosts and not hosts.live:
                 break
             effect = self._changes.seen(interval)
-            settings = self._settings.of(self._changes.in_force(), interval.hosts)
-            decision, acknowledged = Decision(Phase.COOLDOWN), dict[Driver, int]()
-            deciding = progress.is_deciding
+            settings = self._settings.of(self._changes.in_force(), interval.part)
+            decision, acknowledged = Decision(self._after_the_end(k + 1)), dict[Driver, int]()
+            deciding, late = progress.is_deciding, self._ended_since(end_ns)
             if deciding and effect is EditEffect.PAUSED:
                 decision = Decision(announced, progress=PAUSED, paused=True)
             elif deciding:
-                decision = self._decide(collected, settings, announced, effect, decided_hosts)
-                decided_hosts = interval.hosts
+                decision = self._decide(collected, settings, announced, effect, interval.part == decided_part, late)
+                decided_part = interval.part
             if deciding and self._live.skipped_by and not decision.done:
                 decision = self._end_with_measured(decision)
             decided_ns = self._fleet.now_ns()
             if deciding:
                 left_s = (end_ns + self._length_ns - decided_ns) / 1e9
-                acknowledged = await self._commands.follow(k, start_ns, decision, left_s)
+                acknowledged = await self._commands.follow(k, late, start_ns, decision, left_s)
             start, in_ns, arrived = end_ns - self._length_ns, collected.in_ns, collected.arrived
             at = Moments(start, end_ns, in_ns, merged_ns, decided_ns, arrived, acknowledged)
             self._record(collected, announced, effect, decision, at, settings)
-            hosts.live = {
-                driver for driver in hosts.live if not interval.results[driver.name].last
-            }  # which had to end here
+            ended = {name for name, result in interval.results.items() if result.last}
+            hosts.live = {driver for driver in hosts.live if driver.name not in ended}  # which had to end here
             announced = decision.next_phase
             progress.running = k + 1
         self._changes.close("the step has ended")
         no_host = progress.is_deciding
         if no_host:
             progress.move(Change.NO_HOST)
-        await self._wait_until_stopped(hosts.live | hosts.late)
+        await self._wait_until_stopped(hosts.commanded)
         self._end(no_host)
+
+    def _ended_since(self, end_ns: int) -> int:
+        """How many whole subintervals have ended after the one that ended at `end_ns`, by when a command arrives."""
+        arrives_ns = self._fleet.now_ns() + round(farthest_s(self._hosts.part) / 2 * 1e9)
+        return max(arrives_ns - end_ns, 0) // self._length_ns
+
+    def _after_the_end(self, number: int) -> Phase:
+        """The phase of a subinterval that nothing is decided on."""
+        return Phase.TAIL if number <= self._commands.last_loaded else Phase.COOLDOWN
 
     async def _connectors(self, k: int) -> None:
         """Wait for the gathers of the connectors that control looks at; an interrupt ends that."""
@@ -183,19 +194,28 @@ class StepCycle:
         return StepOutcome(measurements, tuple(findings), tuple(self._faults.hung))
 
     def _decide(
-        self, collected: Collected, settings: Settings, announced: Phase, effect: EditEffect, hosts: frozenset[str]
+        self,
+        collected: Collected,
+        settings: Settings,
+        announced: Phase,
+        effect: EditEffect,
+        same_hosts: bool,
+        late: int,
     ) -> Decision:
-        """Control's decision on a closed subinterval. `hosts`: of the one that it decided on before."""
+        """Control's decision on a closed subinterval. `same_hosts`: the same take part as in the one that it decided
+        on before; `late`: how many subintervals have ended since.
+        """
         interval, k = collected.interval, self._progress.running
         start_s = k * self._length_ns / 1e9
         edited = effect in (EditEffect.EDITED, EditEffect.CATCHING_UP)
-        same_hosts, focuses = interval.hosts == hosts, self._live.control.focuses
+        focuses = self._live.control.focuses
         self._of_connectors = connector_samples(
-            interval.merged, focuses, lambda metric, row: self._gathering.sample(k, metric, row)
+            interval, focuses, lambda metric, row: self._gathering.sample(k, metric, row)
         )
         seen = observe(
-            interval, settings, focuses, start_s, self._length_s, announced, same_hosts, edited, self._of_connectors
-        )
+            interval, settings, focuses, start_s, self._length_s, announced, same_hosts, edited, late,
+            self._of_connectors,
+        )  # fmt: skip
         decision = self._live.decide(seen)
         if effect is EditEffect.CATCHING_UP and not decision.measured:
             decision = replace(
@@ -231,7 +251,7 @@ class StepCycle:
             cut = _because(NO_HOST, cut) if no_host else cut
             self._note_measured([cut])
             self._measurements.close(cut)
-        found = [*self._live.findings, *self._findings, *self._changes.found(), *self._hosts.losses()]
+        found = [*self._live.findings, *self._findings, *self._changes.found(), *self._hosts.found()]
         if no_host:  # the lost hosts are the reason for the early end
             found = [replace(one, since=min(one.since, max(cut.last, 0))) for one in found]
         self._ended = [*found, *self._interlock.findings]

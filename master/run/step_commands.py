@@ -19,7 +19,7 @@ from .fleet import Fleet
 from .live_changes import LiveChanges
 from .resolve_settings import steered
 from .step_hosts import StepHosts
-from .step_states import PATIENCE, Change, StepProgress
+from .step_states import NEVER, PATIENCE, Change, StepProgress
 from .step_types import Recorder
 
 HALTING_S: Final = 1.0  # for answers to `halt`
@@ -50,22 +50,25 @@ class StepCommands:
         self._progress = progress
         self._length_ns = length_ns
         self._cooldown = cooldown
+        self._unanswered: dict[Driver, int] = {}  # decisions that were not acknowledged, up to the last one
+        self.last_loaded = NEVER  # the last subinterval under load, once `stop` names it
 
-    async def follow(self, k: int, start_ns: int, decision: Decision, left_s: float) -> dict[Driver, int]:
+    async def follow(self, k: int, late: int, start_ns: int, decision: Decision, left_s: float) -> dict[Driver, int]:
         """Barrier 2: send what follows from the decision on subinterval `k`. Returns when each host acknowledged it.
 
-        `left_s`: until the next subinterval ends; negative after a stall of the controller.
+        `late`: how many subintervals have ended since; `left_s`: until the next one ends; negative after a stall of the
+        controller.
         """
         shortest_s = SHORTEST_ANSWER_S + 2 * farthest_s(self._hosts.part)
         deadline = self._fleet.lag.deadline(max(left_s, shortest_s), PATIENCE * self._length_ns / 1e9)
         async with asyncio.TaskGroup() as both:  # on its way to a host the edit is first, and holds up nothing
             both.create_task(self._steer(decision.edits, deadline))
-            commanding = both.create_task(self._command(k, start_ns, decision.done, deadline))
+            commanding = both.create_task(self._command(k, late, start_ns, decision.done, deadline))
         return commanding.result()
 
     async def halt(self) -> int:
         """Halt every host of the step that drives, all at once. Returns when that was."""
-        return await self.halt_those(self._hosts.live | self._hosts.late)
+        return await self.halt_those(self._hosts.commanded)
 
     async def halt_those(self, drivers: Container[Driver]) -> int:
         """Halt these hosts, as far as they drive."""
@@ -77,10 +80,10 @@ class StepCommands:
             self._hosts.lose(driver, f"not halted: {reason}", self._progress.running)
         return halted_ns
 
-    async def _command(self, k: int, start_ns: int, done: bool, deadline: Deadline) -> dict[Driver, int]:
+    async def _command(self, k: int, late: int, start_ns: int, done: bool, deadline: Deadline) -> dict[Driver, int]:
         async def command(driver: Driver) -> int:
             if done and self._cooldown:
-                await driver.request(Cooldown, subinterval=k + 2)
+                await driver.request(Cooldown, subinterval=self.last_loaded + 1)
             if done:
                 await driver.request(Stop, last=self._progress.last)
             elif self._boundaries.has(driver):
@@ -90,25 +93,32 @@ class StepCommands:
             return self._fleet.now_ns()
 
         if done:
-            self._progress.last = k + 1 + self._cooldown
+            self.last_loaded = k + 1 + late
+            self._progress.last = self.last_loaded + self._cooldown
             self._changes.close("the step is ending; it runs without a measurement")
         hosts = self._hosts
-        drivers = hosts.in_order(hosts.live | hosts.late)
+        drivers = hosts.in_order(hosts.commanded)
         running = [driver for driver in drivers if driver.lost is None and driver.state is HostState.RUNNING]
         answers, failed = await barrier(running, command, deadline)
         for driver, reason in failed.items():
-            self._recorder.event(
-                driver.name, "late", f"no acknowledgement of the decision after subinterval {k}: {reason}"
+            if driver not in self._unanswered:
+                why = f"no acknowledgement of the decision after subinterval {k}: {reason}"
+                self._recorder.event(driver.name, "late", why)
+            self._unanswered[driver] = self._unanswered.get(driver, 0) + 1
+        for driver in hosts.in_order(self._unanswered.keys() & answers.keys()):
+            why = (
+                f"it acknowledged the decision after subinterval {k}; {self._unanswered.pop(driver)} before it were not"
             )
+            self._recorder.event(driver.name, "back", why)
         return answers
 
     async def _steer(self, edits: Sequence[LoadEdit], deadline: Deadline) -> None:
         """Send control's edits to all hosts that drive."""
         if not edits:
             return
-        live, late = ({driver.name for driver in those} for those in (self._hosts.live, self._hosts.late))
+        measured, aside = self._hosts.taking_part, {driver.name for driver in self._hosts.aside}
         failed = await self._changes.steer(
-            lambda parameters: steered(edits, self._rollups, parameters, live, late), deadline
+            lambda parameters: steered(edits, self._rollups, parameters, measured, aside), deadline
         )
         for host, reason in failed.items():
             self._recorder.event(host, "edit", f"control's edit failed: {reason}")

@@ -1,7 +1,9 @@
 """Which hosts take part in a step: those that deliver, those that are late, and those that the step lost.
 
-Rule: a host that misses a barrier goes on under the step's commands, so that it stops with the others, but nothing of
-it is merged any more. A host that received `go` and is lost counts as lost in the step.
+Rule: a host that misses a barrier still takes part. It is awaited no longer, and is back with its first result that is
+in time. A host that has no part in the load any more (it was not ready at the start, or ended by itself) is set aside:
+it is commanded, so that it stops with the others, but nothing of it is merged. One that received `go` and is lost
+counts as lost in the step.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -20,6 +22,18 @@ LONG_STALL_NS: Final = 10**9  # the controller, for so long that leases were not
 ENDED_EARLY: Final = "it ended the step by itself"  # its `stopped` says why
 
 
+@dataclass(slots=True)
+class _Lateness:
+    """Subintervals without a host, since no result of it came in time."""
+
+    since: int
+    why: str
+    until: int | None = None  # the last of them; None: it is not back
+
+    def finding(self, host: str) -> ScopedFinding:
+        return ScopedFinding(Finding(Reason.HOST_LATE, f"{host}: {self.why}"), host, since=self.since, until=self.until)
+
+
 @dataclass(frozen=True, slots=True)
 class _Loss:
     """A host that took part and left the step, even if it comes back."""
@@ -30,7 +44,7 @@ class _Loss:
 
 
 class StepHosts:
-    """State: who takes part, who is late, and who is lost."""
+    """State: who takes part, who of these is late, and who is lost."""
 
     def __init__(
         self, drivers: Iterable[Driver], progress: StepProgress, lag: ControllerLag, report: Report, find: Find
@@ -41,33 +55,62 @@ class StepHosts:
         self._report = report
         self._find = find
         self.part = tuple(drivers)
-        self.live: set[Driver] = set()  # their results are merged
-        self.late: set[Driver] = set()  # missed a barrier: commanded, not merged
+        self.live: set[Driver] = set()  # barrier 1 waits for their results
+        self.late: set[Driver] = set()  # missed a barrier, and are not back
+        self.aside: set[Driver] = set()  # commanded, not merged
         self.awaited: set[Driver] = set()  # of the live: those whose result is not in yet
         self.newest: dict[Driver, Result] = {}  # the last result of each, merged or not
         self.names = frozenset(driver.name for driver in self.part)
         self._losses: dict[Driver, _Loss] = {}
+        self._late: list[tuple[Driver, _Lateness]] = []
         self._words: dict[Driver, str] = {}  # of the first workload thread that died
 
     def in_order(self, drivers: Container[Driver]) -> list[Driver]:
         """These drivers in the plan's order, as a set has none: what follows is the same in every run."""
         return [driver for driver in self.part if driver in drivers]
 
+    @property
+    def taking_part(self) -> frozenset[str]:
+        """The names of those that take part, late or not."""
+        return frozenset(driver.name for driver in self.live | self.late)
+
+    @property
+    def commanded(self) -> set[Driver]:
+        return self.live | self.late | self.aside
+
     def leave(self, driver: Driver) -> None:
         """Remove a host from the step."""
-        for those in (self.live, self.late, self.awaited):
+        for those in (self.live, self.late, self.aside, self.awaited):
             those.discard(driver)
 
     def set_aside(self, driver: Driver) -> None:
         """Continue to send a host commands, but merge no more of its results."""
         self.leave(driver)
-        self.late.add(driver)
+        self.aside.add(driver)
 
-    def is_late(self, driver: Driver, why: str, k: int) -> None:
-        """It missed a barrier; its rows lack it from subinterval `k` on."""
-        self._find(ScopedFinding(Finding(Reason.HOST_LATE, f"{driver.name}: {why}"), driver.name, since=k))
+    def not_ready(self, driver: Driver, why: str) -> None:
+        """It did not begin with the others: the step is without it."""
+        self._late.append((driver, _Lateness(0, why)))
         self._report(driver.name, "late", why)
         self.set_aside(driver)
+
+    def is_late(self, driver: Driver, k: int) -> None:
+        """It missed barrier 1 of subinterval `k`."""
+        why = f"no result of subinterval {k} in time"
+        self._late.append((driver, _Lateness(k, why)))
+        self._report(driver.name, "late", why)
+        self.leave(driver)
+        self.late.add(driver)
+
+    def is_back(self, driver: Driver, k: int) -> None:
+        """Its result of subinterval `k` is in time."""
+        (lateness,) = (one for late, one in self._late if late is driver and one.until is None)
+        lateness.until = k - 1
+        self._report(
+            driver.name, "back", f"in time again since subinterval {k}; {k - lateness.since} were decided without it"
+        )
+        self.late.discard(driver)
+        self.live.add(driver)
 
     def ended_early(self, driver: Driver, subinterval: int) -> None:
         """It sent a last result that was not asked for: cut somewhere, and so no subinterval of the others."""
@@ -96,8 +139,10 @@ class StepHosts:
         self._report(driver.name, kind, why)
         self.leave(driver)
 
-    def losses(self) -> Iterator[ScopedFinding]:
-        """A finding for each host that the step lost."""
+    def found(self) -> Iterator[ScopedFinding]:
+        """A finding for each time that a host was late, and for each host that the step lost."""
+        for driver, lateness in self._late:
+            yield lateness.finding(driver.name)
         for driver in self.in_order(self._losses):
             loss = self._losses[driver]
             yield ScopedFinding(Finding(Reason.HOST_LOST, f"{driver.name}: {loss.why}"), driver.name, since=loss.since)

@@ -18,6 +18,7 @@ from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Window
 from ..stats.metric_sample import MetricSample, value_of
 from ..verdicts import Finding, Reason
+from .boundaries import MOST_STEERED
 from .step_reports import ALL_ROW
 from .step_types import ClosedMeasurement, ClosedSubinterval, EmptyMeasurement, SummedMeasurement
 
@@ -52,7 +53,7 @@ class StepMeasurements:
         """One more subinterval, with the measurements that control closed with it."""
         self._newest = closed.number
         self._first_ns = closed.start_ns - closed.number * self._length_ns
-        self._end_ns = closed.start_ns + real_length_ns(closed.interval)
+        self._end_ns = closed.start_ns + real_length_ns(closed.interval, self._length_ns)
         for focus, samples in closed.of_connectors.items():
             self._connectors.setdefault(focus, {})[closed.number] = samples
         if not self._settings or self._settings[-1][1] is not closed.settings:
@@ -157,6 +158,12 @@ class StepMeasurements:
         return start_ns, self._end_ns if newest else self._first_ns + (last + 1) * self._length_ns
 
 
-def real_length_ns(closed: MergedSubinterval) -> int:
-    """As `length_s` of `all` says it: less than was planned where a halt cut the subinterval short."""
-    return round(float(closed.merged.presence.length_s[ALL_ROW]) * 1e9)
+def real_length_ns(closed: MergedSubinterval, planned_ns: int) -> int:
+    """As `length_s` of `all` says it: less than was planned where a halt cut the subinterval short.
+
+    It is no longer, though a host's result may cover several.
+    """
+    if not closed.hosts:
+        return planned_ns
+    longest_ns = round(planned_ns * (1 + MOST_STEERED))
+    return min(round(float(closed.merged.presence.length_s[ALL_ROW]) * 1e9), longest_ns)

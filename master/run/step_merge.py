@@ -5,7 +5,7 @@ closes, for exactly the hosts whose results the controller took.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ...protocol.messages import Result
 from ..drivers.controller_side import DriverProcess, ProcessGone, RemoteDriver
@@ -46,20 +46,23 @@ class StepMerge:
         self._merger.note(driver.name, result)
         self._remote.setdefault(driver.process, set()).add(driver.name)
 
-    async def close(self) -> tuple[MergedSubinterval, frozenset[str]]:
-        """The subinterval; and the hosts whose results were lost with their driver process."""
+    async def close(self, part: Callable[[], Collection[str]]) -> tuple[MergedSubinterval, frozenset[str]]:
+        """The subinterval; and the hosts whose results were lost with their driver process.
+
+        `part`: the hosts that take part in it, asked when all is merged.
+        """
         subinterval, asked = self._merger.subinterval, list(self._remote.items())
         answers = await asyncio.gather(
             *(process.sum(subinterval, frozenset(hosts)) for process, hosts in asked), return_exceptions=True
         )
         missing: set[str] = set()
-        for (_, hosts), part in zip(asked, answers, strict=True):
-            if isinstance(part, ProcessGone):
+        for (_, hosts), total in zip(asked, answers, strict=True):
+            if isinstance(total, ProcessGone):
                 missing |= hosts
                 continue
-            if isinstance(part, BaseException):
-                raise part
-            self._merger.put(part)
+            if isinstance(total, BaseException):
+                raise total
+            self._merger.put(total)
         for host in missing:
             self._merger.forget(host)
-        return self._merger.close(), frozenset(missing)
+        return self._merger.close(frozenset(part()) - missing), frozenset(missing)

@@ -80,7 +80,7 @@ class StepRecorder:
         """Record one subinterval that is merged and decided on. Raises OutputError."""
         self._running = closed.number + 1
         start_utc_ns = self._run.clock.utc_ns(closed.start_ns)
-        end_utc_ns = start_utc_ns + real_length_ns(closed.interval)
+        end_utc_ns = start_utc_ns + real_length_ns(closed.interval, round(self._step.subinterval_s * 1e9))
         figures = closed.interval.figures.shown(closed.settings.response_rows())
         phase, settings, decision = str(closed.phase), closed.settings, closed.decision
         self._put(SubintervalRecord(closed.interval, figures, settings, phase, start_utc_ns, closed.timing))

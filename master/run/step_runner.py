@@ -208,7 +208,8 @@ class StepRunner:
         cycle = StepCycle(
             self._fleet, discovered.rollups, live, step.subinterval_s, step.cooldown_subintervals, recorder,
             alerts.raise_alert, stop_on_error=self._plan.on_io_error is OnIoError.STOP,
-            start_timeout_s=self._plan.start_timeout_s, gathering=self._gathering,
+            lease_ns=round(self._plan.lease_s * 1e9), start_timeout_s=self._plan.start_timeout_s,
+            gathering=self._gathering,
         )  # fmt: skip
 
         def result(ended: StepOutcome) -> StepResult:

@@ -67,7 +67,7 @@ class StepStart:
             failed = {driver: why for driver, why in failed.items() if driver not in again} | failed_again
         self._hosts.live.update(ready)
         for driver, reason in failed.items():
-            self._hosts.is_late(driver, f"not ready at the start: {reason}", 0)
+            self._hosts.not_ready(driver, f"not ready at the start: {reason}")
         for name in self._rollups.hosts():
             if name not in self._hosts.names:
                 find(ScopedFinding(Finding(Reason.HOST_LOST, f"{name} did not take part"), name))

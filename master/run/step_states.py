@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-PATIENCE: Final = 0.75  # of a subinterval: for results after its end; for answers after a pause of the controller
+PATIENCE: Final = 0.75  # of a subinterval: for answers after a pause of the controller
 NEVER: Final = 1 << 62  # a subinterval that every result comes too late for
 
 

@@ -43,6 +43,7 @@ ROLLUPS = rollups_by([instance(0, "h1"), instance(0, "h2")], "host")
 IOPS = 1200.0  # of each host: 6,000 in 5 s
 ALL = np.ones(len(ROLLUPS.rows), bool)
 NOWHERE = np.zeros(len(ROLLUPS.rows), bool)  # nothing falls behind
+EVERYWHERE = ~NOWHERE
 
 
 @cache
@@ -137,7 +138,7 @@ def test_focuses_of_a_state_are_all_that_it_reads() -> None:
         Watched(Steered(control, measure, SETTLES_S), (slo_spec(p99, 1000),)),
     ]
     for state in states:
-        found, asked = observed(figures(), ROLLUPS, state.focuses, NOWHERE)
+        found, asked = observed(figures(), ROLLUPS, state.focuses, NOWHERE, EVERYWHERE)
         assert set(found) == set(state.focuses)
         closed = Observation(0, 0.0, 5.0, opening(state).next_phase, samples=found, loads=asked)
         decide(state, closed)

@@ -58,8 +58,9 @@ class Faults:
 
     die_at: int | None = None  # the connection ends instead of this result
     silent_from: int | None = None  # says nothing more, not even to probes, from this result on
-    late: dict[int, float] = field(default_factory=dict)  # this result comes so many seconds late
-    stall: dict[int, float] = field(default_factory=dict)  # frozen for so many seconds before this result, once
+    late: dict[int, float] = field(default_factory=dict)  # this result comes so many seconds late, later ones after it
+    stall: dict[int, float] = field(default_factory=dict)  # its link is, for so many seconds before this result, once
+    frozen: dict[int, float] = field(default_factory=dict)  # it is itself: the result after this one covers several
     clock_step: dict[int, float] = field(default_factory=dict)  # its clock is stepped by so many seconds in this one
     ready_late_s: float = 0.0  # `ready` is said so long after it began to drive
     busy_go_s: list[float] = field(default_factory=list)  # `go`, the first, second ...: read so long after it came
@@ -142,6 +143,8 @@ class SimulatedSlave:
         self.last_words = "goodbye"
         self.clean = True  # whether nothing is left once it has ended
         self._silent = False
+        self._late_until_s = 0.0
+        self._overruns = 0
         self._step: asyncio.Task[None] | None = None
         self._boundaries: dict[int, int] = {}
         self._backlog: dict[int, int] = {}  # by workload number: due, not submitted
@@ -323,8 +326,9 @@ class SimulatedSlave:
         await self._until(go.start_ns)
         start, k = go.start_ns, 0
         self._boundaries = {}
+        began = start  # of subinterval k; the result that holds it may begin before
         while True:
-            planned = self._boundaries.get(k, start + go.length_ns)
+            planned = self._boundaries.get(k, began + go.length_ns)
             self.offset_s += self.faults.clock_step.pop(k, 0.0)
             unasked = self.faults.ends_at is not None and self.faults.ends_at[0] == k
             if unasked:
@@ -332,6 +336,9 @@ class SimulatedSlave:
             await self._until(planned)
             if k in self.faults.stall:
                 await self._freeze(self.faults.stall.pop(k))
+            was_frozen = k in self.faults.frozen
+            if was_frozen:
+                await self._freeze(self.faults.frozen.pop(k))
             # Halted before its start, a step has a result all the same, of no length.
             end = max(start, min(planned, self.now_ns())) if self._halted.is_set() else planned
             last = self._halted.is_set() or unasked or (self._last is not None and k >= self._last)
@@ -347,14 +354,10 @@ class SimulatedSlave:
                 self.pipe.say(b"Segmentation fault\n")
                 return
             if k in faults.late:
-                late = asyncio.get_running_loop().create_task(
-                    self._late(faults.late.pop(k), k, start, end, last, order, classes)
-                )
-                await asyncio.sleep(0)
-                del late
-            else:
-                self._deliver(k, start, end, last, order, classes)
+                self._late_until_s = asyncio.get_running_loop().time() + faults.late.pop(k)
+            self._deliver(k, start, end, last, order, classes)
             if last:
+                await asyncio.sleep(self._late_s())
                 await asyncio.sleep(faults.catch_s)
                 reason = faults.ends_at[1] if unasked and faults.ends_at else m.StopReason.COMMANDED
                 if unasked:
@@ -367,11 +370,14 @@ class SimulatedSlave:
                     self._say(m.Stopped(reason, 0, faults.fails_at_end, 0, 0, 0, 0))
                 self._hung_since_ns, faults.hangs = 0, None
                 return
-            start, k = end, k + 1
+            start, began, k = end, end, k + 1
+            while was_frozen and self._boundaries.get(k, began + go.length_ns) <= self.now_ns():
+                began, k = self._boundaries.get(k, began + go.length_ns), k + 1  # the engine has no free buffer
+                self._overruns += 1
 
-    async def _late(self, by_s: float, *result: Any) -> None:
-        await asyncio.sleep(by_s)
-        self._deliver(*result)
+    def _late_s(self) -> float:
+        """For how long what is sent now is held up behind a late result."""
+        return max(self._late_until_s - asyncio.get_running_loop().time(), 0.0)
 
     def _deliver(self, k: int, start: int, end: int, last: bool, order: "array[int]", classes: "array[int]") -> None:
         last |= k == self.faults.says_last_at
@@ -381,7 +387,8 @@ class SimulatedSlave:
             self.pipe.say(b"")
             self._silent = True
             return
-        self._say(result)
+        self._late_until_s += 1e-6  # in order
+        self._say_after(self._late_s(), result)
 
     def result(self, k: int, start: int, end: int, last: bool, order: "array[int]", classes: "array[int]") -> m.Result:
         """What a host whose plant does so many IOPS at one service time would report."""
@@ -449,6 +456,7 @@ class SimulatedSlave:
                 buckets.append(n)
         threads = array("q", bytes(8 * len(ThreadCount)))
         threads[ThreadCount.SWAPPED] = 1
+        threads[ThreadCount.OVERRUNS], self._overruns = self._overruns, 0
         threads[ThreadCount.CPU] = -1
 
         def packed(kind: ArrayType, data: "array[int]") -> Array:
