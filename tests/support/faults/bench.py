@@ -45,16 +45,21 @@ steps: [ go: one, go: two ]
 class Host:
     name: str
     device: devices.FaultFs
-    orders: Path  # the socket of the man in the middle
+    orders: Path  # where the men in the middle of its connections are: see middle.py
 
     def order(self, words: str) -> None:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender, contextlib.suppress(OSError):
-            sender.sendto(words.encode(), str(self.orders))
+        """To all of its connections."""
+        for place in self.orders.parent.glob(f"{self.orders.name}.*.orders"):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender, contextlib.suppress(OSError):
+                sender.sendto(words.encode(), str(place))
 
     def signal(self, number: int) -> None:
         """To the slave, if there is one."""
-        with contextlib.suppress(OSError, ValueError):
-            os.kill(int(Path(f"{self.orders}.pid").read_text()), number)
+        for place in self.orders.parent.glob(f"{self.orders.name}.*.child"):
+            with contextlib.suppress(OSError, ValueError):
+                pid = int(place.read_text())
+                if b"connector" not in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                    os.kill(pid, number)
 
 
 class Bench:
@@ -65,7 +70,7 @@ class Bench:
         self._runs = 0
         self._fillers: list[_Filler] = []  # of this run, in the order of their faults
 
-    def run(self, faults: Sequence[Injected]) -> "tuple[Finished | None, Counted]":
+    def run(self, faults: Sequence[Injected], text: str = PLAN) -> "tuple[Finished | None, Counted]":
         """Run the plan, and inject `faults` meanwhile. None: it did not end within LONGEST_S."""
         self._runs += 1
         root = self.results / str(self._runs)
@@ -76,7 +81,7 @@ class Bench:
             f" python: {sys.executable}, cache_dir: {self.folder}/cache-{name} }}"
             for name, host in self.hosts.items()
         )
-        plan.write_text(PLAN.format(hosts=launch, folder=self.folder))
+        plan.write_text(text.format(hosts=launch, folder=self.folder))
         with Counted({name: host.device.device for name, host in self.hosts.items()}) as counted:
             finished = self._run(plan, root, faults)
         return finished, counted
@@ -240,7 +245,7 @@ def bench() -> Iterator[Bench]:
             (folder / f"{name}.dat").symlink_to(file)
             undo.callback(device.resume)
             device.tell(read_us=READ_US)
-            hosts.append(Host(name, device, folder / f"{name}.orders"))
+            hosts.append(Host(name, device, folder / f"{name}"))
         loop = undo.enter_context(devices.loop(128 << 20))
         results = folder / "results"
         results.mkdir()

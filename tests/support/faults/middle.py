@@ -1,12 +1,13 @@
 """A man in the middle: runs a command and relays its standard input and output, cut or delayed as it is told.
 
-    python -m tests.support.faults.middle SOCKET WORD...
+    python -m tests.support.faults.middle PLACE WORD...
 
-Each datagram to SOCKET is an order: `cut`, `mend`, `delay SECONDS`, `garbage`. While cut, nothing passes and nothing is
+Each has a socket of its own, PLACE.PID.orders, as a host has several connections; PLACE.PID.child has the pid of the
+command.
+Each datagram is an order: `cut`, `mend`, `delay SECONDS`, `garbage`. While cut, nothing passes and nothing is
 lost, as with a cable that was pulled; a delay is added to each way; garbage is a line that the command did not write.
 """
 
-import contextlib
 import os
 import socket
 import subprocess
@@ -74,9 +75,8 @@ def relay(line: Line, source: int, sink: int) -> None:
 def main(place: str, *words: str) -> int:
     line = Line()
     orders = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(place)  # of one that was killed
-    orders.bind(place)
+    mine = f"{place}.{os.getpid()}"
+    orders.bind(f"{mine}.orders")
     child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None and child.stdout is not None
     there = threading.Thread(target=relay, args=(line, 0, child.stdin.fileno()), daemon=True)
@@ -88,11 +88,12 @@ def main(place: str, *words: str) -> int:
 
     for thread in (there, back, threading.Thread(target=obey, daemon=True)):
         thread.start()
-    with open(f"{place}.pid", "w") as file:
+    with open(f"{mine}.child", "w") as file:
         file.write(str(child.pid))
     code = child.wait()
+    os.unlink(f"{mine}.child")
     back.join(1.0)
-    os.unlink(place)
+    os.unlink(f"{mine}.orders")
     return code
 
 
