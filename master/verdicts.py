@@ -118,10 +118,14 @@ class Reason(Enum):
         "Measure for longer than such a stall lasts. The host's kernel log may name the device.",
     )
     OVERRUN = (
-        INVALID,
+        (Severity.NOTE, Severity.INVALID),
         ALL,
-        "A workload thread found no free buffer at a boundary: one result covers more than one subinterval.",
-        "Lengthen `subinterval`, or leave the workload threads cores of their own (`cpus`).",
+        "Workload threads found no free buffer at a boundary. Note: all of a host's threads, for it was frozen or its "
+        "results were not read; the result of a later subinterval covers those before it, whose rows are without the "
+        "host, and nothing is missing in their sum. Invalid: some of its threads, whose figures are those of other "
+        "subintervals than the rest's.",
+        "Look for what froze the host (a hypervisor, SIGSTOP, a debugger, swapping) or its connection, or leave the "
+        "workload threads cores of their own (`cpus`).",
     )
     NO_SAMPLES = (
         INVALID,

@@ -58,7 +58,7 @@ def test_every_reason_has_a_scope_and_severities_in_order() -> None:
 NOTED = Finding(Reason.STEADY_LOST, "", Severity.NOTE)
 LOST = Finding(Reason.STEADY_LOST, "", Severity.INVALID)
 PARTIAL = Finding(Reason.HOST_LOST)
-INVALID = Finding(Reason.OVERRUN)
+INVALID = Finding(Reason.NO_SAMPLES)
 UNSUSTAINED = Finding(Reason.LOAD_NOT_SUSTAINED)
 MISSED = Finding(Reason.SLO_MISSED, "", Severity.FAILED)
 BLANK = Finding(Reason.SLO_MISSED, "", Severity.INVALID)

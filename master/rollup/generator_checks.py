@@ -27,9 +27,16 @@ WANTED_CORE_PERCENT: Final = 1.0  # of the time: a thread ran, or waited to run
 
 def uncovered(case: Case) -> Rows:
     for host, count in case.measurement.uncovered.items():
-        finding = Finding(Reason.OVERRUN, f"{host}: {count} times")
+        finding = Finding(Reason.OVERRUN, f"{host}: {count} times", Severity.INVALID)
         for row in rows_of_host(case.measurement, host):
             yield row, finding
+    for host, count in case.measurement.covered.items():
+        detail = f"{host}: {count} of {case.measurement.subintervals} subintervals are in the result of a later one"
+        stalled_ms = case.measurement.taken[host].longest_stall_ns / 1e6
+        if stalled_ms:
+            detail += f", no thread of its slave ran for up to {stalled_ms:,.0f} ms"
+        for row in rows_of_host(case.measurement, host):
+            yield row, Finding(Reason.OVERRUN, detail, Severity.NOTE)
 
 
 def late_submissions(case: Case) -> Rows:

@@ -62,14 +62,27 @@ class MergedSubinterval:
         return any(result.last for result in self.results.values())
 
     def uncovered(self) -> dict[str, int]:
-        """Hosts whose result does not cover exactly this subinterval, with the number of boundaries without a free
-        buffer and of threads that did not hand over their buffer."""
+        """Hosts some of whose threads are in other subintervals than the rest, with the number of boundaries at which
+        those had no free buffer, and of threads that did not hand over their buffer."""
         found = {}
         for host, result in self.results.items():
-            overruns = int(threads_of(result)[:, ThreadCount.OVERRUNS].sum()) + len(result.missing)
-            if overruns:
-                found[host] = overruns
+            overruns = threads_of(result)[:, ThreadCount.OVERRUNS]
+            if count := int(overruns.sum()) - len(overruns) * _of_all(overruns) + len(result.missing):
+                found[host] = count
         return found
+
+    def covered(self) -> dict[str, int]:
+        """Hosts whose result covers subintervals before this one, too, of all their threads; with how many."""
+        found = {}
+        for host, result in self.results.items():
+            if count := _of_all(threads_of(result)[:, ThreadCount.OVERRUNS]):
+                found[host] = count
+        return found
+
+
+def _of_all(overruns: Ints) -> int:
+    """The boundaries at which no thread had a free buffer."""
+    return int(overruns.min()) if len(overruns) else 0
 
 
 class Merger:

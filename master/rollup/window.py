@@ -58,7 +58,8 @@ class Measurement:
     service_p99: PercentileHalfWidths  # of overall_service_us_p99, of the first STATED_ROWS rows
     response_p99: PercentileHalfWidths  # of overall_response_us_p99, likewise
     cores: dict[str, tuple[float, ...]]  # host: busy percent per core over the window
-    uncovered: dict[str, int]  # host: boundaries without a free buffer, and threads that did not hand over
+    uncovered: dict[str, int]  # host: how often some of its threads were in another subinterval than the rest
+    covered: dict[str, int]  # host: subintervals that are in the result of a later one
     cut: dict[str, int]  # host: the subinterval whose result it marked as its step's last
     length_ns: Ints  # (H,) real length of each host's subintervals together; 0 where it is not in
     faults: dict[tuple[str, int, int], int]  # (host, workload number, errno; 0: short transfers): how many
@@ -91,6 +92,7 @@ class Window:
         self._workers: dict[str, ThreadTotals] = {}
         self._taken: dict[str, TakenTotals] = {}
         self._uncovered: Counter[str] = Counter()
+        self._covered: Counter[str] = Counter()
         self._cut: dict[str, int] = {}
         self._faults: Counter[tuple[str, int, int]] = Counter()
 
@@ -172,6 +174,7 @@ class Window:
             response_p99=self._responses.stated(PERCENTILES["p99"], moments),
             cores=cores,
             uncovered=dict(self._uncovered),
+            covered=dict(self._covered),
             cut=dict(self._cut),
             length_ns=self._length_ns.copy(),
             faults=dict(self._faults),
@@ -188,6 +191,7 @@ class Window:
 
     def _add_hosts(self, interval: MergedSubinterval) -> None:
         self._uncovered.update(interval.uncovered())
+        self._covered.update(interval.covered())
         for host, result in interval.results.items():
             busy = np.array(result.cpu) * result.length_ns
             self._busy[host] = self._busy[host] + busy if host in self._busy else busy

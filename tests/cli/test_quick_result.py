@@ -95,11 +95,13 @@ def test_without_figures_the_result_says_why_there_are_none() -> None:
 
 def test_a_reason_that_is_cut_says_so_and_ends_with_a_whole_word() -> None:
     words = " ".join(f"word{number:03}" for number in range(60))
-    late = Finding(Reason.OVERRUN, words)
+    late = Finding(Reason.OVERRUN, words, Severity.INVALID)
     lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(late,))), [{}], [LUN])
     (last,) = [line for line in lines if line.endswith(" ...")]
     assert last.split()[-2] in words.split() and len(last) <= WIDE
-    uncut = result_lines("h", ends(measurement(findings=(Finding(Reason.OVERRUN, "short"),))), [{}], [LUN])
+    uncut = result_lines(
+        "h", ends(measurement(findings=(Finding(Reason.OVERRUN, "short", Severity.INVALID),))), [{}], [LUN]
+    )
     assert not any("..." in line for line in uncut)
 
 

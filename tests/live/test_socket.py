@@ -88,7 +88,7 @@ CLOSED = Subinterval(
     9,
     Steadiness("overall_iops:2.000000%", "holding", "all=all", 30.0, 1, "0.5%", 1.5, -0.25),
 )
-FOUND = (Finding(Reason.HOST_LOST, "b: gone"), Finding(Reason.OVERRUN))
+FOUND = (Finding(Reason.HOST_LOST, "b: gone"), Finding(Reason.NO_SAMPLES))
 VERDICTS = (Verdict.PARTIAL, Verdict.INVALID, Verdict.INVALID, Verdict.PARTIAL)
 MEASURED = MeasurementRow("one:total_iops=5", *VERDICTS, FOUND, "gone", 10.0, None, 2.0, 3.0, FIGURES, None, FIGURES)
 ENDS = StepEnds(0, "one", Verdict.PARTIAL, FOUND, (MEASURED,))

@@ -17,7 +17,7 @@ from ivypy.master.verdicts import Finding, Reason, Scope, Verdict
 from ivypy.protocol import counters
 from ivypy.protocol.counters import LATENESS, PUNCTUAL, RESPONSE, SERVICE, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
-from ivypy.protocol.payload import ArrayType, CpuTaken
+from ivypy.protocol.payload import Array, ArrayType, CpuTaken
 from tests.support.rollup import instance, merger_of, rollup_spec
 from tests.support.rollup_results import HostData, fault, packed, result
 
@@ -101,6 +101,11 @@ def _data(plant: Plant, k: int) -> HostData:
         Count.IN_FLIGHT: plant.in_flight[k],
     } | dict(plant.counts)
     return HostData(1, 1, samples, {(0, column): value for column, value in counts.items()})
+
+
+def overruns(*counts: int) -> Array:
+    """The figures of so many threads."""
+    return packed([count * (c is ThreadCount.OVERRUNS) for count in counts for c in ThreadCount], ArrayType.I64)
 
 
 def _grown(at_end: tuple[int, ...], k: int) -> int:
@@ -241,8 +246,14 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         # buffers
         (Plant(changes={"missing": (0, 1)}), "overrun[invalid] (h1: 2 times)"),
         (
-            Plant(changes={"threads": packed([3 * (c is ThreadCount.OVERRUNS) for c in ThreadCount], ArrayType.I64)}),
-            "overrun[invalid] (h1: 3 times)",
+            Plant(changes={"threads": overruns(3)}),
+            "overrun[note] (h1: 3 of 5 subintervals are in the result of a later one)",
+        ),
+        (Plant(changes={"threads": overruns(0, 3, 1)}), "overrun[invalid] (h1: 4 times)"),
+        (
+            Plant(changes={"threads": overruns(1, 1), "taken": CpuTaken(longest_stall_ns=2_191_000_000)}),
+            "overrun[note] (h1: 1 of 5 subintervals are in the result of a later one, no thread of its slave ran for "
+            "up to 2,191 ms)",
         ),
         # a busy core: only where it is so throughout
         (Plant(iops="max", response_ns=None, changes={"cpu": (100.0, 5.0)}), None),
