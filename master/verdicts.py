@@ -173,10 +173,11 @@ class Reason(Enum):
         "Look for the cause in events.csv and log/<host>.log. A longer `lease` survives longer network outages.",
     )
     HOST_LATE = (
-        PARTIAL,
+        (Severity.NOTE, Severity.PARTIAL),
         ALL,
         "No result of a host came in time: within 6 s of a subinterval's end, or 0.6 of the `lease` where that is "
-        "less. These subintervals are without it. It is back with its first result that is in time.",
+        "less. Rows of these subintervals are without it, and control decided without it, until a result of it was in "
+        "time again. Note: the results came in the end, and are in the measurement. Partial: some did not come.",
         "Look for what delays the host: `send_up_ms` in interlock.csv.",
     )
     SHARED_LUN = (

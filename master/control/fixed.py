@@ -89,6 +89,8 @@ class Fixed:
     def _restarted_by(self, observation: Observation) -> "Fixed":
         """With the measurement's new beginning, where this subinterval moves it."""
         now = observation.number
+        if observation.began < self.first <= now:  # it has figures of before
+            return replace(self, begin=now + 1, aside=())
         if now >= self.first and observation.edited:
             before = self._measured(self.newest) if self._counted(self.newest) > 0 else self.before
             return replace(self, begin=now + 1, before=before, aside=())

@@ -120,6 +120,8 @@ class Measure:
         state = self if self.began_s is not None else replace(self, began_s=observation.start_s)
         if observation.number < state.first:
             return state
+        if observation.began < state.first:  # it has figures of before
+            return state.restarted(observation.number + 1)
         if observation.edited:
             return state.restarted(observation.number + 1)
         if not observation.same_hosts:

@@ -74,7 +74,13 @@ class Observation:
     loads: Mapping[str, Mapping[str, InstanceLoad]] = field(default_factory=dict)  # by rollup type and instance
     outstanding: Outstanding = field(default_factory=Outstanding.none)  # of each workload instance
     disturbance: Disturbance | None = None  # what its hosts did to the generator; None: too little to matter
+    covers: int = 0  # subintervals before this one that a host's result covers, too
     late: int = 0  # subintervals that have ended since: what control changes now acts in the one after them
+
+    @property
+    def began(self) -> int:
+        """The first subinterval of which it has figures."""
+        return self.number - self.covers
 
     @property
     def acts_in(self) -> int:

@@ -83,7 +83,7 @@ class Find:
         state = self
         if observation.edited:  # the probe starts again
             state = replace(self, since=observation.number + 1, seen=())
-        elif observation.number >= state.since + state.settle:
+        elif observation.began >= state.since + state.settle:
             state = replace(state, seen=(*state.seen, observation))
         if state.stage is SearchStage.MAX:
             return state._at_max(observation)

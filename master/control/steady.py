@@ -157,7 +157,7 @@ class Steady:
         return CriterionState(found.worst, _score_by_t(found), found.passed, ", ".join(lacking(found, spec)))
 
     def _with(self, observation: Observation) -> "Steady":
-        if observation.edited:
+        if observation.edited or observation.began < self.first:  # it has two loads, or figures of before
             return self.restarted(observation.number + 1)
         state = self if observation.same_hosts else self.restarted(observation.number)
         focus = self.criterion.focus

@@ -115,13 +115,30 @@ class HistogramWriter:
         ]
         self._write({"result": rows, "total": [(step, interval.subinterval, *_total(interval.merged))]})
 
+    def join(self, step: int, phase: str, start_utc_ns: int, host: str, interval: MergedSubinterval) -> None:
+        """A late result of a closed subinterval, and the sum with it. Raises OutputError.
+
+        `interval`: all results of the subinterval, that of `host` among them.
+        """
+        number = interval.subinterval
+        row = (step, number, host, phase, start_utc_ns, *_stored(interval.results[host]))
+        self._write(
+            {"result": [row], "total": [(step, number, *_total(interval.merged))]},
+            ("DELETE FROM total WHERE step = ? AND subinterval = ?", (step, number)),
+        )
+
     def close(self) -> None:
         self._base.close()
 
-    def _write(self, tables: Mapping[str, Sequence[tuple[object, ...]]]) -> None:
+    def _write(
+        self, tables: Mapping[str, Sequence[tuple[object, ...]]], first: tuple[str, tuple[int, ...]] | None = None
+    ) -> None:
+        """Insert rows in one transaction, after the statement `first`."""
         try:
             self._base.execute("BEGIN IMMEDIATE")
             try:
+                if first is not None:
+                    self._base.execute(*first)
                 for table, rows in tables.items():
                     self._insert(table, rows)
                 self._base.execute("COMMIT")

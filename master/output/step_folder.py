@@ -21,6 +21,7 @@ from ..rollup.arrays import Buckets
 from ..rollup.decode_result import whole
 from ..rollup.figures import CATEGORIES, Figures
 from ..rollup.instances import RollupType
+from ..rollup.merge import MergedSubinterval
 from ..rollup.merge_layout import MergeLayout
 from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Measurement
@@ -84,8 +85,12 @@ class StepFolder:
         self._append_text("threads.csv", names(THREADS), thread_rows(record))
         self._append_text("clock.csv", names(CLOCK), clock_rows(record))
 
+    def join(self, phase: str, start_utc_ns: int, host: str, interval: MergedSubinterval) -> None:
+        """A late result, stored with the others of its subinterval. The rest: see HistogramWriter."""
+        self._base.join(self._number, phase, start_utc_ns, host, interval)
+
     def late(self, host: str, result: Result) -> None:
-        """A result that came after barrier 1: kept as its line of the protocol, never merged."""
+        """A result that is not merged: kept as its line of the protocol."""
         make_folder(self.path / LATE)
         append(self.path / LATE / f"{stem(host)}.jsonl", encode_line(whole(result)).decode())
 

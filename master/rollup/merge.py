@@ -110,6 +110,10 @@ class Merger:
         self._adder.add(host, result, self._adder.check(host, result))
         self._results[host] = result
 
+    def check(self, host: str, result: Result) -> None:
+        """Raises ProtocolError if the result does not fit, whichever subinterval it is of."""
+        self._adder.check(host, result)
+
     def note(self, host: str, result: Result) -> None:
         """Record a result whose numbers arrive in a partial merge. Raises ProtocolError if it is out of turn."""
         self._check_turn(host, result)

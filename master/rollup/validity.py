@@ -17,7 +17,7 @@ from ...protocol.parameters import MAX
 from ..stats.confidence import FEWEST_STATED
 from ..text.metric_amounts import rounded
 from ..text.units import format_fraction
-from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Verdict, counting_for, speaking, verdict_of
+from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity, Verdict, counting_for, speaking, verdict_of
 from .figures import Figures
 from .generator_checks import busy_threads, cpu_contention, late_submissions, reap_delay, uncovered
 from .instances import Rollups
@@ -173,6 +173,8 @@ def _present(measurement: Measurement, length_s: float, outside: Iterable[Scoped
         if one.finding.reason is Reason.HOST_LATE and missing.get(one.host):
             detail = f"{one.finding.detail}; {missing[one.host]}"
             yield replace(one, finding=replace(one.finding, detail=detail))
+        elif one.finding.reason is Reason.HOST_LATE and one.host not in missing and not shortened:
+            yield replace(one, finding=replace(one.finding, chosen=Severity.NOTE))
         elif not absence or shortened or one.host in missing:
             yield one
         if absence and one.host in missing:

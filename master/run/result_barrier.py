@@ -38,6 +38,7 @@ class Collected:
 
     interval: MergedSubinterval
     arrived: dict[Driver, int]  # when each result was read, on the controller's clock
+    covered: bool  # a host is not in, for a later result of it, which is here, covers this subinterval
     in_ns: int  # when the last awaited event arrived, or the deadline; not before it was waited for; controller's clock
 
 
@@ -54,9 +55,11 @@ class ResultBarrier:
         recorder: Recorder,
         progress: StepProgress,
         find: Find,
+        joined: Callable[[int], None],
         stop_on_error: bool,
         lease_ns: int,
     ) -> None:
+        """`joined` gets the subinterval of each late result that was stored."""
         self._fleet = fleet
         self._hosts = hosts
         self._merging = merging
@@ -65,8 +68,10 @@ class ResultBarrier:
         self._recorder = recorder
         self._progress = progress
         self._find = find
+        self._joined = joined
         self._stop_on_error = stop_on_error
         self._longest_ns = round(OF_A_LEASE * lease_ns)
+        self._holes: dict[int, set[str]] = {}  # by closed subinterval: who takes part, and was not in
         self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}  # by subinterval: result, and when it was read
 
     async def collect(self, k: int, end_ns: int, length_ns: int, halt: Callable[[], Awaitable[int]]) -> Collected:
@@ -108,8 +113,11 @@ class ResultBarrier:
         if missing:  # their driver process ended with their results; the inbox has the loss of these hosts
             arrived = {driver: at_ns for driver, at_ns in arrived.items() if driver.name not in missing}
             while not fleet.inbox.empty():
-                self._take(*fleet.inbox.get_nowait(), k, arrived)
-        return Collected(interval, arrived, in_ns)
+                self._take(*fleet.inbox.get_nowait(), k + 1, arrived, is_open=False)
+        if interval.absent and hosts.live:  # else the step ends without it
+            self._holes[k] = set(interval.absent)
+        later = {driver.name for number, those in self._early.items() if number > k for driver in those}
+        return Collected(interval, arrived, not later.isdisjoint(interval.absent), in_ns)
 
     async def next_event(self, deadline: Deadline) -> "tuple[Driver, Event] | None":
         """The next event from a host; None at the deadline, or at the first interrupt."""
@@ -150,14 +158,15 @@ class ResultBarrier:
                 return self._fleet.now_ns()
         return 0
 
-    def _take(self, driver: Driver, event: Event, k: int, arrived: dict[Driver, int]) -> None:
+    def _take(self, driver: Driver, event: Event, k: int, arrived: dict[Driver, int], is_open: bool = True) -> None:
+        """Handle an event; `k` is the subinterval that is awaited, and merged unless it is not open yet."""
         if not self._fleet.takes_part(driver):
             return
         hosts = self._hosts
         match event:
             case Delivered(result, arrived_ns):
                 hosts.newest[driver] = result
-                self._take_result(driver, result, arrived_ns, k, arrived)
+                self._take_result(driver, result, arrived_ns, k, arrived, is_open)
             case Stopped():
                 self._faults.stopped(driver.name, event, hosts.newest.get(driver), self._progress.running)
                 hosts.has_stopped(driver, event, k, arrived)
@@ -169,7 +178,9 @@ class ResultBarrier:
             case Lost():
                 hosts.lose(driver, event.reason, k, arrived)
 
-    def _take_result(self, driver: Driver, result: Result, at_ns: int, k: int, arrived: dict[Driver, int]) -> None:
+    def _take_result(
+        self, driver: Driver, result: Result, at_ns: int, k: int, arrived: dict[Driver, int], is_open: bool
+    ) -> None:
         hosts, progress = self._hosts, self._progress
         if driver in hosts.aside:
             self._recorder.late(driver.name, result)
@@ -188,18 +199,37 @@ class ResultBarrier:
             driver.lose(f"protocol error: the result of subinterval {result.subinterval} is not as placed: {wrong}")
             return
         if late:
-            self._recorder.late(driver.name, result)
+            self._join(driver, result)
             return
         if driver in hosts.late:
             hosts.is_back(driver, k)
-        if result.subinterval > k:  # of `k` there is none: this one covers it, too, or `k` is in already
+        if result.subinterval > k or not is_open:  # of `k` there is none: this one covers it, too, or `k` is in already
             hosts.awaited.discard(driver)
             self._early.setdefault(result.subinterval, {})[driver] = (result, at_ns)
         else:
             self._merge(driver, result, at_ns, arrived)
 
+    def _join(self, driver: Driver, result: Result) -> None:
+        """A late result: it is still the truth about its subinterval, if that is recorded."""
+        if driver.name not in self._holes.get(result.subinterval, ()):
+            self._recorder.late(driver.name, result)
+            return
+        try:
+            self._merging.check(driver, result)
+        except ProtocolError as error:
+            driver.lose(f"protocol error: {error}")
+            return
+        except Exception as error:
+            driver.lose_for_bug(error)
+            return
+        self._holes[result.subinterval].discard(driver.name)
+        self._recorder.join(driver.name, result)
+        self._joined(result.subinterval)
+        self._hosts.came_late(driver)
+        self._note_errors(driver, result)
+
     def _merge(self, driver: Driver, result: Result, at_ns: int, arrived: dict[Driver, int]) -> None:
-        hosts, progress = self._hosts, self._progress
+        hosts = self._hosts
         if driver not in hosts.live:
             return
         try:
@@ -212,10 +242,13 @@ class ResultBarrier:
             return
         arrived[driver] = at_ns
         hosts.awaited.discard(driver)
+        self._note_errors(driver, result)
+
+    def _note_errors(self, driver: Driver, result: Result) -> None:
         self._faults.errors(driver.name, result)
         if result.faults and self._stop_on_error and not self._fleet.interrupted.is_set():
             finding = Finding(Reason.IO_ERRORS, "on_io_error: stop")
             # The measurements that are complete had none.
-            self._find(ScopedFinding(finding, driver.name, since=progress.unmeasured))
+            self._find(ScopedFinding(finding, driver.name, since=self._progress.unmeasured))
             self._recorder.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
             self._fleet.interrupt(HaltCause.IO_ERROR)

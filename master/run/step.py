@@ -102,7 +102,7 @@ class StepCycle:
         self._interlock = InterlockChecks(length_ns, report)
         self._results = ResultBarrier(
             fleet, self._hosts, StepMerge(rollups, order, drivers), boundaries, self._faults, recorder, progress, find,
-            stop_on_error, lease_ns,
+            self._measurements.joined, stop_on_error, lease_ns,
         )  # fmt: skip
         self._start = StepStart(
             fleet, self._hosts, rollups, boundaries, self._results, recorder, length_ns, start_timeout_s
@@ -140,6 +140,8 @@ class StepCycle:
             deciding, late = progress.is_deciding, self._ended_since(end_ns)
             if deciding and effect is EditEffect.PAUSED:
                 decision = Decision(announced, progress=PAUSED, paused=True)
+            elif deciding and collected.covered:  # it is decided on with the one whose result covers it
+                decision = Decision(announced)
             elif deciding:
                 decision = self._decide(collected, settings, announced, effect, interval.part == decided_part, late)
                 decided_part = interval.part

@@ -14,7 +14,7 @@ from ...protocol.messages import Result, Stopped, StopReason
 from ..hosts.controller_lag import ControllerLag
 from ..hosts.driver import Driver
 from ..rollup.validity import ScopedFinding
-from ..verdicts import Finding, Reason
+from ..verdicts import Finding, Reason, Severity
 from .io_faults import Find, Report
 from .step_states import StepProgress
 
@@ -29,9 +29,11 @@ class _Lateness:
     since: int
     why: str
     until: int | None = None  # the last of them; None: it is not back
+    joined: int = 0  # of how many the results came in the end
 
     def finding(self, host: str) -> ScopedFinding:
-        return ScopedFinding(Finding(Reason.HOST_LATE, f"{host}: {self.why}"), host, since=self.since, until=self.until)
+        finding = Finding(Reason.HOST_LATE, f"{host}: {self.why}", Severity.PARTIAL)
+        return ScopedFinding(finding, host, since=self.since, until=self.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +108,15 @@ class StepHosts:
         """Its result of subinterval `k` is in time."""
         (lateness,) = (one for late, one in self._late if late is driver and one.until is None)
         lateness.until = k - 1
-        self._report(
-            driver.name, "back", f"in time again since subinterval {k}; {k - lateness.since} were decided without it"
-        )
+        words = f"{k - lateness.since} were decided without it, {lateness.joined} of these came late and are in"
+        self._report(driver.name, "back", f"in time again since subinterval {k}; {words}")
         self.late.discard(driver)
         self.live.add(driver)
+
+    def came_late(self, driver: Driver) -> None:
+        """A late result of it was stored."""
+        lateness = next(one for late, one in reversed(self._late) if late is driver)
+        lateness.joined += 1
 
     def ended_early(self, driver: Driver, subinterval: int) -> None:
         """It sent a last result that was not asked for: cut somewhere, and so no subinterval of the others."""

@@ -1,8 +1,8 @@
 """A step's measurements: which subintervals each is of, their sum, and the findings of its checks.
 
 Rule: a measurement is summed while the step runs, from the subintervals that were announced as `run`. Where control
-chose another window afterwards, it is summed again from the stored subintervals when the step has ended: the same sum
-either way, and while the step runs nothing here waits for the disk.
+chose another window afterwards, or a result came late, it is summed again from the stored subintervals when the step
+has ended: the same sum either way, and while the step runs nothing here waits for the disk.
 """
 
 from bisect import bisect_right
@@ -24,8 +24,8 @@ from .step_types import ClosedMeasurement, ClosedSubinterval, EmptyMeasurement, 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Unsummed:
-    """A measurement that closed, and whose subintervals are read back when the step has ended."""
+class _Closed:
+    """A measurement that closed, and what its sum needs beside the subintervals."""
 
     measured: Measured
     progress: str  # control's message at its end
@@ -46,7 +46,9 @@ class StepMeasurements:
         self._first_ns = 0  # the start of subinterval 0, on the controller's clock
         self._newest = -1  # the last subinterval that closed
         self._end_ns = 0  # of that one, which a halt may have cut short
-        self._closed: list[ClosedMeasurement | _Unsummed] = []
+        self._closed: list[EmptyMeasurement | _Closed] = []
+        self._sums: dict[int, SummedMeasurement] = {}  # by place in `_closed`: those that were summed when they closed
+        self._joined: set[int] = set()  # subintervals of which a result came late
         self._connectors: dict[Focus, dict[int, Mapping[str, MetricSample]]] = {}  # by subinterval and instance
 
     def add(self, closed: ClosedSubinterval) -> None:
@@ -73,21 +75,33 @@ class StepMeasurements:
             self._closed.append(EmptyMeasurement(measured))
             return
         settings = self._settings[self._place(measured.last)][1]
-        one = _Unsummed(measured, progress, settings, *self._span_ns(measured.first, measured.last))
+        one = _Closed(measured, progress, settings, *self._span_ns(measured.first, measured.last))
         window = self._window
         if window is not None and (window.first, window.subintervals) == (measured.first, measured.subintervals):
-            self._closed.append(self._sum(one, window))
-        else:
-            self._closed.append(one)  # it is summed once the step has ended: the disk may be slow
+            self._sums[len(self._closed)] = summed = self._sum(one, window)
+            self._summed(summed)
+        self._closed.append(one)  # without a sum: it is summed once the step has ended, for the disk may be slow
+
+    def joined(self, number: int) -> None:
+        """A result of subinterval `number` came late, and is stored: what includes it is summed again."""
+        self._joined.add(number)
 
     async def all_summed(self, stored: Callable[[Measured], Awaitable[Window]]) -> tuple[ClosedMeasurement, ...]:
         """Every measurement, with its sum; `stored` reads its subintervals back."""
+        found: list[ClosedMeasurement] = []
         for place, one in enumerate(self._closed):
-            if isinstance(one, _Unsummed):
-                self._closed[place] = self._sum(one, await stored(one.measured))
-        return tuple(one for one in self._closed if not isinstance(one, _Unsummed))
+            if isinstance(one, EmptyMeasurement):
+                found.append(one)
+                continue
+            summed = self._sums.get(place)
+            if summed is None or not self._joined.isdisjoint(range(one.measured.first, one.measured.last + 1)):
+                self._sums[place] = self._sum(one, await stored(one.measured))
+            if summed is None:
+                self._summed(self._sums[place])
+            found.append(self._sums[place])
+        return tuple(found)
 
-    def _sum(self, one: _Unsummed, window: Window) -> SummedMeasurement:
+    def _sum(self, one: _Closed, window: Window) -> SummedMeasurement:
         """With its sum, and the findings of its checks."""
         measurement = window.measurement()
         focuses = [check.focus for check in one.measured.checks]
@@ -97,9 +111,7 @@ class StepMeasurements:
         if gaps := self._gaps(measured):
             measured = replace(measured, findings=(*measured.findings, gaps))
         why = "; ".join(str(finding) for finding in measured.findings) or one.progress or "as planned"
-        summed = SummedMeasurement(measured, why, one.settings, one.start_ns, one.end_ns, measurement)
-        self._summed(summed)
-        return summed
+        return SummedMeasurement(measured, why, one.settings, one.start_ns, one.end_ns, measurement)
 
     def _of_connectors(self, measured: Measured, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
         """The focus metrics that are connectors', over the measurement; None is blank."""

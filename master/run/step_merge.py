@@ -46,6 +46,13 @@ class StepMerge:
         self._merger.note(driver.name, result)
         self._remote.setdefault(driver.process, set()).add(driver.name)
 
+    def check(self, driver: Driver, result: Result) -> None:
+        """Raises ProtocolError if one host's result does not fit, whichever subinterval it is of."""
+        if isinstance(driver, RemoteDriver):
+            driver.check(result)
+        else:
+            self._merger.check(driver.name, result)
+
     async def close(self, part: Callable[[], Collection[str]]) -> tuple[MergedSubinterval, frozenset[str]]:
         """The subinterval; and the hosts whose results were lost with their driver process.
 

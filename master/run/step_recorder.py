@@ -20,6 +20,7 @@ from ..output.histogram_db_reader import HistogramReader
 from ..output.record_types import SubintervalRecord, SummaryRecord, WindowRecord
 from ..output.step_folder import StepFolder
 from ..plan.model import Step
+from ..rollup.decode_result import whole
 from ..rollup.instances import Rollups
 from ..rollup.merge import Merger
 from ..rollup.window import Window
@@ -54,6 +55,7 @@ class StepRecorder:
         self._remaining_s = step.planned_s
         self._later_steps_s = 0.0
         self._running = 0  # number of the subinterval that is running
+        self._holes: dict[int, tuple[str, int]] = {}  # subintervals without some of their hosts: phase, start in UTC
 
     @classmethod
     async def begin(
@@ -84,6 +86,8 @@ class StepRecorder:
         figures = closed.interval.figures.shown(closed.settings.response_rows())
         phase, settings, decision = str(closed.phase), closed.settings, closed.decision
         self._put(SubintervalRecord(closed.interval, figures, settings, phase, start_utc_ns, closed.timing))
+        if closed.interval.absent:
+            self._holes[closed.number] = phase, start_utc_ns
         self._tables(decision.rows)
         if decision.steady is not None:
             self._document("steady.json", decision.steady)
@@ -111,6 +115,10 @@ class StepRecorder:
         self._run.writer.post(partial(self._folder.window, row))
         counted = frozenset(range(measured.first, measured.last + 1)).difference(measured.set_aside)
         self._run.writer.post(partial(self._folder.measured, counted))
+
+    def join(self, host: str, result: Result) -> None:
+        """Store a late result of a subinterval that was recorded without it. Raises OutputError."""
+        self._run.writer.put(partial(self._join, host, result, *self._holes[result.subinterval]))
 
     def late(self, host: str, result: Result) -> None:
         """Record a result that is not merged, in late/<host>.jsonl."""
@@ -171,11 +179,23 @@ class StepRecorder:
             shown = record.settings.response_rows(record.validity.reached)
             self._run.writer.put(partial(self._folder.histograms, record.measurement, shown))
 
+    def _merger(self) -> Merger:
+        return Merger(self._rollups, {host: self._rollups.order(host) for host in self._rollups.hosts()})
+
+    def _join(self, host: str, result: Result, phase: str, start_utc_ns: int) -> None:
+        """In the writer's thread."""
+        merger, number = self._merger(), result.subinterval
+        merger.open(number)
+        with HistogramReader(self._run.path / "histograms.sqlite") as stored:
+            for other, one in stored.results(self._step.number, number, number):
+                merger.add(other, one)
+        merger.add(host, whole(result))
+        self._folder.join(phase, start_utc_ns, host, merger.close())
+
     def _sum(self, measured: Measured) -> Window:
         """In the writer's thread."""
-        order = {host: self._rollups.order(host) for host in self._rollups.hosts()}
+        merger = self._merger()
         with HistogramReader(self._run.path / "histograms.sqlite") as stored:
-            merger = Merger(self._rollups, order)
             window = Window(merger.layout)
             for interval in stored.intervals(merger, self._step.number, measured.first, measured.last):
                 if interval.subinterval in measured.set_aside:

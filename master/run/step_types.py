@@ -74,8 +74,12 @@ class Recorder(Protocol):
         """The sum of a measurement's subintervals, which were handed over. It reads the disk."""
         ...
 
+    def join(self, host: str, result: Result) -> None:
+        """A late result of a subinterval that was recorded without it: it is stored with the others."""
+        ...
+
     def late(self, host: str, result: Result) -> None:
-        """A result that came after barrier 1: kept in a file of its own, never merged."""
+        """A result that is of no subinterval: cut, or of a host that takes no part any more."""
         ...
 
     def gathered(self, found: GatheredSubinterval) -> None:

@@ -1,6 +1,6 @@
 """Law: a row is valid only if every host that has a part in it is in all of the measurement, whatever events say."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,7 +11,7 @@ from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import ScopedFinding, Validity, check_validity
 from ivypy.master.rollup.window import Window
-from ivypy.master.verdicts import Finding, Reason, Verdict
+from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 from ivypy.protocol.counters import RESPONSE, SERVICE, Count
 from ivypy.protocol.parameters import Parameters
 from tests.support.rollup import instance as workload
@@ -36,8 +36,13 @@ Sent = tuple[float, bool] | None
 WHOLE: Sent = (1.0, False)
 
 
-def check(sent: Sequence[Sequence[Sent]], outside: Sequence[ScopedFinding] = ()) -> tuple[Validity, int, int]:
-    """The last window that can be summed of these subintervals, checked; its first subinterval and its last."""
+def check(
+    sent: Sequence[Sequence[Sent]], outside: Sequence[ScopedFinding] = (), part: Collection[str] = ()
+) -> tuple[Validity, int, int]:
+    """The last window that can be summed of these subintervals, checked; its first subinterval and its last.
+
+    `part`: the hosts that take part in all of them, in or not.
+    """
     merger = merger_of(ROLLUPS)
     window, first = Window(merger.layout), 0
     for k, of_hosts in enumerate(sent):
@@ -45,7 +50,7 @@ def check(sent: Sequence[Sequence[Sent]], outside: Sequence[ScopedFinding] = ())
         for host, one in zip(HOSTS, of_hosts, strict=True):
             if one is not None:
                 merger.add(host, result(DATA, k, round(one[0] * S), last=one[1]))
-        interval = merger.close()
+        interval = merger.close(part)
         if not window.fits(interval):
             window, first = Window(merger.layout), k
         window.add(interval)
@@ -57,24 +62,30 @@ SENT = st.one_of(
     st.floats(0.01, 0.4).map(lambda x: (x, False)),
     st.floats(0.01, 0.99).map(lambda x: (x, True)),
 )  # fmt: skip
+SEVERITIES = {Reason.HOST_LOST: None, Reason.HOST_LATE: Severity.PARTIAL}
 EVENTS = st.lists(
     st.tuples(st.sampled_from((Reason.HOST_LOST, Reason.HOST_LATE)), st.sampled_from(HOSTS)).map(
-        lambda event: ScopedFinding(Finding(event[0], f"{event[1]}: somehow"), event[1])
+        lambda event: ScopedFinding(Finding(event[0], f"{event[1]}: somehow", SEVERITIES[event[0]]), event[1])
     )
 )
 
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.tuples(SENT, SENT, SENT, SENT), min_size=1, max_size=6), EVENTS)
+@given(
+    st.lists(st.tuples(SENT, SENT, SENT, SENT), min_size=1, max_size=6),
+    EVENTS,
+    st.lists(st.sampled_from(HOSTS), unique=True),
+)
 def test_no_row_is_valid_that_misses_a_host_or_a_part_of_its_time(
-    sent: list[tuple[Sent, ...]], events: list[ScopedFinding]
+    sent: list[tuple[Sent, ...]], events: list[ScopedFinding], part: list[str]
 ) -> None:
-    validity, first, last = check(sent, events)
+    """Whoever of the hosts takes part throughout, in or not: a hole in such a host begins no measurement anew."""
+    validity, first, last = check(sent, events, part)
     whole = {host for i, host in enumerate(HOSTS) if all(sent[k][i] == WHOLE for k in range(first, last + 1))}
     for row in ROLLUPS.rows:
         hosts = {member.host for member in row.members}
-        absent = {one.detail[0] for one in validity.findings[row.row] if one.reason is not Reason.TOO_FEW_SUBINTERVALS}
+        absent = {one.detail[0] for one in validity.findings[row.row] if one.severity is not Severity.NOTE}
         expected = hosts - whole
         assert validity.verdict(row.row) is (Verdict.PARTIAL if expected else Verdict.VALID), (row, validity)
         assert absent == expected, "each is named, and nobody else"
@@ -103,13 +114,23 @@ def test_a_hosts_subintervals_are_as_long_as_planned(lengths_s: list[float], say
 
 
 LOST = ScopedFinding(Finding(Reason.HOST_LOST, "a: its connection ended"), "a")
-LATE = ScopedFinding(Finding(Reason.HOST_LATE, "b: no result of subinterval 6 by barrier 1"), "b")
+LATE = ScopedFinding(Finding(Reason.HOST_LATE, "b: no result of subinterval 6 in time", Severity.PARTIAL), "b")
 CUT_SHORT = ScopedFinding(Finding(Reason.SHORTENED, "4 of 6 subintervals"))
 
 
 def test_a_loss_after_the_measurement_does_not_affect_it() -> None:
-    validity, _, _ = check([(WHOLE,) * 4] * 20, (LOST, LATE))
+    validity, _, _ = check([(WHOLE,) * 4] * 20, (LOST, replace(LATE, since=20)))
     assert validity.worst() is Verdict.VALID and not any(validity.findings)
+
+
+def test_a_host_whose_results_came_late_is_noted_and_one_that_is_missing_counted() -> None:
+    validity, _, _ = check([(WHOLE,) * 4] * 20, (LATE,))
+    assert validity.worst() is Verdict.VALID
+    assert str(validity.findings[0][0]) == "host_late[note] (b: no result of subinterval 6 in time)"
+    validity, _, _ = check([(WHOLE,) * 4] * 18 + [(WHOLE, None, WHOLE, WHOLE)] * 2, (LATE,), HOSTS)
+    assert [str(one) for one in validity.findings[0]] == [
+        "host_late[partial] (b: no result of subinterval 6 in time, missing in 2 of 20 subintervals)"
+    ]
 
 
 def test_what_cut_the_measurement_short_is_reported() -> None:

@@ -16,6 +16,7 @@ from ivypy.master.hosts.controller_lag import ControllerLag
 from ivypy.master.hosts.driver import Inbox
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
+from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.window import Window
 from ivypy.master.run.fleet import Fleet, HaltCause
 from ivypy.master.run.host_settings import HostSettings
@@ -40,6 +41,7 @@ class Notebook:
     measurements: list[SummedMeasurement] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
     apart: list[tuple[str, int]] = field(default_factory=list)
+    joined: list[tuple[str, m.Result]] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)
     gathers: list[GatheredSubinterval] = field(default_factory=list)
     late_gathers: list[Gathered] = field(default_factory=list)
@@ -51,10 +53,18 @@ class Notebook:
         self.measurements.append(measurement)
 
     async def stored(self, measured: Measured) -> Window:
-        window = Window(self.kept[measured.first].interval.layout)
+        layout = self.kept[measured.first].interval.layout
+        window, merger = Window(layout), Merger(layout.rollups, layout.numbers)
         for closed in self.kept[measured.first : measured.last + 1]:
-            (window.set_aside if closed.number in measured.set_aside else window.add)(closed.interval)
+            merger.open(closed.number)
+            late = [(host, result) for host, result in self.joined if result.subinterval == closed.number]
+            for host, result in [*closed.interval.results.items(), *late]:
+                merger.add(host, result)
+            (window.set_aside if closed.number in measured.set_aside else window.add)(merger.close())
         return window
+
+    def join(self, host: str, result: m.Result) -> None:
+        self.joined.append((host, result))
 
     def late(self, host: str, result: m.Result) -> None:
         self.apart.append((host, result.subinterval))
@@ -204,11 +214,18 @@ def late_or_lost(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def test_a_late_host_is_back_with_its_first_result_that_is_in_time() -> None:
-    """The measurement goes on: a hole in a host is not another set of hosts."""
+    """The measurement goes on, and what came late is in it when the step has ended."""
     outcome = step(*hosts(3, h1=Faults(late={2: 8.0})))
     assert outcome.book.hosts() == [EVERYBODY] * 2 + [{"h0", "h2"}] * 2 + [EVERYBODY] * 2
-    assert outcome.book.apart == [("h1", 2), ("h1", 3)]
+    assert outcome.book.apart == [] and [(host, one.subinterval) for host, one in outcome.book.joined] == [
+        ("h1", 2), ("h1", 3)
+    ]  # fmt: skip
     assert [(m.first, m.last, m.findings) for m in outcome.measured] == [(1, 4, ())]
+    (told,), (measurement,) = outcome.book.measurements, outcome.ended.measurements
+    assert isinstance(measurement, SummedMeasurement)
+    assert told.measurement.length_ns.tolist() == pytest.approx([20e9, 10e9, 20e9], rel=1e-3)
+    assert measurement.measurement.length_ns.tolist() == pytest.approx([20e9] * 3, rel=1e-3)
+    assert measurement.measurement.merged.counts[0, Count.COMPLETED] == pytest.approx(3 * 20_000, abs=3)
     (found,) = outcome.ended.findings
     assert (found.finding.reason, found.host, found.since, found.until) == (Reason.HOST_LATE, "h1", 2, 3)
     assert late_or_lost(outcome) == [("h1", "late"), ("h1", "back")]

@@ -5,6 +5,7 @@ a disk of their own: everything that random faults hit.
 import contextlib
 import fcntl
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -72,6 +73,7 @@ class Bench:
 
     def run(self, faults: Sequence[Injected], text: str = PLAN) -> "tuple[Finished | None, Counted]":
         """Run the plan, and inject `faults` meanwhile. None: it did not end within LONGEST_S."""
+        shutil.rmtree(self.results / str(self._runs), ignore_errors=True)  # the last run's, or the disk fills
         self._runs += 1
         root = self.results / str(self._runs)
         root.mkdir()
