@@ -348,7 +348,7 @@ OTHER_FILES: Final = {
     "in master/output/connector_sums.py",
     "log/<host>.log": "all messages to and from a host",
     "step*/steady.json": "the newest window of a steady-state criterion: [control](control.md#steady-states)",
-    "step*/late/<host>.jsonl": "results that are in no sum: truncated, or after the last subinterval, as the host sent them",
+    "step*/late/<host>.jsonl": "results that are in no sum, truncated or after the last subinterval, as they were sent",
 }
 
 

@@ -81,6 +81,11 @@ class Fleet:
         """Not one that was missed, nor one that is connected again but has not joined yet."""
         return self.drivers.get(driver.name) is driver
 
+    def absence(self, host: str) -> str:
+        """Why a host takes no part in a step that begins."""
+        driver = self.drivers.get(host)
+        return "it is missing" if driver is None else driver.lost or f"it is {driver.state}"
+
     def hellos(self) -> Mapping[str, Hello]:
         return {name: driver.hello for name, driver in self.drivers.items() if driver.hello is not None}
 

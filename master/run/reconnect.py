@@ -58,7 +58,11 @@ class Reconnection:
             await asyncio.wait(first, timeout=WAIT_S)
             for waiting in first:
                 waiting.cancel()
-        return [driver for driver in self._there.values() if driver.lost is None]
+        return self.waiting()
+
+    def waiting(self) -> list[Driver]:
+        """The lost hosts that are connected again, and do not take part yet."""
+        return [one for name, one in self._there.items() if one.lost is None and self._drivers[name] is not one]
 
     def _start_attempts(self) -> None:
         for name, attempt in list(self._attempts.items()):

@@ -177,16 +177,21 @@ class StepRunner:
 
     async def _attempt(self, step: Step) -> StepResult:
         """Run a step once, if what it refers to was measured."""
-        step = replace(step, number=step.number + self._repeats)
-        discovered, references = self._discovered, References(self._measured)
-        try:
-            parameters = self.parameters_of(step, references)
-            control = control_for(step, discovered.rollups, parameters, references)
-        except NotMeasured as error:
-            return await self._record_unmeasured(step, error.finding)
-        first = not self._host_settings.begun
-        hosts = [driver.name for driver in self._fleet.alive]
-        await self._host_settings.apply(discovered, opening_parameters(control, discovered.rollups, parameters, hosts))
+        step, first = replace(step, number=step.number + self._repeats), not self._host_settings.begun
+        await self._connectors.restart(self._fleet.interrupted)
+        for another in (True, False):
+            discovered, references = self._discovered, References(self._measured)
+            try:
+                parameters = self.parameters_of(step, references)
+                control = control_for(step, discovered.rollups, parameters, references)
+            except NotMeasured as error:
+                return await self._record_unmeasured(step, error.finding)
+            hosts = [driver.name for driver in self._fleet.alive]
+            begins = opening_parameters(control, discovered.rollups, parameters, hosts)
+            await self._host_settings.apply(discovered, begins)
+            if not another or not self._reconnecting.waiting():
+                break
+            await self.rejoin()  # a host that was connected again meanwhile
         if self._no_host_left():
             folder = self._recorder.path
             raise NoHostLeft(f"step {step.name!r}: no host is left; {folder}/events.csv says what happened to them")
@@ -198,7 +203,6 @@ class StepRunner:
     async def _step(self, step: Step, control: ControlState, beforehand: Sequence[ScopedFinding]) -> StepResult:
         """Run a step whose workload instances are created; `beforehand`: what is known of it already."""
         discovered, parameters = self._discovered, self._host_settings.parameters
-        await self._connectors.restart(self._fleet.interrupted)
         recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups, self._gathering.connected)
         steps, place = len(self._plan.steps) + self._repeats, step.number - self._repeats
         recorder.shown(steps, self._planned_s(place + 1), self._planned_s(0))

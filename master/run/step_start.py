@@ -71,6 +71,7 @@ class StepStart:
         for name in self._rollups.hosts():
             if name not in self._hosts.names:
                 find(ScopedFinding(Finding(Reason.HOST_LOST, f"{name} did not take part"), name))
+                self._recorder.event(name, "absent", f"the step begins without it: {self._fleet.absence(name)}")
         for one in _given_up(self._fleet, start_ns, self._length_ns):
             find(one)
         return start_ns

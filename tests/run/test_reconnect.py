@@ -1,5 +1,6 @@
 """Hosts that are missing at the beginning, and hosts that are lost and come back, in whole runs on simulated hosts."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -81,6 +82,40 @@ def test_a_host_that_rejoined_may_be_lost_and_rejoin_again(tmp_path: Path) -> No
     outcome = lost_and_back(tmp_path, SimulatedSlave("b", faults=Faults(die_at=1)), SimulatedSlave("b"))
     assert who(outcome) == {"one": "2/3", "two": "2/3", "three": "3/3"}
     assert len(events(outcome, "rejoined")) == 2
+
+
+def test_a_host_that_rejoined_is_not_prepared_again_while_another_is_lost(tmp_path: Path) -> None:
+    back = SimulatedSlave("b")
+    outcome = lost_and_back(tmp_path, back, c=Faults(die_at=1))
+    assert who(outcome) == {"one": "1/3", "two": "2/3", "three": "2/3"}
+    assert sum(isinstance(one, m.Prepare) for one in back.received) == 1
+    assert events(outcome, "rejoined") == [("b", "it is connected again, and takes part from the next step on")]
+
+
+def test_a_step_that_begins_without_a_host_says_so(tmp_path: Path) -> None:
+    outcome = lost_and_back(tmp_path)
+    assert events(outcome, "absent") == [("b", "the step begins without it: it closed the connection")] * 2
+    assert [row["step"] for row in outcome.rows("events.csv") if row["kind"] == "absent"] == ["1", "2"]
+
+
+class SlowToInspect(SimulatedSlave):
+    """A host that takes 9 s to inspect its LUNs, the first time."""
+
+    def _obey(self, command: object) -> None:
+        times = sum(isinstance(one, m.ReinspectLuns) for one in self.received)
+        if isinstance(command, m.ReinspectLuns) and times == 1:
+            asyncio.get_running_loop().call_later(9.0, super()._obey, command)
+        else:
+            super()._obey(command)
+
+
+def test_a_host_that_is_connected_while_the_next_step_is_prepared_takes_part_in_it(tmp_path: Path) -> None:
+    """Its fourth attempt comes when the others are already being asked for the step."""
+    others = {name: SlowToInspect(name) for name in "ac"}
+    lab = SimulatedHosts(b=SimulatedSlave("b", faults=Faults(die_at=1)), **others)
+    lab.again["b"] = [None, None, None, SimulatedSlave("b")]
+    outcome = run(tmp_path, THREE, lab)
+    assert who(outcome) == {"one": "2/3", "two": "3/3", "three": "3/3"}
 
 
 def test_a_host_that_cannot_do_what_it_did_stays_out(tmp_path: Path) -> None:
