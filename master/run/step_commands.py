@@ -103,13 +103,12 @@ class StepCommands:
         for driver, reason in failed.items():
             if driver not in self._unanswered:
                 why = f"no acknowledgement of the decision after subinterval {k}: {reason}"
-                self._recorder.event(driver.name, "late", why)
+                self._recorder.event(driver.name, "unanswered", why)
             self._unanswered[driver] = self._unanswered.get(driver, 0) + 1
         for driver in hosts.in_order(self._unanswered.keys() & answers.keys()):
-            why = (
-                f"it acknowledged the decision after subinterval {k}; {self._unanswered.pop(driver)} before it were not"
-            )
-            self._recorder.event(driver.name, "back", why)
+            if (count := self._unanswered.pop(driver)) > 1:
+                why = f"it acknowledged the decision after subinterval {k}; {count} before it were not"
+                self._recorder.event(driver.name, "answered", why)
         return answers
 
     async def _steer(self, edits: Sequence[LoadEdit], deadline: Deadline) -> None:
