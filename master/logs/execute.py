@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
-from ..output.named_files import save
+from ..output.named_files import save_own
 from ..text.suggestions import suggestion
 from ..text.units import format_duration
 from .compat import CompatOptions, Tool, printer_of
@@ -347,7 +347,7 @@ def _deliver(text: str, path: Path | None, out: Write) -> None:
     if path is None:
         out(text)
         return
-    save(path, lambda: path.write_text(text, encoding="utf-8"))
+    save_own(path, lambda place: place.write_text(text, encoding="utf-8"))
 
 
 def _draw(result: LogResult, options: PercentilesOptions) -> None:
@@ -359,7 +359,7 @@ def _draw(result: LogResult, options: PercentilesOptions) -> None:
         drawn = [series for series in kept if str(series.instance) == group]
         if not drawn:
             raise PlanError(f"{path}: {_why_not_drawn(result, group, path)}")
-        save(path, partial(_draw_one, result, [*drawn, *(one for one in kept if one not in drawn)], path))
+        save_own(path, partial(_draw_one, result, [*drawn, *(one for one in kept if one not in drawn)]))
 
 
 def _why_not_drawn(result: LogResult, group: str, path: Path) -> str:

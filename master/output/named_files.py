@@ -3,10 +3,14 @@
 Rule: no command writes to a block device by its name: that is for a run, with consent.
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from ..errors import OutputError, PlanError
+
+_HEAD: Final = 16  # bytes in which two files of one kind are alike: a CSV header, what a picture begins with
 
 
 def write_new(path: Path, text: str) -> None:
@@ -28,3 +32,30 @@ def save(path: Path, write: Callable[[], object]) -> None:
         write()
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def save_own(path: Path, write: Callable[[Path], object]) -> None:
+    """Have `write` write a file, also in the place of an earlier one: of one that begins as the new one does.
+
+    Raises PlanError, OutputError; the file is as it was then.
+    """
+    if path.exists() and not path.is_file():
+        save(path, lambda: write(path))  # a pipe, standard output
+        return
+    place = path.resolve()
+    beside = place.with_name(f".{place.stem}.new{place.suffix}")
+    try:
+        save(beside, lambda: write(beside))
+        try:
+            if place.exists() and (old := _head(place)) and old != _head(beside):
+                raise PlanError(f"{path}: the file is not one that this command wrote; name another, or remove it")
+            os.replace(beside, place)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)

@@ -43,6 +43,24 @@ def test_a_plan_never_replaces_a_file(command: tuple[str, ...]) -> None:
     assert Path("mine").read_text() == "precious"
 
 
+def test_percentiles_replaces_what_it_wrote_and_nothing_else() -> None:
+    """Nor through a symbolic link, nor a picture that somebody else drew."""
+    for name in ("notes.csv", "picture.png"):
+        Path(name).write_text("precious")
+    Path("link").symlink_to("notes.csv")
+    for words in ((*PERCENTILES, "notes.csv"), (*PERCENTILES, "link"), (*PERCENTILES[:2], "--plot", "picture.png")):
+        done = answered(*words)
+        assert done.returncode == ExitCode.PLAN, done.stderr
+        assert f"{words[-1]}: the file is not one that this command wrote; name another, or remove it" in done.stderr
+    assert Path("notes.csv").read_text() == Path("picture.png").read_text() == "precious"
+    assert not [one.name for one in Path().iterdir() if ".new" in one.name]
+    for more in ((), ("--percentiles", "10,20")):
+        assert answered(*PERCENTILES, "mine.csv", *more).returncode == 0
+    assert "p10" in Path("mine.csv").read_text().splitlines()[0]
+    Path("empty.csv").touch()
+    assert answered(*PERCENTILES, "empty.csv").returncode == 0
+
+
 @pytest.mark.parametrize("command", ["import", "check"])
 def test_what_has_no_end_is_not_read_to_its_end(command: str) -> None:
     done = answered(command, "/dev/zero")
