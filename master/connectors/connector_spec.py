@@ -8,7 +8,7 @@ from typing import Final
 from ..hosts.host_spec import HostSpec
 
 USUAL_DEADLINE: Final = 0.25  # of a subinterval, after its end
-LATEST_DEADLINE: Final = 0.75  # when barrier 1 closes
+LATEST_DEADLINE: Final = 0.75  # of a subinterval
 USUAL_JOIN: Final[Mapping[str, str]] = {"wwn": "wwn", "serial": "serial"}
 HOST: Final = "host"  # the connector that runs on every test host
 ELEMENTS: Final = "connectors"  # folder of the files of single elements, beside those of rollup types

@@ -57,9 +57,11 @@ class ResultSums:
 
     def take(self, host: str, result: Result, short: Result) -> None:
         """Take a result; `short` is it without what only merging needs. Raises ProtocolError if it does not fit."""
-        if host not in self._hosts or result.subinterval < self._next:
+        if host not in self._hosts:
             return
         unpacked = self._adder.check(host, result)
+        if result.subinterval < self._next:
+            return  # late: the controller stores it
         kept = self._kept.setdefault(result.subinterval, {})
         if host in kept:
             return  # out of turn, which the controller reports

@@ -147,6 +147,10 @@ class LiveChanges:
         """From now on every change from outside is refused, for this reason."""
         self._refusal = why
 
+    def running(self) -> int:
+        """The subinterval that runs, whichever is decided on."""
+        return max(0, (self._host_settings.now_ns() - self._start_ns) // self._length_ns)
+
     def check_changeable(self) -> None:
         """Raises EditRefused where nothing may change now."""
         self._check_open()
@@ -305,14 +309,10 @@ class LiveChanges:
             host: (max(0, (at_ns - self._start_ns) // self._length_ns), at_ns)
             for host, at_ns in edited.effective_ns.items()
         }
-        since = min((subinterval for subinterval, _ in effective.values()), default=self._now())
+        since = min((subinterval for subinterval, _ in effective.values()), default=self.running())
         self._outside_changes.append(_OutsideChange(words, since, frozenset(after)))
         failed = {**edited.failed, **dict.fromkeys(edited.lost, "it is lost")}
         return ChangeResult(edited.number, was, after, effective, failed, edited.discarded)
-
-    def _now(self) -> int:
-        """The subinterval that runs."""
-        return max(0, (self._host_settings.now_ns() - self._start_ns) // self._length_ns)
 
     async def _edit(self, settings: Mapping[Key, Parameters], deadline: Deadline, outside: bool) -> EditResult:
         """Send it; that it is under way is known before any host can have it."""
@@ -323,7 +323,7 @@ class LiveChanges:
         if outside:
             self._retimed[number] = frozenset(key for key, one in settings.items() if one.iops != before[key].iops)
         self._sent.append(_SentEdit(number, frozenset(host for host, _ in settings), before))
-        since = self._now()
+        since = self.running()
         edited = await self._host_settings.edit(number, settings, deadline, None if outside else MUTE_S)
         for host, why in edited.failed.items():
             mine = {key: one for key, one in settings.items() if key[0] == host}

@@ -62,7 +62,7 @@ class LiveStep:
         self.changes.check_changeable()
         new = new_target(words, rollups, self.control)
         if new.targets:
-            running = self.progress.running
+            running = self.changes.running()  # with a late decision, earlier ones are still to be decided on
             self.control = retargeted(self.control, new.targets, running)
             detail = f"{' '.join(words)}; by {who}, in subinterval {running}"
             self.note([ScopedFinding(Finding(Reason.EDITED, detail), since=running)])

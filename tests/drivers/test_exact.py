@@ -28,6 +28,7 @@ from ivypy.master.run import run as session_run
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
 from ivypy.protocol.counters import Count
+from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.payload import CpuTaken
 from tests.support.real_runs import presence
 from tests.support.rollup import instance, merger_of, rollups_by
@@ -199,6 +200,15 @@ def test_a_partial_sum_contains_exactly_the_requested_hosts(
         for array in ("counts", "moments", "length_ns", "cpu"):
             assert getattr(found, array).tobytes() == getattr(wanted, array).tobytes()
         assert [pickle.dumps(one) for one in found.buckets] == [pickle.dumps(one) for one in wanted.buckets]
+
+
+def test_a_late_result_is_checked_as_any_other() -> None:
+    """The controller stores it unseen."""
+    sums = ResultSums(merger_of(ROLLUPS).layout.places(list(HOSTS)))
+    sums.sum(0, frozenset())
+    wrong = sent(HostData(3, 2, {}, {}), 0)
+    with pytest.raises(ProtocolError):
+        sums.take(HOSTS[0], wrong, light(wrong))
 
 
 def test_a_process_may_take_longer_to_start_than_to_answer() -> None:

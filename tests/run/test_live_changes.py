@@ -11,7 +11,7 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.json_lines import plain
 from ivypy.master.run.live_changes import EditRefused
 from ivypy.master.run.run import Run
-from ivypy.master.verdicts import Verdict
+from ivypy.master.verdicts import Reason, Verdict
 from ivypy.protocol import messages as m
 from tests.support.simulated.plants import queue
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
@@ -542,9 +542,11 @@ def test_the_status_shows_the_value_of_a_criterion(tmp_path: Path) -> None:
     stage(tmp_path, visit, ONE_STEP.replace("go: one", f"go: {go}"))
 
 
+P99, MEAN = "overall_response_us_p99", "overall_response_us_mean"
 HELD = ONE_STEP.replace(
     "steps: [ go: one ]",
-    "steps:\n  - go: { name: one, measure: 60s, control: { pid: { metric: overall_response_us_p99, target: 1ms,"
+    "steps:\n  - go: { name: one, measure: 60s, control: { pid: { metric: "
+    f"{P99}, target: 1ms,"
     " rollup: host, low_iops: 400, high_iops: 1900 } } }",
 )
 
@@ -572,6 +574,22 @@ def test_a_target_is_edited_and_followed(tmp_path: Path) -> None:
     assert [float(row["overall_iops"]) for row in rows] == pytest.approx([1500, 1333, 1000], rel=0.03)
     (window,) = staged.rows("step0000.one/windows.csv")
     assert int(window["first_subinterval"]) > 14, "the measurement is of the new targets alone"
+
+
+def test_a_target_that_is_edited_while_a_host_is_late_holds_from_the_subinterval_that_runs(tmp_path: Path) -> None:
+    """Which is not the one that is still to be decided on."""
+    slaves = queues()
+    slaves["b"].faults = Faults(late={10: 5.5})
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(16.0)
+        await run.api.edit(["host={a,b}", "target=2ms"], False, ME)
+
+    text = HELD.replace("subinterval: 5s, warmup: 5s", "subinterval: 1s, warmup: 1s").replace(P99, MEAN)
+    staged = stage(tmp_path, visit, text, slaves)
+    (reason,) = [one.detail for one in staged.step.findings if one.reason is Reason.EDITED]
+    assert reason.endswith("in subinterval 15"), reason
+    assert int(staged.rows("step0000.one/windows.csv")[0]["first_subinterval"]) > 15
 
 
 REFUSED_TARGETS = [
