@@ -69,8 +69,15 @@ def observe(
     samples, loads = observed(closed.figures, layout.rollups, focuses, surged, closed.part_rows)
     return Observation(
         closed.subinterval, start_s, length_s, phase, same_hosts, edited, {**samples, **of_connectors}, loads,
-        outstanding, disturbance(closed.results), max(closed.covered().values(), default=0), late,
+        outstanding, disturbance(closed.results), _covers(closed, length_s), late,
     )  # fmt: skip
+
+
+def _covers(closed: MergedSubinterval, length_s: float) -> int:
+    """How many subintervals before this one a result covers, by its length: what a host says of itself could begin a
+    measurement anew for ever."""
+    longest_ns = max((one.length_ns for one in closed.results.values()), default=0)
+    return max(round(longest_ns / 1e9 / length_s) - 1, 0)
 
 
 def connector_samples(

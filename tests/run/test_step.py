@@ -253,6 +253,13 @@ def test_a_hiccup_costs_nothing_that_was_measured(length_s: float, hiccup_s: flo
     )
 
 
+def test_a_host_that_claims_to_cover_what_it_does_not_holds_up_nobody() -> None:
+    """Its results are no longer than they should be, and that is what counts."""
+    outcome = step(*hosts(2, h1=Faults(claims_overruns=3)))
+    assert outcome.book.phases == ["warmup", "run", "run", "run", "run", "tail"]
+    assert [(one.first, one.last) for one in outcome.measured] == [(1, 4)]
+
+
 def test_a_late_decision_ends_the_step_with_a_subinterval_that_has_not_begun() -> None:
     """The last one that is measured is decided on 3 s late: what runs until the stop arrives is the tail."""
     outcome = step(*hosts(2, h1=Faults(late={4: 3.5})), length_s=1.0, cooldown=1)

@@ -71,6 +71,7 @@ class Faults:
     queue_limited: int = 0  # so often in each subinterval, a workload instance waits for a hardware queue
     lateness_ns: int = 1000  # of every paced I/O
     length: float = 1.0  # what it says of its subintervals' length, as a share of the truth
+    claims_overruns: int = 0  # so many in each result, of which none is longer than it should be
     says_last_at: int | None = None  # calls this result its last, and goes on
     garbage_at: int | None = None  # says rubbish instead of this result
     errors_at: int | None = None  # some I/Os of each instance fail in this subinterval
@@ -456,7 +457,7 @@ class SimulatedSlave:
                 buckets.append(n)
         threads = array("q", bytes(8 * len(ThreadCount)))
         threads[ThreadCount.SWAPPED] = 1
-        threads[ThreadCount.OVERRUNS], self._overruns = self._overruns, 0
+        threads[ThreadCount.OVERRUNS], self._overruns = self._overruns + self.faults.claims_overruns, 0
         threads[ThreadCount.CPU] = -1
 
         def packed(kind: ArrayType, data: "array[int]") -> Array:
