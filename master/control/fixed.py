@@ -65,7 +65,8 @@ class Fixed:
     def after(self, observation: Observation) -> "tuple[Fixed, Decision]":
         now = observation.number
         state = replace(self._restarted_by(observation), newest=now)
-        disturbed = observation.disturbance if now >= state.first else None
+        # A result that covers several subintervals counts: those before are in the measurement already.
+        disturbed = observation.disturbance if now >= state.first and not observation.covers else None
         set_aside = disturbed is not None and len(state.aside) < state.most_aside
         if disturbed is not None and set_aside:
             state = replace(state, aside=(*state.aside, (now, disturbed)))

@@ -42,10 +42,16 @@ class WindowPart:
     end_s: float
     length_s: float  # as planned where the step is running, real in finished data
     samples: Mapping[str, MetricSample]
+    covers: int = 0  # subintervals before it that a host's result covers, too
     sums: Floats = field(init=False, compare=False)  # of the samples, made once: every window holds them again
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sums", sums_of(list(self.samples.values())))
+
+    @property
+    def first(self) -> int:
+        """The subinterval with which a window begins whose first part this is."""
+        return self.number - self.covers
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +133,9 @@ class Measure:
         if not observation.same_hosts:
             state = state.restarted(observation.number)
         part = WindowPart(
-            observation.number, observation.end_s, observation.length_s, observation.samples[self.spec.focus]
-        )
+            observation.number, observation.end_s, observation.length_s, observation.samples[self.spec.focus],
+            observation.covers,
+        )  # fmt: skip
         return replace(state, parts=(*state.parts, part))
 
     def _phase(self, number: int) -> Phase:
@@ -137,7 +144,7 @@ class Measure:
     def _timed_out(self, last: int) -> Measured:
         best = self.best
         if best is None:
-            begin = self.parts[0].number if self.parts else last + 1
+            begin = self.parts[0].first if self.parts else last + 1
             why = Finding(Reason.ACCURACY_NOT_REACHED, f"{self.spec.focus.metric}: {no_window(self.spec, self.parts)}")
             return Measured(begin, last, findings=(why,))
         why = Finding(Reason.ACCURACY_NOT_REACHED, describe_check(best, self.spec))
@@ -249,7 +256,7 @@ def _check(spec: MeasureSpec, parts: tuple[WindowPart, ...], window: SampleMatri
     length_s = sum(part.length_s for part in inside)
     passed = passing == instances and _long_enough(length_s, spec)
     return WindowCheck(
-        inside[0].number, inside[-1].number, [*parts[-1].samples][worst], got[worst], float(short[worst]), passing,
+        inside[0].first, inside[-1].number, [*parts[-1].samples][worst], got[worst], float(short[worst]), passing,
         instances, length_s, passed,
     )  # fmt: skip
 
@@ -269,7 +276,7 @@ def _cells(subinterval: int, check: WindowCheck, state: Measure) -> dict[str, st
         "window": state.spec.window.value,
         "first_subinterval": check.first,
         "last_subinterval": check.last,
-        "dropped_for_trend": check.first - state.parts[0].number if longest else None,
+        "dropped_for_trend": check.first - state.parts[0].first if longest else None,
         "metric": state.spec.focus.metric,
         "worst_instance": check.worst,
         "value": got.value if got else None,

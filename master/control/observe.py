@@ -69,7 +69,7 @@ def observe(
     samples, loads = observed(closed.figures, layout.rollups, focuses, surged, closed.part_rows)
     return Observation(
         closed.subinterval, start_s, length_s, phase, same_hosts, edited, {**samples, **of_connectors}, loads,
-        outstanding, disturbance(closed.results), _covers(closed, length_s), late,
+        outstanding, disturbance(closed.results), bool(closed.absent), _covers(closed, length_s), late,
     )  # fmt: skip
 
 

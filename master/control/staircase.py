@@ -59,6 +59,7 @@ class LevelSubinterval:
     number: int
     load: InstanceLoad
     outstanding: Outstanding
+    absent: bool = False  # it is without a host that takes part
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Staircase:
             measurement=measurement,
             seen=(
                 *self.seen,
-                LevelSubinterval(observation.number, load, observation.outstanding),
+                LevelSubinterval(observation.number, load, observation.outstanding, observation.absent),
             ),
         )
         if not decision.done and not observation.same_hosts:  # the hosts that are left get the whole load
@@ -132,6 +133,7 @@ class Staircase:
     def _came_of(self, closed: Measured) -> tuple[float, str | None]:
         """(IOPS achieved over the level's measurement, why it was not sustained or None)."""
         window = [one for one in self.seen if closed.first <= one.number <= closed.last]
+        window = [one for one in window if not one.absent] or window
         if not window:
             return 0.0, "nothing was measured"
         behind = why_not_sustained(account(one.outstanding for one in window), self.tolerance)

@@ -161,7 +161,9 @@ class Steady:
             return self.restarted(observation.number + 1)
         state = self if observation.same_hosts else self.restarted(observation.number)
         focus = self.criterion.focus
-        part = WindowPart(observation.number, observation.end_s, observation.length_s, observation.samples[focus])
+        part = WindowPart(
+            observation.number, observation.end_s, observation.length_s, observation.samples[focus], observation.covers
+        )
         values = {name: value_of([sample], focus.fraction) for name, sample in part.samples.items()}
         kept = 0 if self.criterion.rule is Rule.T else 1 - self.criterion.lookback
         parts, earlier = state.parts[kept:], state.values[kept:]
@@ -198,7 +200,7 @@ class Steady:
         return len(self.parts) if self.criterion.rule is Rule.T else self.criterion.window
 
     def _window_first(self) -> int:
-        return self.parts[-self._window_size].number
+        return self.parts[-self._window_size].first
 
     def _measurement(self, first: int, last: int) -> Measured:
         if not self.left:
@@ -212,7 +214,7 @@ class Steady:
         return Measured(first, last, findings=(Finding(reason, detail, severity),))
 
     def _timed_out(self, now: int, standing: CriterionState) -> Measured:
-        first = self.parts[-min(len(self.parts), self.criterion.window)].number if self.parts else now + 1
+        first = self.parts[-min(len(self.parts), self.criterion.window)].first if self.parts else now + 1
         if self.attained is not None:
             why = (
                 f"attained in subinterval {self.attained}, held {now - self.attained} of {self.spec.hold} subintervals"

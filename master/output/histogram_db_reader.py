@@ -24,7 +24,7 @@ from ...protocol.payload import Array, ArrayType, CpuTaken
 from ..errors import OutputError
 from ..rollup.arrays import LIMBS, NO_LEAST, integers, limbs_of
 from ..rollup.instances import ALL
-from ..rollup.merge import MergedSubinterval, Merger
+from ..rollup.merge import MergedSubinterval, Merger, covered_by
 from .histogram_db import VERSION, TotalMoment
 from .run_files import check_run_file
 
@@ -191,19 +191,31 @@ class HistogramReader:
             raise OutputError(f"{self._path}: not read: {error}") from error
 
     def intervals(self, merger: Merger, step: int, first: int = 0, last: int = EVER) -> Iterator[MergedSubinterval]:
-        """The subintervals first to last merged again. One without results, between others, is empty."""
-        number = None
+        """The subintervals first to last merged again, or to the last with a result; one without results is empty.
+
+        A result that covers subintervals before the first, too, is left out.
+        """
+        part = self.hosts(step, first, last)
+        number = first
+        merger.open(number)
         for host, result in self.results(step, first, last):
-            if number is None:
-                number = result.subinterval
-                merger.open(number)
             while number < result.subinterval:
-                yield merger.close()
+                yield merger.close(part)
                 number += 1
                 merger.open(number)
-            merger.add(host, result)
-        if number is not None:
-            yield merger.close()
+            if number - covered_by(result) >= first:
+                merger.add(host, result)
+        while part and number <= last:
+            yield merger.close(part)
+            if last == EVER:
+                return
+            number += 1
+            merger.open(number)
+
+    def hosts(self, step: int, first: int = 0, last: int = EVER) -> frozenset[str]:
+        """Those that have a result there."""
+        query = "SELECT DISTINCT host FROM result WHERE step = ? AND subinterval BETWEEN ? AND ?"
+        return frozenset(host for (host,) in self._base.execute(query, (step, first, last)))
 
     def series(
         self, step: int, rollup_type: str = ALL, instance: str = ALL, first: int = 0, last: int = EVER

@@ -73,11 +73,12 @@ class MergedSubinterval:
 
     def covered(self) -> dict[str, int]:
         """Hosts whose result covers subintervals before this one, too, of all their threads; with how many."""
-        found = {}
-        for host, result in self.results.items():
-            if count := _of_all(threads_of(result)[:, ThreadCount.OVERRUNS]):
-                found[host] = count
-        return found
+        return {host: count for host, result in self.results.items() if (count := covered_by(result))}
+
+
+def covered_by(result: Result) -> int:
+    """How many subintervals before its own a result covers, of all of its host's threads."""
+    return _of_all(threads_of(result)[:, ThreadCount.OVERRUNS])
 
 
 def _of_all(overruns: Ints) -> int:

@@ -29,7 +29,6 @@ from .validity_case import Case, Rows, each, rows_of_host
 from .window import Measurement
 
 MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
-WHOLE: Final = 0.1  # of a subinterval: what is missing is so near to whole ones
 ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
 MOST_HALF_WIDTH: Final = 0.10  # of a maximum's IOPS
 OF_ONE_HOST: Final = frozenset({"host", "lun"})  # attributes by which a row is of one host alone
@@ -194,10 +193,10 @@ def _missing(measurement: Measurement, length_s: float) -> dict[str, str]:
     planned_s = measurement.subintervals * length_s
     for host in sorted(measurement.hosts):
         real_s = float(measurement.length_ns[measurement.layout.position[host]]) * 1e-9
-        without = round((planned_s - real_s) / length_s)
+        without = measurement.subintervals - measurement.within[host]
         if host in measurement.cut:
             found[host] = f"its result of subinterval {measurement.cut[host]} was cut"
-        elif without > 0 and abs(planned_s - real_s - without * length_s) <= WHOLE * length_s:
+        elif without > 0:
             found[host] = f"missing in {without} of {measurement.subintervals} subintervals"
         elif abs(real_s - planned_s) > length_s / 2 + MOST_MOVED * planned_s and host not in measurement.uncovered:
             found[host] = f"its subintervals are {real_s:.4g} s long in total, not {planned_s:.4g} s"

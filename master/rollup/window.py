@@ -60,6 +60,7 @@ class Measurement:
     cores: dict[str, tuple[float, ...]]  # host: busy percent per core over the window
     uncovered: dict[str, int]  # host: how often some of its threads were in another subinterval than the rest
     covered: dict[str, int]  # host: subintervals that are in the result of a later one
+    within: dict[str, int]  # host: subintervals that its results are of, those that they cover among them
     cut: dict[str, int]  # host: the subinterval whose result it marked as its step's last
     length_ns: Ints  # (H,) real length of each host's subintervals together; 0 where it is not in
     faults: dict[tuple[str, int, int], int]  # (host, workload number, errno; 0: short transfers): how many
@@ -93,6 +94,7 @@ class Window:
         self._taken: dict[str, TakenTotals] = {}
         self._uncovered: Counter[str] = Counter()
         self._covered: Counter[str] = Counter()
+        self._within: Counter[str] = Counter()
         self._cut: dict[str, int] = {}
         self._faults: Counter[tuple[str, int, int]] = Counter()
 
@@ -128,9 +130,10 @@ class Window:
         self._first = interval.subinterval if self._last is None else self._first
         self._class_io += interval.class_io
         self._length_ns += interval.length_ns
-        self._samples.add(figures_of(merged))
-        self._services.add(merged)
-        self._responses.add(merged)
+        if not interval.absent:  # else it is no sample of what all hosts do
+            self._samples.add(figures_of(merged))
+            self._services.add(merged)
+            self._responses.add(merged)
         self._add_hosts(interval)
         self._last = interval
         self.subintervals += 1
@@ -175,6 +178,7 @@ class Window:
             cores=cores,
             uncovered=dict(self._uncovered),
             covered=dict(self._covered),
+            within=dict(self._within),
             cut=dict(self._cut),
             length_ns=self._length_ns.copy(),
             faults=dict(self._faults),
@@ -192,6 +196,8 @@ class Window:
     def _add_hosts(self, interval: MergedSubinterval) -> None:
         self._uncovered.update(interval.uncovered())
         self._covered.update(interval.covered())
+        self._within.update([*interval.results])
+        self._within.update(interval.covered())
         for host, result in interval.results.items():
             busy = np.array(result.cpu) * result.length_ns
             self._busy[host] = self._busy[host] + busy if host in self._busy else busy

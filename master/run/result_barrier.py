@@ -97,9 +97,11 @@ class ResultBarrier:
                 until_ns = await halt() + round(HOLD_HALT_S * 1e9)
                 deadline.bring_forward(until_ns)
                 alone.bring_forward(until_ns)
+            if not (hosts.awaited or hosts.live or self._progress.is_halted):
+                hosts.awaited = set(hosts.late)  # nobody else is left
             if not hosts.awaited:
                 break
-            patient = alone if hosts.awaited == hosts.live else deadline
+            patient = deadline if hosts.live - hosts.awaited else alone
             event = await self.next_event(patient)
             if event is not None:
                 in_ns = max(in_ns, self._came_ns(event[1]))
@@ -107,7 +109,7 @@ class ResultBarrier:
             elif patient.has_passed():
                 in_ns = patient.at_ns
                 break
-        for driver in hosts.in_order(hosts.awaited):
+        for driver in hosts.in_order(hosts.awaited & hosts.live):
             hosts.is_late(driver, k)
         interval, missing = await self._merging.close(lambda: hosts.taking_part)
         if missing:  # their driver process ended with their results; the inbox has the loss of these hosts
@@ -191,7 +193,7 @@ class ResultBarrier:
         if result.last and result.length_ns == 0 and not progress.is_deciding:
             hosts.leave(driver)  # halted before its start: there is nothing to merge
             return
-        if result.last and not late and not progress.is_halted and result.subinterval != progress.last:
+        if result.last and not late and not progress.is_halted and result.subinterval < progress.last:
             self._recorder.late(driver.name, result)
             hosts.ended_early(driver, result.subinterval)
             return
@@ -222,7 +224,10 @@ class ResultBarrier:
         except Exception as error:
             driver.lose_for_bug(error)
             return
-        self._holes[result.subinterval].discard(driver.name)
+        hole = self._holes[result.subinterval]
+        hole.discard(driver.name)
+        if not hole:
+            del self._holes[result.subinterval]
         self._recorder.join(driver.name, result)
         self._joined(result.subinterval)
         self._hosts.came_late(driver)

@@ -127,7 +127,7 @@ class StepCycle:
         first = opening(self._live.control)
         self._changes.steers(steered(first.edits, self._rollups, self._changes.in_force(), hosts.names))
         announced, decided_part = first.next_phase, hosts.names
-        while hosts.live and (k := progress.running) <= progress.last:
+        while (hosts.live or (hosts.late and not progress.is_halted)) and (k := progress.running) <= progress.last:
             end_ns = start_ns + (k + 1) * self._length_ns
             collected = await self._results.collect(k, end_ns, self._length_ns, self._commands.halt)
             await self._connectors(k)

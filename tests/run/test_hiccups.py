@@ -9,9 +9,11 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.output.histogram_db import TotalMoment
 from ivypy.master.output.histogram_db_reader import HistogramReader
 from ivypy.protocol.counters import Moment
+from ivypy.protocol.payload import CpuTaken
 from tests.support.simulated.plants import noisy, queue
-from tests.support.simulated.runs import SimulatedRun, controlled
-from tests.support.simulated.slave import Faults, steady
+from tests.support.simulated.runs import SimulatedHosts, SimulatedRun, controlled
+from tests.support.simulated.runs import run as run_of
+from tests.support.simulated.slave import Faults, SimulatedSlave, steady
 
 SECONDS = "subinterval: 1s, warmup: 1s, "
 MEAN = "overall_response_us_mean"
@@ -101,3 +103,86 @@ def test_results_that_come_after_the_decision_are_in_the_sums(tmp_path: Path) ->
                 for _, one in stored.results(0, number, number)
             )
             assert total.moments[0, TotalMoment.COUNT] == counted > 0, number
+
+
+STALLED = CpuTaken(stalled_ns=3 * 10**9, longest_stall_ns=3 * 10**9)
+THIRTY = f"{SECONDS}measure: 30s"
+
+
+def complete(run: SimulatedRun, subintervals: int = 30) -> None:
+    """Nothing is missing, and nothing of before or after is in."""
+    assert run.code is ExitCode.OK, run.rows("summary.all.csv")[0]["reasons"]
+    (row,) = run.rows("summary.all.csv")
+    assert (row["verdict"], row["hosts_in"]) == ("valid", row["hosts_of"])
+    assert int(row["last_subinterval"]) - int(row["first_subinterval"]) + 1 >= subintervals
+    measured_s = int(row["last_subinterval"]) - int(row["first_subinterval"]) + 1
+    assert int(row["overall_service_count"]) == pytest.approx(500 * int(row["hosts_of"]) * measured_s, rel=1e-3)
+
+
+@pytest.mark.parametrize("hosts", ["a", "a, b"])
+def test_a_result_that_covers_several_subintervals_is_not_set_aside_alone(tmp_path: Path, hosts: str) -> None:
+    """A frozen slave is a disturbance; what it covers is in the measurement already."""
+    faults = hiccup("frozen", 8, 3.0)
+    faults.taken = {12: STALLED}
+    complete(controlled(tmp_path, THIRTY, steady(), iops="500", hosts=hosts, faults={"a": faults}))
+
+
+def test_a_measurement_is_summed_again_where_its_first_subintervals_have_no_result(tmp_path: Path) -> None:
+    """Both hosts were frozen; a later result forces the sum from the store."""
+    both = {name: hiccup("frozen", 0, 3.0) for name in "ab"}
+    for faults in both.values():
+        faults.taken = {4: STALLED}
+    both["b"].late[12] = 8.0
+    complete(controlled(tmp_path, THIRTY, steady(), iops="500", hosts="a, b", faults=both))
+
+
+def test_a_late_host_that_is_left_alone_is_waited_for(tmp_path: Path) -> None:
+    """The other one dies a second before its results come."""
+    faults = {"a": Faults(die_at=13), "b": hiccup("late", 5, 9.0)}
+    run = controlled(tmp_path, THIRTY, steady(), iops="500", hosts="a, b", faults=faults)
+    assert run.code is ExitCode.PARTIAL
+    (row,) = run.rows("summary.host.csv")[1:]
+    assert row["host"] == "b" and int(row["overall_service_count"]) == pytest.approx(30 * 500, rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drift_ppm", [0.0, 100.0])
+def test_what_never_comes_is_counted_however_clocks_drift(tmp_path: Path, drift_ppm: float) -> None:
+    """Two of 1,200 subintervals are less than the drift of a long measurement may explain."""
+    text = """\
+name: sim
+hosts: [a, b]
+backend: "null"
+lease: 60s
+luns: { create: { path: /x/0, size: 1GiB } }
+workloads: { w: { maxtags: 8, iops: 500 } }
+rollups: [ host ]
+steps: [ go: { name: it, subinterval: 1s, warmup: 1s, measure: 1200s } ]
+"""
+    b = SimulatedSlave("b", drift_ppm=drift_ppm, faults=hiccup("frozen", 1198, 15.0))
+    run = run_of(tmp_path, text, SimulatedHosts(a=SimulatedSlave("a"), b=b))
+    assert run.code is ExitCode.PARTIAL
+    assert "missing in 2 of 1200 subintervals" in run.rows("summary.all.csv")[0]["reasons"]
+
+
+def test_a_late_result_that_reaches_back_before_the_measurement_is_not_in_it(tmp_path: Path) -> None:
+    """It covers 1 to 8 and comes after control has decided; the measurement begins with 5."""
+    faults = hiccup("frozen", 0, 7.5)
+    faults.late[8] = 9.0
+    go = "subinterval: 1s, warmup: 5s, measure: 40s"
+    run = controlled(tmp_path, go, steady(), iops="500", hosts="a, b", faults={"b": faults}, end="lease: 60s")
+    (row,) = run.rows("summary.host.csv")[1:]
+    assert "missing in " in row["reasons"] and run.code is ExitCode.PARTIAL
+    within = int(row["overall_service_count"]) / 500
+    assert int(row["first_subinterval"]) == 5 and within == pytest.approx(40 - 4, abs=0.1)
+
+
+def test_a_half_width_is_of_subintervals_that_all_hosts_are_in(tmp_path: Path) -> None:
+    run = controlled(tmp_path, THIRTY, steady(), iops="500", hosts="a, b", faults={"b": hiccup("frozen", 8, 3.0)})
+    assert float(run.rows("summary.all.csv")[0]["overall_iops_half_width"]) == pytest.approx(0.0, abs=1.0)
+
+
+def test_a_level_is_judged_by_subintervals_that_all_hosts_are_in(tmp_path: Path) -> None:
+    run = controlled(tmp_path, STAIRS, steady(), hosts="a, b", faults={"b": hiccup("late", 3, 9.0)})
+    levels = [float(row["achieved_iops"]) for row in run.rows("step0000.it/staircase.csv")]
+    assert levels[0] == pytest.approx(200, rel=1e-3)
