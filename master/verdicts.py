@@ -86,8 +86,9 @@ class Reason(Enum):
         "Completions of the row may have waited while their workload thread was preempted, busy, or in the submit call "
         "of another LUN's I/Os. Note: more than 10 % of the service time's mean or p99, or more than 25 % of its "
         "p99.9, each compared with what it is when every I/O is counted without its own delay. Invalid: more than 25 % "
-        "of the mean or p99 under a paced load. With iops: max, where the thread is always busy, it is a note, "
-        "however long.",
+        "of the mean or p99 under a paced load. With iops: max, where the thread is always busy, only of the p99, and "
+        "where others kept it from running for long enough (cpu_contention) to explain that: for a part of the time as "
+        "large as the part of all service time that the delay of a hundredth of the I/Os is.",
         "Leave the workload threads cores of their own (`cpus`), or divide the load among more of them "
         "(`threads`, `spread`).",
     )
@@ -102,11 +103,13 @@ class Reason(Enum):
         "Use more cores or threads (`threads`, `cpus`, `spread`), more hosts, or larger blocks.",
     )
     CPU_CONTENTION = (
-        NOTE,
+        (Severity.NOTE, Severity.INVALID),
         ALL,
         "Others took CPU time that workload threads needed; the detail says who: other processes, the hypervisor "
-        "(steal), the CPU quota of a cgroup, or a stall of the whole machine. With iops: max the rate is what was left "
-        "of the host. What it did to latencies, generator_late and reap_delay say.",
+        "(steal), the CPU quota of a cgroup, or a stall of the whole machine. Invalid, under iops: max: they kept a "
+        "thread from running for more than 25 % of the time (the mean over the row's hosts), so the figures are those "
+        "of what was left of the host. Note: less, or a paced load; what it did to latencies, generator_late and "
+        "reap_delay say.",
         "Stop what else runs on the host, keep it off the cores of the workload threads (`cpus`), or get the host "
         "more CPU.",
     )

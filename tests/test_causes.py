@@ -7,7 +7,8 @@ import pytest
 from ivypy.master.causes import EXPLAINS, cause_of
 from ivypy.master.verdicts import ALL, USUAL_PURPOSE, Finding, Reason, Severity
 
-BUSY = Finding(Reason.CPU_CONTENTION, "h1: long", cause="other processes used 61 % of this host's CPU")
+BUSY = Finding(Reason.CPU_CONTENTION, "h1: long", Severity.NOTE, cause="other processes used 61 % of this host's CPU")
+STARVED = replace(BUSY, chosen=Severity.INVALID)
 LIMIT = Finding(Reason.HOST_LIMIT, "busiest core 99 %")
 QUEUE = Finding(Reason.QUEUE_DEPTH_LIMITED, "1,234", cause="the device accepts 32 at once")
 OTHERS = Finding(Reason.FOREIGN_IO, "others 9 MiB, ivypy 11 MiB", share=0.45)
@@ -27,6 +28,7 @@ ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5")
         ((BUSY,), ""),
         ((LATE,), ""),
         ((LATE, BUSY), "other processes used 61 % of this host's CPU"),
+        ((STARVED,), "other processes used 61 % of this host's CPU"),
         ((A_LITTLE_LATE, BUSY), ""),
         ((ERRORS, BUSY), ""),
         ((QUEUE, UNSUSTAINED), "the device accepts 32 at once"),

@@ -20,6 +20,8 @@ from .window import Measurement
 
 LATENESS_NOTE: Final = 0.10  # of the response time
 LATENESS_INVALID: Final = 0.25
+KEPT_INVALID: Final = 0.25  # of the time: at max the rate is lower, and the mean longer, by that part
+BEYOND_P99: Final = 0.01  # of the I/Os
 LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass, or a submit call, may take so long; less is not checked
 MOST_WAIT_PERCENT: Final = 5.0  # for a core: a thread that waits for more may look idle, and has no time left
 WANTED_CORE_PERCENT: Final = 1.0  # of the time: a thread ran, or waited to run
@@ -73,7 +75,10 @@ def late_submissions(case: Case) -> Rows:
 def reap_delay(case: Case) -> Rows:
     """How much of the service times may be waits of completions for their thread.
 
-    A thread with `iops: max` is always busy, so completions wait for it: that is at most a note.
+    A thread with `iops: max` is always busy, so completions wait for its own work: that is at most a note. What others
+    did counts there too. I/Os are in flight all the time, so of all their time the part in which the thread was kept
+    from running is the part of time that it was (Little's law): for the mean, cpu_contention says so. The p99 is theirs
+    where that part is enough for the delay of a hundredth of the I/Os.
     """
     figures, service = case.figures, case.figures.service("overall")
 
@@ -97,7 +102,10 @@ def reap_delay(case: Case) -> Rows:
     def detail(row: int) -> str:
         return ", ".join(f"{found[row]:.0%} of the {name}" for name, found in parts.items() if found[row] > 0)
 
-    invalid = (np.maximum(parts["mean"], parts["p99"]) > LATENESS_INVALID) & ~np.array(case.settings.some_max, bool)
+    paced = ~np.array(case.settings.some_max, bool)
+    delayed = BEYOND_P99 * (service.percentile("p99") - figures.undelayed("p99"))
+    by_others = np.nan_to_num(kept_shares(case.measurement) * service.mean - delayed, nan=-1.0) >= 0
+    invalid = paced & (parts["mean"] > LATENESS_INVALID) | (paced | by_others) & (parts["p99"] > LATENESS_INVALID)
     worth_a_note = np.any([found > 0 for found in parts.values()], axis=0)
     calls = {row: _long_submit_calls(of_host) for row, of_host in _workers(case)}
     for row in np.flatnonzero(worth_a_note).tolist():
@@ -148,12 +156,28 @@ def slowed_rows(measurement: Measurement, settings: Settings) -> dict[int, float
     """The rows with a load at max on a host whose threads were kept from running, with the share of the time, of the
     host that was kept longest: at max, rates are lower for it, and times longer."""
     layout, said = measurement.layout, _contentions(measurement)
-    shares = {host: min(1.0, sum(one.percent for one in found) / 100) for host, found in said.items() if found}
+    shares = {host: _kept_share(found) for host, found in said.items() if found}
     slowed: dict[int, float] = {}
     for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
         if settings.some_max[row] and layout.hosts[host] in shares:
             slowed[row] = max(slowed.get(row, 0.0), shares[layout.hosts[host]])
     return slowed
+
+
+def kept_shares(measurement: Measurement) -> Floats:
+    """(R,) the share of the time for which each row's threads were kept from running: of a host, that of the thread
+    that was kept longest; the mean over the row's hosts that are in."""
+    layout, said = measurement.layout, _contentions(measurement)
+    shares = np.array([_kept_share(said[host]) if host in said else np.nan for host in layout.hosts])
+    rows, hosts = layout.pairs
+    there = ~np.isnan(shares[hosts])
+    rows, of_pair = rows[there], shares[hosts][there]
+    count = len(measurement.merged.counts)
+    return np.bincount(rows, of_pair, count) / np.maximum(np.bincount(rows, minlength=count), 1)
+
+
+def _kept_share(said: Sequence[Contention]) -> float:
+    return min(1.0, sum(one.percent for one in said) / 100)
 
 
 def _contentions(measurement: Measurement) -> dict[str, list[Contention]]:
@@ -167,11 +191,17 @@ def _contentions(measurement: Measurement) -> dict[str, list[Contention]]:
 
 def cpu_contention(case: Case) -> Rows:
     """The host that lost the most to one cause stands for all; the others are counted. A row without I/O, as of a
-    paused instance, has no figures that they could have changed; one at `iops: max` may have none for that reason."""
+    paused instance, has no figures that they could have changed; one at `iops: max` may have none for that reason.
+
+    At max the rate is what the threads had time for, so that time discredits it; a paced load's own checks say whether
+    it was held, and with what delay.
+    """
     measurement = case.measurement
     outstanding = case.count(Count.BACKLOG) + case.count(Count.IN_FLIGHT)
     had_io = case.count(Count.DUE) + case.count(Count.COMPLETED) + outstanding > 0
-    concerned = had_io | np.array(case.settings.some_max, bool)
+    some_max = np.array(case.settings.some_max, bool)
+    concerned = had_io | some_max
+    invalid = some_max & (kept_shares(measurement) > KEPT_INVALID)
     layout = measurement.layout
     said = _contentions(measurement)
     of_row: dict[int, list[str]] = {}
@@ -190,6 +220,7 @@ def cpu_contention(case: Case) -> Rows:
             Finding(
                 Reason.CPU_CONTENTION,
                 f"{worst}: {detail}{more}",
+                Severity.INVALID if invalid[row] else Severity.NOTE,
                 cause=f"{where}{most.sentence}{more}",
                 share=most.percent / 100,
             ),

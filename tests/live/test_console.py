@@ -266,7 +266,9 @@ def test_a_step_of_one_measurement_has_one_line(tmp_path: Path, go: str) -> None
 
 
 LATE = Finding(Reason.GENERATOR_LATE, "34% of the mean", Severity.INVALID)
-BUSY = Finding(Reason.CPU_CONTENTION, "h1: and more", cause="other processes used 61 % of this host's CPU")
+BUSY = Finding(
+    Reason.CPU_CONTENTION, "h1: and more", Severity.NOTE, cause="other processes used 61 % of this host's CPU"
+)
 FEWER = Finding(Reason.TOO_FEW_SUBINTERVALS, "6")
 NOTES = (FEWER, BUSY, Finding(Reason.EDITED, "by me"), Finding(Reason.EAGAIN, "5"), LATE)
 

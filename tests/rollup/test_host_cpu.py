@@ -111,9 +111,33 @@ def measured(
 def test_it_stands_on_the_rows_of_its_host_and_names_the_worst_of_many() -> None:
     rollups = rollups_by([instance(0, host) for host in ("h1", "h2", "h3")], "host")
     said, _ = measured(rollups, {"h1": HOGS, "h2": CpuTaken(), "h3": replace(HOGS, wait=70)})
-    assert said["host=h1"] == f"cpu_contention[note] (h1: {SAID})"
+    assert said["host=h1"] == f"cpu_contention[invalid] (h1: {SAID})"
     assert said["host=h2"] == ""
-    assert said["all=all"] == f"cpu_contention[note] (h3: {SAID.replace('48', '70')} (and 1 more host))"
+    assert said["all=all"] == f"cpu_contention[invalid] (h3: {SAID.replace('48', '70')} (and 1 more host))"
+
+
+@pytest.mark.parametrize(
+    ("iops", "taken", "invalid"),
+    [
+        ("max", {"h1": replace(HOGS, wait=25)}, False),
+        ("max", {"h1": replace(HOGS, wait=25.1)}, True),
+        (100.0, {"h1": replace(HOGS, wait=100)}, False),  # its own checks say what that did
+        ("max", {"h1": replace(HOGS, wait=20, steal_beside=5.1)}, True),  # together
+        ("max", {"h1": CpuTaken(throttled_ns=S // 4 + MS)}, True),
+        # the others' mean
+        ("max", {"h1": replace(HOGS, wait=50), "h2": CpuTaken()}, False),
+        ("max", {"h1": replace(HOGS, wait=50.1), "h2": CpuTaken()}, True),
+    ],
+)
+def test_at_max_the_rate_is_what_was_left(iops: Iops, taken: dict[str, CpuTaken], invalid: bool) -> None:
+    said, _ = measured(rollups_by([instance(0, host) for host in taken]), taken, iops)
+    assert said["all=all"].startswith("cpu_contention[invalid]" if invalid else "cpu_contention[note]")
+
+
+def test_a_host_that_is_gone_has_no_part_in_the_mean() -> None:
+    rollups = rollups_by([instance(0, host) for host in ("h1", "h2")])
+    said, _ = measured(rollups, {"h1": replace(HOGS, wait=30)})
+    assert "cpu_contention[invalid]" in said["all=all"]
 
 
 @pytest.mark.parametrize("iops", ["max", 100.0])

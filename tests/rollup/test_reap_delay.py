@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from ivypy.master.rollup.generator_checks import LATENESS_INVALID, LATENESS_NOTE
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import Validity, check_validity
 from ivypy.master.rollup.window import Window
+from ivypy.master.verdicts import Verdict, verdict_of
 from ivypy.protocol.counters import DELAYED, LATENESS, RESPONSE, SERVICE, UNDELAYED, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
-from ivypy.protocol.payload import ArrayType
+from ivypy.protocol.payload import ArrayType, CpuTaken
 from tests.support.rollup import instance, merger_of, rollups_by
 from tests.support.rollup_results import HostData, packed, result
 
@@ -83,6 +85,12 @@ ALL = "reap_delay[{0}] ({1}% of the mean, {1}% of the p99, {1}% of the p99.9)"
         ([(1990, 100, 0), (10, 2100, 400)], 400.0, ""),
         # where a thread is always at work, its batches are part of the load
         ([(DONE, 1000, 900)], "max", ALL.format("note", 90)),
+        # as are some of them beside others, who took less time than the slowest hundredth has to be explained
+        (
+            [(1970, 100, 0), (30, 2100, 2000)],
+            "max",
+            "reap_delay[note] (23% of the mean, 95% of the p99, 95% of the p99.9)",
+        ),
         # a thread's own pass, beside a device that is as fast as that
         ([(DONE, 9, 9)], 400.0, ""),
         ([(DONE, 12, 12)], 400.0, ALL.format("invalid", 100)),
@@ -91,6 +99,61 @@ ALL = "reap_delay[{0}] ({1}% of the mean, {1}% of the p99, {1}% of the p99.9)"
 def test_reap_delays(found: Found, iops: Iops, says: str) -> None:
     validity = checked(rollups_by([instance(0, "h")]), [found], iops)
     assert "; ".join(str(one) for one in validity.findings[0]) == says
+
+
+@pytest.mark.parametrize(("wait", "severity"), [(15.2, "note"), (15.4, "invalid"), (24, "invalid")])
+def test_at_max_delays_count_where_others_had_the_time_to_cause_them(wait: float, severity: str) -> None:
+    """The slowest hundredth of the I/Os waited 2 ms each, which is 15.3 % of the mean, 130 us."""
+    taken = CpuTaken(others=50, others_user=50, others_beside=50, wait=wait)
+    found: Found = [(1970, 100, 0), (30, 2100, 2000)]
+    (delay, *_), *_ = checked(rollups_by([instance(0, "h")]), [found], "max", taken=taken).findings
+    assert str(delay) == f"reap_delay[{severity}] (23% of the mean, 95% of the p99, 95% of the p99.9)"
+
+
+SHAPES = {
+    "exponential": lambda random, n: random.exponential(1, n),
+    "lognormal": lambda random, n: random.lognormal(-2, 2, n),
+    "uniform": lambda random, n: random.uniform(0.9, 1.1, n),
+}
+
+
+def preempted(
+    random: np.random.Generator, shape: str, mean_us: float, kept: float, off_us: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """16 tags of an infinite server, whose thread others keep from running for a part of the time, `off_us` at once.
+
+    (service time of each I/O, its part of that wait, the part of the time that it was)
+    """
+    took: list[float] = []
+    delays: list[float] = []
+    all_us = 0.0
+    ends = np.cumsum(random.exponential(off_us * (1 - kept) / kept, 20_000) + off_us)
+    for _ in range(16):
+        now = 0.0
+        for alone in mean_us * SHAPES[shape](random, 250):
+            done = now + float(alone)
+            end = float(ends[np.searchsorted(ends, done)])
+            found = end if done >= end - off_us else done
+            took.append(found - now)
+            delays.append(found - done)
+            now = found
+        all_us = max(all_us, now)
+    off = int(np.searchsorted(ends, all_us)) * off_us / all_us
+    return np.array(took), np.array(delays), off
+
+
+@given(st.floats(0.02, 0.9), st.floats(100, 20_000), st.floats(100, 20_000), st.sampled_from([*SHAPES]), st.integers(0))
+@settings(max_examples=40, deadline=None)
+@pytest.mark.slow
+def test_no_valid_p99_at_max_is_longer_by_what_others_took(
+    kept: float, off_us: float, mean_us: float, shape: str, seed: int
+) -> None:
+    took, delays, off = preempted(np.random.default_rng(seed), shape, mean_us, kept, off_us)
+    true = 1 - np.percentile(took - delays, 99) / np.percentile(took, 99)
+    taken = CpuTaken(others_beside=100, wait=min(100.0, 100 * off))
+    found = [(1, int(us), int(delay)) for us, delay in zip(took, delays, strict=True)]
+    validity = checked(rollups_by([instance(0, "h")]), [found], "max", taken=taken)
+    assert verdict_of(validity.findings[0]) is Verdict.INVALID or true <= LATENESS_INVALID + 0.04
 
 
 @pytest.mark.parametrize(
