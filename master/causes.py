@@ -28,6 +28,7 @@ _MISSING: Final = (Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.SHORTENED, 
 EXPLAINS: Final[Mapping[Reason, tuple[str, tuple[Reason, ...]]]] = {
     Reason.HOST_LOST: ("a host was lost: {}", _MISSING),
     Reason.HOST_LATE: ("a host was late: {}", _MISSING),
+    Reason.IO_ERRORS: ("{}", (Reason.IO_ERRORS, *_SLOW_THREADS, *_UNSTEADY_LOAD, Reason.STALL_AT_END)),
     Reason.CPU_CONTENTION: ("{}", (Reason.CPU_CONTENTION, *_SLOW_THREADS, *_UNSTEADY_LOAD, Reason.STALL_AT_END)),
     Reason.HOST_LIMIT: ("the host has no CPU time left: {}", (*_SLOW_THREADS, Reason.LOAD_NOT_SUSTAINED)),
     Reason.FOREIGN_IO: ("something else uses the disk: {}", _UNSTEADY_LOAD),

@@ -149,9 +149,10 @@ class Reason(Enum):
         "Compare the instances in the summary of the rollup type, or allow more.",
     )
     IO_ERRORS = (
-        INVALID,
+        (Severity.NOTE, Severity.PARTIAL, Severity.INVALID),
         ALL,
-        "I/Os ended with errors or short transfers; the latencies do not include them.",
+        "I/Os ended with errors or short transfers; the latencies do not include them. Note: at most one in a million. "
+        "Partial: at most 1 %. Invalid: more, or `on_io_error: stop`.",
         "Look at the device in the host's kernel log. events.csv names the workload instances.",
     )
     UNWRITTEN_EXTENTS = (

@@ -18,7 +18,8 @@ A_LITTLE_LATE = Finding(Reason.GENERATOR_LATE, "12% of the mean", Severity.NOTE)
 DELAYED = Finding(Reason.REAP_DELAY, "37% of the p99", Severity.INVALID)
 UNSUSTAINED = Finding(Reason.LOAD_NOT_SUSTAINED)
 MISSED = Finding(Reason.SLO_MISSED, "", Severity.FAILED)
-ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5")
+ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5", Severity.PARTIAL)
+FAILED = Finding(Reason.IO_ERRORS, "500: EIO 500", Severity.INVALID, cause="50 % of the I/Os failed (EIO 500)")
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,9 @@ ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5")
         ((STARVED,), "other processes used 61 % of this host's CPU"),
         ((A_LITTLE_LATE, BUSY), ""),
         ((ERRORS, BUSY), ""),
+        ((ERRORS, LATE, BUSY), "other processes used 61 % of this host's CPU"),
+        ((STARVED, FAILED, UNSUSTAINED), "50 % of the I/Os failed (EIO 500)"),
+        ((FAILED,), "50 % of the I/Os failed (EIO 500)"),
         ((QUEUE, UNSUSTAINED), "the device accepts 32 at once"),
         ((QUEUE, UNSUSTAINED, BUSY), "other processes used 61 % of this host's CPU"),
         ((UNSUSTAINED, LIMIT), "the host has no CPU time left: busiest core 99 %"),
@@ -59,7 +63,8 @@ def test_a_cause_explains_a_reason_that_is_more_than_a_note(findings: tuple[Find
         ((LATE,), "the figures in brackets are discredited"),
         ((MISSED, BUSY), ""),
         ((A_LITTLE_LATE,), ""),
-        ((ERRORS, LATE), ""),
+        ((ERRORS, LATE), "the figures in brackets are discredited"),
+        ((FAILED, LATE), "50 % of the I/Os failed (EIO 500)"),
     ],
 )
 def test_a_cause_of_what_does_not_decide_the_verdict_says_so(findings: tuple[Finding, ...], cause: str) -> None:

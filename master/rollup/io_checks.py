@@ -19,6 +19,8 @@ from .parameters_in_force import NOTHING
 from .validity_case import Case, Rows, each
 
 MOST_DISCARDED: Final = 0.01  # of the I/Os that fell due
+ERRORS_PARTIAL: Final = 1e-6  # of the I/Os that ended
+ERRORS_INVALID: Final = 0.01
 ZERO_READS_NOTE: Final = 0.01  # of the reads that were sampled
 ZERO_READS_INVALID: Final = 0.10
 FEWEST_ZERO_READS: Final = 3  # one of two reads says little about all of them
@@ -76,12 +78,21 @@ def io_errors(case: Case) -> Rows:
         word = _fault_name(code)
         for row in case.measurement.merged.rollups.rows_of(host, number):
             kinds.setdefault(row, Counter())[word] += count
-
-    def detail(row: int) -> str:
+    errors, completed = case.count(Count.ERRORS), case.count(Count.COMPLETED)
+    for row in np.flatnonzero(errors).tolist():
+        share = float(errors[row] / (errors[row] + completed[row]))
         said = ", ".join(f"{word} {count:,}" for word, count in sorted(kinds.get(row, {}).items()))
-        return f"{case.count(Count.ERRORS)[row]:,}: {said}" if said else f"{case.count(Count.ERRORS)[row]:,}"
-
-    yield from each(case.count(Count.ERRORS) > 0, Reason.IO_ERRORS, detail)
+        detail = f"{errors[row]:,}: {said}" if said else f"{errors[row]:,}"
+        severity = (
+            Severity.INVALID if share > ERRORS_INVALID
+            else Severity.PARTIAL if share > ERRORS_PARTIAL
+            else Severity.NOTE
+        )  # fmt: skip
+        failed = f"{share * 100:.3g} % of the I/Os failed{f' ({said})' if said else ''}"
+        yield (
+            row,
+            Finding(Reason.IO_ERRORS, detail, severity, cause=failed * (severity is Severity.INVALID), share=share),
+        )
 
 
 def full_queues(case: Case) -> Rows:

@@ -64,17 +64,24 @@ class IoFaults:
         self._length_ns = length_ns
         self._report = report
         self._find = find
-        self._reported: set[tuple[str, int, int]] = set()  # host, number and errno
+        self._reported: set[tuple[str, int, int, bool]] = set()  # host, number, errno, of every I/O
         self.hung: list[tuple[str, int]] = []  # (host, number)
 
     def errors(self, host: str, result: Result) -> None:
-        """Report the first I/O errors of each kind and workload instance; how many there are, rows say."""
+        """Report the first I/O errors of each kind and workload instance, and the first subinterval in which nothing
+        but errors came of it; how many there are, rows say."""
+        if not result.faults:
+            return
+        counts = np.frombuffer(result.counts.data, "<i8").reshape(-1, len(Count))
+        completed = dict(zip(self._rollups.order(host), counts[:, Count.COMPLETED].tolist(), strict=True))
         for fault in result.faults:
-            key = host, fault.number, fault.errno
+            every = not completed[fault.number]
+            key = host, fault.number, fault.errno, every
             if key not in self._reported and len(self._reported) < MOST_FAULTS:
                 self._reported.add(key)
                 kind = errno.errorcode.get(fault.errno, str(fault.errno)) if fault.errno else "short transfers"
-                text = f"{self._id(host, fault.number)}: {kind} ({fault.count:,} in subinterval {result.subinterval})"
+                said = f"every I/O failed, {kind}" if every else kind
+                text = f"{self._id(host, fault.number)}: {said} ({fault.count:,} in subinterval {result.subinterval})"
                 self._report(host, "io_errors", text)
 
     def stopped(self, host: str, stopped: Stopped, newest: Result | None, running: int) -> None:

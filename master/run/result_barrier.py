@@ -18,7 +18,7 @@ from ..hosts.controller_lag import Deadline
 from ..hosts.driver import Delivered, Driver, Event, Lost
 from ..rollup.merge import MergedSubinterval
 from ..rollup.validity import ScopedFinding
-from ..verdicts import Finding, Reason
+from ..verdicts import Finding, Reason, Severity
 from .boundaries import Boundaries
 from .fleet import Fleet, HaltCause
 from .io_faults import Find, IoFaults
@@ -252,7 +252,7 @@ class ResultBarrier:
     def _note_errors(self, driver: Driver, result: Result) -> None:
         self._faults.errors(driver.name, result)
         if result.faults and self._stop_on_error and not self._fleet.interrupted.is_set():
-            finding = Finding(Reason.IO_ERRORS, "on_io_error: stop")
+            finding = Finding(Reason.IO_ERRORS, "on_io_error: stop", Severity.INVALID)
             # The measurements that are complete had none.
             self._find(ScopedFinding(finding, driver.name, since=self._progress.unmeasured))
             self._recorder.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")

@@ -214,14 +214,19 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         ),
         (Plant(counts={Count.QUEUE_LIMITED: 400}), "queue_depth_limited[note] (2,000)"),
         (Plant(counts={Count.EAGAIN: 1}), "eagain[note] (5)"),
-        (Plant(counts={Count.ERRORS: 1}), "io_errors[invalid] (5)"),
+        (Plant(due=1000000, counts={Count.ERRORS: 1, Count.COMPLETED: 10**6 - 1}), "io_errors[note] (5)"),
+        (Plant(due=999999, counts={Count.ERRORS: 1, Count.COMPLETED: 10**6 - 2}), "io_errors[partial] (5)"),
+        (Plant(counts={Count.ERRORS: 1}), "io_errors[partial] (5)"),
+        (Plant(counts={Count.ERRORS: 10, Count.COMPLETED: 990}), "io_errors[partial] (50)"),
+        (Plant(counts={Count.ERRORS: 10, Count.COMPLETED: 989}), "io_errors[invalid] (50)"),
+        (Plant(due=10, counts={Count.ERRORS: 10, Count.COMPLETED: 0}), "io_errors[invalid] (50)"),
         (
             Plant(counts={Count.ERRORS: 1}, changes={"faults": (fault(0, errno.EIO, 3), fault(0, 0, 2))}),
-            "io_errors[invalid] (5: EIO 3, short 2)",
+            "io_errors[partial] (5: EIO 3, short 2)",
         ),
         (
             Plant(counts={Count.ERRORS: 1}, changes={"faults": (fault(0, 0x8080, 3), fault(0, 0x87FF, 2))}),
-            "io_errors[invalid] (5: NVMe status 0x080 LBA out of range 3, NVMe status 0x7ff 2)",
+            "io_errors[partial] (5: NVMe status 0x080 LBA out of range 3, NVMe status 0x7ff 2)",
         ),
         # reads of blocks that were never written
         (Plant(counts={Count.READS_SAMPLED: 100, Count.ZERO_READS: 1}), None),
