@@ -12,6 +12,7 @@ from .verdicts import Finding, Reason, Scope, Severity, Verdict, counting_for, v
 _UNSTEADY_LOAD: Final = (
     Reason.LOAD_NOT_SUSTAINED,
     Reason.EARLIER_BACKLOG,  # from the warmup: what is going on now most likely did then
+    Reason.EARLIER_IOS,
     Reason.MAX_DROOP,
     Reason.ACCURACY_NOT_REACHED,
     Reason.STEADY_NOT_REACHED,

@@ -224,6 +224,13 @@ class Reason(Enum):
         "response times of these I/Os are not this load's.",
         "Lengthen `warmup`, so that these I/Os are done before the measurement.",
     )
+    EARLIER_IOS = (
+        INVALID,
+        (Scope.RESPONSE,),
+        "More than 0.5 % of the measured I/Os fell due before the measurement, beyond those that the load itself "
+        "leaves outstanding and beyond chance (1 in 1,000): the tail of the response times is theirs.",
+        "Lengthen `warmup`, so that a backlog of the time before is gone when the measurement begins.",
+    )
     BASELINE_STEP = (
         (Severity.PARTIAL, Severity.INVALID),
         ALL,

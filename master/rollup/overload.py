@@ -30,6 +30,8 @@ UNEVEN: Final = 6.0  # how far the deviation of a steady load's queue may differ
 SURGE: Final = (
     2.0  # growth, as a multiple of what was outstanding: a change of the load at most doubles what is in flight
 )
+EARLIER: Final = 0.005  # of the I/Os that completed: half of those beyond their p99
+EARLIER_BY_CHANCE: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,6 +127,7 @@ class Account:
     growth: Ints
     in_flight: Ints  # summed over the subintervals' ends
     expired: Ints
+    before: Ints  # outstanding when the first of them began
     ends: EndSums
     first: EndSums  # of the first subintervals: a power of two of them, between a quarter and half of all
     doubled: EndSums  # likewise, of twice as many
@@ -132,11 +135,12 @@ class Account:
     @classmethod
     def none(cls, instances: int) -> "Account":
         zero, ends = np.zeros(instances, np.int64), EndSums.none(instances)
-        return cls(0, zero, zero, zero, zero, ends, ends, ends)
+        return cls(0, zero, zero, zero, zero, zero, ends, ends, ends)
 
     def plus(self, one: Outstanding) -> "Account":
         """With one more subinterval."""
-        ends = self.ends.plus(one.in_flight + one.backlog)
+        at_end = one.in_flight + one.backlog
+        ends = self.ends.plus(at_end)
         doubles = ends.subintervals & (ends.subintervals - 1) == 0
         return Account(
             subintervals=self.subintervals + 1,
@@ -144,6 +148,7 @@ class Account:
             growth=self.growth + one.growth,
             in_flight=self.in_flight + one.in_flight,
             expired=self.expired + one.expired,
+            before=self.before if self.subintervals else at_end - (one.growth - one.expired),
             ends=ends,
             first=self.doubled if doubles else self.first,
             doubled=ends if doubles else self.doubled,
@@ -153,11 +158,11 @@ class Account:
         """0 where iops is max: nothing falls due there. `paced`: (I,)"""
         if paced.all():
             return self
-        due, growth, in_flight, expired = (
-            part * paced for part in (self.due, self.growth, self.in_flight, self.expired)
+        due, growth, in_flight, expired, before = (
+            part * paced for part in (self.due, self.growth, self.in_flight, self.expired, self.before)
         )
         ends, first, doubled = (part.of_paced(paced) for part in (self.ends, self.first, self.doubled))
-        return Account(self.subintervals, due, growth, in_flight, expired, ends, first, doubled)
+        return Account(self.subintervals, due, growth, in_flight, expired, before, ends, first, doubled)
 
     def variance(self) -> Floats:
         """(I,) variance of the outstanding I/O, bounded by the calmer of the window's two parts.
@@ -313,6 +318,30 @@ def rows_ahead(layout: MergeLayout, account: Account, tolerance: float) -> dict[
     rows_of = layout.class_rows[layout.class_of]  # (I, T)
     each = check_each(account, tolerance)
     return _rows_of_instances(layout, rows_of, each, each.ahead, "{} did {:,} more than the {:,} that fell due")
+
+
+def rows_of_earlier(layout: MergeLayout, account: Account, completed: Ints) -> dict[int, str]:
+    """The rows of whose `completed` I/Os, (R,), more than EARLIER fell due before, than the load itself leaves
+    outstanding.
+
+    That is the mean of the later ends, of the second part of the window. The length of a queue has an exponential tail:
+    it is longer than t times the mean of n others with the probability (1 + t / n) ** -n.
+    """
+    later = account.ends.after(account.first)
+    if later.subintervals < FEWEST_OF_PART:
+        return {}
+    rows_of = layout.class_rows[layout.class_of]  # (I, T)
+    before, usual = np.zeros(len(completed)), np.zeros(len(completed))
+    for rows in rows_of.T:
+        before += np.bincount(rows, account.before, len(completed))
+        usual += np.bincount(rows, later.total / later.subintervals, len(completed))
+    times = before / np.maximum(usual, 1.0)
+    longer = (1 + times / later.subintervals) ** -later.subintervals < EARLIER_BY_CHANCE
+    (found,) = np.nonzero(longer & (before - usual > EARLIER * completed))
+    return {
+        row: f"{before[row]:,.0f} of {completed[row]:,} had fallen due before it, {usual[row]:,.0f} are usual"
+        for row in found.tolist()
+    }
 
 
 def rows_surged(layout: MergeLayout, outstanding: Outstanding) -> NDArray[np.bool_]:

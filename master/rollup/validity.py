@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ...protocol.counters import Count
 from ...protocol.parameters import MAX
 from ..stats.confidence import FEWEST_STATED
 from ..text.metric_amounts import rounded
@@ -23,7 +24,7 @@ from .generator_checks import busy_threads, cpu_contention, late_submissions, re
 from .instances import Rollups
 from .io_checks import discarded, foreign_io, full_queues, io_errors, no_samples, stall_at_end, unwritten_blocks
 from .metrics import column
-from .overload import rows_ahead, rows_behind
+from .overload import rows_ahead, rows_behind, rows_of_earlier
 from .parameters_in_force import Settings
 from .validity_case import Case, Rows, each, rows_of_host
 from .window import Measurement
@@ -89,7 +90,8 @@ def check_validity(
     account = measurement.account.of_paced(paced)
     behind = rows_behind(measurement.layout, account, tolerance)
     ahead = rows_ahead(measurement.layout, account, tolerance)
-    case = Case(measurement, settings, behind, ahead, Figures(measurement.merged, settings.response_rows()))
+    earlier = rows_of_earlier(measurement.layout, account, measurement.merged.counts[:, Count.COMPLETED])
+    case = Case(measurement, settings, behind, ahead, earlier, Figures(measurement.merged, settings.response_rows()))
     findings: list[dict[Finding, None]] = [{} for _ in measurement.merged.rollups.rows]  # in order, each once
     for check in _CHECKS:
         for row, finding in check(case):
@@ -109,6 +111,9 @@ def _target(case: Case) -> Rows:
 def _before(case: Case) -> Rows:
     for row, detail in case.ahead.items():
         yield row, Finding(Reason.EARLIER_BACKLOG, detail)
+    for row, detail in case.earlier.items():
+        if row not in case.ahead:
+            yield row, Finding(Reason.EARLIER_IOS, detail)
 
 
 def _types(case: Case) -> Rows:

@@ -112,6 +112,22 @@ def _grown(at_end: tuple[int, ...], k: int) -> int:
     return at_end[k] - (at_end[k - 1] if k else 0)
 
 
+def test_what_fell_due_before_the_measurement_spoils_response_times_alone() -> None:
+    left = (90, 60, 10, 0, 3, 0, 4, 0, 3)
+    rollups, validity = rollups_and_validity(
+        Plant(backlog=left, in_flight=(0,) * 9),
+        Plant(backlog=(0,) * 9, in_flight=(0,) * 9),
+        (),
+        (rollup_spec("host"),),
+        subintervals=len(left),
+    )
+    rows = {str(row): row.row for row in rollups.rows}
+    said = "90 of 8,087 had fallen due before it, 2 are usual"
+    assert f"earlier_ios[invalid] ({said})" in map(str, validity.findings[rows["host=h1"]])
+    assert validity.scope_verdict(rows["host=h1"], Scope.RESPONSE) is Verdict.INVALID
+    assert validity.scope_verdict(rows["host=h1"], Scope.SERVICE) is Verdict.VALID
+
+
 def test_a_good_measurement_has_no_reason() -> None:
     _, validity = rollups_and_validity(GOOD, GOOD, (), (rollup_spec("host"),))
     assert check() == {"all=all": [], "host=h1": [], "host=h2": []}
