@@ -415,6 +415,14 @@ class Reason(Enum):
         "The search found no load that meets its target, or none that fails it: there is no bracket.",
         "Choose a target between what the lowest load and max give: find.csv has the probes.",
     )
+    SEARCH_DISTURBED = (
+        INVALID,
+        ALL,
+        "Three probes of the search in a row were unclear, and a host kept workload threads from running in each: the "
+        "search ended, as more would be unclear too.",
+        "Stop what else runs on the host, keep it off the cores of the workload threads (`cpus`), or get the host "
+        "more CPU.",
+    )
     SEARCH_UNRESOLVED = (
         FAILED,
         STEP,

@@ -4,14 +4,16 @@ Rule: first a short run at max, for the capacity; then probes, each at the load 
 each beginning with an empty backlog: after a load that was not sustained, the load is 0 until no I/O is
 outstanding.
 Where no load fails, or none passes, max is measured again: one unusual run must not decide the search.
-A probe in which the generator was disturbed is repeated, once for each load.
+A probe in which the generator was disturbed is repeated, once for each load. Three such probes in a row that are
+unclear end the search: more would be, too.
 The highest pass is the measurement; the bracket and every probe are rows of find.csv.
 """
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
-from ..rollup.disturbance import causes
+from ..rollup.disturbance import Disturbance, causes
 from ..stats.metric_sample import value_of
 from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words, rounded
@@ -23,7 +25,9 @@ from .decision import Cell, ControlRow, Decision, LoadEdit, Measured, interrupte
 from .fixed import MOST_SET_ASIDE
 from .focus import Focus
 from .observation import Observation, Phase, achieved_iops
-from .probe import Probe, probed
+from .probe import Probe, ProbeAnswer, probed
+
+MOST_DISTURBED: Final = 3  # unclear probes in a row in which the generator was disturbed
 
 
 class SearchStage(StrEnum):
@@ -59,6 +63,7 @@ class Find:
     confirmed: bool = False  # the last of them saw what was known already
     repeats: bool = False  # disturbed probes are repeated
     repeated: tuple[RepeatedProbe, ...] = ()
+    disturbed: int = 0  # unclear probes in which the generator was disturbed, the last in a row
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
@@ -163,14 +168,31 @@ class Find:
             state = replace(self, repeated=(*self.repeated, RepeatedProbe(self.iops, why)))
             row = ControlRow("find.csv", state._cells(probe, repeated=True))
             return state._to(self.iops, probe.sustained, observation, (row,))
-        state = replace(self, probes=(*self.probes, probe))
-        return state._next(observation, (ControlRow("find.csv", state._cells(probe, repeated=False)),))
+        unclear = probe.answer is ProbeAnswer.UNCLEAR and bool(self._much_disturbed())
+        state = replace(self, probes=(*self.probes, probe), disturbed=self.disturbed + 1 if unclear else 0)
+        rows = (ControlRow("find.csv", state._cells(probe, repeated=False)),)
+        if state.disturbed == MOST_DISTURBED:
+            return state, state._too_disturbed(observation.number, rows)
+        return state._next(observation, rows)
+
+    def _much_disturbed(self) -> list[Disturbance]:
+        """What disturbed the generator in the present probe, where that was more than a measurement sets aside."""
+        disturbed = [one.disturbance for one in self.seen if one.disturbance is not None]
+        return disturbed if len(disturbed) > MOST_SET_ASIDE * len(self.seen) else []
+
+    def _too_disturbed(self, number: int, rows: tuple[ControlRow, ...]) -> Decision:
+        """The end, with the highest pass, if there is one."""
+        passed = bracket(self.probes).passed
+        what = causes(self._much_disturbed())
+        why = Finding(Reason.SEARCH_DISTURBED, f"{MOST_DISTURBED} probes in a row were unclear: {what}")
+        measured = replace(_window(passed), findings=(why,)) if passed else nothing_measured(number, why)
+        return Decision(Phase.TAIL, rows=rows, measured=(measured,), progress=f"search: {why.detail}")
 
     def _why_repeated(self) -> Finding | None:
         """Why the probe that has just ended is repeated; None: it counts."""
-        disturbed = [one.disturbance for one in self.seen if one.disturbance is not None]
+        disturbed = self._much_disturbed()
         again = any(one.iops == self.iops for one in self.repeated)
-        if not self.repeats or again or len(disturbed) <= MOST_SET_ASIDE * len(self.seen):
+        if not self.repeats or again or not disturbed:
             return None
         if self._runs + 1 >= self.spec.probes:
             return None

@@ -279,6 +279,24 @@ def test_a_search_that_is_always_disturbed_repeats_each_load_once_within_its_pro
     assert len(rows) + state.maxima <= 12
 
 
+@pytest.mark.parametrize("repeats", [True, False])
+def test_a_search_on_a_host_that_is_too_busy_to_say_ends_after_three_unclear_probes(repeats: bool) -> None:
+    spec = replace(find_spec(LATENCY, 3000.0, resolution=0.05, probes=40), longest_probe=20)
+    plant = Plant(linear(2900, 0.2), 1000.0, noise(3, 0.3, 0.9), disturbance=lambda number: DELAY)
+    trace = simulate(plant, Find(spec, TOLERANCE, settle=1, repeats=repeats), 2000)
+    answers = "".join(str(row["answer"])[0] for row in rows_of(trace.decisions) if not row["repeated"])
+    assert answers.find("uuu") == len(answers) - 3
+    (measured,) = trace.decisions[-1].measured
+    said = [str(one) for one in measured.findings if one.reason is not Reason.SET_ASIDE]
+    assert said == ["search_disturbed[invalid] (3 probes in a row were unclear: run-queue delay)"]
+
+
+def test_a_search_that_is_unclear_on_calm_hosts_goes_on() -> None:
+    spec = replace(find_spec(LATENCY, 3000.0, resolution=0.05, probes=10), longest_probe=20)
+    trace = simulate(Plant(linear(2900, 0.2), 1000.0, noise(3, 0.3, 0.9)), Find(spec, TOLERANCE, settle=1), 2000)
+    assert len(rows_of(trace.decisions)) > 3
+
+
 def test_keep_repeats_no_probe() -> None:
     _, decisions = searched(range(2000), repeats=False)
     assert not any(row["repeated"] for row in rows_of(decisions))
