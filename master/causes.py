@@ -54,13 +54,30 @@ def cause_of(findings: Sequence[Finding], purpose: Collection[Scope]) -> str:
     return _DISCREDITED if others_invalid else ""
 
 
+def remedy_of(finding: Finding, findings: Sequence[Finding]) -> str:
+    """What to do about one of a row's findings: where another explains it, that one's remedy, since its own would not
+    help."""
+    if finding.severity is Severity.NOTE:
+        return finding.reason.remedy
+    for reason, (_, explained) in EXPLAINS.items():
+        found = next((one for one in findings if one.reason is reason), None)
+        if found is not None and reason is not finding.reason and finding.reason in _within(found, explained):
+            return reason.remedy
+    return finding.reason.remedy
+
+
+def _within(found: Finding, explained: Collection[Reason]) -> set[Reason]:
+    """What a finding is large enough to explain."""
+    small = found.share < LEAST_SHARE_OF_RATES
+    return {*explained}.difference(_UNSTEADY_LOAD if small else ())
+
+
 def _explanation(findings: Sequence[Finding], unexplained: Sequence[Finding]) -> str:
     worse = {finding.reason for finding in unexplained if finding.severity is not Severity.NOTE}
     for reason, (words, explained) in EXPLAINS.items():
         found = next((finding for finding in findings if finding.reason is reason), None)
         if found is None or (reason in explained and not found.cause):
             continue
-        small = found.share < LEAST_SHARE_OF_RATES
-        if worse.intersection(explained).difference(_UNSTEADY_LOAD if small else ()):
+        if worse & _within(found, explained):
             return words.format(found.cause or found.detail)
     return ""

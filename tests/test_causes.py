@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ivypy.master.causes import EXPLAINS, cause_of
+from ivypy.master.causes import EXPLAINS, cause_of, remedy_of
 from ivypy.master.verdicts import ALL, USUAL_PURPOSE, Finding, Reason, Severity
 
 BUSY = Finding(Reason.CPU_CONTENTION, "h1: long", Severity.NOTE, cause="other processes used 61 % of this host's CPU")
@@ -76,3 +76,19 @@ def test_reasons_that_need_an_explanation_can_be_more_than_a_note() -> None:
     for words, explained in EXPLAINS.values():
         assert words.count("{}") == 1
         assert all({*one.severities} != {Severity.NOTE} for one in explained)
+
+
+@pytest.mark.parametrize(
+    ("findings", "like"),
+    [
+        ((LATE,), Reason.GENERATOR_LATE),
+        ((Finding(Reason.EARLIER_BACKLOG), BUSY), Reason.CPU_CONTENTION),  # a longer warmup would not help
+        ((Finding(Reason.EARLIER_BACKLOG), replace(BUSY, share=0.02)), Reason.EARLIER_BACKLOG),
+        ((Finding(Reason.SEARCH_UNBOUNDED), BUSY), Reason.SEARCH_UNBOUNDED),
+        ((A_LITTLE_LATE, BUSY), Reason.GENERATOR_LATE),
+        ((STARVED, FAILED), Reason.CPU_CONTENTION),
+        ((FAILED, STARVED), Reason.IO_ERRORS),
+    ],
+)
+def test_what_to_do_is_what_helps_against_the_cause(findings: tuple[Finding, ...], like: Reason) -> None:
+    assert remedy_of(findings[0], findings) == like.remedy

@@ -6,6 +6,7 @@ Rule: a figure that its verdict discredits stands in brackets. The width chooses
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from ..causes import remedy_of
 from ..text.scaled import WIDEST, scaled_count, scaled_time
 from ..text.wrapping import shortened
 from ..verdicts import Reason, Verdict
@@ -116,14 +117,17 @@ def verdict_lines(report: StepEnds) -> list[str]:
 
 def _measurement_lines(number: int, measured: MeasurementRow, known: set[Reason]) -> list[str]:
     """Verdict and cause, then the reasons that weigh most; the remedy of those that are not `known`, which they are
-    then."""
+    then. A remedy of several stands once."""
     lines = [f"step {number} {measured.name}: {measured.verdict}{': ' + measured.cause if measured.cause else ''}"]
     reasons = measured.findings
+    remedies: set[str] = set()
     for finding in reasons[:MOST_REASONS]:
         lines.append(f"  {finding}")
-        if finding.reason not in known:
-            lines.append(f"    {finding.reason.remedy}")
+        remedy = remedy_of(finding, reasons)
+        if finding.reason not in known and remedy not in remedies:
+            lines.append(f"    {remedy}")
         known.add(finding.reason)
+        remedies.add(remedy)
     if len(reasons) > MOST_REASONS:
         lines.append(f"  and {len(reasons) - MOST_REASONS} more: see summary.all.csv")
     return lines

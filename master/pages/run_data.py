@@ -5,7 +5,7 @@ once, and then only what it has grown by. Times are unix seconds, units those of
 """
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...protocol.parameters import PARAMETERS
+from ..causes import remedy_of
 from ..control.observation import Phase
 from ..errors import OutputError, PlanError
 from ..exit_codes import ExitCode
@@ -329,7 +330,7 @@ class RunData:
             "start": _unix(step["start_utc"]) if step["start_utc"] else None,
             "end": _unix(step["end_utc"]) if step["end_utc"] else None,
             "thresholds": step["thresholds"],
-            "reasons": [reason_entry(finding_of(text, self.folder)) for text in step["reasons"]],
+            "reasons": reason_entries(step["reasons"], self.folder),
             "rollups": {kind: [*instances] for kind, instances in files.items()},
             "closed": len(closed),
             "until": _end_of(closed),
@@ -349,9 +350,7 @@ class RunData:
             "level": own.removeprefix(f"{step}:") if own != step else "",
             **{name: row.get(name) or row["verdict"] for name in _VERDICTS},
             "cause": cause,
-            "reasons": [
-                reason_entry(finding_of(text, self.folder)) for text in filter(None, row["reasons"].split("; "))
-            ],
+            "reasons": reason_entries(filter(None, row["reasons"].split("; ")), self.folder, explained=bool(cause)),
             "first": int(row["first_subinterval"]) if row.get("first_subinterval") else None,
             "last": int(row["last_subinterval"]) if row.get("last_subinterval") else None,
             "start": _unix(row["start_utc"]) if row.get("start_utc") else None,
@@ -462,8 +461,14 @@ _OF_ONE_LUN: Final = frozenset(("host", "hostname", "path"))
 _OTHER_TABLES: Final = frozenset(("index", "cpu", "interlock", "threads", "clock", "windows", "gathers"))
 
 
-def reason_entry(finding: Finding) -> dict[str, Any]:
-    """A reason of a verdict, with what it means and what to do."""
+def reason_entries(texts: Iterable[str], folder: Path, explained: bool = False) -> list[dict[str, Any]]:
+    """The reasons of a verdict, as a summary has them, with what they mean and what to do; `explained`: one of them is
+    known to be the cause of others."""
+    findings = [finding_of(text, folder) for text in texts]
+    return [_reason_entry(one, findings if explained else ()) for one in findings]
+
+
+def _reason_entry(finding: Finding, beside: Sequence[Finding]) -> dict[str, Any]:
     reason = finding.reason
     return {
         "reason": reason.word,
@@ -471,7 +476,7 @@ def reason_entry(finding: Finding) -> dict[str, Any]:
         "detail": finding.detail,
         "scopes": [str(scope) for scope in reason.scope],
         "meaning": reason.sentence,
-        "remedy": reason.remedy,
+        "remedy": remedy_of(finding, beside),
     }
 
 

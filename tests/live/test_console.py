@@ -283,9 +283,8 @@ def test_the_cause_comes_first_then_three_reasons_with_their_remedies() -> None:
     assert verdict_lines(ends) == [
         "step 1 half: invalid: other processes used 61 % of this host's CPU",
         "  generator_late[invalid] (34% of the mean)",
-        f"    {Reason.GENERATOR_LATE.remedy}",
-        "  cpu_contention[note] (h1: and more)",
         f"    {Reason.CPU_CONTENTION.remedy}",
+        "  cpu_contention[note] (h1: and more)",
         "  edited[note] (by me)",
         f"    {Reason.EDITED.remedy}",
         "  and 2 more: see summary.all.csv",
