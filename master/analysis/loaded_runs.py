@@ -11,7 +11,7 @@ import numpy as np
 
 from ...protocol.histogram import bucket_of
 from ..errors import PlanError
-from ..live.steps_table import in_brackets
+from ..live.steps_table import marked
 from ..results.find_runs import runs_of
 from ..rollup.instances import ALL
 from ..stats.percentiles import percentile
@@ -149,7 +149,7 @@ _TITLES: Final = {  # with the scope of the verdict that may discredit them
 def _cell(columns: dict[str, list[Any]], title: str, scope: str, place: int) -> str:
     """As a table shows it: in brackets where its verdict discredits it."""
     text = _shown(columns[title][place])
-    return in_brackets(text, Verdict(columns[f"{scope}_verdict"][place])) if scope and text else text
+    return marked(text, Verdict(columns[f"{scope}_verdict"][place])) if scope and text else text
 
 
 def _shown(value: Any) -> str:

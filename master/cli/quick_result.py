@@ -8,7 +8,7 @@ from typing import Final
 
 from ..exit_codes import ExitCode
 from ..live.reports import MeasurementRow, RunEnds
-from ..live.steps_table import in_brackets
+from ..live.steps_table import marked
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
 from ..text.wrapping import wrapped
 from ..verdicts import Reason, Verdict
@@ -68,8 +68,8 @@ def driven(luns: Sequence[Row]) -> str:
 
 def _before(one: MeasurementRow) -> str:
     """The step that the last one refers to."""
-    iops = in_brackets(scaled_count(one.iops), one.rate_verdict)
-    mean = in_brackets(scaled_time(one.service_mean_us), one.service_verdict)
+    iops = marked(scaled_count(one.iops), one.rate_verdict)
+    mean = marked(scaled_time(one.service_mean_us), one.service_verdict)
     return f"{one.name}: {iops} IOPS, mean {mean} ({one.verdict})"
 
 
@@ -84,11 +84,11 @@ def _figures(row: Row, measured: MeasurementRow, statistics: Sequence[str]) -> l
     for kind in ("read", "write"):
         if not _number(row, f"{kind}_iops"):
             continue
-        iops = in_brackets(scaled_count(_number(row, f"{kind}_iops")), measured.rate_verdict)
+        iops = marked(scaled_count(_number(row, f"{kind}_iops")), measured.rate_verdict)
         rate = _number(row, f"{kind}_mib_per_s")
         moved = BLANK if rate is None else f"{scaled_size(round(rate * 2**20))}/s"
         lines.append(
-            f"{kind:8}{iops:>9}{in_brackets(moved, measured.rate_verdict):>13}"
+            f"{kind:8}{iops:>9}{marked(moved, measured.rate_verdict):>13}"
             + _times(row, f"{kind}_service_us", measured.service_verdict, statistics)
         )
         if _number(row, f"{kind}_response_us_mean") is not None:
@@ -112,7 +112,7 @@ def _bracket(probe: Row) -> str:
 
 
 def _times(row: Row, prefix: str, verdict: Verdict, statistics: Sequence[str]) -> str:
-    return "".join(f"{in_brackets(scaled_time(_number(row, f'{prefix}_{one}')), verdict):>10}" for one in statistics)
+    return "".join(f"{marked(scaled_time(_number(row, f'{prefix}_{one}')), verdict):>10}" for one in statistics)
 
 
 def _verdict(measured: MeasurementRow, width: int) -> list[str]:

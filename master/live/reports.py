@@ -117,6 +117,13 @@ class MeasurementRow:
     service: Latency
     response_mean_us: float | None
     response: Latency
+    hosts_in: int = 0  # whose results its figures include
+    hosts_of: int = 0  # of so many; 0: not known
+
+    @property
+    def missing(self) -> str:
+        """The hosts that it is of, where that is not all: "1 of 3 hosts"; else ""."""
+        return f"{self.hosts_in} of {self.hosts_of} hosts" if self.hosts_in < self.hosts_of else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """The table at the end of a run: a line for each measurement, below it their verdicts, causes, reasons and remedies.
 
-Rule: a figure that its verdict discredits stands in brackets. The width chooses the columns, as for subintervals.
+Rule: a figure that its verdict discredits stands in brackets, [1.2 k], and one that is of a part of what was planned in
+parentheses, (1.2 k); a line below the row says where hosts are missing. The width chooses the columns, as for
+subintervals.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,28 +23,29 @@ WIDEST_NAME: Final = 48  # half of it holds the load of a level
 _WIDTH: Final = WIDEST + 2  # of a figure, in brackets
 
 
-def in_brackets(figure: str, verdict: Verdict) -> str:
-    """A figure that is discredited, `[42.1 k]`; others as they are."""
-    return f"[{figure}]" if verdict is Verdict.INVALID and figure != "-" else figure
+def marked(figure: str, verdict: Verdict) -> str:
+    """A figure that is discredited, `[42.1 k]`, or partial, `(42.1 k)`; others as they are."""
+    before, behind = {Verdict.INVALID: ("[", "]"), Verdict.PARTIAL: ("(", ")")}.get(verdict, ("", ""))
+    return f"{before}{figure}{behind}" if figure != "-" else figure
 
 
 def _half(one: MeasurementRow) -> str:
     return "-" if one.half_width_percent is None else f"{one.half_width_percent:.1f}%"
 
 
-_IOPS: Final[Cell] = "IOPS", lambda one: in_brackets(scaled_count(one.iops), one.rate_verdict)
-_HALF: Final[Cell] = "+-", lambda one: in_brackets(_half(one), one.rate_verdict)
-_MIB: Final[Cell] = "MiB/s", lambda one: in_brackets(scaled_count(one.mib_per_s), one.rate_verdict)
+_IOPS: Final[Cell] = "IOPS", lambda one: marked(scaled_count(one.iops), one.rate_verdict)
+_HALF: Final[Cell] = "+-", lambda one: marked(_half(one), one.rate_verdict)
+_MIB: Final[Cell] = "MiB/s", lambda one: marked(scaled_count(one.mib_per_s), one.rate_verdict)
 
 
 def _service(name: str) -> Cell:
-    return _title(name), lambda one: in_brackets(
+    return _title(name), lambda one: marked(
         scaled_time(_us(one.service_mean_us, one.service, name)), one.service_verdict
     )
 
 
 def _response(name: str) -> Cell:
-    return _title(name), lambda one: in_brackets(
+    return _title(name), lambda one: marked(
         scaled_time(_us(one.response_mean_us, one.response, name)), one.response_verdict
     )
 
@@ -91,6 +94,7 @@ def steps_table(steps: Sequence[StepEnds], width: int, explained: bool = True) -
     lines.append(_row(name, "step", "verdict", groups, lambda cell: cell[0]))
     for number, one in measured:
         lines.append(_row(name, f"{number} {one.name}", one.verdict, groups, lambda cell, one=one: cell[1](one)))  # type: ignore[misc]
+        lines += [f"{'':{name}} of {one.missing}"] if one.missing else []
     known: set[Reason] = set()
     for number, one in measured if explained else ():
         if one.findings:

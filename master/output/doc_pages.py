@@ -57,7 +57,8 @@ _VERDICTS_START: Final = """\
 Every row of a summary has four verdicts: `rate_verdict`, `service_verdict` and `response_verdict` of its rates, service
 times and response times, and `verdict` of what the step was for: the metrics that its measure, steady, slo, find or pid
 looks at (and of a search also the rate, its result), else rates and service times. The console shows figures that are
-discredited in brackets: `[1,234]`. A step that takes `50% of step X` needs only a valid rate of X.
+discredited in brackets, `[1,234]`, and partial ones in parentheses, `(1,234)`, with the hosts below the row where some
+are missing: `of 1 of 3 hosts`. A step that takes `50% of step X` needs only a valid rate of X.
 
 """
 

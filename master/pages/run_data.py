@@ -350,6 +350,8 @@ class RunData:
             "level": own.removeprefix(f"{step}:") if own != step else "",
             **{name: row.get(name) or row["verdict"] for name in _VERDICTS},
             "cause": cause,
+            "hosts_in": int(row.get("hosts_in") or 0),
+            "hosts_of": int(row.get("hosts_of") or 0),
             "reasons": reason_entries(filter(None, row["reasons"].split("; ")), self.folder, explained=bool(cause)),
             "first": int(row["first_subinterval"]) if row.get("first_subinterval") else None,
             "last": int(row["last_subinterval"]) if row.get("last_subinterval") else None,

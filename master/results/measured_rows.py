@@ -123,6 +123,8 @@ def _row(name: str, row: StepRow, folder: Path) -> MeasurementRow:
         service=latency("service"),
         response_mean_us=figure("overall_response_us_mean"),
         response=latency("response"),
+        hosts_in=int(row.cells.get("hosts_in") or 0),
+        hosts_of=int(row.cells.get("hosts_of") or 0),
     )
 
 

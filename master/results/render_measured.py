@@ -1,6 +1,6 @@
 """What a run measured, for people: text and Markdown.
 
-Rule: a figure that its verdict discredits stands in brackets.
+Rule: figures are marked as in the table at a run's end.
 """
 
 from typing import Final
@@ -41,9 +41,13 @@ def markdown_of(entry: RunEntry, measured: Measured, sentence: str) -> str:
     rows = [(step.number, one) for step in measured.steps for one in step.measured]
     for number, one in rows:
         cells = [text(one) for _, cells in groups for _, text in cells]
-        lines.append("| " + " | ".join([escaped(f"{number} {one.name}"), str(one.verdict), *cells]) + " |")
+        lines.append("| " + " | ".join([escaped(f"{number} {one.name}"), _verdict(one), *cells]) + " |")
     against = [f"- {escaped(_against(number, one))}" for number, one in rows if _weighty(one)]
     return "\n".join([*lines, *(["", *against] if against else []), ""])
+
+
+def _verdict(one: MeasurementRow) -> str:
+    return f"{one.verdict} ({one.missing})" if one.missing else str(one.verdict)
 
 
 def _weighty(one: MeasurementRow) -> bool:

@@ -73,6 +73,8 @@ class MeasurementDocument(_Model):
     rate_verdict: Verdicts
     service_verdict: Verdicts
     response_verdict: Verdicts
+    hosts_in: int = Field(description="whose results the figures include")
+    hosts_of: int = Field(description="that it should be of")
     reasons: list[ReasonDocument]
     parameters: dict[str, int | float | Text] = Field(
         description="in force; bytes, seconds, shares of 1; text where they differ"
@@ -158,6 +160,7 @@ def _measurement(key: Key, row: StepRow, folder: Path) -> MeasurementDocument:
     return MeasurementDocument.model_validate({
         "name": key.step, "rollup_type": key.rollup_type, "rollup_instance": key.instance,
         "verdict": row.cells["verdict"], **{f"{scope}_verdict": str(row.verdict(scope)) for scope in Scope},
+        "hosts_in": int(row.cells.get("hosts_in") or 0), "hosts_of": int(row.cells.get("hosts_of") or 0),
         "reasons": _reasons(filter(None, row.cells["reasons"].split("; ")), folder),
         "parameters": {name: _number(text) for name, text in parameters.items()},
         "metrics": {name: value for name, value in figures.items() if value is not None},

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Never, TypeVar
 
-from ..live.steps_table import in_brackets
+from ..live.steps_table import marked
 from ..text.scaled import scaled_count, scaled_time
 from ..text.suggestions import suggestion
 from ..verdicts import Scope, Verdict
@@ -59,7 +59,7 @@ class SessionResult:
     def _cells(self, instance: str) -> list[str]:
         figures, verdicts = self.figures.get(instance, {}), self.verdicts.get(instance, {})
         return [
-            in_brackets(text(figures.get(metric)), Verdict(verdicts.get(scope, Verdict.VALID)))
+            marked(text(figures.get(metric)), Verdict(verdicts.get(scope, Verdict.VALID)))
             for metric, scope, text in _SHOWN.values()
         ]
 

@@ -102,6 +102,8 @@ def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding
         service=_latency(figures, Quantity.SERVICE),
         response_mean_us=_overall(figures, Quantity.RESPONSE, MEAN),
         response=_latency(figures, Quantity.RESPONSE),
+        hosts_in=int(record.measurement.merged.presence.hosts_in[ALL_ROW]),
+        hosts_of=int(record.measurement.merged.presence.hosts_of[ALL_ROW]),
     )
 
 

@@ -49,7 +49,7 @@ def test_reads_of_one_device() -> None:
     ]
 
 
-def test_the_step_before_is_one_line_and_discredited_figures_are_in_brackets() -> None:
+def test_the_step_before_is_one_line_and_discredited_figures_are_marked() -> None:
     late = Finding(Reason.GENERATOR_LATE, "89% of the mean", Severity.INVALID)
     lines = result_lines(
         "h", ends(measurement(name="max"), measurement(Verdict.INVALID, findings=(late,))),

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -271,6 +272,22 @@ BUSY = Finding(
 )
 FEWER = Finding(Reason.TOO_FEW_SUBINTERVALS, "6")
 NOTES = (FEWER, BUSY, Finding(Reason.EDITED, "by me"), Finding(Reason.EAGAIN, "5"), LATE)
+
+
+@pytest.mark.parametrize("width", [*LAYOUTS])
+def test_partial_figures_stand_in_parentheses_above_the_hosts_that_they_are_of(width: int) -> None:
+    latency = Latency(32.0, 140.0, 4043.0, 1000.0)
+    partial, valid = Verdict.PARTIAL, Verdict.VALID
+    row = MeasurementRow(
+        "half", partial, partial, partial, partial, (), "", 450.0, 0.1, 2.0, 36.6, latency, 50.5, latency, 1, 3
+    )
+    whole = replace(row, verdict=valid, rate_verdict=valid, service_verdict=valid, response_verdict=valid, hosts_in=3)
+    _, _, part, missing, figures = steps_table(
+        (StepEnds(1, "half", partial, (), (row,)), StepEnds(2, "all", valid, (), (whole,))), width
+    )[:5]
+    assert part.split()[2:4] == ["partial", "(450)"] and "(140 us)" in part
+    assert all(len(line) <= width for line in (part, missing)) and missing.split() == "of 1 of 3 hosts".split()
+    assert figures.split()[2:4] == ["valid", "450"] and "(" not in figures
 
 
 def test_the_cause_comes_first_then_three_reasons_with_their_remedies() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import csv
 import json
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,9 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import RunEnds
 from ivypy.master.live.subinterval_lines import WIDE
+from ivypy.master.results.measured_rows import read_measured
+from ivypy.master.results.render_measured import markdown_of, measured_lines
+from ivypy.master.results.run_entries import entry_of
 from ivypy.master.run.consent import Target, token
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import Verdict
@@ -252,6 +255,15 @@ def test_an_io_error_is_reported_with_the_workload_instance_that_had_it(tmp_path
     outcome = run(tmp_path, b=Faults(errors_at=3))
     events = [(row["host"], row["text"]) for row in outcome.rows("events.csv") if row["kind"] == "io_errors"]
     assert events[:2] == [("b", f"b+/x/{n}+oltp: EIO (3 in subinterval 3)") for n in range(2)]
+
+
+def test_figures_without_a_lost_host_say_of_how_many_they_are(tmp_path: Path) -> None:
+    outcome = run(tmp_path, TWO.replace("LEASE", "10s"), b=Faults(die_at=1))
+    measured = read_measured(outcome.folder, "all", ["one"])
+    table = measured_lines(measured, 80)
+    assert table[2].split()[2:6] == ["partial", "(8.00", "k)", "-"] and table[3].strip() == "of 2 of 3 hosts"
+    markdown = markdown_of(entry_of(outcome.folder, datetime.now(UTC)), measured, "")
+    assert "partial (2 of 3 hosts)" in markdown
 
 
 def test_a_host_whose_end_was_seen_is_not_waited_for(tmp_path: Path) -> None:

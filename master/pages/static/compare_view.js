@@ -2,7 +2,7 @@
 
 import { addresses } from "./source.js";
 import { begun, decimated, draw, discard, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
-import { badge, bracketed, choice, el, fill, prose, table } from "./dom.js";
+import { badge, marked, choice, el, fill, prose, table } from "./dom.js";
 import { distributionPoints, nines } from "./distribution_view.js";
 import { standingMeasurement } from "./figures.js";
 import { count, latency } from "./format.js";
@@ -113,5 +113,5 @@ class ComparisonView {
 }
 
 function figure(measured, name, text, scope) {
-  return bracketed(text(measured?.metrics[name] ?? null), measured?.[`${scope}_verdict`]);
+  return marked(text(measured?.metrics[name] ?? null), measured?.[`${scope}_verdict`]);
 }

@@ -95,9 +95,11 @@ export function prose(text) {
   return text.split("`").map((part, place) => (place % 2 ? el("code", {}, part) : part));
 }
 
-/** A figure, in brackets where its verdict discredits it. */
-export function bracketed(text, verdict) {
-  return verdict === "invalid" && text !== "-" ? el("span", { class: "discredited" }, `[${text}]`) : text;
+/** A figure: in brackets where its verdict discredits it, in parentheses where it is partial. */
+export function marked(text, verdict) {
+  if (text === "-") return text;
+  if (verdict === "invalid") return el("span", { class: "discredited", title: "a reason below speaks against this figure" }, `[${text}]`);
+  return verdict === "partial" ? el("span", { title: "of a part of what was planned" }, `(${text})`) : text;
 }
 
 /** A verdict as a mark with its word. */

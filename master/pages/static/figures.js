@@ -1,6 +1,6 @@
-// The figures of a step, large, and its verdict in words. Figures that a verdict discredits stand in brackets.
+// The figures of a step, large, and its verdict in words. Figures that a verdict discredits stand in brackets, partial ones in parentheses.
 
-import { badge, el, fill, prose, refill } from "./dom.js";
+import { badge, el, fill, marked, prose, refill } from "./dom.js";
 import { count, latency, percentText } from "./format.js";
 
 /** The measurement that the step stands for: its last that is not invalid, else its last. */
@@ -32,16 +32,17 @@ export function bigFigures(model, node) {
   const what = measured ? (measured.level ? `measured, ${measured.level}` : "measured") : isLive ? "last subinterval" : "not measured: last subinterval";
   fill(
     node,
-    el("p", { class: "quiet what" }, what, model.instance === "all" ? "" : ", everything"),
-    el("dl", {}, cards.map(([title, text, of, note]) => card(title, text, of === "invalid", note))),
+    el("p", { class: "quiet what" }, what, missingHosts(measured), model.instance === "all" ? "" : ", everything"),
+    el("dl", {}, cards.map(([title, text, of, note]) => card(title, text, of, note))),
   );
 }
 
-function card(title, text, isDiscredited, note = "") {
-  const isBlank = text === "-";
-  const shown = isDiscredited && !isBlank ? `[${text}]` : text;
-  const about = isDiscredited && !isBlank ? "a reason below speaks against this figure" : null;
-  return el("div", { class: "card" }, el("dt", {}, title), el("dd", { class: isDiscredited ? "discredited" : "", title: about }, shown), note ? el("dd", { class: "note" }, note) : null);
+function card(title, text, verdict, note = "") {
+  return el("div", { class: "card" }, el("dt", {}, title), el("dd", {}, marked(text, verdict)), note ? el("dd", { class: "note" }, note) : null);
+}
+
+function missingHosts(measured) {
+  return measured && measured.hosts_in < measured.hosts_of ? `, ${measured.hosts_in} of ${measured.hosts_of} hosts` : "";
 }
 
 function halfWidth(measured) {

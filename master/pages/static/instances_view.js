@@ -2,7 +2,7 @@
 
 import { addresses } from "./source.js";
 import { begun } from "./charts.js";
-import { badge, bracketed, choice, counted, el, fill, svg } from "./dom.js";
+import { badge, marked, choice, counted, el, fill, svg } from "./dom.js";
 import { count, latency, percentText } from "./format.js";
 
 const SPARK_WIDTH = 96;
@@ -112,7 +112,7 @@ export class InstancesView {
     const name = el("th", { scope: "row" }, el("button", { type: "button", class: "link", "aria-pressed": String(isChosen), title: "show this instance in every chart", onclick: show }, one.instance), " ", one.verdict && one.verdict !== "valid" ? badge(one.verdict) : null);
     const why = [["IOPS", one.z_iops, one.outlier_iops], ["p99", one.z_p99, one.outlier_p99]].filter(([, , isMarked]) => isMarked).map(([what, z]) => `${what} ${z > 0 ? "high" : "low"} (z ${z.toFixed(1)})`);
     const out = el("td", {}, one.outlier ? el("span", { class: "outlier" }, `▲ ${why.join(", ")}`) : "");
-    const cells = columns.slice(2).map(([, , value, text, scope]) => el("td", { class: "number" }, bracketed(text(value(one)), one[`${scope}_verdict`])));
+    const cells = columns.slice(2).map(([, , value, text, scope]) => el("td", { class: "number" }, marked(text(value(one)), one[`${scope}_verdict`])));
     return el("tr", { class: isChosen ? "chosen" : "" }, name, out, cells, el("td", {}, sparkline(one.spark_iops, count)), el("td", {}, sparkline(one[`spark_${tail}`], latency)));
   }
 }

@@ -2,7 +2,7 @@
 
 import { addresses } from "./source.js";
 import { begun, discard, draw, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
-import { badge, bracketed, choice, el, fill, table } from "./dom.js";
+import { badge, marked, choice, el, fill, table } from "./dom.js";
 import { count, latency } from "./format.js";
 import { colours } from "./theme.js";
 
@@ -61,8 +61,8 @@ export class LoadView {
     await this.drawPoints(all);
     fill(this.tableNode, table("Measurements", [
       { title: "measurement", cell: (one) => one.name }, { title: "verdict", cell: (one) => badge(one.verdict) },
-      { title: "IOPS", number: true, cell: (one) => bracketed(count(one.metrics.overall_iops), one.rate_verdict) },
-      ...METRICS.map(([name, title]) => ({ title, number: true, cell: (one) => bracketed(latency(one.metrics[name]), one[scopeOf(name)]) })),
+      { title: "IOPS", number: true, cell: (one) => marked(count(one.metrics.overall_iops), one.rate_verdict) },
+      ...METRICS.map(([name, title]) => ({ title, number: true, cell: (one) => marked(latency(one.metrics[name]), one[scopeOf(name)]) })),
     ], all));
   }
 

@@ -38,7 +38,7 @@ function method() {
   const words = [
     "Percentiles are of merged histograms of all I/Os, never means of percentiles; each is within 1/128 of the I/O of that rank, and blank where fewer than 10 I/Os lie beyond it.",
     "Service time is from submission to completion. Response time is from when the I/O fell due, so it includes the wait during a stall; it is blank where the load is not paced.",
-    "Figures in brackets are discredited by a verdict. A measurement is valid, partial (true, but of less than the plan asked for), failed (true, and a threshold is missed) or invalid (no measurement of what was asked for).",
+    "Figures in brackets are discredited by a verdict, those in parentheses are partial. A measurement is valid, partial (true, but of less than the plan asked for), failed (true, and a threshold is missed) or invalid (no measurement of what was asked for).",
     "Subintervals in which the generator itself was disturbed are set aside; whether it was follows only from what it measures about itself.",
   ];
   return el("section", { class: "panel", "aria-label": "method" }, el("h2", {}, "Method"), el("ul", {}, words.map((one) => el("li", {}, one))));
