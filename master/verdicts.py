@@ -286,6 +286,13 @@ class Reason(Enum):
         "subintervals until then.",
         "Run the step again, to its end.",
     )
+    CONTROLLER_ENDED = (
+        (Severity.NOTE, Severity.PARTIAL),
+        ALL,
+        "The controller was killed, crashed or could not write any more while the step ran: the row is of what it had "
+        "stored until then. Note: all of the measurement.",
+        "Run the step again, to its end.",
+    )
     INTERRUPTED = (
         INVALID,
         ALL,

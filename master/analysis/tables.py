@@ -21,7 +21,7 @@ from ..errors import PlanError
 from ..output.column import Column
 from ..output.columns import CPU, FILES, HALF_WIDTHS, HISTOGRAM, INTERLOCK, METRIC_COLUMNS, THREADS
 from ..output.file_names import stem, step_folder
-from ..results.checked_files import numbered_rows, read_record, read_table
+from ..results.checked_files import numbered_rows, read_record, read_table, results_of
 from ..rollup.metrics import of_nothing
 from ..text.suggestions import suggestion
 
@@ -162,10 +162,10 @@ def parts_of(table: str, folders: Sequence[Path], by: str | None = None) -> list
 def _parts(table: str, folder: Path, by: str | None) -> Iterator[Part]:
     run = {"run": folder.name}
     if table == "summary":
-        yield Part(folder / "summary.csv", run)  # it has the name that the folder had when it was written
+        yield Part(results_of(folder) / "summary.csv", run)  # it has the name that the folder had when it was written
     elif table == "measurements":
         wanted = f"summary.{stem(by)}.csv" if by else "summary.?*.csv"
-        yield from (Part(path, run) for path in sorted(folder.glob(wanted)) if path.name != "summary.csv")
+        yield from (Part(path, run) for path in sorted(results_of(folder).glob(wanted)) if path.name != "summary.csv")
     elif table in _OF_RUN:
         yield Part(folder / f"{table}.csv", run)
     else:

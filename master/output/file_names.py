@@ -8,6 +8,7 @@ import hashlib
 import re
 from typing import Final
 
+SO_FAR: Final = "so_far"  # the folder of what the running step has measured
 LONGEST: Final = 180  # bytes of a stem; file systems allow 255, and endings are added
 _PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._=+-")
 _HISTOGRAM: Final = ".histogram"

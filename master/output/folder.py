@@ -6,7 +6,8 @@ whole lines, or replaced as a whole.
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -22,8 +23,8 @@ from .column import names
 from .columns import EVENTS, HALF_WIDTHS, HOST_FACTS, HOSTS, LUNS, WORKLOADS
 from .connector_files import SUMMARY_HEADER, ConnectorFiles, Utc
 from .connector_sums import ConnectorSums
-from .csv_text import append, lines, make_folder, overwrite_file, replace_file, utc
-from .file_names import stem
+from .csv_text import append, lines, make_folder, not_written, overwrite_file, replace_file, utc
+from .file_names import SO_FAR, stem
 from .histogram_db import HistogramWriter
 from .record_types import Event, HostRecord, LunRecord, RunRecord, SummaryRecord
 from .rows import InstanceCells, narrow_header, narrow_rows, summary_header, summary_rows
@@ -39,6 +40,8 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         """Of a folder that was just made; use `create`."""
         self.path = path
+        self._name = path.name
+        self._so_far = 0  # how often that was written
         self._base = HistogramWriter(path / "histograms.sqlite")
         self._sums = ConnectorSums(path / "connectors.sqlite")
         self._begun: set[str] = set()  # files that have their header
@@ -145,7 +148,7 @@ class RunFolder:
         `loop`: every parameter that a step of the plan loops over, with this step's value, None if it has none.
         """
         loop = loop or {}
-        narrow = narrow_rows(self.path.name, number, name, [*loop.values()], record, rollups.rows)
+        narrow = narrow_rows(self._name, number, name, [*loop.values()], record, rollups.rows)
         self._append("summary.csv", narrow_header(loop), narrow)
         used = self._used | (used_in(record.measurement.merged) if record.measurement else ALWAYS)
         rows = summary_rows(number, name, record, InstanceCells(rollups), used)
@@ -155,6 +158,30 @@ class RunFolder:
                 widen(self.path / file, self._used, used, behind=len(HALF_WIDTHS))
             self._append(file, summary_header(kind, used), text)
         self._used = used
+
+    def so_far(self, record: RunRecord, summaries: Iterable[Callable[["RunFolder"], None]]) -> None:
+        """What would stand here if the step that runs ended now: in so_far/<number>/, complete once run.json is there.
+
+        `summaries` write the step's rows into the folder that they are given.
+        """
+        kept = copy(self)
+        kept.path, kept._begun = self.path / SO_FAR / str(self._so_far + 1), set(self._begun)
+        try:
+            kept.path.mkdir(parents=True)
+            for file in self._begun:
+                if file.startswith("summary."):
+                    shutil.copyfile(self.path / file, kept.path / file)
+        except OSError as error:
+            raise not_written(kept.path, error) from error
+        for write in summaries:
+            write(kept)
+        kept.run(record)
+        shutil.rmtree(self.path / SO_FAR / str(self._so_far), ignore_errors=True)
+        self._so_far += 1
+
+    def drop_so_far(self) -> None:
+        """The step has ended: what it had measured so far is in the summaries."""
+        shutil.rmtree(self.path / SO_FAR, ignore_errors=True)
 
     def close(self) -> None:
         self._base.close()

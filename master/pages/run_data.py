@@ -22,7 +22,7 @@ from ..output.columns import HOST_FACTS
 from ..output.file_names import stem, step_folder
 from ..output.histogram_db_reader import HistogramReader
 from ..output.run_files import open_run_file
-from ..results.checked_files import RUN_JSON, read_record, read_summary, read_table
+from ..results.checked_files import RUN_JSON, read_record, read_summary, read_table, results_of, runs
 from ..results.finished_run import plan_text
 from ..results.measured_rows import finding_of, read_measured
 from ..results.run_entries import RunState, entry_data, entry_of
@@ -93,13 +93,13 @@ class RunData:
         self._events = GrowingTable(folder / "events.csv", ("utc", "step", "subinterval", "host", "kind", "text"))
         self._seen: object = None  # of the files that the document is made of
         self._document = 0
-        self._record: tuple[object, dict[str, Any]] = (None, {})  # run.json, with its stamp
+        self._record: tuple[object, dict[str, Any]] = (None, {})  # run.json; its stamp, and whether the run goes on
 
     def progress(self) -> Progress:
         """Cheap: a few files' sizes, and what the step that runs has grown by."""
         record = self._run_json()
         paths = [self.folder / name for name in ("run.json", "summary.all.csv", "events.csv")]
-        seen = [_stamp(one) for one in paths]
+        seen = [self._record[0], *map(_stamp, paths)]
         if seen != self._seen:
             self._seen, self._document = seen, self._document + 1
         number = max((step["number"] for step in record["steps"]), default=None)
@@ -298,7 +298,7 @@ class RunData:
         return Level(row["name"], iops or 0.0, service_us, of.busy[ends])
 
     def _summary(self, by: str) -> list[dict[str, str]]:
-        path = self.folder / f"summary.{stem(by)}.csv"
+        path = results_of(self.folder) / f"summary.{stem(by)}.csv"
         return read_summary(path) if path.is_file() else []
 
     def _causes(self, record: Mapping[str, Any]) -> dict[tuple[int, str], str]:
@@ -379,10 +379,11 @@ class RunData:
         ]
 
     def _run_json(self) -> dict[str, Any]:
-        stamp = _stamp(self.folder / RUN_JSON)
-        if stamp is None or stamp != self._record[0]:
-            self._record = stamp, read_record(self.folder)
-        return self._record[1]
+        stamp, record = _stamp(self.folder / RUN_JSON), self._record[1]
+        if stamp is None or (stamp, bool(record) and runs(record)) != self._record[0]:
+            record = read_record(self.folder)
+            self._record = (stamp, runs(record)), record
+        return record
 
     def _folder(self, step: int) -> Path:
         """The folder of a step that began. Raises KeyError."""

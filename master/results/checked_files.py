@@ -6,6 +6,7 @@ whoever reads on may trust the types.
 
 import csv
 import json
+import os
 from collections.abc import Callable, Mapping
 from io import TextIOWrapper
 from pathlib import Path
@@ -15,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from ..live.socket_paths import answers
+from ..output.file_names import SO_FAR
 from ..output.run_files import open_run_file, read_run_file
 from ..plan.attempts import attempts_that_count
 from ..rollup.metrics import METRICS, of_nothing
@@ -58,7 +61,42 @@ class _Record(_Entry):
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """run.json, with every key that _Record has. Raises PlanError."""
+    """run.json, with every key that _Record has; of a run that was cut off, with what the step that ran had measured.
+
+    Raises PlanError.
+    """
+    record = _read(folder)
+    kept = _so_far(folder)
+    if kept is not None and not runs(record):
+        record["steps"] = _read(kept)["steps"]
+    return record
+
+
+def results_of(folder: Path) -> Path:
+    """The folder of the summaries that count: the run's, or of a run that was cut off, what it left of the step that
+    ran. Raises PlanError.
+    """
+    kept = _so_far(folder)
+    return folder if kept is None or runs(_read(folder)) else kept
+
+
+def runs(record: Mapping[str, Any]) -> bool:
+    """Whether a process still writes the run: it listens at its socket. Of another user's only root can tell."""
+    path = record["socket"]
+    return not record["end_utc"] and bool(path) and answers(Path(path))
+
+
+def _so_far(folder: Path) -> Path | None:
+    """What the running step of a run has measured so far, if that was written."""
+    try:
+        names = [one.name for one in os.scandir(folder / SO_FAR) if one.name.isdecimal()]
+    except OSError:
+        return None
+    kept = [folder / SO_FAR / name for name in sorted(names, key=int, reverse=True)]
+    return next((one for one in kept if (one / RUN_JSON).is_file()), None)
+
+
+def _read(folder: Path) -> dict[str, Any]:
     path = folder / RUN_JSON
     try:
         record = _Record.model_validate(json.loads(read_run_file(path).decode("utf-8", "surrogateescape"))).model_dump()

@@ -17,7 +17,7 @@ from ..output.run_files import read_run_file
 from ..rollup.instances import ALL
 from ..rollup.metrics import Metric
 from ..verdicts import Scope, Verdict
-from .checked_files import read_record, read_summary, read_table
+from .checked_files import read_record, read_summary, read_table, results_of, runs
 
 
 class Key(NamedTuple):
@@ -117,7 +117,7 @@ def read_run(name: str, folder: Path, rollup_types: Sequence[str]) -> FinishedRu
         raise PlanError(f"{folder}: there are no results: {why}")
     rows: dict[Key, StepRow] = {}
     for kind in rollup_types:
-        path = folder / f"summary.{stem(kind)}.csv"
+        path = results_of(folder) / f"summary.{stem(kind)}.csv"
         if not path.is_file():
             raise PlanError(f"{folder}: it has no rollup type {kind}; it has {', '.join(types_of(folder))}")
         for cells in read_summary(path):
@@ -137,14 +137,17 @@ def plan_text(folder: Path) -> str:
 
 def types_of(folder: Path) -> list[str]:
     """Those of which a run has a summary; `all` is among them."""
-    return [path.name.removeprefix("summary.").removesuffix(".csv") for path in sorted(folder.glob("summary.*.csv"))]
+    summaries = sorted(results_of(folder).glob("summary.*.csv"))
+    return [path.name.removeprefix("summary.").removesuffix(".csv") for path in summaries]
 
 
 def why_no_results(folder: Path) -> str:
     """Of a run's folder; "" where it has results. Raises PlanError."""
-    if (folder / f"summary.{ALL}.csv").is_file():
+    if (results_of(folder) / f"summary.{ALL}.csv").is_file():
         return ""
-    code = read_record(folder)["exit_code"]
+    record = read_record(folder)
+    code = record["exit_code"]
     if code is None:
-        return "no step of the run has ended, so far"
+        going_on = "no step of the run has ended, so far"
+        return going_on if runs(record) else "the run was cut off before it had measured anything"
     return f"the run ended without results, exit code {code}: {ExitCode(code).sentence}"

@@ -24,7 +24,7 @@ from ..output.run_files import open_run_file
 from ..rollup.instances import ALL
 from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason, Scope, Severity, Verdict
-from .checked_files import that_count
+from .checked_files import results_of, that_count
 from .finished_run import FinishedRun, StepRow, read_run
 
 _FINDING: Final = re.compile(r"(?P<reason>\w+)\[(?P<severity>\w+)\](?: \((?P<detail>.*)\))?", re.DOTALL)
@@ -63,7 +63,7 @@ def chosen_steps(run: FinishedRun, wanted: Sequence[str]) -> list[Mapping[str, A
 
 def summary_text(folder: Path, measured: Measured) -> str:
     """The rows of summary.<rollup type>.csv that are of these steps, as CSV with its header."""
-    path = folder / f"summary.{stem(measured.by)}.csv"
+    path = results_of(folder) / f"summary.{stem(measured.by)}.csv"
     with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
         header, *rows = csv.reader(file)
     numbers = {str(step.number) for step in measured.steps}

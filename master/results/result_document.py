@@ -18,6 +18,7 @@ from ..output.file_names import stem
 from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS
 from ..verdicts import Scope
+from .checked_files import results_of
 from .finished_run import FinishedRun, Key, StepRow, read_run, types_of, why_no_results
 from .measured_rows import chosen_steps, finding_of
 from .run_entries import RunEntry, entry_data, entry_of
@@ -121,7 +122,7 @@ def result_of(folder: Path, types: Sequence[str], wanted: Sequence[str] = ()) ->
 
 def _that_fit(folder: Path) -> list[str]:
     """The whole, and as many rollup types as there is room for, those with the fewest measurements first."""
-    sizes = {kind: (folder / f"summary.{stem(kind)}.csv").stat().st_size for kind in types_of(folder)}
+    sizes = {kind: (results_of(folder) / f"summary.{stem(kind)}.csv").stat().st_size for kind in types_of(folder)}
     found, room = [ALL], MOST_BYTES - sizes.pop(ALL, 0)
     for kind in sorted(sizes, key=lambda one: (sizes[one], one)):
         room -= sizes[kind]

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import PlanError
-from ..live.socket_paths import answers
 from ..output.run_files import may_follow
 from ..text.scaled import BLANK, duration
 from ..verdicts import Severity, Verdict
-from .checked_files import RUN_JSON, read_record, that_count
+from .checked_files import RUN_JSON, read_record, runs, that_count
 
 
 class RunState(StrEnum):
@@ -127,8 +126,7 @@ def _state(folder: Path, record: dict[str, Any]) -> RunState:
         return RunState.ENDED
     if os.geteuid() not in (0, (folder / RUN_JSON).stat().st_uid):
         return RunState.NOT_ENDED
-    path = record["socket"]
-    return RunState.RUNNING if path and answers(Path(path)) else RunState.CUT_OFF
+    return RunState.RUNNING if runs(record) else RunState.CUT_OFF
 
 
 _TITLES: Final = ("started", "state", "verdict", "length", "hosts", "steps", "run")

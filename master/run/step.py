@@ -35,7 +35,7 @@ from ..hosts.heartbeat import USUAL_LEASE_NS, USUAL_START_S
 from ..rollup.instances import Rollups
 from ..rollup.parameters_in_force import Settings, SettingsInForce
 from ..rollup.validity import ScopedFinding
-from ..verdicts import Reason
+from ..verdicts import Finding, Reason, Severity
 from .boundaries import Boundaries
 from .fleet import Fleet
 from .interlock import InterlockChecks, Moments, timing_of
@@ -89,6 +89,7 @@ class StepCycle:
         self._raise_alert = raise_alert
         self._findings: list[ScopedFinding] = []
         self._ended: Sequence[ScopedFinding] | None = None  # its findings; None until the step is over
+        self._keeping: asyncio.Task[None] | None = None  # of what was measured so far
         self._of_connectors: Samples = {}  # of the subinterval that was decided on
         self._settings = SettingsInForce(rollups)
         self._progress = progress = live.progress
@@ -118,6 +119,8 @@ class StepCycle:
         try:
             await self._subintervals(start_ns)
         finally:
+            if self._keeping is not None:
+                self._keeping.cancel()
             await self._gathering.end()
 
     async def _subintervals(self, start_ns: int) -> None:
@@ -195,6 +198,28 @@ class StepCycle:
         measurements = await self._measurements.all_summed(self._recorder.stored)
         return StepOutcome(measurements, tuple(findings), tuple(self._faults.hung))
 
+    def _keep(self) -> None:
+        """Have recorded what was measured so far, if it is time; it may read the disk, so nobody waits for it."""
+        if self._recorder.wants_so_far and (self._keeping is None or self._keeping.done()):
+            self._keeping = asyncio.create_task(self._keep_so_far())
+
+    async def _keep_so_far(self) -> None:
+        cut, findings = None, [*self._found(), *self._interlock.findings]
+        if not self._progress.is_complete:
+            cut = self._live.control.cut_short(self._progress.decided)
+            findings += self._changes.edited(cut.first, cut.last)
+        severity = Severity.NOTE if cut is None else Severity.PARTIAL
+        after = f"after subinterval {self._progress.running - 1}"
+        findings.append(ScopedFinding(Finding(Reason.CONTROLLER_ENDED, after, severity)))
+        hung = tuple(self._faults.hung)
+        measurements = await self._measurements.so_far(cut, self._recorder.stored)
+        self._recorder.so_far(StepOutcome(measurements, tuple(findings), hung))
+
+    def _found(self) -> list[ScopedFinding]:
+        """The findings of the step so far."""
+        parts = self._live.findings, self._findings, self._changes.found(), self._hosts.found()
+        return [one for part in parts for one in part]
+
     def _decide(
         self,
         collected: Collected,
@@ -253,7 +278,7 @@ class StepCycle:
             cut = _because(NO_HOST, cut) if no_host else cut
             self._note_measured([cut])
             self._measurements.close(cut)
-        found = [*self._live.findings, *self._findings, *self._changes.found(), *self._hosts.found()]
+        found = self._found()
         if no_host:  # the lost hosts are the reason for the early end
             found = [replace(one, since=min(one.since, max(cut.last, 0))) for one in found]
         self._ended = [*found, *self._interlock.findings]
@@ -281,6 +306,7 @@ class StepCycle:
             self._raise_alert(alert)
         self._measurements.add(closed)
         self._interlock.check(closed)
+        self._keep()
 
     def _phase(self, announced: Phase, effect: EditEffect, set_aside: bool) -> Phase:
         """What a subinterval has become: what it was announced as, unless something came in between."""

@@ -22,6 +22,8 @@ from .boundaries import MOST_STEERED
 from .step_reports import ALL_ROW
 from .step_types import ClosedMeasurement, ClosedSubinterval, EmptyMeasurement, SummedMeasurement
 
+_Key = tuple[int, int, tuple[int, ...]]  # of a measurement: first, last, set aside
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Closed:
@@ -49,6 +51,7 @@ class StepMeasurements:
         self._closed: list[EmptyMeasurement | _Closed] = []
         self._sums: dict[int, SummedMeasurement] = {}  # by place in `_closed`: those that were summed when they closed
         self._joined: set[int] = set()  # subintervals of which a result came late
+        self._read: dict[_Key, Window] = {}  # from the disk, for what was measured so far
         self._connectors: dict[Focus, dict[int, Mapping[str, MetricSample]]] = {}  # by subinterval and instance
 
     def add(self, closed: ClosedSubinterval) -> None:
@@ -71,13 +74,8 @@ class StepMeasurements:
 
     def close(self, measured: Measured, progress: str = "") -> None:
         """Close a measurement; `progress`: control's message at its end."""
-        if measured.last < measured.first:
-            self._closed.append(EmptyMeasurement(measured))
-            return
-        settings = self._settings[self._place(measured.last)][1]
-        one = _Closed(measured, progress, settings, *self._span_ns(measured.first, measured.last))
-        window = self._window
-        if window is not None and (window.first, window.subintervals) == (measured.first, measured.subintervals):
+        one = self._cut(measured, progress)
+        if isinstance(one, _Closed) and (window := self._summed_window(measured)) is not None:
             self._sums[len(self._closed)] = summed = self._sum(one, window)
             self._summed(summed)
         self._closed.append(one)  # without a sum: it is summed once the step has ended, for the disk may be slow
@@ -85,6 +83,7 @@ class StepMeasurements:
     def joined(self, number: int) -> None:
         """A result of subinterval `number` came late, and is stored: what includes it is summed again."""
         self._joined.add(number)
+        self._read.clear()
 
     async def all_summed(self, stored: Callable[[Measured], Awaitable[Window]]) -> tuple[ClosedMeasurement, ...]:
         """Every measurement, with its sum; `stored` reads its subintervals back."""
@@ -100,6 +99,40 @@ class StepMeasurements:
                 self._summed(self._sums[place])
             found.append(self._sums[place])
         return tuple(found)
+
+    async def so_far(
+        self, cut: Measured | None, stored: Callable[[Measured], Awaitable[Window]]
+    ) -> tuple[ClosedMeasurement, ...]:
+        """Every measurement that closed, and `cut` as if it closed now; more subintervals may be added meanwhile."""
+        found: list[ClosedMeasurement] = []
+        read: dict[_Key, Window] = {}
+        closed = [*self._closed, *([self._cut(cut)] if cut is not None else [])]
+        for place, one in enumerate(closed):
+            if isinstance(one, EmptyMeasurement):
+                found.append(one)
+            elif place in self._sums and place < len(self._closed):
+                found.append(self._sums[place])
+            elif (window := self._summed_window(one.measured)) is not None:
+                found.append(self._sum(one, window))
+            else:
+                key = one.measured.first, one.measured.last, one.measured.set_aside
+                read[key] = self._read.get(key) or await stored(one.measured)
+                found.append(self._sum(one, read[key]))
+        self._read = read
+        return tuple(found)
+
+    def _cut(self, measured: Measured, progress: str = "") -> "EmptyMeasurement | _Closed":
+        if measured.last < measured.first:
+            return EmptyMeasurement(measured)
+        settings = self._settings[self._place(measured.last)][1]
+        return _Closed(measured, progress, settings, *self._span_ns(measured.first, measured.last))
+
+    def _summed_window(self, measured: Measured) -> Window | None:
+        """The open window, if it is of this measurement."""
+        window = self._window
+        if window is not None and (window.first, window.subintervals) == (measured.first, measured.subintervals):
+            return window
+        return None
 
     def _sum(self, one: _Closed, window: Window) -> SummedMeasurement:
         """With its sum, and the findings of its checks."""

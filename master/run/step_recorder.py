@@ -4,7 +4,7 @@ Rule: it only records. The writer thread writes to disk, so the step does not wa
 reads results back, wait for the disk.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..connectors.element_figures import Connected
 from ..connectors.gathered import Gathered, GatherState
 from ..connectors.gathering import GatheredSubinterval
 from ..control.decision import Cell, ControlRow, Measured
-from ..live.reports import StepBegins
+from ..live.reports import StepBegins, StepEnds
 from ..output.connector_files import ConnectorFiles
 from ..output.csv_text import utc
 from ..output.histogram_db_reader import HistogramReader
@@ -28,7 +28,7 @@ from .run_recorder import RunRecorder
 from .step_measurements import real_length_ns
 from .step_reports import instances_of, remaining_s, subinterval_report
 from .step_result import StepResult
-from .step_types import ClosedSubinterval, SummedMeasurement
+from .step_types import ClosedSubinterval, StepOutcome, SummedMeasurement
 
 
 class StepRecorder:
@@ -55,6 +55,7 @@ class StepRecorder:
         self._remaining_s = step.planned_s
         self._later_steps_s = 0.0
         self._running = 0  # number of the subinterval that is running
+        self._judge: Callable[[StepOutcome], StepResult] | None = None
         self._holes: dict[int, tuple[str, int]] = {}  # subintervals without some of their hosts: phase, start in UTC
 
     @classmethod
@@ -77,6 +78,26 @@ class StepRecorder:
         self._run.hub.show(StepBegins(step.number, step.name, of_steps, step.planned_s, run_planned_s))
         for note in self._step.notes:
             self.event("", "note", note)
+
+    def judged_by(self, judge: Callable[[StepOutcome], StepResult]) -> None:
+        """`judge`: what a step's outcome is as rows with verdicts. Pure: the writer's thread calls it, too."""
+        self._judge = judge
+
+    @property
+    def wants_so_far(self) -> bool:
+        """Whether it is time to record what was measured so far."""
+        return self._judge is not None and self._run.wants_so_far
+
+    def so_far(self, outcome: StepOutcome) -> None:
+        """Record what was measured so far, as if the step had ended so. Raises OutputError."""
+        judge = self._judge
+        assert judge is not None
+
+        def make() -> tuple[tuple[SummaryRecord, ...], StepEnds]:
+            result = judge(outcome)
+            return result.records, result.ends
+
+        self._run.so_far(self._step, make, self._rollups)
 
     def record_subinterval(self, closed: ClosedSubinterval) -> None:
         """Record one subinterval that is merged and decided on. Raises OutputError."""

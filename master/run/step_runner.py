@@ -220,6 +220,7 @@ class StepRunner:
             tolerance, utc_ns = self._plan.achieved_iops_tolerance, self._recorder.clock.utc_ns
             return result_of(step, recorder.begun_utc_ns, ended, discovered, tolerance, parameters, utc_ns)
 
+        recorder.judged_by(result)
         with self._api.editing(RunningStep(step.number, step.subinterval_s, live, discovered, self._measured)):
             try:
                 await cycle.run()

@@ -74,6 +74,15 @@ class Recorder(Protocol):
         """The sum of a measurement's subintervals, which were handed over. It reads the disk."""
         ...
 
+    @property
+    def wants_so_far(self) -> bool:
+        """Whether `so_far` is to be called again."""
+        ...
+
+    def so_far(self, outcome: "StepOutcome") -> None:
+        """What was measured so far, as if the step had ended so: what is left if the controller is killed."""
+        ...
+
     def join(self, host: str, result: Result) -> None:
         """A late result of a subinterval that was recorded without it: it is stored with the others."""
         ...

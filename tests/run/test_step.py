@@ -45,12 +45,20 @@ class Notebook:
     events: list[tuple[str, str, str]] = field(default_factory=list)
     gathers: list[GatheredSubinterval] = field(default_factory=list)
     late_gathers: list[Gathered] = field(default_factory=list)
+    so_fars: dict[int, StepOutcome] = field(default_factory=dict)  # by the newest subinterval
 
     def record_subinterval(self, closed: ClosedSubinterval) -> None:
         self.kept.append(closed)
 
     def measured(self, measurement: SummedMeasurement) -> None:
         self.measurements.append(measurement)
+
+    @property
+    def wants_so_far(self) -> bool:
+        return True
+
+    def so_far(self, outcome: StepOutcome) -> None:
+        self.so_fars[self.kept[-1].number] = outcome
 
     async def stored(self, measured: Measured) -> Window:
         layout = self.kept[measured.first].interval.layout
@@ -187,6 +195,23 @@ def test_a_step_is_warmup_measurement_and_a_tail() -> None:
     assert outcome.idle == {"h0", "h1", "h2"}
     for closed in outcome.book.kept:
         assert closed.interval.merged.counts[0, Count.COMPLETED] == pytest.approx(3 * 5000, abs=3)
+
+
+def test_what_was_measured_so_far_is_what_a_halt_would_leave() -> None:
+    """In each subinterval: the controller may be killed in the next moment."""
+    so_fars = step(*hosts(2), control=Fixed(2, 5), cooldown=1).book.so_fars
+    assert [*so_fars] == [*range(8)]
+    for k, so_far in so_fars.items():
+        (one,) = so_far.measurements
+        halted = step(*hosts(2), control=Fixed(2, 5), interrupt_after=5.0 * (k + 1) + 1.0)
+        (expected,) = halted.ended.measurements
+        assert one.measured == expected.measured
+        if isinstance(one, SummedMeasurement):
+            assert isinstance(expected, SummedMeasurement)
+            assert (one.measurement.merged.counts == expected.measurement.merged.counts).all()
+            assert one.start_ns == expected.start_ns and one.end_ns == pytest.approx(expected.end_ns, abs=10**6)
+        (finding,) = [one.finding for one in so_far.findings]
+        assert str(finding) == f"controller_ended[{'partial' if k < 6 else 'note'}] (after subinterval {k})"
 
 
 def test_cooldown_runs_at_zero_iops_after_the_tail() -> None:

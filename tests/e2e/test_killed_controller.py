@@ -1,0 +1,96 @@
+"""A controller that is killed: what its step had measured is read as if it had been halted there."""
+
+import json
+import random
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.pages.run_data import RunData
+from tests.support.real_runs import answered, names_of, rows, start, wait_for_line, written
+
+TEXT = """
+name: killed
+luns:
+  create: {{ path: "{data}", size: 16MiB }}
+workloads:
+  w: {{ iosequencer: random_steady, blocksize: 4KiB, fraction_read: 100%, maxtags: 4, iops: 400 }}
+rollups: [ host ]
+defaults: {{ subinterval: 0.25s, warmup: 0.5s, measure: 1s, disturbed: keep }}
+steps:
+  - go: first
+  - go: {second}
+"""
+FIXED = "{ name: second, measure: 30s }"
+CONTROLS = {
+    "fixed": FIXED,
+    "measure": "{ name: second, measure: { metric: overall_iops, accuracy: 0.001%, timeout: 90s } }",
+    "staircase": "{ name: second, measure: 1s, staircase: { start: 200, step: 100, end: 4000 } }",
+    "find": "{ name: second, find: { metric: overall_response_us_mean, target: 100ms } }",
+}
+
+
+def killed(tmp_path: Path, second: str, after: int) -> Path:
+    """The folder of a run that was killed when this many subintervals of its second step had been shown."""
+    plan = written(tmp_path, TEXT.format(data=tmp_path / "data", second=second))
+    with start(plan, tmp_path / "runs") as process:
+        wait_for_line(process, "second")
+        wait_for_line(process, " run ", after)
+        process.kill()
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+    (folder,) = (tmp_path / "runs").iterdir()
+    return folder
+
+
+def check(folder: Path) -> dict[str, str]:
+    """What every command says of it; its row of the step that was killed."""
+    shown, listed = answered("show", str(folder)), answered("list", str(folder))
+    assert shown.returncode == 0 and "it was cut off before its end" in shown.stdout, shown.stdout + shown.stderr
+    assert "cut off" in listed.stdout and "so far" not in shown.stdout + shown.stderr
+    document = json.loads(answered("show", "--json", str(folder)).stdout)
+    first, second = document["steps"]
+    assert first["name"] == "first" and second["verdict"] in ("partial", "invalid")
+    assert {"controller_ended"} <= {one["reason"] for one in second["reasons"]}
+    other = shutil.copytree(folder, folder.with_name("other"))
+    record = json.loads((other / "run.json").read_text())
+    (other / "run.json").write_text(json.dumps(record | {"start_utc": "2020-01-01T00:00:00.000000Z"}))
+    compared = answered("compare", str(folder), "--vs", str(other))
+    assert compared.returncode in (0, 6, 8) and not compared.stderr, compared.stdout + compared.stderr
+    page = RunData(folder).document()
+    assert [(one["name"], one["verdict"]) for one in page["steps"]][1] == ("second", second["verdict"])
+    assert page["steps"][1]["measurements"]
+    (so_far,) = (folder / "so_far").iterdir()
+    row = rows(so_far, "summary.all.csv")[-1]
+    assert row["name"].partition(":")[0] == "second" and "controller_ended" in names_of(row["reasons"])
+    return row
+
+
+def test_a_killed_controller_leaves_the_measured_part_with_its_verdict(tmp_path: Path) -> None:
+    folder = killed(tmp_path, FIXED, after=8)
+    row = check(folder)
+    assert "shortened[partial]" in row["reasons"] and row["hosts_in"] == row["hosts_of"] == "1"
+    (place,) = folder.glob("step0001.*")
+    stored = [
+        one for one in rows(place, "all/all.csv")
+        if int(row["first_subinterval"]) <= int(one["subinterval"]) <= int(row["last_subinterval"])
+    ]  # fmt: skip
+    assert len(stored) >= 4 and int(row["last_subinterval"]) <= int(rows(place, "all/all.csv")[-1]["subinterval"])
+    assert int(row["overall_service_count"]) == sum(int(one["overall_service_count"]) for one in stored)
+
+
+def test_a_run_that_ends_leaves_nothing_of_what_it_had_measured_so_far(tmp_path: Path) -> None:
+    plan = written(tmp_path, TEXT.format(data=tmp_path / "data", second="{ name: second, measure: 3s }"))
+    with start(plan, tmp_path / "runs") as process:
+        process.communicate(timeout=100)
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert not (folder / "so_far").exists() and "controller_ended" not in (folder / "run.json").read_text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(50))
+def test_killed_at_random(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    check(killed(tmp_path, CONTROLS[draw.choice([*CONTROLS])], draw.randint(6, 40)))
