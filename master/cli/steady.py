@@ -18,7 +18,7 @@ from ..exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from ..control.criteria import Criterion
-    from ..control.offline import ScoredWindow
+    from ..control.offline import ScoredWindow, ValueSeries
     from ..logs.readers.fio_json import SteadySettings
     from ..logs.readers.metric_series import NamedSeries
 
@@ -132,11 +132,12 @@ def _fitted(question: _Question, named: "NamedSeries") -> tuple["Criterion", flo
     from dataclasses import replace
     from statistics import median
 
-    length_s = median(named.series.lengths_s)
+    settings = named.settings
+    length_s = settings.sample_s if settings else median(named.series.lengths_s)
     window_s = question.window_s
     if window_s is None:
-        window_s = named.settings.window_s if named.settings else WINDOW_S
-    fitted = replace(question.criterion_for(named.settings), window=math.ceil(round(window_s / length_s, 3)))
+        window_s = settings.window_s if settings else WINDOW_S
+    fitted = replace(question.criterion_for(settings), window=math.ceil(round(window_s / length_s, 3)))
     if found := "; ".join(text for _, text in fitted.faults()):
         raise PlanError(f"{named.name}, a value every {length_s:g} s: {found}")
     return fitted, window_s
@@ -146,8 +147,7 @@ def _sentence(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow
     from ..text.metric_amounts import amount_in_words
 
     series = named.series
-    end_s = series.starts_s[-1] + series.lengths_s[-1]
-    never = f"{named.name}: not steady in {end_s:g} s: {criterion} over {criterion.window} values"
+    never = f"{named.name}: not steady{_stretch(series)}: {criterion} over {criterion.window} values"
     if found is None:
         return f"{never}; no window is complete"
     begin_s, got = series.starts_s[found.first], found.score
@@ -156,6 +156,14 @@ def _sentence(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow
     if not got.attained:
         return f"{never}; the best window: {stands}, {mean}"
     return f"{named.name}: steady after {found.second:g} s: {criterion}: {stands}, {mean}"
+
+
+def _stretch(series: "ValueSeries") -> str:
+    """The time of its values; blank where there are none."""
+    if not series.values:
+        return ""
+    begin_s, end_s = series.starts_s[0], series.starts_s[-1] + series.lengths_s[-1]
+    return f" from {begin_s:g} s to {end_s:g} s" if begin_s else f" in {end_s:g} s"
 
 
 def _block(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow | None", window_s: float) -> str:

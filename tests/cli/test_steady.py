@@ -48,10 +48,55 @@ def test_steady_state_of_fio_json_is_as_fio_reported_it(tmp_path: Path) -> None:
     path.write_bytes(gzip.decompress((FIO / "new-iops.json.gz").read_bytes()))
     done = run_steady(path, "--window", "5s", "--limit", "5%", "--json")
     assert done.return_value == ExitCode.OK
-    block = json.loads(done.output)
+    block = json.loads(done.stdout)
     theirs = json.loads(path.read_text())["jobs"][0]["steadystate"]
     assert block["attained"] == 1 and block["data"]["overall_iops"] == theirs["data"]["iops"]
     assert block["max_deviation"] == pytest.approx(theirs["max_deviation"], abs=1)
+
+
+def recorded(tmp_path: Path, name: str) -> Path:
+    """fio's JSON of a run of its own, unpacked."""
+    path = tmp_path / f"{name}.json"
+    path.write_bytes(gzip.decompress((FIO / f"{name}.json.gz").read_bytes()))
+    return path
+
+
+def test_window_that_fio_never_filled_is_not_steady(tmp_path: Path) -> None:
+    """Its ramp was longer than the job: every slot is empty, and fio writes 0 for it."""
+    path = recorded(tmp_path, "v333-ramp_never_over")
+    done = run_steady(path)
+    assert done.return_value == ExitCode.NOT_REACHED
+    assert done.stdout == (
+        f"{path} a: not steady: slope of overall_iops within 0.1%/s over 3 values; no window is complete\n"
+    )
+    assert "fio filled 0 of the 3 values of its window, so it never checked the criterion" in done.stderr
+    block = json.loads(run_steady(path, "--json").stdout)
+    assert (block["attained"], block["window"]) == (0, None)
+
+
+def test_empty_slots_of_fios_window_are_no_values(tmp_path: Path) -> None:
+    path = recorded(tmp_path, "v333-window_never_full")
+    done = run_steady(path)
+    assert done.return_value == ExitCode.NOT_REACHED
+    assert "not steady from 2.001 s to 5.001 s: " in done.stdout and "; no window is complete" in done.stdout
+    assert "fio filled 3 of the 8 values of its window" in done.stderr
+    assert "steady after 5.001 s: " in run_steady(path, "--window", "3s").stdout
+
+
+def test_fios_window_ended_with_its_job(tmp_path: Path) -> None:
+    """fio keeps the last window only; a ramp of 3 s and a window of 4 s ended after 7.8 s."""
+    path = recorded(tmp_path, "v333-iops_ramp")
+    done = run_steady(path)
+    assert "steady after 7.787 s: " in done.stdout and " from 3.787 s on" in done.stdout
+    assert "fio kept only the values from 3.787 s of its runtime on" in done.stderr
+    block = json.loads(run_steady(path, "--json").stdout)
+    assert (block["second"], block["window"]) == (7.787, {"begin_s": 3.787, "end_s": 7.787})
+
+
+def test_fio_json_without_a_runtime_says_where_its_times_begin(tmp_path: Path) -> None:
+    path = tmp_path / "fio.json"
+    path.write_text(json.dumps({"jobs": [{"jobname": "a", "steadystate": {"data": {"iops": [1000] * 5}}}]}))
+    assert "has no runtime of this job: times count from the window that fio kept" in run_steady(path).stderr
 
 
 @pytest.mark.slow
@@ -177,7 +222,10 @@ def test_snia_reports_its_own_limits(tmp_path: Path) -> None:
 def fio_file(path: Path, data: list[float], key: str = "jobs", options: dict[str, str] | None = None) -> Path:
     """fio's JSON with one job that kept `data` of its IOPS."""
     block = {"ss": "iops_slope:10.000000", "duration": 12, "attained": 0, "data": {"iops": data}}
-    job = {"jobname": "a", "hostname": "h1", "steadystate": block, "job options": options or {}}
+    job = {
+        "jobname": "a", "hostname": "h1", "read": {"runtime": 12000}, "steadystate": block,
+        "job options": options or {},
+    }  # fmt: skip
     total = [{"jobname": "All clients", "hostname": "h1"}] if key == "client_stats" else []
     path.write_text("<h1> Starting\n" + json.dumps({"fio version": "fio-3.36", key: [job, job, *total]}, indent=1))
     return path

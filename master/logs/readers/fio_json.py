@@ -6,12 +6,14 @@ of the jobs: the last one counts.
 """
 
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ...text.units import parse_duration
+from .source import DIRECTIONS
 
 _SUM: Final = "All clients"
 _BEGIN: Final = re.compile(r"^[^\S\n]*\{", re.MULTILINE)
@@ -57,6 +59,25 @@ def _last_document(text: str) -> Any:
 def name_of(job: Mapping[str, Any]) -> str:
     """The job's name, with its host where there is one."""
     return " ".join([str(job["jobname"]), *([str(job["hostname"])] if "hostname" in job else [])])
+
+
+def runtime_s(job: Mapping[str, Any]) -> float | None:
+    """How long it ran, without ramp_time; its window ended then. None where that is not in the JSON."""
+    runtimes_ms = [job[name]["runtime"] for name in DIRECTIONS if "runtime" in job.get(name, {})]
+    return max(runtimes_ms) / 1000 if any(runtimes_ms) else None
+
+
+def filled(kept: Mapping[str, Any], values: Sequence[float | None]) -> Sequence[float | None]:
+    """The values that a job measured, of those that it kept: fio writes 0 for the slots that it never came to.
+
+    It did not come to all of them if it never checked its criterion. Then the criterion is 0, which would have attained
+    any limit.
+    """
+    has_checked = kept.get("attained") or float(str(kept.get("criterion", math.nan)).rstrip("%"))
+    if has_checked or not values or values[-1]:
+        return values
+    measured = [place for place, value in enumerate(values, 1) if value]
+    return values[: measured[-1]] if measured else ()
 
 
 def steady_settings(job: Mapping[str, Any]) -> SteadySettings | None:

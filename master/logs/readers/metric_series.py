@@ -18,7 +18,7 @@ from ...control.observation import Phase
 from ...control.offline import ValueSeries
 from ...errors import PlanError
 from ...text.suggestions import OLD_NAMES, suggestion
-from .fio_json import SteadySettings, jobs_of, name_of, steady_settings
+from .fio_json import SteadySettings, filled, jobs_of, name_of, runtime_s, steady_settings
 
 _FIO: Final[Mapping[str, tuple[str, float]]] = {  # metric: the name in fio's JSON, and its unit in the metric's
     "overall_iops": ("iops", 1.0),
@@ -135,16 +135,33 @@ def _of_job(path: Path, job: Mapping[str, Any], metric_of: MetricOf) -> NamedSer
     if not values:
         return None
     title = f"{path} {name_of(job)}"
-    notes: tuple[str, ...] = ()
+    notes = []
     sample_s = settings.sample_s if settings else 1.0
     if settings and len(values) > (most := round(settings.window_s / sample_s)):
         # Over a network, fio sends a value for each second of the window, though it keeps one for each interval.
-        notes = (f"{title}: {len(values)} values of a window of {most}; the others are not this job's",)
+        notes.append(f"{title}: {len(values)} values of a window of {most}; the others are not this job's")
         values = values[:most]
-    lengths = [sample_s] * len(values)
-    return NamedSeries(
-        title, ValueSeries(_starts(lengths), lengths, _scaled(values, unit)), settings=settings, notes=notes
-    )
+    measured = filled(job["steadystate"], values)
+    if len(measured) < len(values):
+        notes.append(
+            f"{title}: fio filled {len(measured)} of the {len(values)} values of its window, so it never checked the "
+            "criterion"
+        )
+    lengths = [sample_s] * len(measured)
+    begin_s, note = _begin_of_kept(job, sum(lengths))
+    if measured and note:
+        notes.append(f"{title}: {note}")
+    series = ValueSeries(_starts(lengths, begin_s), lengths, _scaled(measured, unit))
+    return NamedSeries(title, series, settings=settings, notes=tuple(notes))
+
+
+def _begin_of_kept(job: Mapping[str, Any], kept_s: float) -> tuple[float, str]:
+    """When the values begin that fio kept of a job, in its runtime, with a note: they end with the job."""
+    whole_s = runtime_s(job)
+    if whole_s is None:
+        return 0.0, "the JSON has no runtime of this job: times count from the window that fio kept"
+    begin_s = round(max(whole_s - kept_s, 0.0), 3)
+    return begin_s, f"fio kept only the values from {begin_s:g} s of its runtime on" if begin_s else ""
 
 
 def _scaled(values: Iterable[float | None], unit: float) -> list[float | None]:
@@ -180,5 +197,5 @@ def _number(text: str | None) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _starts(lengths: Sequence[float]) -> list[float]:
-    return list(accumulate(lengths, initial=0.0))[:-1]
+def _starts(lengths: Sequence[float], begin_s: float = 0.0) -> list[float]:
+    return list(accumulate(lengths, initial=begin_s))[:-1]
