@@ -99,6 +99,13 @@ def test_fio_json_without_a_runtime_says_where_its_times_begin(tmp_path: Path) -
     assert "has no runtime of this job: times count from the window that fio kept" in run_steady(path).stderr
 
 
+def test_no_global_options_may_be_an_empty_list(tmp_path: Path) -> None:
+    """So fio's client writes them."""
+    path = fio_file(tmp_path / "fio.json", RISING, "client_stats")
+    path.write_text(path.read_text().replace(' "client_stats"', ' "global options": [],\n "client_stats"'))
+    assert run_steady(path).stdout.count("fio.json a h1: not steady") == 2
+
+
 @pytest.mark.slow
 def test_run_folder_is_steady_where_the_run_was(tmp_path: Path) -> None:
     plant = over_time(lambda k: steady(2000.0 - 100 * min(k, 10)))

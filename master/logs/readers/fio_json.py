@@ -38,9 +38,9 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
     """The jobs of all clients. Raises ValueError, KeyError or TypeError for what is not fio's."""
     document = _last_document(text)
     jobs = document["jobs"] if "jobs" in document else document["client_stats"]
-    shared = document.get("global options", {})
+    shared = document.get("global options") or {}  # a client writes [] for none
     return [
-        {**job, "job options": {**shared, **job.get("job options", {})}}
+        {**job, "job options": {**shared, **(job.get("job options") or {})}}
         for job in jobs
         if len(jobs) == 1 or job["jobname"] != _SUM
     ]
