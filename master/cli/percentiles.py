@@ -65,7 +65,7 @@ _T = TypeVar("_T")  # what an option is parsed to
 )
 @click.option("--align", type=click.Choice(["clock", "start"]),
               help="Stamps from 1970: intervals at whole multiples of the clock, or from the first log's begin. "
-              "[default: clock; with runs, start]")  # fmt: skip
+              "[default: clock; with runs, and where all histogram rows end together, start]")  # fmt: skip
 @click.option("--input-format", type=click.Choice(["fio-histogram", "fio-latency", "smallfile"]),
               help="Format of the logs. [default: detected]")  # fmt: skip
 @click.option(

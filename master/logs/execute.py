@@ -295,6 +295,13 @@ def _notes_on(sources: Sequence[Source]) -> list[str]:
             "response times are blank, as in the run's own rows, where an instance was at max beside paced ones, and "
             "in the whole also where a step's load was not sustained"
         )
+    if late := [s for s in sources if s.begins_late]:
+        one = "1 log begins" if len(late) == 1 else f"{len(late)} logs begin"
+        after_s = max(s.first_ns for s in late) / NS_PER_S
+        notes.append(
+            f"{one} up to {after_s:.0f} s after time 0, and no I/O took that long: they may count from "
+            "another moment than the job's start (log_alternate_epoch_clock_id), so the time before is not covered"
+        )
     if any(s.averaged for s in sources):
         notes.append("logs with log_avg_msec hold means: their rows count means, and percentiles stay blank")
     return notes

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ..faults import Fault
-from .bucket_layouts import NS_PER_UNIT, LayoutHints, lead_and_layout
+from .bucket_layouts import NS_PER_UNIT, Layout, LayoutHints, lead_and_layout
 from .line_chunks import StreamError, head
 from .logging_period import is_regular
 from .records import NS_PER_MS
@@ -78,7 +78,7 @@ def _of_lines(path: Path, lines: list[str], hints: Hints) -> Source | Fault:
         columns >= _FEWEST_HISTOGRAM_COLUMNS if hints.format is None else hints.format is Format.FIO_HISTOGRAM
     )
     if is_histogram:
-        return _histogram(path, fields, columns, name, hints)
+        return _histogram(path, lines[0], fields, columns, name, hints)
     if columns in _LATENCY_FIELDS:
         return _latency(path, fields, name, hints)
     return Fault(str(path), f"has rows of {columns} columns; {_EXPECTED}", line=1)
@@ -101,7 +101,10 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _histogram(path: Path, fields: list[list[str]], columns: int, name: FileName, hints: Hints) -> Source | Fault:
+def _histogram(
+    path: Path, line: str, fields: list[list[str]], columns: int, name: FileName, hints: Hints
+) -> Source | Fault:
+    """`line`: the first one; `fields`: the leading cells of the first lines."""
     found = lead_and_layout(columns, hints.layout)
     if found is None:
         known = "1,859 columns (fio 3) or 1,219 (fio 2), or a half, quarter ... of the buckets for a coarse log"
@@ -112,10 +115,9 @@ def _histogram(path: Path, fields: list[list[str]], columns: int, name: FileName
             line=1,
         )
     lead, layout = found
-    stamps: dict[str, list[int]] = {}
-    for row in fields:
-        if len(row) > 1 and row[0].isdigit():
-            stamps.setdefault(row[1], []).append(int(row[0]))
+    stamps = _stamps(fields, 1)
+    period_ns = _period_ns(stamps, hints)
+    first_ns = _first_ns(fields)
     return Source(
         path,
         Format.FIO_HISTOGRAM,
@@ -125,10 +127,29 @@ def _histogram(path: Path, fields: list[list[str]], columns: int, name: FileName
         layout,
         lead,
         epoch=_is_epoch(fields),
-        first_ns=_first_ns(fields),
-        period_ns=_period_ns(stamps.values(), hints),
-        is_regular=is_regular(stamps.values()),
+        first_ns=first_ns,
+        silent_ns=max(first_ns - (period_ns or 0) - _slowest_ns(line, lead, layout, first_ns), 0),
+        period_ns=period_ns,
+        is_regular=is_regular(stamps),
     )
+
+
+def _stamps(fields: list[list[str]], direction_at: int) -> list[list[int]]:
+    """The stamps of each direction."""
+    stamps: dict[str, list[int]] = {}
+    for row in fields:
+        if len(row) > direction_at and row[0].isdigit():
+            stamps.setdefault(row[direction_at], []).append(int(row[0]))
+    return list(stamps.values())
+
+
+def _slowest_ns(line: str, lead: int, layout: Layout, most_ns: int) -> int:
+    """How long the slowest I/O of a row took at most; `most_ns` where it is in the bucket without end."""
+    cells = line.split(",")[lead:]
+    filled = [bucket for bucket, cell in enumerate(cells) if cell.strip() not in ("", "0")]
+    if not filled:
+        return 0
+    return most_ns if filled[-1] >= layout.buckets - 1 else int(layout.edges[filled[-1] + 1])
 
 
 def _period_ns(stamps: Iterable[list[int]], hints: Hints) -> int | None:
@@ -171,14 +192,18 @@ def _latency(path: Path, fields: list[list[str]], name: FileName, hints: Hints) 
             source = Source(path, Format.FIO_LATENCY, name.quantity or "lat", name.host, name.job)
             size_at = direction_at + 1
             averaged = direction_at == 3 or all(row[size_at] == "0" for row in rows)
+            unit_ns = NS_PER_UNIT[hints.layout.unit or "ns"]
+            first_ns, took_ns = _first_ns(fields), int(fields[0][1]) * unit_ns if fields[0][1].isdigit() else 0
+            distance_ns = _period_ns(_stamps(rows, direction_at), Hints()) or 0
             return replace(
                 source,
                 fields=len(fields[0]),
                 direction_at=direction_at,
                 averaged=averaged,
                 epoch=_is_epoch(fields),
-                first_ns=_first_ns(fields),
-                unit_ns=NS_PER_UNIT[hints.layout.unit or "ns"],
+                first_ns=first_ns,
+                silent_ns=max(first_ns - took_ns - distance_ns, 0),
+                unit_ns=unit_ns,
             )
     return Fault(
         str(path), "has no column that is a direction (0, 1 or 2): expected time, value, direction, block size", line=1

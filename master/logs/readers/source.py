@@ -15,6 +15,7 @@ from typing import Final
 from .bucket_layouts import IVYPY, Layout
 
 Kind = tuple[str, str, bool]  # format, quantity, averaged
+SILENCE_NS: Final = 60_000_000_000  # before a log's first row: more is hardly a job that begins with a pause
 NONE: Final = "none"  # the value of an attribute that a log does not have
 
 
@@ -48,6 +49,7 @@ class Source:
     averaged: bool = False  # fio latency logs: rows are means over log_avg_msec
     epoch: bool = False  # stamps count from 1970, not from the job's start
     first_ns: int = 0  # the first stamp, on its own clock
+    silent_ns: int = 0  # fio: before the first stamp, what neither its latency nor the distance of rows explains
     start_ns: int = 0  # when its time began, on the common clock: smallfile's name, or --start-times
     drift: float = 0.0  # how much faster than the common clock its clock ran, as a fraction
     period_ns: int | None = None  # fio histograms: log_hist_msec; ivypy: the subinterval
@@ -72,7 +74,15 @@ class Source:
     @property
     def begin_ns(self) -> int | None:
         """When its first I/O can have begun, on the common clock; None where that is unknown."""
-        return self.start_ns if not self.epoch or self.format is Format.SMALLFILE else None
+        is_unknown = self.begins_late or (self.epoch and self.format is not Format.SMALLFILE)
+        return None if is_unknown else self.start_ns
+
+    @property
+    def begins_late(self) -> bool:
+        """Whether so much time lies before its first row that its stamps may not count from its job's start: fio's
+        log_alternate_epoch_clock_id has them count from the machine's, for example."""
+        begins_ns = [begin_ms * 1_000_000 for begin_ms in self.begins_ms if begin_ms is not None]
+        return not self.epoch and min([self.silent_ns, *begins_ns]) > SILENCE_NS
 
     @property
     def is_absolute(self) -> bool:

@@ -237,10 +237,10 @@ class Analysis:
         return tail.notes
 
     def _job_start(self) -> int:
-        """When the jobs began: 0, the table's start, or (epoch stamps) where the first log begins."""
+        """When the jobs began: 0, the table's start, or, where stamps do not show it, where the first log begins."""
         assert self._tail_source is not None
         first = min((begin for begin, _ in self._spans.values()), default=0)
-        return first if self._tail_source.epoch else self._tail_source.start_ns
+        return first if self._tail_source.begin_ns is None else self._tail_source.start_ns
 
 
 def _wider(span: tuple[int, int] | None, batch: Batch) -> tuple[int, int]:

@@ -33,7 +33,7 @@ COLUMNS: Final = {
     "ivypy's service or response. `_avg`: the log holds means, so there are no percentiles.",
     "interval": "The interval's number from 0, or `whole`: the whole span in one row.",
     "start_s": "Start of the interval in seconds: from the jobs' start, or, with stamps from 1970, from the first "
-    "interval's start.",
+    "interval's start; with stamps from another moment, as a note says, by their own clock or from the first row.",
     "end_s": "End of the interval. An interval is (start, end]: what completed exactly at the end belongs to it.",
     "start_utc": "Start as a date, where the logs' stamps count from 1970; else blank.",
     "logs": "Number of logs that cover at least part of the interval, and of all logs: `127/128`.",

@@ -26,7 +26,7 @@ class PlacedLogs:
 def placed_logs(sources: Sequence[Source], by: tuple[tuple[str, ...], ...], align: str | None) -> PlacedLogs:
     """Runs of which no two share a series count from their own begins, all other logs from one origin."""
     origin_ns = _origin_ns(sources, align)
-    zero_ns = origin_ns if origin_ns or all(source.is_absolute for source in sources) else None
+    zero_ns = origin_ns if all(source.is_absolute for source in sources) else None
     runs = {source.run for source in sources}
     are_apart = all(s.format is Format.IVYPY for s in sources) and all("run" in attributes for attributes in by)
     if len(runs) > 1 and are_apart and align != "clock":
@@ -35,7 +35,15 @@ def placed_logs(sources: Sequence[Source], by: tuple[tuple[str, ...], ...], alig
         moved = [replace(s, start_ns=s.start_ns - origins[s.run]) for s in sources]
         note = f"{len(runs)} runs, each in a series of its own, from its own begin; --by all adds them"
         return PlacedLogs(moved, zero_ns, apart_ns, (note,))
-    return PlacedLogs([replace(s, start_ns=s.start_ns - origin_ns) for s in sources], zero_ns, {})
+    moved = [replace(s, start_ns=s.start_ns - origin_ns) for s in sources]
+    return PlacedLogs(moved, zero_ns, {}, _note_on_origin(sources, align, origin_ns))
+
+
+def _note_on_origin(sources: Sequence[Source], align: str | None, origin_ns: int) -> tuple[str, ...]:
+    """A sentence where the logs' rows, and not the user, decided on the origin."""
+    if align is not None or not origin_ns or not _share_row_ends(sources):
+        return ()
+    return ("intervals begin with the logs' rows, which agree on when, so that none is cut; --align clock",)
 
 
 def steps_on_grid(placed: PlacedLogs, length_ns: int) -> tuple[PlacedLogs, list[str]]:
@@ -69,11 +77,29 @@ def steps_on_grid(placed: PlacedLogs, length_ns: int) -> tuple[PlacedLogs, list[
 
 def _origin_ns(sources: Sequence[Source], align: str | None) -> int:
     """Where quantum 0 begins: 1970 (or the jobs' start), or the begin of the first log."""
-    if not all(source.is_absolute for source in sources):
+    if not all(source.is_absolute or source.begins_late for source in sources):
         return 0
     is_run = any(source.format is Format.IVYPY for source in sources)
-    if align == "clock" or (align is None and not is_run):
+    if align == "clock" or (align is None and not is_run and not _share_row_ends(sources)):
         return 0
-    # A histogram's first stamp is the end of its first row; a smallfile thread's name says when it began.
-    first_row = {s: (s.period_ns or 0) if s.format is Format.FIO_HISTOGRAM else 0 for s in sources}
-    return min(begins_ns(source) - first_row[source] for source in sources)
+    return min(begins_ns(source) - _first_row_ns(source) for source in sources)
+
+
+def _first_row_ns(source: Source) -> int:
+    """A histogram's first stamp is the end of its first row; a smallfile thread's name says when it began."""
+    return (source.period_ns or 0) if source.format is Format.FIO_HISTOGRAM else 0
+
+
+def _share_row_ends(sources: Sequence[Source]) -> bool:
+    """Whether the rows of all histogram logs end at the same moments, as a boundary of intervals counts."""
+    logs = [source for source in sources if source.format is Format.FIO_HISTOGRAM]
+    periods = {source.period_ns for source in logs if source.is_regular}
+    if len(periods) != 1 or not all(source.is_regular for source in logs):
+        return False
+    (period_ns,) = periods
+    if not period_ns:
+        return False
+    near_ns = int(tolerance_ns(np.array(period_ns), period_ns))
+    first_ns = begins_ns(logs[0])
+    apart = [(begins_ns(source) - first_ns + near_ns) % period_ns for source in logs]
+    return max(apart) <= 2 * near_ns
