@@ -6,6 +6,7 @@ import lzma
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
@@ -251,3 +252,33 @@ def test_a_run_that_never_left_its_warmup_is_named(tmp_path: Path) -> None:
     path = a_run(tmp_path / "A", 1_700_000_000, [10**6], [Phase.WARMUP])
     assert "holds no I/Os: the run ended before its first subinterval under load" in run(path).err
     assert run(path, "--phases", "all").code is ExitCode.OK
+
+
+def test_empty_slat_logs_of_a_synchronous_engine_are_left_out_with_a_note(tmp_path: Path) -> None:
+    """fio makes them for every job, and an engine that completes I/Os at once has no submission latency."""
+    log(tmp_path / "a_clat.1.log", ["5, 1000, 0, 4096, 0\n"] * 20)
+    for job in (1, 2):
+        log(tmp_path / f"a_slat.{job}.log", [])
+    ran = run(tmp_path)
+    assert ran.code is ExitCode.OK and whole(ran)["count"] == "20"
+    assert "empty slat logs, as synchronous engines leave them, left out: 2, from " in ran.err
+    ran = run(tmp_path / "a_slat.1.log")
+    assert (
+        ran.code is ExitCode.PLAN and "a_slat.1.log: is empty; " in ran.err and "slat only of asynchronous" in ran.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("a_clat_hist.1.log", "log_hist_msec"), ("a_clat.1.log", "did its job end, with I/Os?")]
+)
+def test_empty_log_is_refused_with_the_hint_for_its_kind(tmp_path: Path, name: str, remedy: str) -> None:
+    ran = run(log(tmp_path / name, []))
+    assert ran.code is ExitCode.PLAN and "is empty" in ran.err and remedy in ran.err
+    assert ("log_hist_msec" in ran.err) == ("hist" in name)
+
+
+def test_compressed_chunks_of_fio_are_named_with_what_inflates_them(tmp_path: Path) -> None:
+    """log_store_compressed writes zlib streams."""
+    path = tmp_path / "a_clat.1.log.fz"
+    path.write_bytes(zlib.compress(b"5, 1000, 0, 4096, 0\n" * 20))
+    assert f"unpack it with fio --inflate-log={path} > FILE.log" in run(path).err

@@ -23,6 +23,7 @@ _FEWEST_HISTOGRAM_COLUMNS: Final = 21  # 19 groups at coarseness 6, without bloc
 _LATENCY_FIELDS: Final = range(4, 9)
 _LOOKED_AT: Final = _LATENCY_FIELDS.stop
 _MOST_LINES: Final = 200  # that are read
+_ZLIB: Final = 0x78  # the first byte of a zlib stream; the first two are a multiple of 31
 _SQLITE: Final = b"SQLite format 3\0"
 _OTHER_LOGS: Final = ("_bw.", "_iops.")
 _EXPECTED: Final = "expected a fio histogram or latency log, smallfile's response times, or ivypy's histograms.sqlite"
@@ -49,9 +50,12 @@ def _detect(path: Path, content: Path, hints: Hints) -> Source | Fault:
     except StreamError as error:
         return Fault(str(path), str(error))
     if not start:
-        return Fault(str(path), "is empty", "was it written with log_hist_msec, and did the job end?")
+        return _empty(path)
     if start.startswith(_SQLITE):
         return Source(path, Format.IVYPY, "", "", "")
+    if start[0] == _ZLIB and int.from_bytes(start[:2], "big") % 31 == 0:
+        remedy = f"unpack it with fio --inflate-log={path} > FILE.log"
+        return Fault(str(path), "is compressed, as fio's log_store_compressed writes it", remedy)
     start = start[: start.rfind(b"\n", 0, start.find(b"\0")) + 1] if b"\0" in start else start  # a crash's tail
     if not start.isascii() or not start:
         return Fault(str(path), f"is binary, not text; {_EXPECTED}")
@@ -61,6 +65,15 @@ def _detect(path: Path, content: Path, hints: Hints) -> Source | Fault:
     if not lines[0]:
         return Fault(str(path), "holds only blank lines")
     return _of_lines(path, lines, hints)
+
+
+def _empty(path: Path) -> Fault:
+    name = named(path)
+    if name.is_histogram:
+        return Fault(str(path), "is empty", "was it written with log_hist_msec, and did the job end?")
+    if name.quantity == "slat":
+        return Fault(str(path), "is empty", "fio logs slat only of asynchronous engines; give the clat or lat log")
+    return Fault(str(path), "is empty", "did its job end, with I/Os?")
 
 
 def _of_lines(path: Path, lines: list[str], hints: Hints) -> Source | Fault:

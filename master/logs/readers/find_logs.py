@@ -43,6 +43,7 @@ def find(
     notes: list[str] = []
     seen: dict[tuple[int, int], Path] = {}
     unpacked: dict[Path, Path] = {}  # each file by the name that it has unpacked
+    empty_slats: list[Fault] = []
     copies = copies or {}
     for path in paths:
         if not path.is_dir():
@@ -74,7 +75,13 @@ def find(
             elif isinstance(found, Source):
                 sources.append(found)
             if isinstance(found, Fault):
-                faults.append(found)
+                (empty_slats if _is_empty_slat(file) else faults).append(found)
+    if empty_slats and not sources:
+        faults += empty_slats
+    elif empty_slats:
+        notes.append(
+            f"empty slat logs, as synchronous engines leave them, left out: {len(empty_slats)}, from {empty_slats[0].path}"
+        )
     given_ns = round(hints.period_ms * NS_PER_MS) if hints.period_ms is not None else None
     sources = _named_runs(sources)
     sources, assumptions = with_periods(with_hosts(sources), given_ns)
@@ -83,6 +90,11 @@ def find(
     faults.extend(misfits)
     bad = {fault.path for fault in misfits}
     return Found(tuple(s for s in sources if s.name not in bad), tuple(faults), layouts, tuple(notes))
+
+
+def _is_empty_slat(file: Path) -> bool:
+    """fio makes a slat log for every job; an engine that completes I/Os at once has nothing to write there."""
+    return named(file).quantity == "slat" and file.is_file() and not file.stat().st_size
 
 
 def _seen_before(file: Path, seen: dict[tuple[int, int], Path]) -> Path | None:
