@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import PlanError
+from ..errors import OutputError, PlanError
 from ..exit_codes import ExitCode
 from ..output.named_files import save_own
 from ..text.suggestions import suggestion
@@ -112,8 +112,13 @@ def _execute(options: PercentilesOptions, copies: dict[Path, Path], out: Write, 
         for note in (*result.notes, *(f"left out: {what}" for what in result.left_out)):
             log(note)
     _deliver(text_of(result, options.output_format), options.output, out)
-    _draw(result, options)
-    return _check_thresholds(result, options, log)
+    not_drawn = _draw(result, options)
+    code = _check_thresholds(result, options, log)
+    if not_drawn and code in (ExitCode.OK, ExitCode.PARTIAL):
+        raise type(not_drawn[0])("\n".join(map(str, not_drawn)))
+    for fault in not_drawn:  # a breached threshold is the answer; the fault comes beside it
+        log(str(fault))
+    return code
 
 
 def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
@@ -357,16 +362,22 @@ def _deliver(text: str, path: Path | None, out: Write) -> None:
     save_own(path, lambda place: place.write_text(text, encoding="utf-8"))
 
 
-def _draw(result: LogResult, options: PercentilesOptions) -> None:
+def _draw(result: LogResult, options: PercentilesOptions) -> list[PlanError | OutputError]:
     """Pictures and HdrHistogram's files show one group of the first kind of log that has it; pages have every group,
-    and begin with `all`."""
+    and begin with `all`. Says what could not be drawn, once all others are."""
+    faults: list[PlanError | OutputError] = []
     kept = [series for series in result.series if series.histograms is not None]
     for path in (*options.plots, *options.hgrm):
         group = ALL_GROUP if path.suffix == ".html" else options.instance
         drawn = [series for series in kept if str(series.instance) == group]
-        if not drawn:
-            raise PlanError(f"{path}: {_why_not_drawn(result, group, path)}")
-        save_own(path, partial(_draw_one, result, [*drawn, *(one for one in kept if one not in drawn)]))
+        try:
+            if not drawn:
+                raise PlanError(_why_not_drawn(result, group, path))
+            save_own(path, partial(_draw_one, result, [*drawn, *(one for one in kept if one not in drawn)]))
+        except (PlanError, OutputError) as error:
+            text = str(error)
+            faults.append(type(error)(text if text.startswith(str(path)) else f"{path}: {text}"))
+    return faults
 
 
 def _why_not_drawn(result: LogResult, group: str, path: Path) -> str:

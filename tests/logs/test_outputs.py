@@ -282,6 +282,20 @@ def test_buckets_that_are_the_pages_stay_as_they_are() -> None:
     assert low == 700 and found.tolist() == cells.tolist()
 
 
+@pytest.mark.parametrize(
+    ("sla", "code"), [("p50<=1ns", ExitCode.SLO_MISSED), ("p50<=10s", ExitCode.PLAN)], ids=["breached", "met"]
+)
+def test_picture_that_cannot_be_drawn_costs_no_other_output(
+    tmp_path: Path, stall: list[str], monkeypatch: pytest.MonkeyPatch, sla: str, code: ExitCode
+) -> None:
+    monkeypatch.setattr("ivypy.master.report.draw.importlib.util.find_spec", lambda name: None)
+    picture, page, distribution = (tmp_path / name for name in ("x.png", "x.html", "x.hgrm"))
+    ran = run(*stall, "--plot", picture, "--plot", page, "--hgrm", distribution, "--sla", sla)
+    assert (page.exists(), distribution.exists(), picture.exists()) == (True, True, False)
+    assert ran.code is code and f"{picture}: pictures need matplotlib" in ran.err
+    assert ("BREACHED" in ran.err) == (code is ExitCode.SLO_MISSED)
+
+
 def test_hgrm_file_ascends_to_all_ios(tmp_path: Path, stall: list[str]) -> None:
     """value, share, count, 1/(1-share): ascending, from the smallest latency to all I/Os."""
     path = tmp_path / "x.hgrm"

@@ -80,7 +80,8 @@ def find(
         faults += empty_slats
     elif empty_slats:
         notes.append(
-            f"empty slat logs, as synchronous engines leave them, left out: {len(empty_slats)}, from {empty_slats[0].path}"
+            f"empty slat logs, as synchronous engines leave them, left out: {len(empty_slats)}, "
+            f"from {empty_slats[0].path}"
         )
     given_ns = round(hints.period_ms * NS_PER_MS) if hints.period_ms is not None else None
     sources = _named_runs(sources)
