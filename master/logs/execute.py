@@ -308,7 +308,12 @@ def _notes_on(sources: Sequence[Source]) -> list[str]:
             "another moment than the job's start (log_alternate_epoch_clock_id), so the time before is not covered"
         )
     if any(s.averaged for s in sources):
-        notes.append("logs with log_avg_msec hold means: their rows count means, and percentiles stay blank")
+        notes.append(
+            "logs with log_avg_msec hold means, or maxima with log_max_value, and do not record which: counts are of "
+            "their rows, latencies of these values, and percentiles stay blank"
+        )
+    if any(s.averaged and s.direction_at > 2 for s in sources):
+        notes.append("log_window_value=both: only the means are read, so latency_us_max is the largest mean")
     return notes
 
 

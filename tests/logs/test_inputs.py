@@ -282,3 +282,10 @@ def test_compressed_chunks_of_fio_are_named_with_what_inflates_them(tmp_path: Pa
     path = tmp_path / "a_clat.1.log.fz"
     path.write_bytes(zlib.compress(b"5, 1000, 0, 4096, 0\n" * 20))
     assert f"unpack it with fio --inflate-log={path} > FILE.log" in run(path).err
+
+
+def test_column_of_maxima_that_is_not_read_is_named(tmp_path: Path) -> None:
+    """fio's log_window_value=both: time, mean, maximum, direction, size."""
+    ran = run(log(tmp_path / "a_clat.1.log", [f"{500 * n}, 349, 9418, 0, 0\n" for n in range(1, 7)]))
+    assert whole(ran)["latency_us_max"] == "0.349"
+    assert "log_window_value=both: only the means are read, so latency_us_max is the largest mean" in ran.err

@@ -30,7 +30,8 @@ COLUMNS: Final = {
     "rollup_instance": "The slice: the attributes' values.",
     "format": "What the logs are: fio-histogram, fio-latency, smallfile, ivypy.",
     "quantity": "Which latency: fio's clat, slat or lat (histogram logs hold clat only), smallfile's response_time, "
-    "ivypy's service or response. `_avg`: the log holds means, so there are no percentiles.",
+    "ivypy's service or response. `_avg`: the log holds means (or maxima, with log_max_value), so there are no "
+    "percentiles.",
     "interval": "The interval's number from 0, or `whole`: the whole span in one row.",
     "start_s": "Start of the interval in seconds: from the jobs' start, or, with stamps from 1970, from the first "
     "interval's start; with stamps from another moment, as a note says, by their own clock or from the first row.",
@@ -135,7 +136,7 @@ class Row:
         few = [p.name for p in self.percentiles if p.insufficient]
         words += [f"insufficient {' '.join(few)}"] if few else []
         words += [f"saturated {' '.join(self.lower_bounds)}"] if self.lower_bounds else []
-        words += ["means: no percentiles"] if self.averaged else []
+        words += ["means or maxima: no percentiles"] if self.averaged else []
         return "; ".join(words)
 
 
