@@ -352,12 +352,19 @@ def _check(found: Found, options: PercentilesOptions, out: Write) -> ExitCode:
     checked = check(found.sources, options.percentiles or _DEFAULT_PERCENTILES, length_ns)
     lines = [*found.notes, *checked.notes, *(compared.sentence() for compared in checked.compared)]
     lines.append("within the bucket's width in every row's own interval: " + ("yes" if checked.is_within else "NO"))
+    are_counted = not checked.in_other_buckets
+    lines.append(
+        f"I/Os in the bucket of their latency in every row: {'yes' if are_counted else 'NO'} "
+        f"({checked.in_other_buckets} in another)"
+    )
+    worst = checked.worst
+    off = f"; percentiles there are off by up to {worst.worst_relative:,.1%} (p{worst.percentile:g})" if worst else ""
     lines.append(
         f"I/Os in their own interval of {format_duration(length_ns / NS_PER_S)}: "
-        f"{'yes' if checked.is_placed else 'NO'} ({checked.misplaced:.1%} may be in another)"
+        f"{'yes' if checked.is_placed else 'NO'} ({checked.misplaced:.1%} may be in another){off}"
     )
     _deliver("".join(f"{line}\n" for line in lines), options.output, out)
-    return ExitCode.OK if checked.is_within and checked.is_placed else ExitCode.INVALID
+    return ExitCode.OK if checked.is_within and are_counted and checked.is_placed else ExitCode.INVALID
 
 
 def _deliver(text: str, path: Path | None, out: Write) -> None:

@@ -133,3 +133,40 @@ def test_check_fails_where_a_wrong_period_spreads_bursts(tmp_path: Path, name: s
     code, out = check(tmp_path, *JOBS[name], "--log-hist-msec", 20_000)
     assert code is ExitCode.INVALID
     assert re.search(r"I/Os in their own interval of 1s: NO", out), out
+
+
+def test_check_tells_the_jobs_of_shared_logs_apart(tmp_path: Path) -> None:
+    """per_job_logs=0: one job after the other in both logs, and no job's I/Os after its last row in the histograms."""
+    jobs = [[Io(n + job, (100 + 7 * n % 90 + job) * 1000) for n in range(1, 2600)] for job in range(3)]
+    parts = {name: [] for name in ("a_clat.log", "a_clat_hist.log")}
+    for ios in jobs:
+        parts["a_clat.log"].append(write_latency_log(tmp_path / "one", ios).read_text())
+        parts["a_clat_hist.log"].append(write_histogram_log(tmp_path / "one", ios, 500).read_text())
+    for name, texts in parts.items():
+        (tmp_path / name).write_text("".join(texts))
+    ran = run("--check", *(tmp_path / name for name in parts))
+    assert ran.code is ExitCode.OK and "0 I/Os have a stamp outside" in ran.out, ran.out
+    (tmp_path / "a_clat.log").write_text("".join(parts["a_clat.log"][:2]))
+    ran = run("--check", *(tmp_path / name for name in parts))
+    assert ran.code is ExitCode.INVALID and "the histograms are of 3 jobs, the latency log of 2" in ran.out
+
+
+def test_check_notices_ios_in_other_buckets(tmp_path: Path) -> None:
+    """50 I/Os of a row moved up by 40 buckets: no percentile that is shown moves by its bucket's width."""
+    ios = paced(1000, 3.1, NS)
+    ios[100:150] = [Io(io.at_ms, 200_000) for io in ios[100:150]]
+    single = write_latency_log(tmp_path / "a_clat.1.log", ios)
+    ios[100:150] = [Io(io.at_ms, 250_000) for io in ios[100:150]]
+    ran = run("--check", single, write_histogram_log(tmp_path / "a_clat_hist.1.log", ios, 1000))
+    assert ran.code is ExitCode.INVALID
+    assert "within the bucket's width in every row's own interval: yes" in ran.out
+    assert "I/Os in the bucket of their latency in every row: NO (50 in another)" in ran.out
+
+
+def test_check_ends_with_its_worst_percentile(tmp_path: Path) -> None:
+    """Rows of 700 ms, one of them slow: in intervals of a second its I/Os are in two."""
+    ios = [Io(n, 50_000_000 if 1400 < n <= 2000 else NS) for n in range(1, 5000)]
+    _, out = check(tmp_path, ios, 700)
+    assert re.search(
+        r"I/Os in their own interval of 1s: .* percentiles there are off by up to 16,[\d.]+% \(p99.9\)", out
+    ), out

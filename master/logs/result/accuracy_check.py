@@ -1,7 +1,9 @@
 """How far the percentiles of a histogram log are from the exact ones of the same run's log of every I/O.
 
 Rule: fio logs both in the same order of completion, so a row's I/Os are the next `count` of its direction: nothing
-is guessed from stamps, which are only milliseconds; that the stamps agree is checked. Percentiles are compared in
+is guessed from stamps, which are only milliseconds; that the stamps agree is checked. In logs that jobs share, one job
+follows the other, and the I/Os after a job's last row are in the latency log alone. Counts of every bucket of every
+row are compared. Percentiles are compared in
 every one of the rows' own intervals and over the whole logged span, exact ones by nearest rank. For the quanta of
 `--interval`, which cut rows, the difference is reported too; it holds the error of the cut as well. There the counts
 are compared as well: where rows are taken to lie elsewhere than they do (another log_hist_msec, bursts), I/Os are in
@@ -48,8 +50,10 @@ class Checked:
     compared: tuple[Compared, ...]
     notes: tuple[str, ...]
     is_within: bool  # every percentile of the rows' own intervals within its bucket's width, every count agreeing
+    in_other_buckets: int  # I/Os that rows count in another bucket than that of their latency
     misplaced: float  # the largest share of a pair's I/Os that are in another interval than they completed in
     is_placed: bool  # so few that they can be put down to the cut of rows
+    worst: Compared | None  # of the intervals that cut rows
 
 
 _MISPLACED: Final = 0.05  # of the I/Os, or one an interval
@@ -83,8 +87,10 @@ def check(sources: Sequence[Source], percentiles: Sequence[float], length_ns: in
         raise LogError(faults)
     compared: list[Compared] = []
     notes: list[str] = []
+    cut: list[Compared] = []
     is_within = is_placed = True
     misplaced = 0.0
+    in_other_buckets = 0
     for one, log in zip(exact, logs, strict=True):
         ios, records, placed = _samples(one), _records(log, split_late=False), _records(log, split_late=True)
         for direction, name in enumerate(DIRECTIONS):
@@ -92,18 +98,45 @@ def check(sources: Sequence[Source], percentiles: Sequence[float], length_ns: in
             if not mine.any():
                 continue
             where = f"{log.path.name} {name}"
-            pair = _Pair(
-                log, where, _rows(records, mine, log), ios[direction], records.starts[mine], records.ends[mine]
-            )
+            totals = _rows(records, mine, log)
+            exact_jobs, jobs = _jobs(ios[direction].ends), _jobs(records.ends[mine])
+            if len(exact_jobs) < len(jobs):
+                notes.append(f"{where}: the histograms are of {len(jobs)} jobs, the latency log of {len(exact_jobs)}")
+                is_within = False
+                continue
+            in_rows = _in_order_of_rows(ios[direction], totals.sum(axis=1), jobs)
+            pair = _Pair(log, where, totals, in_rows, records.starts[mine], records.ends[mine])
             notes.extend(pair.counts())
             rows = list(pair.own_intervals(percentiles))
             compared += rows
             is_within &= pair.is_whole and all(row.worst_widths <= 1 for row in rows)
+            in_other_buckets += pair.in_other_buckets
             counts = pair.quanta(placed, direction, length_ns)
-            compared += counts.percentiles(pair, percentiles)
+            cut += counts.percentiles(pair, percentiles)
             misplaced = max(misplaced, counts.misplaced / max(pair.logged, 1))
             is_placed &= counts.misplaced <= max(_MISPLACED * pair.logged, len(counts.cells))
-    return Checked(tuple(compared), tuple(notes), is_within, misplaced, is_placed)
+    worst = max(cut, key=lambda one: one.worst_relative, default=None)
+    return Checked((*compared, *cut), tuple(notes), is_within, in_other_buckets, misplaced, is_placed, worst)
+
+
+def _jobs(stamps: Ints) -> list[int]:
+    """Where jobs begin in a log that they share, ascending: where stamps go back."""
+    return [0, *(np.flatnonzero(np.diff(stamps) < 0) + 1).tolist()]
+
+
+def _in_order_of_rows(exact: _Exact, totals: Floats, jobs: Sequence[int]) -> _Exact:
+    """The I/Os in the order of the rows: of each job as many as its rows hold (`totals`, which begin at `jobs`), and
+    then those that completed after their job's last row. Stamps of a latency log may go back a little within a job:
+    as many jobs are taken as the rows have, where they go back furthest."""
+    steps = np.diff(exact.ends)
+    begins = np.sort(np.argsort(steps, kind="stable")[: len(jobs) - 1] + 1)
+    bounds = [0, *begins.tolist(), len(exact.ends)]
+    upto = np.append(np.concatenate([[0], np.cumsum(totals)])[jobs], totals.sum()).astype(np.int64)
+    in_rows = np.zeros(len(exact.ends), bool)
+    for begin, end, held in zip(bounds, bounds[1:], np.diff(upto).tolist(), strict=False):
+        in_rows[begin : min(begin + held, end)] = True
+    order = np.concatenate([np.flatnonzero(in_rows), np.flatnonzero(~in_rows)])
+    return _Exact(exact.ends[order], exact.values[order])
 
 
 def _samples(source: Source) -> list[_Exact]:
@@ -172,11 +205,25 @@ class _Pair:
         yield (
             f"{self.where}: {self.logged} I/Os in {len(self.rows)} rows; {after} ({share:.2%}) completed after the last"
         )
-        upto = np.cumsum(self.rows.sum(axis=1)).astype(np.int64)
-        row = np.searchsorted(upto, np.arange(self.logged), side="right")
+        row = self._row_of_each()
         stamps = self.exact.ends[: self.logged]
         outside = int(((stamps < self.starts[row]) | (stamps > self.ends[row])).sum())
         yield f"{self.where}: {outside} I/Os have a stamp outside their row's interval"
+
+    @property
+    def in_other_buckets(self) -> int:
+        """I/Os that a row counts in another bucket than that of their latency."""
+        if not self.is_whole:
+            return 0
+        layout = self.log.layout
+        buckets = np.searchsorted(layout.edges[: layout.buckets], self.exact.values[: self.logged], side="right") - 1
+        own = np.zeros_like(self.rows)
+        np.add.at(own, (self._row_of_each(), buckets), 1.0)
+        return int(np.abs(own - self.rows).sum()) // 2
+
+    def _row_of_each(self) -> Ints:
+        """The row of each logged I/O."""
+        return np.repeat(np.arange(len(self.rows)), self.rows.sum(axis=1).astype(np.int64))
 
     def own_intervals(self, percentiles: Sequence[float]) -> Iterator[Compared]:
         if not self.is_whole:
