@@ -42,8 +42,9 @@ _T = TypeVar("_T")  # what an option is parsed to
 )
 @click.option("--instance", metavar="host=lab01",
               help="The group of --by that a .png and --hgrm show; a page has each.  [default: all]")  # fmt: skip
-@click.option("--weighting", type=click.Choice(["uniform", "in-flight"]),
-              help="Count I/Os where they completed, or where they were in flight. [default: uniform]")  # fmt: skip
+@click.option("--weighting", type=click.Choice(["uniform", "in-flight", "in-flight-to-row-end"]),
+              help="Count I/Os where they completed, or where they were in flight: those of a row until any time in "
+              "it, or until its end. [default: uniform]")  # fmt: skip
 @click.option("--interpolation", type=click.Choice(["linear", "midpoint"]),
               help="Within a bucket. [default: linear; of runs, midpoint, as their own rows]")  # fmt: skip
 @click.option("--exact", is_flag=True, help="Keep and sort single I/Os instead of counting them in buckets.")

@@ -230,8 +230,8 @@ def _interpolation_in_words(question: SeriesRequest, sources: Sequence[Source]) 
 def _check_options(question: SeriesRequest, sources: Sequence[Source]) -> None:
     if not question.exact:
         return
-    if question.weighting is Weighting.IN_FLIGHT:
-        raise PlanError("--exact counts I/Os where they completed; leave out --weighting in-flight")
+    if question.weighting.is_in_flight:
+        raise PlanError(f"--exact counts I/Os where they completed; leave out --weighting {question.weighting}")
     if question.drawn:
         raise PlanError("--exact keeps no histograms to draw; leave out --plot and --hgrm, or --exact")
     histograms = [s.name for s in sources if s.format in (Format.FIO_HISTOGRAM, Format.IVYPY)]

@@ -138,7 +138,7 @@ def test_check_fails_where_a_wrong_period_spreads_bursts(tmp_path: Path, name: s
 def test_check_tells_the_jobs_of_shared_logs_apart(tmp_path: Path) -> None:
     """per_job_logs=0: one job after the other in both logs, and no job's I/Os after its last row in the histograms."""
     jobs = [[Io(n + job, (100 + 7 * n % 90 + job) * 1000) for n in range(1, 2600)] for job in range(3)]
-    parts = {name: [] for name in ("a_clat.log", "a_clat_hist.log")}
+    parts: dict[str, list[str]] = {name: [] for name in ("a_clat.log", "a_clat_hist.log")}
     for ios in jobs:
         parts["a_clat.log"].append(write_latency_log(tmp_path / "one", ios).read_text())
         parts["a_clat_hist.log"].append(write_histogram_log(tmp_path / "one", ios, 500).read_text())

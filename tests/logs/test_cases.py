@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.exit_codes import ExitCode
+from ivypy.protocol.histogram import bucket_of
 from tests.support.log_table import counts, intervals, whole
 from tests.support.logs import FIO2, NULL4, SMALLFILE, STALL, Ran, case_logs, expected, log, row, run
 
@@ -247,3 +248,16 @@ def test_the_tail_of_jobs_that_a_client_ran_is_the_same(tmp_path: Path) -> None:
     client.write_text("<h1> Starting 4 processes\n" + json.dumps({"client_stats": [*jobs, sums]}, indent=1))
     logs = case_logs(NULL4, "*_clat_hist.*")
     assert run(*logs, "--json", client).out == run(*logs, "--json", own).out != run(*logs).out
+
+
+@pytest.mark.parametrize(
+    ("weighting", "shares"),
+    [("in-flight", [(0.5 + 1 / 12) + 1 / 12, 1 / 3]), ("in-flight-to-row-end", [(150 - 100) / 150, 100 / 150])],
+)
+def test_ios_of_a_row_end_at_its_stamp_or_evenly_over_it(tmp_path: Path, weighting: str, shares: list[float]) -> None:
+    """I/Os of 150 ms in a row from 100 to 200 ms, in intervals of 100 ms."""
+    bucket = bucket_of(150_000_000)
+    path = log(tmp_path / "a_clat_hist.1.log", [row(100, 0, {}), row(200, 0, {bucket: 1000})])
+    words = ("--interval", "100ms", "--log-hist-msec", "100", "--weighting", weighting)
+    found = counts(intervals(run(path, *words)))
+    assert found == [pytest.approx(1000 * share, rel=0.01) for share in shares]

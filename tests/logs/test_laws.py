@@ -80,7 +80,7 @@ def test_shifting_all_stamps_shifts_the_result(samples: list[Io], seconds: int) 
             }
 
 
-@given(ios, st.sampled_from(["uniform", "in-flight"]))
+@given(ios, st.sampled_from(["uniform", "in-flight", "in-flight-to-row-end"]))
 @LAW
 def test_an_idle_host_changes_nothing(samples: list[Io], weighting: str) -> None:
     with TemporaryDirectory() as name:

@@ -9,6 +9,9 @@ Quantum k is (k * length, (k+1) * length] on the common clock. Two weightings:
                 over (s, e]. So the density is a trapezoid over (s - v, e]; a single I/O's is flat over (c - v, c].
                 An I/O still counts once in all, but a stall shows while it lasted, not when it ended. Prefer it
                 where latencies come near the interval or exceed it.
+    in-flight-to-row-end
+                the same with c = e for the I/Os of a record, as if all of a row had completed at its stamp: flat over
+                (e - v, e]. Logs of single I/Os give the same figures by both.
 
 A row of a log seldom ends exactly where a quantum does: fio stamps rows of 500 ms with 501, 1001, ... So an end of a
 record that lies within `tolerance_ns` of a quantum's boundary is moved onto it, and the record belongs whole to its
@@ -44,6 +47,11 @@ _MOST: Final = 4  # but at most a quarter of the record and of the quantum
 class Weighting(StrEnum):
     UNIFORM = "uniform"
     IN_FLIGHT = "in-flight"
+    IN_FLIGHT_TO_ROW_END = "in-flight-to-row-end"
+
+    @property
+    def is_in_flight(self) -> bool:
+        return self is not Weighting.UNIFORM
 
 
 @dataclass(slots=True)
@@ -112,7 +120,9 @@ class Accumulator:
         wanted = (mask >> records.directions) & 1 != 0
         if not wanted.any():
             return
-        latencies = self.layout.middles if self.weighting is Weighting.IN_FLIGHT else None
+        if self.weighting is Weighting.IN_FLIGHT_TO_ROW_END:
+            records = replace(records, starts=records.ends)
+        latencies = self.layout.middles if self.weighting.is_in_flight else None
         begin, earliest = records.starts, self._earliest(begin_ns)
         if latencies is not None and len(records.buckets):
             slowest = records.buckets[np.maximum(records.stop - 1, 0)]
@@ -150,7 +160,7 @@ class Accumulator:
         """`begin_ns`: as for records."""
         if mask != EVERY and not ((mask >> samples.directions) & 1).any():
             return
-        in_flight = self.weighting is Weighting.IN_FLIGHT
+        in_flight = self.weighting.is_in_flight
         earliest = self._earliest(begin_ns)
         slowest = int(samples.values.max()) if in_flight else 0
         is_sorted = bool((samples.ends[1:] >= samples.ends[:-1]).all())
