@@ -65,7 +65,7 @@ def test_the_slowest_io_of_a_burst_is_in_its_interval_and_marked(tmp_path: Path)
     highs = [float(one["latency_us_max"] or 0) for one in found]
     assert highs[0] == pytest.approx(80_000, rel=0.02), "where it completed"
     assert max(highs[1:]) < 1000
-    assert "split <1% max;" in found[0]["notes"], "but the row does not say so, and p50 and p99 are sure"
+    assert "split <1% mean max p99_9;" in found[0]["notes"], "but the row does not say so; p50 and p99 are sure"
 
 
 def test_intervals_that_hold_a_pause_whole_are_not_split(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Intervals against the truth: a simulated fio, every I/O of which is known."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -58,11 +59,32 @@ def test_split_rows_are_marked_with_the_figures_that_may_be_the_neighbours(tmp_p
     path = write_histogram_log(tmp_path / "a_clat_hist.1.log", ios, 1000)
     found = intervals(run(path, "--interval", "1s", "--percentiles", "50,99.9"))
     assert [("split" in one["notes"]) for one in found] == [True] * len(found)
-    assert found[1]["notes"].startswith("split 100% max p50")
+    assert found[1]["notes"].startswith("split 100% count 0..2006 mean max p50")
     halves = intervals(run(path, "--interval", "2s", "--percentiles", "50,99.9"))
-    assert halves[0]["notes"].startswith("split 33% max p99_9")
-    assert halves[1]["notes"].startswith("split 50% max p99_9"), "the other side of the same row"
+    assert halves[0]["notes"].startswith("split 33% count 1001..2006 mean max")
+    assert halves[1]["notes"].startswith("split 50% count 1000..3005 mean max"), "the other side of the same row"
     assert "split" in halves[2]["notes"] and "max" not in halves[2]["notes"], "fast I/Os only, cut or not"
+
+
+def test_count_of_a_split_interval_has_bounds(tmp_path: Path) -> None:
+    """Where rows crowd before a pause, I/Os that are shown after it were all before it: 0 is within the bounds."""
+    rows = [row(1000 * n, 0, {900: 100}) for n in (1, 2)]
+    rows += [row(2600, 0, {900: 40}), row(3400, 0, {900: 60}), row(4400, 0, {900: 10})]
+    found = intervals(run(log(tmp_path / "a_clat_hist.1.log", rows), "--log-hist-msec", "1000"))
+    bounds = [re.findall(r"count \S+", one["notes"]) for one in found]
+    assert counts(found) == pytest.approx([100, 100, 70, 36, 4])
+    assert bounds == [[], [], ["count 40..100"], ["count 0..70"], ["count 0..10"]]
+
+
+def test_percentiles_below_the_slowest_of_the_interval_are_named_where_they_may_be_off(tmp_path: Path) -> None:
+    """A quarter of the I/Os is of a cut row: p50 may lie a quarter further up or down, and the I/Os differ there."""
+    spread = {bucket: 10 for bucket in range(800, 1000, 2)}
+    rows = [row(750, 0, spread), row(1250, 0, {bucket: 5 for bucket in spread})]
+    found = intervals(run(log(tmp_path / "a_clat_hist.1.log", rows), "--log-hist-msec", "750", "--percentiles", "50"))
+    assert " mean p50" in found[0]["notes"] and " max" not in found[0]["notes"]
+    rows = [row(750, 0, {900: 1000}), row(1250, 0, {900: 500})]
+    found = intervals(run(log(tmp_path / "b_clat_hist.1.log", rows), "--log-hist-msec", "750", "--percentiles", "50"))
+    assert found[0]["notes"] == "split 20% count 1000..1500 mean", "of one bucket, any half is the same"
 
 
 def test_subintervals_of_a_run_do_not_leak_either(tmp_path: Path) -> None:

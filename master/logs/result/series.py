@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from ..readers.bucket_layouts import Layout
 from ..readers.records import Floats, Ints
-from ..timeline.resample import BLOCK, Accumulator
+from ..timeline.resample import BLOCK, Accumulator, Block
 from ..timeline.rollups import Slice
 from .interval_statistics import ExactMoments, Interpolation, Statistics, statistics_of
 
 _UNKNOWN_LOW: Final = np.iinfo(np.int64).max
-_NONE: Final = np.empty(0)
+_FIRST: Final = 1e-9  # the rank of a histogram's first I/O, however small its weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,51 @@ class Splits:
 
     ios: Floats
     above_ns: Floats  # figures above this lie above all rows that are wholly in the interval; infinite without splits
+    fewest: Floats  # I/Os, if all of the cut rows are the neighbours'
+    most: Floats  # and if all are the interval's
+    moved: NDArray[np.bool_]  # (n, p): the percentile may lie further away than in the next bucket
+
+    @staticmethod
+    def none(count: Floats, percentiles: int) -> "Splits":
+        shape = len(count), percentiles
+        return Splits(np.zeros(len(count)), np.full(len(count), np.inf), count, count, np.zeros(shape, bool))
+
+    @staticmethod
+    def of(block: Block, filled: NDArray[np.intp], layout: Layout, percentiles: Floats) -> "Splits":
+        """Of the quanta `filled` of a block."""
+        ios, unsure, cut = block.split[filled], block.unsure[filled], block.cut[filled]
+        count = block.cells[filled].sum(axis=1)
+        fewest = count - (ios - unsure)
+        most = fewest + cut
+        moved = np.zeros((len(filled), len(percentiles)), bool)
+        rows = np.flatnonzero(ios > 0)
+        # Of the I/Os in a split interval `ios` may be others, and it may hold as many again as bring it to `most`.
+        more = most[rows] - count[rows] + unsure[rows]
+        moved[rows] = _may_move(block.cells[filled[rows]], ios[rows], more, most[rows], percentiles / 100)
+        return Splits(ios, np.where(ios > 0, layout.edges[block.top[filled] + 1], np.inf), fewest, most, moved)
+
+    @staticmethod
+    def joined(parts: Sequence["Splits"], percentiles: int) -> "Splits":
+        every = [*parts, Splits.none(np.empty(0), percentiles)]
+        return Splits(*(np.concatenate([getattr(part, one.name) for part in every]) for one in fields(Splits)))
+
+
+def _may_move(cells: Floats, fewer: Floats, more: Floats, most: Floats, shares: Floats) -> NDArray[np.bool_]:
+    """Whether quantiles of the histograms `cells` (n, buckets) may be further away than in the next bucket: (n, p).
+
+    `fewer` of its I/Os may be others, and up to `more` may come, `most` in all. If the fastest come and go, the
+    quantile has its rank among `most`, less all of them; if the slowest, its rank and those that go. What comes is of
+    rows that have a share in the histogram, so it lies in no bucket outside of it. How many of them lie in which bucket
+    is not kept, so more quantiles may seem to move than can.
+    """
+    upto = np.cumsum(cells, axis=1)
+    moved = np.zeros((len(cells), len(shares)), bool)
+    for column, share in enumerate(shares.tolist()):
+        rank = share * most
+        lowest = (upto < np.maximum(rank - fewer - more, _FIRST)[:, None]).sum(axis=1)
+        highest = (upto < np.minimum(rank + fewer, upto[:, -1])[:, None]).sum(axis=1)
+        moved[:, column] = highest - lowest > 1
+    return moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +203,7 @@ def finish(
     quanta: list[Ints] = []
     parts: list[Statistics] = []
     kept: list[Floats] = []
-    split: list[Floats] = []
-    above: list[Floats] = []
+    splits: list[Splits] = []
     whole = np.zeros((1, layout.buckets))
     sums, squares, lowest, highest = 0.0, 0.0, _UNKNOWN_LOW, -1
     for number in sorted(accumulator.blocks):
@@ -177,8 +221,7 @@ def finish(
         quanta.append(filled + number * BLOCK)
         parts.append(statistics_of(cells, layout, wanted, how, moments))
         whole += cells.sum(axis=0)
-        split.append(block.split[filled])
-        above.append(np.where(block.split[filled] > 0, layout.edges[block.top[filled] + 1], np.inf))
+        splits.append(Splits.of(block, filled, layout, wanted))
         sums, squares = sums + block.sums.sum(), squares + block.squares.sum()
         lowest, highest = min(lowest, int(block.lowest.min())), max(highest, int(block.highest.max()))
         if keep_histograms:
@@ -199,7 +242,7 @@ def finish(
         found.blank(blanks.rows(all_quanta, accumulator.length_ns)),
         statistics_of(whole, layout, wanted, how, total).blank(np.array([is_blank])),
         tuple(spans),
-        Splits(np.concatenate([_NONE, *split]), np.concatenate([_NONE, *above])),
+        Splits.joined(splits, len(wanted)),
         tuple(tail),
         _trimmed(layout, all_quanta, kept) if kept else None,
     )

@@ -52,9 +52,11 @@ COLUMNS: Final = {
     "latency_us_pN_width": "Its stated error: the width of the bucket that it lies in. 0: exact.",
     "notes": "`insufficient p99`: fewer than ten I/Os lie above it, so it is noise. "
     "`saturated p99 max`: lower bounds. "
-    "`partial 55%`: the logs cover 55 % of the interval. `split 12% max p99_9`: 12 % of the I/Os may belong "
-    "to a neighbouring interval, since their row of the log crosses a boundary (it is divided by time) or lies next to "
-    "a pause; so may the named figures, which exceed everything that is certainly in this interval. "
+    "`partial 55%`: the logs cover 55 % of the interval. `split 12% count 880..1020 mean max p99_9`: 12 % of the "
+    "I/Os may belong to a neighbouring interval, since their row of the log crosses a boundary (it is divided by time) "
+    "or lies next to a pause. The interval holds 880 to 1,020 of the logged I/Os, and the named figures may be off by "
+    "more than a bucket's width: the mean, those that exceed everything that is certainly in this interval, and "
+    "percentiles that lie elsewhere if the divided rows' I/Os do. "
     "`blank`: response times that the run's own rows leave blank.",
 }
 
@@ -81,7 +83,8 @@ class Row:
     covered_s: float
     is_partial: bool
     split: float  # of the I/Os: the share that is in rows that the interval cuts
-    split_above_us: float  # figures above this may be the neighbour's
+    split_counts: tuple[float, float]  # the fewest and the most I/Os that it may hold
+    split_figures: tuple[str, ...]  # the latencies that may be off by that
     utc_ns: int | None  # its begin, from 1970, where that is known
     start_s: float
     end_s: float
@@ -127,9 +130,9 @@ class Row:
     def notes(self) -> str:
         words = [f"partial {_percent(self.covered_s / (self.end_s - self.start_s))}"] if self.is_partial else []
         if self.split:
-            figures = [("max", self.high_us), *((p.name, p.us) for p in self.percentiles)]
-            names = [name for name, us in figures if us is not None and us > self.split_above_us]
-            words.append(" ".join([f"split {_percent(self.split)}", *names]))
+            fewest, most = (f"{count:.0f}" for count in self.split_counts)
+            bounds = [f"count {fewest}..{most}"] if fewest != most else []
+            words.append(" ".join([f"split {_percent(self.split)}", *bounds, *self.split_figures]))
         if not self.count:
             return "; ".join(words)
         words += ["blank"] if self.is_blank else []
@@ -214,7 +217,8 @@ def _row(
         (covered_ns if is_short or not covered_ns else length_ns) / NS_PER_S,
         is_short and number is not None,
         float(series.splits.ios[row] / count) if is_split else 0.0,
-        float(series.splits.above_ns[row]) / NS_PER_US if is_split else np.inf,
+        (float(series.splits.fewest[row]), float(series.splits.most[row])) if is_split else (count, count),
+        _split_figures(series, statistics, row) if is_split else (),
         None if zero_ns is None else begin_ns + zero_ns,
         (begin_ns - origin) / NS_PER_S,
         (end_ns - origin) / NS_PER_S,
@@ -231,6 +235,15 @@ def _row(
             for column, p in enumerate(series.percentiles)
         ),
     )
+
+
+def _split_figures(series: Series, statistics: "Statistics | _Nothing", row: int) -> tuple[str, ...]:
+    """The latencies that rows which the interval cuts may have moved."""
+    above_ns = series.splits.above_ns[row]
+    is_known = ~np.isnan(statistics.values[row])
+    moved = is_known & (series.splits.moved[row] | (statistics.values[row] > above_ns))
+    names = [percentile_name(p) for p, may_move in zip(series.percentiles, moved, strict=True) if may_move]
+    return ("mean", *(["max"] if statistics.high[row] > above_ns else []), *names)
 
 
 def _percentile(

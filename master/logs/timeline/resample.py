@@ -64,6 +64,8 @@ class Block:
     lowest: Ints  # ns; _NOTHING_YET where nothing is known
     highest: Ints
     split: Floats  # the I/Os that are there as a share of a record that the quantum's boundary cuts
+    unsure: Floats  # those of `split` that may have completed in another quantum in exchange for one from there
+    cut: Floats  # all I/Os of the records that the quantum's boundaries cut: as many may lie in it, or none
     top: Ints  # the highest bucket of the records that lie wholly in the quantum; -1 where there is none
     lock: Lock = field(default_factory=Lock)
 
@@ -75,6 +77,8 @@ def _new_block(buckets: int) -> Block:
         np.zeros(BLOCK),
         np.full(BLOCK, _NOTHING_YET),
         np.full(BLOCK, -1),
+        np.zeros(BLOCK),
+        np.zeros(BLOCK),
         np.zeros(BLOCK),
         np.full(BLOCK, -1),
     )
@@ -105,6 +109,22 @@ def moved(moments: Ints, near: Ints, quantum_ns: int) -> Ints:
     return moments - np.where(after <= near, after, np.where(quantum_ns - after <= near, after - quantum_ns, 0))
 
 
+@dataclass(frozen=True, slots=True)
+class _CutRows:
+    """Records that lie in several quanta: the first and the last of these, and the I/Os of each record."""
+
+    first: Ints
+    last: Ints
+    ios: Floats
+
+    def add_to(self, quanta: Floats, begin: int) -> None:
+        """All I/Os of each record, to each quantum that it touches; `begin` is the number of quanta[0]."""
+        change = np.zeros(len(quanta) + 1)
+        np.add.at(change, np.clip(self.first - begin, 0, len(quanta)), self.ios)
+        np.add.at(change, np.clip(self.last + 1 - begin, 0, len(quanta)), -self.ios)
+        quanta += np.cumsum(change)[:-1]
+
+
 class Accumulator:
     """One rollup instance's histogram over time. Threads may add at once."""
 
@@ -129,6 +149,7 @@ class Accumulator:
             begin = begin - np.where(records.stop > records.first, latencies[slowest], 0).astype(np.int64)
         begin = np.minimum(begin, records.ends - 1)  # of a moment
         parts = self._parts(records)
+        cut = self._cut_rows(records, wanted) if latencies is None else None
         for number, block in self._locked(self._numbers(int(begin[wanted].min()), int(records.ends[wanted].max()))):
             for part, is_sure in parts:
                 spread_records(
@@ -139,6 +160,8 @@ class Accumulator:
                 )  # fmt: skip
                 if not is_sure and latencies is None:
                     self._add_unsure(part, mask, number, block)
+            if cut is not None:
+                cut.add_to(block.cut, number * BLOCK)
         self._know(records, wanted)
 
     def _parts(self, records: Records) -> list[tuple[Records, bool]]:
@@ -154,7 +177,17 @@ class Accumulator:
         quanta = (records.ends - 1) // self.length_ns
         is_whole = (records.starts >= quanta * self.length_ns) & ((mask >> records.directions) & 1 != 0)
         at = quanta[is_whole] - number * BLOCK
-        np.add.at(block.split, at[(at >= 0) & (at < BLOCK)], 1.0)
+        for counted in (block.split, block.unsure):
+            np.add.at(counted, at[(at >= 0) & (at < BLOCK)], 1.0)
+
+    def _cut_rows(self, records: Records, wanted: NDArray[np.bool_]) -> "_CutRows | None":
+        """The records that lie in several quanta; None without."""
+        first, last = records.starts // self.length_ns, (records.ends - 1) // self.length_ns
+        cut = np.flatnonzero(wanted & (first < last))
+        if not len(cut):
+            return None
+        upto = np.concatenate([[0.0], np.cumsum(records.counts.astype(np.float64))])
+        return _CutRows(first[cut], last[cut], upto[records.stop[cut]] - upto[records.first[cut]])
 
     def add_samples(self, samples: Samples, mask: int = EVERY, begin_ns: int | None = None) -> None:
         """`begin_ns`: as for records."""
