@@ -75,6 +75,11 @@ def test_every_column_is_found(columns: int, lead: int) -> None:
     assert found == [(5, 1, 4096 if lead == 3 else -1, {at: 9}) for at in range(columns)]
 
 
+def test_blanks_before_a_cell_after_empty_ones_are_passed() -> None:
+    text = "5, 1, 4096" + ", 0" * 24 + ",  0 ,   7" + ", 0" * 3 + "\n"
+    assert parsed(text) == [(5, 1, 4096, {25: 7})]
+
+
 def test_a_full_array_stops_between_rows() -> None:
     text = "1,0,0,1,1\n2,0,0,1,1\n3,0,0,1,1\n"
     stamps, sizes, first = np.empty(2, np.int64), np.empty(2, np.int64), np.empty(3, np.int64)

@@ -84,6 +84,7 @@ static const char *read_buckets(const char *p, const char *end, int columns, uin
             p += ZEROS_SIZE;
             column += ZEROS_CELLS;
         }
+        p = skip_blanks(p); /* `ZEROS` ends with one; more may follow */
         /* Between non-empty buckets stand a few empty ones: go on one by one until a cell or two are full. */
         for (int cells = 0; cells < ZEROS_CELLS; cells++) {
             uint64_t count;
