@@ -24,7 +24,7 @@ from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.merge_layout import MergeLayout
 from ivypy.protocol.counters import SERVICE, Kind
-from tests.support.log_simulator import paced, write_histogram_log
+from tests.support.log_simulator import Io, paced, write_histogram_log, write_latency_log
 from tests.support.log_table import counts, intervals, table, whole
 from tests.support.logs import log, row, run
 from tests.support.rollup_results import HostData, result
@@ -289,3 +289,13 @@ def test_column_of_maxima_that_is_not_read_is_named(tmp_path: Path) -> None:
     ran = run(log(tmp_path / "a_clat.1.log", [f"{500 * n}, 349, 9418, 0, 0\n" for n in range(1, 7)]))
     assert whole(ran)["latency_us_max"] == "0.349"
     assert "log_window_value=both: only the means are read, so latency_us_max is the largest mean" in ran.err
+
+
+def test_log_that_holds_itself_twice_is_named(tmp_path: Path) -> None:
+    """Concatenated by mistake: it looks like a log that jobs share, but no two jobs have the same I/Os."""
+    ios = [Io(3 * n, 1000 * (100 + n * n % 97)) for n in range(1, 1500)]
+    for write, name in ((write_histogram_log, "a_clat_hist.1.log"), (write_latency_log, "a_clat.1.log")):
+        path = write(tmp_path / name, ios, *([500] if "hist" in name else []))
+        assert "twice" not in run(path).err
+        path.write_text(path.read_text() * 2)
+        assert f"{path}: 1 of its jobs begins as an earlier one does: is the log in it twice?" in run(path).err

@@ -39,3 +39,4 @@ def read(reading: Reading, split_late: bool = True) -> Iterator[Records]:
             )
             return
     reading.late_rows, reading.catch_up_rows = aligner.late_rows, aligner.catch_up_rows
+    reading.repeated_jobs = aligner.repeated_jobs

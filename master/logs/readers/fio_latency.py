@@ -11,9 +11,10 @@ import numpy as np
 
 from ..native._rows import parse_latencies
 from .line_chunks import CHUNK
-from .records import NS_PER_MS, LogClock, Samples
+from .records import NS_PER_MS, Directions, Ints, LogClock, Samples
 from .text_rows import Parsed, Reading
 
+_COMPARED = 20  # I/Os at the begin of a job: no two jobs have as many in common
 _SHORTEST_ROW = len("0,0,0,0\n")
 
 
@@ -27,6 +28,21 @@ def read(reading: Reading) -> Iterator[Samples]:
         return parse_latencies(text, source.fields, source.direction_at, stamps, values, directions)
 
     clock = LogClock(source.start_ns, source.drift)
+    log_begin, first_ms = b"", -1
     for _, (rows, *_) in reading.parse(parse):
+        if not log_begin:
+            log_begin, first_ms = _first_ios(0, stamps[:rows], values, directions), int(stamps[0])
+        begins = np.flatnonzero(np.diff(stamps[:rows]) < 0) + 1  # of jobs that share the log
+        for begin in begins[stamps[begins] == first_ms].tolist():
+            content = _first_ios(begin, stamps[:rows], values, directions)
+            reading.repeated_jobs += bool(content) and content == log_begin
         value = values[:rows] if source.unit_ns == 1 else values[:rows] * source.unit_ns
         yield Samples(clock.common(stamps[:rows] * NS_PER_MS), value, directions[:rows])
+
+
+def _first_ios(begin: int, stamps: Ints, values: Ints, directions: Directions) -> bytes:
+    """The content of a job's first I/Os; blank where the batch ends before."""
+    held = slice(begin, begin + _COMPARED)
+    if begin + _COMPARED > len(stamps):
+        return b""
+    return b"".join(column[held].tobytes() for column in (stamps, values, directions))

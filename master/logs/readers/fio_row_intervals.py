@@ -23,6 +23,7 @@ from .bucket_layouts import FIO_3, Layout
 from .records import NS_PER_MS, Buckets, Counts, Directions, Ints, LogClock, Records
 from .source import DIRECTIONS
 
+_FEWEST_TO_COMPARE = 20  # I/Os: two jobs may well have a row of fewer in common
 _LATE = 2  # periods after which a row is late: below, it is jitter
 
 
@@ -49,11 +50,15 @@ class Aligner:
     split_late: bool = True  # place the I/Os of late rows where they must have been
     late_rows: int = 0
     catch_up_rows: int = 0
+    job_rows: list[int] = field(default_factory=list)  # of the last batch: where jobs begin
+    first_rows: set[bytes] = field(default_factory=set)  # the rows that jobs begin with
+    repeated_jobs: int = 0  # jobs that begin with a row that an earlier one began with
 
     def starts(self, stamps: Ints, directions: Directions) -> tuple[Ints, Backwards | None]:
         """The begin of each row, ms; of the rows before the fault, if stamps go back where they must not."""
         starts = np.empty_like(stamps)
         done = 0
+        self.job_rows = [0] if self.first_ms is None else []
         while (bad := self._fill(stamps[done:], directions[done:], starts[done:])) is not None:
             done += bad
             stamp_ms, before_ms = int(stamps[done]), self.previous[directions[done]] or 0
@@ -61,6 +66,7 @@ class Aligner:
             if stamp_ms > self.first_ms + _LATE * (self.period_ms or 0):
                 return starts[:done], Backwards(done, before_ms, stamp_ms, self.first_ms)
             self.previous = [None] * len(DIRECTIONS)  # the next job of a shared log begins
+            self.job_rows.append(done)
         return starts, None
 
     def _fill(self, stamps: Ints, directions: Directions, starts: Ints) -> int | None:
@@ -99,6 +105,7 @@ class Aligner:
         """Rows of one batch (`first` has one more entry than rows) as records; late rows are split."""
         starts, backwards = self.starts(stamps, directions)
         rows = len(starts)
+        self._compare_jobs(stamps, directions, first, buckets, counts)
         plain = Records(starts, stamps[:rows], directions[:rows], first[:rows], first[1 : rows + 1], buckets, counts)
         self.catch_up_rows += int((plain.starts == plain.ends).sum())
         if self.period_ms and self.split_late:
@@ -108,6 +115,19 @@ class Aligner:
                 self.late_rows += len(late)
                 plain = _split_late(plain, late, round(self.period_ms), self.layout)
         return _on_clock(plain, clock), backwards
+
+    def _compare_jobs(
+        self, stamps: Ints, directions: Directions, first: Ints, buckets: Buckets, counts: Counts
+    ) -> None:
+        """Count the jobs whose first row is an earlier one's: stamp, direction and all buckets."""
+        for row in self.job_rows:
+            held = slice(first[row], first[row + 1])
+            if counts[held].sum() < _FEWEST_TO_COMPARE:
+                continue
+            content = b"".join(part.tobytes() for part in (buckets[held], counts[held]))
+            found = f"{stamps[row]},{directions[row]}:".encode() + content
+            self.repeated_jobs += found in self.first_rows
+            self.first_rows.add(found)
 
 
 def _on_clock(records: Records, clock: LogClock) -> Records:

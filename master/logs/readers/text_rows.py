@@ -28,6 +28,7 @@ class Reading:
     blank_lines: int = 0
     has_open_end: bool = False  # the last line was read, but has no newline
     late_rows: int = 0  # fio histograms: rows that came after a stall
+    repeated_jobs: int = 0  # fio: jobs of a shared log whose first I/Os are those of an earlier one
     catch_up_rows: int = 0  # fio histograms: rows with the stamp of the one before
 
     def fault(self, what: str, remedy: str = "", line: int | None = None, left_out: str = "the line") -> None:
@@ -40,6 +41,11 @@ class Reading:
         if self.blank_lines:
             lines = "a blank line is" if self.blank_lines == 1 else f"{self.blank_lines:,} blank lines are"
             yield f"{self.source.name}: {lines} left out"
+        if self.repeated_jobs:
+            yield (
+                f"{self.source.name}: {self.repeated_jobs} of its jobs begins as an earlier one does: is the log in it "
+                "twice? Then its I/Os count twice"
+            )
         if self.rows == 1:
             yield f"{self.source.name}: holds one row only"
 
