@@ -112,8 +112,11 @@ def _may_move(cells: Floats, fewer: Floats, more: Floats, most: Floats, shares: 
     rows that have a share in the histogram, so it lies in no bucket outside of it. How many of them lie in which bucket
     is not kept, so more quantiles may seem to move than can.
     """
-    upto = np.cumsum(cells, axis=1)
     moved = np.zeros((len(cells), len(shares)), bool)
+    used = np.flatnonzero(cells.any(axis=0))
+    if not len(used):
+        return moved
+    upto = np.cumsum(cells[:, used[0] : used[-1] + 1], axis=1)
     for column, share in enumerate(shares.tolist()):
         rank = share * most
         lowest = (upto < np.maximum(rank - fewer - more, _FIRST)[:, None]).sum(axis=1)
