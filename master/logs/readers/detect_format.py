@@ -5,7 +5,7 @@ found, so that no log is missing from the result without a reason.
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -165,14 +165,18 @@ def _slowest_ns(line: str, lead: int, layout: Layout, most_ns: int) -> int:
     return most_ns if filled[-1] >= layout.buckets - 1 else int(layout.edges[filled[-1] + 1])
 
 
-def _period_ns(stamps: Iterable[list[int]], hints: Hints) -> int | None:
-    """log_hist_msec: given, or the step that a fifth of the time was spent in steps of at most.
+def _period_ns(stamps: Sequence[list[int]], hints: Hints) -> int | None:
+    """log_hist_msec: given; of rows that came regularly, their mean distance, as each is late by a little; else the
+    step that a fifth of the time was spent in steps of at most.
 
     Not the plain median: after a stall come many rows with steps of a millisecond. For rows that came irregularly
     logging_period.py looks further.
     """
     if hints.period_ms is not None:
         return round(hints.period_ms * NS_PER_MS)
+    if is_regular(stamps):
+        passed_ms = sum(own[-1] - own[0] for own in stamps)
+        return round(passed_ms / sum(len(own) - 1 for own in stamps)) * NS_PER_MS
     steps = sorted(b - a for own in stamps for a, b in itertools.pairwise(own) if b > a)
     passed = itertools.accumulate(steps)
     return next((step * NS_PER_MS for step, until in zip(steps, passed, strict=True) if 5 * until >= sum(steps)), None)

@@ -93,13 +93,11 @@ def _first_row_ns(source: Source) -> int:
 def _share_row_ends(sources: Sequence[Source]) -> bool:
     """Whether the rows of all histogram logs end at the same moments, as a boundary of intervals counts."""
     logs = [source for source in sources if source.format is Format.FIO_HISTOGRAM]
-    periods = {source.period_ns for source in logs if source.is_regular}
-    if len(periods) != 1 or not all(source.is_regular for source in logs):
+    periods_ns = [source.period_ns for source in logs if source.is_regular and source.period_ns]
+    if not logs or len(periods_ns) < len(logs):
         return False
-    (period_ns,) = periods
-    if not period_ns:
-        return False
+    period_ns = min(periods_ns)
     near_ns = int(tolerance_ns(np.array(period_ns), period_ns))
     first_ns = begins_ns(logs[0])
-    apart = [(begins_ns(source) - first_ns + near_ns) % period_ns for source in logs]
-    return max(apart) <= 2 * near_ns
+    apart_ns = [(begins_ns(source) - first_ns + near_ns) % period_ns for source in logs]
+    return max(periods_ns) - period_ns <= near_ns and max(apart_ns) <= 2 * near_ns
