@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..stats.confidence import half_width
+from ..stats.metric_sample import MetricSample, value_of
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .decision import Cell, ControlRow, LoadEdit, Measured
 from .focus import Focus, blank_subinterval
 from .observation import NO_LOAD, InstanceLoad, Observation
-from .pid_loop import Loop, PidEvent, PidRules, Range, loop_in, moved, set_out
+from .pid_loop import Loop, PidEvent, PidRules, Range, loop_in, moved, set_out, with_pooled
 from .steer import Orders
 
 COLUMNS = (
@@ -117,9 +118,10 @@ class Pid:
             load = observation.loads.get(self.focus.rollup, {}).get(name, NO_LOAD)
             if name not in present or load is NO_LOAD:
                 continue
-            value = observation.value(self.focus, name)
+            loop = self._with_sample(loop, present[name], observation)
+            value = self._value(loop, present[name])
             error, after = moved(loop, value, load, observation, self.rules)
-            loops[name] = after
+            loops[name] = replace(after, pool=None) if observation.edited else after  # two loads are in it
             if value is not None:
                 errors[name] = value / loop.target - 1
             rows.append(ControlRow("pid.csv", self._cells(observation, name, loop, after, value, error, load)))
@@ -132,6 +134,16 @@ class Pid:
         )
         state = replace(state, acts_in=observation.acts_in) if edits else state
         return state, Orders(edits, tuple(rows), state._measurable(), state._progress(observation, errors))
+
+    def _with_sample(self, loop: Loop, sample: MetricSample, observation: Observation) -> Loop:
+        """The loop with the subinterval's sample in its pool, if there is one."""
+        if not observation.whole:  # what is in the pool is of another load, or of other hosts
+            loop = replace(loop, pool=None)
+        return loop if sample.is_empty else with_pooled(loop, sample, self.rules)
+
+    def _value(self, loop: Loop, sample: MetricSample) -> float | None:
+        """The pool's metric: None where it is blank, or the subinterval added nothing to it."""
+        return None if loop.pool is None or sample.is_empty else value_of([loop.pool], self.focus.fraction)
 
     def with_checks(self, measured: Measured) -> Measured:
         """The measurement's own value, of each instance, is to be at the target."""

@@ -4,6 +4,9 @@ Rule: integral action on logarithms, since load and latency are both proportiona
 ln(IOPS) -= gain x ln(metric / target). In this form there is nothing to wind up and a change of gain is bumpless: a
 clamp or a new gain changes the next step, never what was reached.
 
+The metric is that of the loop's pool (pid_pool.py). It is emptied where what is in it no longer holds: when the load
+has moved far in one direction, after an edit, with other hosts, and while a backlog drains.
+
 The gain begins at the slope of the calibration. It is halved when the load swings across the target by more than
 `max_ripple`, down to a floor, and doubled when it has moved the same way for more than `max_monotone` subintervals;
 once it has been halved, only a way as long as no noise makes raises it again (the plant has changed). So gains do not
@@ -17,15 +20,18 @@ from enum import StrEnum
 from math import copysign, exp, log
 
 from ..rollup.overload import SURGE, allowed
+from ..stats.metric_sample import MetricSample
 from ..text.metric_amounts import MetricUnit, amount_in_words
 from .observation import InstanceLoad, Observation
+from .pid_pool import memory, pooled
 
 _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target
 _LONGEST_STEP = 0.7  # ln(2): no subinterval more than doubles or halves the load
 _OVERLOAD_ERROR = 0.3  # the least error while outstanding I/Os grow: the metric does not show the worst yet
 _MOST_UNSEEN = 1e-4  # of the I/Os that fell due: so few that expired do not decide any percentile up to p99.9
 _CLOSE = 1 + 1e-9  # a bound is reached at this distance
-_CHANGED = 5.0  # a run of this many ripples, one way, is no noise
+_CHANGED = 15.0  # a run of this many ripples, one way, is no noise, and none of a pool, which lasts longer
+_FAR = 7.0  # a pool over more ripples is of different loads; 5 are noise still, and at 10 a swing lasts too long
 
 
 class PidEvent(StrEnum):
@@ -109,6 +115,7 @@ class Loop:
     gain_changed: int = -1  # the subinterval after which the gain, or the target, last changed
     at_bound: int = -1  # the first subinterval that was wholly at the bound on which it ran up without crossing
     backlog: int = 0
+    pool: MetricSample | None = None  # of the metric, recent subintervals with the largest weights
     event: PidEvent = PidEvent.NONE  # what happened last
 
 
@@ -127,6 +134,16 @@ def set_out(loop: Loop, target: float, number: int) -> Loop:
     )  # fmt: skip
 
 
+def with_pooled(loop: Loop, sample: MetricSample, rules: PidRules) -> Loop:
+    """The loop with a subinterval's sample in its pool: alone, where the load is far from where it last turned."""
+    far = abs(log(loop.iops) - loop.turned_at) > _FAR * rules.max_ripple
+    return replace(loop, pool=pooled(None if far else loop.pool, _memory(loop, rules), sample))
+
+
+def _memory(loop: Loop, rules: PidRules) -> float:
+    return memory(loop.gain / loop.least_gain * rules.least_gain)
+
+
 def moved(
     loop: Loop, value: float | None, load: InstanceLoad, seen: Observation, rules: PidRules
 ) -> tuple[float, Loop]:
@@ -136,7 +153,8 @@ def moved(
     draining = loop.backlog > 0 and not behind and load.backlog > 0
     loop = replace(loop, backlog=load.backlog, event=PidEvent.NONE)
     if draining and load.backlog <= 0.75 * (load.backlog - grew):
-        return 0.0, replace(loop, event=PidEvent.DRAINING)  # response times now are of I/Os that fell due before
+        # response times now are of I/Os that fell due before
+        return 0.0, replace(loop, event=PidEvent.DRAINING, pool=None)
     if value is None and not behind:
         return 0.0, replace(loop, event=PidEvent.BLANK)
     error = (

@@ -57,7 +57,7 @@ PID: Final = (
     Column("instance", "", "the rollup instance whose load is steered"),
     _METRIC,
     Column("target", "of the metric", "value that is steered for"),
-    Column("value", "of the metric", "in this subinterval"),
+    Column("value", "of the metric", "of recent subintervals together, of which later ones weigh more"),
     Column("error_ln", "", "ln(value / target), bounded"),
     Column("proportional_ln", "", "part of the move in ln(IOPS); 0, for the controller is integral only"),
     Column("integral_ln", "", "part of the move in ln(IOPS)"),

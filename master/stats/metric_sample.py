@@ -5,9 +5,10 @@ histogram), never as a mean of the subintervals' values.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import isnan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +27,16 @@ class MetricSample:
 
     amount: float
     per: float
-    counts: NDArray[np.unsignedinteger] | None = None  # I/Os per bucket of protocol/histogram.py, from `low` on
+    counts: NDArray[Any] | None = None  # I/Os (or weights) per bucket of protocol/histogram.py, from `low` on
     low: int = 0
     least: int = 0  # the shortest and the longest of these I/Os, ns
     most: int = 2**64 - 1
     alone: float | None = None  # the value of this sample, where amount / per would round it anew
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing was measured."""
+        return self.per == 0 and self.counts is None
 
 
 def merged(one: MetricSample, other: MetricSample) -> MetricSample:
@@ -40,11 +46,19 @@ def merged(one: MetricSample, other: MetricSample) -> MetricSample:
         held = other if one.counts is None else one
         return MetricSample(amount, per, held.counts, held.low, held.least, held.most)
     low = min(one.low, other.low)
-    counts = np.zeros(max(one.low + len(one.counts), other.low + len(other.counts)) - low, dtype=np.uint64)
+    are_weights = "f" in (one.counts.dtype.kind, other.counts.dtype.kind)
+    width = max(one.low + len(one.counts), other.low + len(other.counts)) - low
+    counts = np.zeros(width, dtype=np.float64 if are_weights else np.uint64)
     for sample in (one, other):
         assert sample.counts is not None
-        counts[sample.low - low : sample.low - low + len(sample.counts)] += sample.counts.astype(np.uint64)
+        counts[sample.low - low : sample.low - low + len(sample.counts)] += sample.counts.astype(counts.dtype)
     return MetricSample(amount, per, counts, low, min(one.least, other.least), max(one.most, other.most))
+
+
+def weighted(sample: MetricSample, weight: float) -> MetricSample:
+    """The sample as if each of its I/Os were `weight` I/Os; its value, if it has one, stays."""
+    counts = None if sample.counts is None else sample.counts * weight
+    return replace(sample, amount=sample.amount * weight, per=sample.per * weight, counts=counts)
 
 
 def value_of(samples: Sequence[MetricSample], fraction: float | None = None) -> float | None:

@@ -193,14 +193,14 @@ def test_a_very_noisy_device_settles_at_its_load(sd: float, rho: float) -> None:
     """Noise of half the value: a measurement begins all the same, and its mean load is right within a few per cent."""
     curve, capacity, target = mmc(4, 1000), 4000.0, 2000.0
     off, lengths = [], []
-    for seed in range(12):
+    for seed in range(24):
         trace = simulate(Plant(curve, capacity, noise(seed, sd, rho)), controlled(curve, capacity, target), 300)
         assert trace.decisions[-1].done
         (measured,) = trace.decisions[-1].measured
         loads = [load for load in trace.loads[measured.first : measured.last + 1] if load is not None]
         off.append(abs(sum(loads) / len(loads) / load_for(curve, target, capacity) - 1))
         lengths.append(trace.subintervals)
-    assert sorted(off)[6] < 0.06 and sorted(lengths)[6] <= 60
+    assert np.median(off) < 0.06 and np.median(lengths) <= 60
 
 
 def test_the_gain_has_a_floor_from_which_it_still_follows() -> None:

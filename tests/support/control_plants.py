@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, factorial, inf, isfinite
+from typing import Protocol
 
 import numpy as np
 
@@ -85,6 +86,14 @@ class Noise:
         shock = float(self.random.standard_normal())
         self.z = shock if self.z is None else self.rho * self.z + (1 - self.rho**2) ** 0.5 * shock
         return exp(self.sd * self.z - self.sd**2 / 2)
+
+
+class Simulated(Protocol):
+    """What `simulate` drives."""
+
+    iops: float | None
+
+    def interval(self, number: int, decision: Decision) -> Observation: ...
 
 
 @dataclass(slots=True)
@@ -167,7 +176,7 @@ class Trace:
         return len(self.loads)
 
 
-def simulate(plant: Plant, state: ControlState, most: int) -> Trace:
+def simulate(plant: Simulated, state: ControlState, most: int) -> Trace:
     """Drive `plant` by `state` until it is done, or `most` subintervals have passed."""
     decision = opening(state)
     trace = Trace([decision], [], state)
