@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from ..pages.run_data import RunData
 from .access import Access
@@ -53,10 +54,17 @@ def application(served: Served, clients: LiveClients, opened: Callable[[Path], R
     return app
 
 
+def _is_no_malformed_request(record: logging.LogRecord) -> bool:
+    """Whoever reaches the port can send such, without the token, and would fill the terminal with tracebacks."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
+
+
 async def serve(listening: socket.socket, served: Served, until: Callable[[LiveClients], Awaitable[None]]) -> None:
     """Serve until that is done."""
     os.nice(NICER)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    logging.getLogger("aiohttp.server").addFilter(_is_no_malformed_request)
     clients = LiveClients()
     runner = web.AppRunner(application(served, clients), access_log=None, shutdown_timeout=END_S)
     await runner.setup()

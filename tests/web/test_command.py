@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -17,6 +18,9 @@ from tests.support.small_run import write_run
 from tests.support.web_page import command
 
 pytestmark = pytest.mark.slow  # each starts a program
+
+
+MALFORMED = (b"GET / HTTP/1.1\r\nHost: h\r\nbad header\r\n\r\n", b"GET / HTTP/9.x\r\n\r\n", b"\0\1\2\r\n\r\n")
 
 
 def fetched(address: str, path: str) -> bytes:
@@ -38,6 +42,14 @@ def test_it_prints_its_address_serves_and_ends_silently(tmp_path: Path) -> None:
         assert second.returncode == 2 and "another program listens there" in second.stderr
         with pytest.raises(urllib.error.HTTPError, match="403"):
             fetched(address.replace("token=", "token=x"), "api/runs")
+        for malformed in (
+            b"GET / HTTP/1.1\r\nHost: h\r\nbad header\r\n\r\n",
+            b"GET / HTTP/9.x\r\n\r\n",
+            b"\0\1\2\r\n\r\n",
+        ):
+            with socket.create_connection(("127.0.0.1", int(port)), timeout=60) as connection:
+                connection.sendall(malformed)
+                assert b" 400 " in connection.recv(1 << 16)
         os.kill(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out, err) == (130, "", "")
