@@ -15,6 +15,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from .real_user import of_another
 from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
 from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, FollowRequest, Rejection, Request, StatusRequest
 from .socket_paths import answers, running
@@ -34,12 +35,15 @@ def socket_of(run: str | None, only: bool = False) -> Path:
 
     Raises PlanError.
 
-    `only`: None must not be a guess, since the run is going to be changed: there has to be one alone.
+    `only`: None must not be a guess, since the run is going to be changed: there has to be one alone, and of the person
+    who asks, where several are root.
     """
     if run is None:
         found = running()
         if not found:
             raise PlanError("you have no active run on this machine; `ivypy run PLAN.yaml` starts one")
+        if only:
+            found = _own(found)
         if only and len(found) > 1:
             names = ", ".join(path.stem for path in found)
             raise PlanError(f"several runs are active; name one of them: {names}")
@@ -57,6 +61,16 @@ def socket_of(run: str | None, only: bool = False) -> Path:
         raise NoSuchRun(f"{run}: several active runs begin so: {', '.join(path.stem for path in named)}")
     under_way = ", ".join(path.stem for path in found) or "none"
     raise NoSuchRun(f"{run}: is neither a run's folder nor an active run; active: {under_way}")
+
+
+def _own(found: list[Path]) -> list[Path]:
+    """Without the runs that another person began as root, as this one is. Raises PlanError where all are."""
+    others = {path: user for path in found if (user := of_another(path)) is not None}
+    own = [path for path in found if path not in others]
+    if not own:
+        names = ", ".join(f"{path.stem} (begun by {user_name(user)})" for path, user in others.items())
+        raise PlanError(f"no active run is yours; to change another's, name it: {names}")
+    return own
 
 
 def _of_folder(folder: Path) -> Path:

@@ -5,6 +5,8 @@ import json
 import os
 import socket
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +17,7 @@ import pytest
 from ivypy.master.control.observation import Phase
 from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.exit_codes import ExitCode
-from ivypy.master.live import socket_paths, socket_server
+from ivypy.master.live import real_user, socket_paths, socket_server
 from ivypy.master.live.reports import (
     EventLine,
     Instances,
@@ -441,6 +443,38 @@ def test_the_newest_run_comes_first(listening: list[socket.socket]) -> None:
     with pytest.raises(PlanError, match="several runs are active; name one of them: c, b, a"):
         socket_of(None, only=True)
     assert socket_of("b", only=True) == found[1]
+
+
+LISTENS = """
+import socket, sys
+from ivypy.master.live.socket_paths import bound
+one, _ = bound("theirs")
+one.listen()
+print("listens", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is several persons")
+def test_a_run_that_another_person_began_as_root_is_changed_by_its_name_alone(
+    runtime: Path, listening: list[socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = real_user.real_user
+    monkeypatch.setattr(real_user, "real_user", lambda pid: 1000 if pid == os.getpid() else asked(pid))
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(runtime.parent), "SUDO_UID": "12345"}
+    with subprocess.Popen(
+        [sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as other:
+        assert other.stdout is not None and other.stdin is not None
+        assert other.stdout.readline() == b"listens\n"
+        with pytest.raises(PlanError, match=r"no active run is yours; .* name it: theirs \(begun by 12345\)"):
+            socket_of(None, only=True)
+        assert socket_of(None).stem == socket_of("theirs", only=True).stem == "theirs"
+        one, path = socket_paths.bound("mine")
+        listening.append(one)
+        one.listen()
+        assert socket_of(None, only=True) == path
+        other.stdin.close()
 
 
 def test_an_id_may_be_shortened_where_it_is_clear(listening: list[socket.socket]) -> None:
