@@ -7,8 +7,6 @@ seconds. Rule: a line is a line, whatever a host wrote: control characters stand
 lines are written together, a little later; while too much waits, further ones are dropped, and the log states how many.
 """
 
-import errno
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -30,14 +28,17 @@ class HostLogs:
         self,
         wake: Callable[[], None],
         dropped: Callable[[str, int], None],
+        patiently: Callable[[Callable[[], None]], object] = lambda write: write(),
         now_s: Callable[[], float] = time.time,
     ) -> None:
         """`wake`: there is something to flush, and there was not before.
 
-        `dropped`, called by `flush`: a host, and how many lines its log lacks. `now_s`: seconds since 1970.
+        `dropped`, called by `flush`: a host, and how many lines its log lacks. `patiently` calls what it is given,
+        and calls it again where the disk was full. `now_s`: seconds since 1970.
         """
         self._wake = wake
         self._dropped = dropped
+        self._patiently = patiently
         self._now_s = now_s
         self._logs: dict[str, _HostLog] = {}
         self._held = 0  # bytes
@@ -75,7 +76,7 @@ class HostLogs:
                 lines.append(_line(self._now_s(), 0.0, words))
                 self._dropped(host, dropped)
             if lines:
-                log.write(b"".join(lines))
+                log.write(b"".join(lines), self._patiently)
             with self._lock:
                 self._held -= size
 
@@ -112,12 +113,18 @@ class _HostLog:
         dropped, self.dropped = self.dropped, 0
         return lines, dropped
 
-    def write(self, data: bytes) -> None:
-        try:
+    def write(self, data: bytes, patiently: Callable[[Callable[[], None]], object]) -> None:
+        rest = data
+
+        def write_rest() -> None:
+            nonlocal rest
             if self._file is None:
                 self._file = open(self._path, "ab", buffering=0)
-            if self._file.write(data) != len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # a short write is what comes before it
+            while rest:
+                rest = rest[self._file.write(rest) :]  # a short write comes before the error that the disk is full
+
+        try:
+            patiently(write_rest)
         except OSError as error:
             raise OutputError(
                 f"{self._path} cannot be written ({error.strerror}); choose another folder with -o"

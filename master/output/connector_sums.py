@@ -21,6 +21,7 @@ from ...protocol.lines import inflated
 from ..connectors.element_figures import FamilyFigures, FamilyLayout, metric_name
 from ..rollup.arrays import Floats
 from .csv_text import not_written
+from .full_disk import patiently
 from .run_files import check_run_file
 
 VERSION: Final = 1
@@ -66,7 +67,8 @@ class ConnectorSums:
         try:
             base = self._opened()
             number = self._number(base, tuple(one.layout for one in figures))
-            base.execute("INSERT OR REPLACE INTO sums VALUES (?, ?, ?, ?)", (step, subinterval, number, sums))
+            row = step, subinterval, number, sums
+            patiently(lambda: base.execute("INSERT OR REPLACE INTO sums VALUES (?, ?, ?, ?)", row))
         except sqlite3.Error as error:
             raise not_written(self._path, error) from error
 
@@ -77,7 +79,7 @@ class ConnectorSums:
             number = self._layouts.get(parts)
             if number is None:
                 number = self._layouts[parts] = len(self._layouts)
-                base.execute("INSERT INTO layout VALUES (?, ?)", (number, parts))
+                patiently(lambda: base.execute("INSERT INTO layout VALUES (?, ?)", (number, parts)))
             self._newest = layouts, number
         return self._newest[1]
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import OutputError
+from .full_disk import patiently
 
 _BREAKS: Final = str.maketrans({"\n": "\\n", "\r": "\\r", "\0": "\\0"})
 
@@ -28,13 +29,17 @@ def append(path: Path, text: str) -> None:
     """Append whole lines. Raises OutputError naming the path; the file then is as it was."""
     data = text.encode("utf-8", "surrogateescape")
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        try:
-            _write(file, data)
-        finally:
-            os.close(file)
+        patiently(lambda: _append(path, data))
     except OSError as error:
         raise not_written(path, error) from error
+
+
+def _append(path: Path, data: bytes) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        _write(file, data)
+    finally:
+        os.close(file)
 
 
 def _write(file: int, data: bytes) -> None:
@@ -52,12 +57,19 @@ def _write(file: int, data: bytes) -> None:
 def replace_file(folder: Path, file: str, text: str) -> None:
     """Write a file as a whole: a reader sees the one before or this one. Raises OutputError."""
     path, beside = folder / file, folder / f".{file}.new"
+
+    def write() -> None:
+        try:
+            beside.write_text(text, encoding="utf-8", errors="surrogateescape")
+            os.replace(beside, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
+
     try:
-        beside.write_text(text, encoding="utf-8", errors="surrogateescape")
-        os.replace(beside, path)
+        patiently(write)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink()
         raise not_written(path, error) from error
 
 

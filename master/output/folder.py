@@ -166,6 +166,7 @@ class RunFolder:
         """
         kept = copy(self)
         kept.path, kept._begun = self.path / SO_FAR / str(self._so_far + 1), set(self._begun)
+        shutil.rmtree(kept.path, ignore_errors=True)  # of a disk that was full
         try:
             kept.path.mkdir(parents=True)
             for file in self._begun:

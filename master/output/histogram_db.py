@@ -24,6 +24,7 @@ from ..rollup.instances import ALL
 from ..rollup.merge import MergedSubinterval
 from ..rollup.merge_layout import MergeLayout
 from .csv_text import not_written
+from .full_disk import patiently
 
 VERSION: Final = 1  # of the schema: PRAGMA user_version
 
@@ -134,7 +135,8 @@ class HistogramWriter:
         self, tables: Mapping[str, Sequence[tuple[object, ...]]], first: tuple[str, tuple[int, ...]] | None = None
     ) -> None:
         """Insert rows in one transaction, after the statement `first`."""
-        try:
+
+        def write() -> None:
             self._base.execute("BEGIN IMMEDIATE")
             try:
                 if first is not None:
@@ -146,6 +148,9 @@ class HistogramWriter:
                 if self._base.in_transaction:
                     self._base.execute("ROLLBACK")
                 raise
+
+        try:
+            patiently(write)
         except sqlite3.Error as error:
             raise not_written(self._path, error) from error
 

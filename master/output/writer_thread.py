@@ -1,8 +1,9 @@
 """One thread that does all disk work of a run, fed from the event loop.
 
 Rule: jobs run in the order in which they were given, and nobody who drives load waits for them: a slow disk delays the
-controller's files, never the load. No job waits longer than PATIENCE_S, which also bounds the memory; then the run ends
-with an error, not with incomplete files. The next call raises the first error, and no job runs after it.
+controller's files, never the load. A full disk is waited for (full_disk.py). No job waits longer than PATIENCE_S, which
+also bounds the memory; then the run ends with an error, not with incomplete files. The next call raises the first
+error, and no job runs after it.
 """
 
 import asyncio
@@ -11,9 +12,11 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from ..errors import OutputError
+from .full_disk import FullDisk, patient
 
 T = TypeVar("T")
 
@@ -25,9 +28,12 @@ LAST_S: Final = 5.0  # for what says how the run ended, where another job has fa
 class Writer:
     """Holds the thread, since when each job waits, and the first error."""
 
-    def __init__(self, where: str) -> None:
-        """`where`: what is written to, for people."""
+    def __init__(self, where: str, told: Callable[[str], None] = lambda text: None) -> None:
+        """`where`: what is written to, for people. `told` gets what happens to the disk, in the loop."""
         self._where = where
+        self._told = told
+        self._loop: asyncio.AbstractEventLoop | None = None  # which `told` is called in
+        self._disk = FullDisk(self._tell)
         self._thread = _Thread("ivypy-writer")
         self._since: deque[float] = deque()  # of each job that was put and is not done, the loop's time when it was
         self._overdue: tuple[float, float] | None = None  # the oldest job's, and when it was first seen to be so old
@@ -35,7 +41,7 @@ class Writer:
 
     def put(self, job: Callable[[], object]) -> None:
         """Have `job` done, without waiting for it. Raises the error of an earlier job, or that none is done."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         self._check(loop.time())
         self._since.append(loop.time())
         loop.run_in_executor(self._thread, self._run, job).add_done_callback(self._done)
@@ -93,10 +99,17 @@ class Writer:
         if self._error:
             raise self._error
         try:
-            return job()
+            with patient(self._disk):
+                return job()
         except Exception as error:
             self._error = error
             raise
+
+    def _tell(self, text: str) -> None:
+        """In the thread."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._told, text)
 
     def _done(self, future: "asyncio.Future[object]") -> None:
         self._since.popleft()

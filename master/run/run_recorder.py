@@ -31,6 +31,7 @@ from ..live.reports import EventLine, StepEnds, Watcher
 from ..output.connector_files import ConnectorFiles
 from ..output.csv_text import utc
 from ..output.folder import RunFolder
+from ..output.full_disk import patiently
 from ..output.record_types import (
     Event,
     HostRecord,
@@ -80,8 +81,8 @@ class RunRecorder:
         utc_ns = clock.utc_ns()
         self._folder = RunFolder.create(root, plan.name, datetime.fromtimestamp(utc_ns / 1e9, UTC))
         self.hub = Broadcast(watcher, self._console_lost, [spec.name for spec in plan.rollups])
-        self.writer = Writer(str(self._folder.path))
-        self._logs = HostLogs(self._log_soon, self._log_lacks)
+        self.writer = Writer(str(self._folder.path), partial(self.event, "results_disk"))
+        self._logs = HostLogs(self._log_soon, self._log_lacks, patiently)
         self._lacking = 0  # events that were not written
         self.seed = seed_of_run(self._folder.path.name, utc_ns)
         self._run = RunRecord(__version__, tuple(command_line), str(plan.path or ""), utc_ns, self.seed)

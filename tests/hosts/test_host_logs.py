@@ -17,7 +17,7 @@ class Logs:
     def __init__(self, now_s: Callable[[], float] = lambda: 0.0) -> None:
         self.wakes = 0
         self.lacks: list[tuple[str, int]] = []
-        self.logs = HostLogs(self._wake, lambda host, lines: self.lacks.append((host, lines)), now_s)
+        self.logs = HostLogs(self._wake, lambda host, lines: self.lacks.append((host, lines)), now_s=now_s)
 
     def _wake(self) -> None:
         self.wakes += 1
