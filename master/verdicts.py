@@ -234,8 +234,9 @@ class Reason(Enum):
     BASELINE_STEP = (
         (Severity.PARTIAL, Severity.INVALID),
         ALL,
-        "A setting is a share of what another step (the baseline step) measured. Partial: that step was partial; hosts "
-        "that took no part in it have no load. Invalid: that step was not valid, so this one was not run.",
+        "A setting is a share of what another step (the baseline step) measured. Partial: that step was partial, and "
+        "hosts that took no part in it have no load; or it was at max, on what others left of the host. Invalid: that "
+        "step was not valid otherwise, so this one was not run.",
         "See to the baseline step first: its own reasons say how.",
     )
     HUNG_IOS = (

@@ -37,17 +37,19 @@ class StepResult:
     was_skipped: bool = False  # somebody ended it with what it had
 
     def reference(self, instance: RollupInstance) -> Reference:
-        """The rate of a rollup instance, to which later steps may refer. Raises NotMeasured where it is invalid."""
-        row = instance.row
-        if why := self._against_the_rate(row, Severity.INVALID):
+        """The rate of a rollup instance, to which later steps may refer. Raises NotMeasured where it is invalid.
+
+        A rate at max of what others left of the host is a load that the storage takes, but not the most.
+        """
+        against: dict[Severity, list[str]] = {Severity.INVALID: [], Severity.PARTIAL: [], Severity.NOTE: []}
+        for one in speaking(self.referred.validity.findings[instance.row], {Scope.RATE}):
+            is_less = one.reason is Reason.CPU_CONTENTION and one.severity is Severity.INVALID
+            against[Severity.PARTIAL if is_less else one.severity].append(str(one))
+        if why := "; ".join(against[Severity.INVALID]):
             raise NotMeasured(f"the rate of step {self.ends.name} is invalid for {instance}: {why}")
         measurement = self.referred.measurement
-        partial = self._against_the_rate(row, Severity.PARTIAL)
-        return Reference(self.iops[row], measurement.hosts if measurement else frozenset(), partial)
-
-    def _against_the_rate(self, row: int, severity: Severity) -> str:
-        findings = speaking(self.referred.validity.findings[row], {Scope.RATE})
-        return "; ".join(str(finding) for finding in findings if finding.severity is severity)
+        hosts = measurement.hosts if measurement else frozenset()
+        return Reference(self.iops[instance.row], hosts, "; ".join(against[Severity.PARTIAL]))
 
 
 def result_of(

@@ -81,6 +81,15 @@ def test_a_killed_controller_leaves_the_measured_part_with_its_verdict(tmp_path:
     assert int(row["overall_service_count"]) == sum(int(one["overall_service_count"]) for one in stored)
 
 
+def test_a_run_that_could_not_write_any_more_is_read_likewise(tmp_path: Path) -> None:
+    """Its end stands in run.json, for which there was room."""
+    folder = killed(tmp_path, FIXED, after=8)
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(record | {"end_utc": record["start_utc"], "exit_code": 1}))
+    shown = answered("show", str(folder))
+    assert "controller_ended[partial]" in shown.stdout and "ivypy itself failed" in shown.stdout, shown.stdout
+
+
 def test_a_run_that_ends_leaves_nothing_of_what_it_had_measured_so_far(tmp_path: Path) -> None:
     plan = written(tmp_path, TEXT.format(data=tmp_path / "data", second="{ name: second, measure: 3s }"))
     with start(plan, tmp_path / "runs") as process:

@@ -58,7 +58,7 @@ def first(store: Store) -> Finished:
 
 def test_the_first_plan_runs_to_a_result(first: Finished) -> None:
     done = first
-    assert done.code in (0, 8), done.out + done.err  # a busy machine may be late, and then says so
+    assert done.code in (0, 7, 8), done.out + done.err  # a busy machine may be late, and then says so
     assert [row["name"] for row in done.rows("summary.all.csv")] == ["max", "half", "half_mixed"]
     assert str(done.folder) in done.out
     assert done.out.index("local: created 1 file") < done.out.index("step 0 (1 of 3)"), "told when it was so"
@@ -80,7 +80,7 @@ TOO_EXACT = "measure: { metric: overall_iops, accuracy: 0.01%, min: 1s, timeout:
 @pytest.mark.parametrize(
     ("iops", "control", "code", "words"),
     [
-        ("max", ABOVE, 5, "A threshold of the plan"),
+        ("2000", ABOVE, 5, "A threshold of the plan"),
         pytest.param("100M", ABOVE, 8, "At least one step is invalid", marks=pytest.mark.long),
         pytest.param("max", TOO_EXACT, 6, "A target was not reached", marks=pytest.mark.long),
     ],

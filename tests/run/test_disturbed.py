@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from ivypy.master.live.reports import Subinterval
 from ivypy.master.run.run import Run
 from ivypy.protocol.payload import CpuTaken
 from tests.support.simulated.plants import queue
-from tests.support.simulated.runs import ONE_STEP, SimulatedRun, controlled, run, slaves, stage
+from tests.support.simulated.runs import ONE_STEP, TWO_STEPS, SimulatedRun, controlled, run, slaves, stage
 from tests.support.simulated.slave import Faults, steady
 
 RATE_AT_MAX = 10_000
@@ -42,6 +43,18 @@ def test_the_folder_has_the_disturbed_rows_and_a_measurement_without_them(tmp_pa
     counted = [row for row in histogram if (row["category"], row["time"]) == ("overall", "service")]
     assert sums(counted, "count") == int(summary["overall_service_count"])
     assert "cpu_contention" not in summary["reasons"]
+
+
+def test_a_share_of_what_others_left_at_max_is_run_and_is_partial(tmp_path: Path) -> None:
+    """All of the time on all hosts: nothing else than that speaks against the rate."""
+    starved = Faults(taken={k: replace(WAITED, wait=40) for k in range(9)})
+    staged = run(
+        tmp_path, TWO_STEPS.replace("measure: 30s", "measure: 30s, disturbed: keep"), a=starved, b=starved, c=starved
+    )
+    most, half = staged.rows("summary.all.csv")
+    assert (most["verdict"], half["verdict"], staged.code) == ("invalid", "partial", ExitCode.INVALID)
+    assert "cpu_contention[invalid] (a: " in most["reasons"] and "baseline_step[partial]" in half["reasons"]
+    assert float(half["overall_iops"]) == pytest.approx(float(most["overall_iops"]) / 2, rel=1e-3)
 
 
 def test_a_disturbed_subinterval_moves_the_end_that_is_shown(tmp_path: Path) -> None:
