@@ -126,13 +126,16 @@ def preempted(
     """
     took: list[float] = []
     delays: list[float] = []
+    ends = np.zeros(0)
     all_us = 0.0
-    ends = np.cumsum(random.exponential(off_us * (1 - kept) / kept, 20_000) + off_us)
     for _ in range(16):
         now = 0.0
-        for alone in mean_us * SHAPES[shape](random, 250):
+        for alone in mean_us * SHAPES[shape](random, 120):
             done = now + float(alone)
-            end = float(ends[np.searchsorted(ends, done)])
+            while not len(ends) or ends[-1] <= done:
+                gaps = random.exponential(off_us * (1 - kept) / kept, 1000) + off_us
+                ends = np.concatenate([ends, gaps.cumsum() + (ends[-1] if len(ends) else 0.0)])
+            end = float(ends[np.searchsorted(ends, done, "right")])
             found = end if done >= end - off_us else done
             took.append(found - now)
             delays.append(found - done)
@@ -142,13 +145,14 @@ def preempted(
     return np.array(took), np.array(delays), off
 
 
-@given(st.floats(0.02, 0.9), st.floats(100, 20_000), st.floats(100, 20_000), st.sampled_from([*SHAPES]), st.integers(0))
-@settings(max_examples=40, deadline=None)
+@given(st.floats(0.02, 0.9), st.floats(100, 20_000), st.floats(-2, 2), st.sampled_from([*SHAPES]), st.integers(0))
+@settings(max_examples=15, deadline=None)
 @pytest.mark.slow
 def test_no_valid_p99_at_max_is_longer_by_what_others_took(
-    kept: float, off_us: float, mean_us: float, shape: str, seed: int
+    kept: float, mean_us: float, longer: float, shape: str, seed: int
 ) -> None:
-    took, delays, off = preempted(np.random.default_rng(seed), shape, mean_us, kept, off_us)
+    """Others take the core for a hundredth to a hundred times as long as an I/O takes."""
+    took, delays, off = preempted(np.random.default_rng(seed), shape, mean_us, kept, max(mean_us * 10**longer, 20.0))
     true = 1 - np.percentile(took - delays, 99) / np.percentile(took, 99)
     taken = CpuTaken(others_beside=100, wait=min(100.0, 100 * off))
     found = [(1, int(us), int(delay)) for us, delay in zip(took, delays, strict=True)]
