@@ -9,6 +9,7 @@ the results that arrived, then extends the deadline by the stall.
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from ...protocol.errors import ProtocolError
@@ -216,13 +217,7 @@ class ResultBarrier:
         if driver.name not in self._holes.get(result.subinterval, ()):
             self._recorder.late(driver.name, result)
             return
-        try:
-            self._merging.check(driver, result)
-        except ProtocolError as error:
-            driver.lose(f"protocol error: {error}")
-            return
-        except Exception as error:
-            driver.lose_for_bug(error)
+        if not _taken(driver, partial(self._merging.check, driver, result)):
             return
         hole = self._holes[result.subinterval]
         hole.discard(driver.name)
@@ -237,13 +232,7 @@ class ResultBarrier:
         hosts = self._hosts
         if driver not in hosts.live:
             return
-        try:
-            self._merging.add(driver, result)
-        except ProtocolError as error:
-            driver.lose(f"protocol error: {error}")
-            return
-        except Exception as error:
-            driver.lose_for_bug(error)
+        if not _taken(driver, partial(self._merging.add, driver, result)):
             return
         arrived[driver] = at_ns
         hosts.awaited.discard(driver)
@@ -257,3 +246,16 @@ class ResultBarrier:
             self._find(ScopedFinding(finding, driver.name, since=self._progress.unmeasured))
             self._recorder.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
             self._fleet.interrupt(HaltCause.IO_ERROR)
+
+
+def _taken(driver: Driver, take: Callable[[], object]) -> bool:
+    """Whether what a host sent could be taken; else the host is lost."""
+    try:
+        take()
+    except ProtocolError as error:
+        driver.lose(f"protocol error: {error}")
+    except Exception as error:
+        driver.lose_for_bug(error)
+    else:
+        return True
+    return False

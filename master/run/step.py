@@ -97,7 +97,7 @@ class StepCycle:
         order = {name: rollups.order(name) for name in rollups.hosts()}
         drivers = [driver for driver in fleet.alive if driver.name in order and driver.state is HostState.IDLE]
         find, report, boundaries = self._findings.append, recorder.event, Boundaries(length_ns)
-        self._hosts = StepHosts(drivers, progress, fleet.lag, report, find)
+        self._hosts = StepHosts(drivers, progress, fleet.lag, report)
         self._faults = IoFaults(rollups, length_ns, report, find)
         self._measurements = StepMeasurements(length_ns, recorder.measured)
         self._interlock = InterlockChecks(length_ns, report)

@@ -15,7 +15,7 @@ from ..hosts.controller_lag import ControllerLag
 from ..hosts.driver import Driver
 from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason, Severity
-from .io_faults import Find, Report
+from .io_faults import Report
 from .step_states import StepProgress
 
 LONG_STALL_NS: Final = 10**9  # the controller, for so long that leases were not renewed
@@ -48,14 +48,11 @@ class _Loss:
 class StepHosts:
     """State: who takes part, who of these is late, and who is lost."""
 
-    def __init__(
-        self, drivers: Iterable[Driver], progress: StepProgress, lag: ControllerLag, report: Report, find: Find
-    ) -> None:
+    def __init__(self, drivers: Iterable[Driver], progress: StepProgress, lag: ControllerLag, report: Report) -> None:
         """`drivers`: all that are to go."""
         self._progress = progress
         self._lag = lag
         self._report = report
-        self._find = find
         self.part = tuple(drivers)
         self.live: set[Driver] = set()  # barrier 1 waits for their results
         self.late: set[Driver] = set()  # missed a barrier, and are not back

@@ -1,14 +1,11 @@
 """Hiccups of real hosts, beside what their devices counted: they cost nothing that was measured."""
 
-import contextlib
 import random
-from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
 
-from tests.support import devices
-from tests.support.faults.bench import HOSTS, PLAN, Bench, bench
+from tests.support.faults.bench import HOSTS, PLAN, Bench
 from tests.support.faults.kinds import Injected, Kind
 from tests.support.real_runs import Finished, names_of, only_late, presence
 
@@ -21,21 +18,11 @@ TEXT = (
 )
 
 
-@pytest.fixture(scope="module")
-def hosts() -> Iterator[Bench]:
-    with contextlib.ExitStack() as undo:
-        try:
-            made = undo.enter_context(bench())
-        except devices.Missing as missing:
-            pytest.skip(f"this machine lacks {missing}")
-        yield made
-
-
 @pytest.mark.slow
-def test_a_frozen_slave_and_a_link_that_is_cut_for_seconds_cost_nothing(hosts: Bench) -> None:
+def test_a_frozen_slave_and_a_link_that_is_cut_for_seconds_cost_nothing(faulty_hosts: Bench) -> None:
     """At subintervals of 1 s; the third host has neither."""
     frozen, cut, untouched = HOSTS
-    finished = check(hosts, [Injected(Kind.FREEZE, frozen, 3.3, 2.2), Injected(Kind.CUT, cut, 8.0, 3.0)])
+    finished = check(faulty_hosts, [Injected(Kind.FREEZE, frozen, 3.3, 2.2), Injected(Kind.CUT, cut, 8.0, 3.0)])
     reasons = {row["host"]: row["reasons"] for row in finished.rows("summary.host.csv")}
     assert only_late(reasons[untouched]), reasons
     assert "overrun[note]" in reasons[frozen] and "no thread of its slave ran for up to 2," in reasons[frozen], reasons
@@ -43,12 +30,12 @@ def test_a_frozen_slave_and_a_link_that_is_cut_for_seconds_cost_nothing(hosts: B
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
-def test_random_hiccups_cost_nothing(hosts: Bench, seed: int) -> None:
+def test_random_hiccups_cost_nothing(faulty_hosts: Bench, seed: int) -> None:
     """Three in a run, of 0.5 to 4.5 s each, on any host; they may overlap."""
     draw = random.Random(seed)
     kinds = (Kind.FREEZE, Kind.CUT, Kind.DELAY)
     check(
-        hosts,
+        faulty_hosts,
         sorted(
             (
                 Injected(kind, draw.choice(HOSTS), draw.uniform(0.0, MEASURE - 5.0), draw.uniform(0.5, 4.5))

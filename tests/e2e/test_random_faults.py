@@ -5,15 +5,13 @@ row is contradicted by what the test knows: the faults that it injected, and the
 only a host that was hit is ever blamed.
 """
 
-import contextlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import pytest
 
-from tests.support import devices
-from tests.support.faults.bench import HOSTS, Bench, bench
+from tests.support.faults.bench import HOSTS, Bench
 from tests.support.faults.devices import Counted
 from tests.support.faults.kinds import Injected, Kind, drawn
 from tests.support.real_runs import Finished
@@ -23,27 +21,17 @@ PER_RUN = 4
 BLAME = {"lost", "late", "clock_stepped"}  # kinds of events that speak against a host
 
 
-@pytest.fixture(scope="module")
-def hosts() -> Iterator[Bench]:
-    with contextlib.ExitStack() as undo:
-        try:
-            made = undo.enter_context(bench())
-        except devices.Missing as missing:
-            pytest.skip(f"this machine lacks {missing}")
-        yield made
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
-def test_random_faults(hosts: Bench, seed: int) -> None:
-    check(hosts, seed)
+def test_random_faults(faulty_hosts: Bench, seed: int) -> None:
+    check(faulty_hosts, seed)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("seed", range(2, 53))
-def test_many_random_faults(hosts: Bench, seed: int) -> None:
-    check(hosts, seed)
+def test_many_random_faults(faulty_hosts: Bench, seed: int) -> None:
+    check(faulty_hosts, seed)
 
 
 def check(hosts: Bench, seed: int) -> None:
@@ -61,15 +49,15 @@ def contradictions(finished: Finished, faults: Sequence[Injected], counted: Coun
         wrong.append(f"exit code {finished.code}")
     if "Traceback" in finished.err + finished.out:
         wrong.append("a traceback")
-    if Kind.DISK_FULL not in {one.kind for one in faults if one.began < float("inf")} and finished.code in (1, 2, 3, 4):
-        wrong.append(f"exit code {finished.code} though no disk was full")
+    if finished.code in (1, 2, 3, 4):
+        wrong.append(f"exit code {finished.code}, though the run could go on")
     for name in ("summary.all.csv", "summary.host.csv"):
         if (finished.folder / name).exists():
             for row in finished.rows(name):
                 wrong += [
                     f"{name}, {row['name']} {row.get('host', '')}: {text}" for text in _of_row(row, faults, counted)
                 ]
-        elif finished.code != 1:
+        else:
             wrong.append(f"there is no {name}")
     wrong += _blamed(finished, faults)
     return wrong

@@ -9,6 +9,7 @@ from typing import TypeVar
 import pytest
 
 from tests.support import devices
+from tests.support.faults.bench import Bench, bench
 from tests.support.lab import Lab, unchanged_addresses
 from tests.support.made_once import Store
 
@@ -36,6 +37,12 @@ def shm() -> Iterator[Path]:
     """A folder in memory, so that devices over files in it are fast and touch no disk."""
     with devices.memory_folder("test-") as folder:
         yield folder
+
+
+@pytest.fixture(scope="module")
+def faulty_hosts() -> Iterator[Bench]:
+    """Three hosts that faults are injected into."""
+    yield from _or_skip(bench)
 
 
 @pytest.fixture
