@@ -84,9 +84,14 @@ class ProcessPipe:
         raise ended(status, self._stderr.words)
 
 
+NO_THREAD: Final = "can't start new thread"  # Python's words
+
+
 def ended(status: int, words: tuple[str, ...]) -> PipeLost:
     """The fault of a process that ended with `status` (negative: by that signal)."""
     how = f"it was killed by {signal_name(-status)}" if status < 0 else f"it exited with status {status}"
+    if any(NO_THREAD in word for word in words):
+        how += ": a limit of threads was reached: pids.max of its cgroup, or `ulimit -u`"
     return PipeLost(f"{how} ({words[-1]})" if words else how, status, words)
 
 

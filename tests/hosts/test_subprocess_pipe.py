@@ -17,6 +17,7 @@ from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe import Pipe, PipeLost
+from ivypy.master.hosts.subprocess_pipe import ended
 from tests.support.simulated.loop import simulate
 from tests.support.stand_in_slave import ask, line, local, opened, stand_in
 from tests.support.waits import PATIENCE_S, is_running, none_runs, wait_until_ended
@@ -86,6 +87,14 @@ async def test_an_unexpected_end_reports_how_and_why(tmp_path: Path, command: st
             await pipe.read(1)
         assert str(lost.value) == reason
         assert lost.value.words == ("why",)
+
+
+def test_a_limit_of_threads_is_named() -> None:
+    said = str(ended(1, ("Traceback", "RuntimeError: can't start new thread")))
+    assert said == (
+        "it exited with status 1: a limit of threads was reached: pids.max of its cgroup, or `ulimit -u` "
+        "(RuntimeError: can't start new thread)"
+    )
 
 
 async def test_exit_code_0_is_the_end_of_the_stream_at_every_read(tmp_path: Path) -> None:
