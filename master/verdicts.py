@@ -344,7 +344,8 @@ class Reason(Enum):
     EAGAIN = (
         NOTE,
         LATENCY,
-        "The kernel returned submissions (EAGAIN); they were submitted again and kept their times.",
+        "The kernel returned submissions (EAGAIN); they were submitted again and kept their times. Under io_uring the "
+        "kernel itself submits again what a device returns: the time is in the latency, and nothing counts it.",
         "Lower `maxtags`.",
     )
     DROPPED_DUE = (

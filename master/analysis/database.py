@@ -156,7 +156,11 @@ def _type_in_file(name: str, table: str) -> Type:
 
 def _cell(name: str, table: str) -> str:
     cell = f"file.{_named(name)}"
-    return f"CAST(rtrim({cell}, 'Z') AS TIMESTAMP)" if type_of(name, table) is Type.TIME else cell
+    if type_of(name, table) is Type.TIME:
+        return f"CAST(rtrim({cell}, 'Z') AS TIMESTAMP)"
+    if type_of(name, table) is Type.TEXT:  # as csv_text.unguarded
+        return f"CASE WHEN regexp_matches({cell}, '^''+[=+@\t-]') THEN substr({cell}, 2) ELSE {cell} END"
+    return cell
 
 
 def _literal_path(path: Path) -> str:

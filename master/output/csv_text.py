@@ -2,7 +2,9 @@
 
 Rule: a file is opened, written with one call and closed, so what stands in it after a crash, or after the disk is
 full, is whole lines; what could not be written completely is taken back. A row is one line: a line break within a
-text is written as \\n. Numbers are printed as metrics.Precision says; a number that is not known is blank.
+text is written as \\n. A text that a table program would take for a formula has a ' before it (`unguarded` takes it
+away): hosts, devices and users chose it. Numbers are printed as metrics.Precision says; a number that is not known is
+blank.
 """
 
 import contextlib
@@ -10,6 +12,7 @@ import csv
 import errno
 import io
 import os
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from math import isfinite
@@ -22,6 +25,7 @@ from numpy.typing import NDArray
 from ..errors import OutputError
 from .full_disk import patiently
 
+_FORMULA: Final = re.compile(r"'*[=+\-@\t]")  # with the quotes of a text that has some itself
 _BREAKS: Final = str.maketrans({"\n": "\\n", "\r": "\\r", "\0": "\\0"})
 
 
@@ -99,16 +103,33 @@ def not_written(path: Path, error: Exception) -> OutputError:
 def lines(rows: Iterable[Iterable[Any]]) -> str:
     """Rows as CSV text, a line each; None is blank, and so is a number that is not finite."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_unbroken(value) for value in row] for row in rows)
+    csv.writer(text, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
     return text.getvalue()
 
 
-def _unbroken(value: Any) -> Any:
-    if isinstance(value, str) and not value.isprintable():
-        return value.translate(_BREAKS)
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return _guarded(value if value.isprintable() else value.translate(_BREAKS))
     if isinstance(value, float) and not isfinite(value):
         return None
     return value
+
+
+def _guarded(text: str) -> str:
+    return f"'{text}" if _FORMULA.match(text) and not _is_number(text) else text
+
+
+def unguarded(cell: str) -> str:
+    """The text of a cell."""
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def cells(values: Sequence[Any]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import PlanError
+from ..output.csv_text import unguarded
 from ..output.run_files import open_run_file
 
 _AT_ONCE: Final = 4 << 20  # bytes: more than any row
@@ -64,7 +65,8 @@ class AddedRows:
 
 
 def _rows(text: bytes) -> list[list[str]]:
-    return [*csv.reader(text.decode("utf-8", "surrogateescape").splitlines())]
+    rows = csv.reader(text.decode("utf-8", "surrogateescape").splitlines())
+    return [[*map(unguarded, row)] for row in rows]
 
 
 def _not_read(path: Path, error: Exception) -> PlanError:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import PlanError
+from ..output.csv_text import unguarded
 from ..output.run_files import open_run_file, read_run_file
 from ..rollup.metrics import METRICS
 from .growing_table import number
@@ -158,4 +159,5 @@ def histogram_sets(path: Path) -> dict[str, dict[str, list[float]]]:
 def _cells(row: bytes) -> list[str]:
     """Names may be quoted, for their commas."""
     text = row.decode("utf-8", "surrogateescape")
-    return next(csv.reader([text])) if '"' in text else text.split(",")
+    cells = next(csv.reader([text])) if '"' in text else text.split(",")
+    return [*map(unguarded, cells)] if "'" in text else cells

@@ -19,6 +19,7 @@ from ..errors import OutputError, PlanError
 from ..exit_codes import ExitCode
 from ..output.column import names
 from ..output.columns import HOST_FACTS
+from ..output.csv_text import unguarded
 from ..output.file_names import stem, step_folder
 from ..output.histogram_db_reader import HistogramReader
 from ..output.run_files import open_run_file
@@ -454,7 +455,7 @@ def _table(path: Path) -> list[list[str]]:
     """A CSV's rows, with its header. Raises PlanError."""
     try:
         with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
-            return [*csv.reader(file)]
+            return [[*map(unguarded, row)] for row in csv.reader(file)]
     except (OSError, csv.Error) as error:
         raise PlanError(f"{path}: not read: {error}") from None
 

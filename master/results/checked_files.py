@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..live.socket_paths import answers
+from ..output.csv_text import unguarded
 from ..output.file_names import SO_FAR
 from ..output.run_files import open_run_file, read_run_file
 from ..plan.attempts import attempts_that_count
@@ -143,8 +144,13 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     try:
         with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
             reader = csv.DictReader(file)
-            rows = [(reader.line_num, row) for row in reader if None not in row.values() and None not in row]
-            return [*(reader.fieldnames or ())], rows
+            reader.fieldnames = [*map(unguarded, reader.fieldnames or ())]
+            rows = [
+                (reader.line_num, {name: unguarded(cell) for name, cell in row.items()})
+                for row in reader
+                if None not in row.values() and None not in row
+            ]
+            return [*reader.fieldnames], rows
     except (OSError, csv.Error) as error:
         raise PlanError(f"{path}: not read: {error}") from None
 

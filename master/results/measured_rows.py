@@ -19,6 +19,7 @@ from ..errors import PlanError
 from ..live.reports import Latency, MeasurementRow, StepEnds
 from ..live.socket_messages import ANSWERS
 from ..output.csv_text import lines as csv_lines
+from ..output.csv_text import unguarded
 from ..output.file_names import stem
 from ..output.run_files import open_run_file
 from ..rollup.instances import ALL
@@ -65,7 +66,7 @@ def summary_text(folder: Path, measured: Measured) -> str:
     """The rows of summary.<rollup type>.csv that are of these steps, as CSV with its header."""
     path = results_of(folder) / f"summary.{stem(measured.by)}.csv"
     with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
-        header, *rows = csv.reader(file)
+        header, *rows = ([*map(unguarded, row)] for row in csv.reader(file))
     numbers = {str(step.number) for step in measured.steps}
     return csv_lines([header, *(row for row in rows if row[0] in numbers and len(row) == len(header))])
 

@@ -12,20 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.errors import OutputError
-from ivypy.master.output.csv_text import append, cells, lines, number_cells, utc
+from ivypy.master.output.csv_text import append, cells, lines, number_cells, unguarded, utc
 
 TEXT = st.text(st.characters(exclude_characters="\0\r\n"))
 
 
 @given(st.lists(st.lists(TEXT, min_size=1, max_size=4), max_size=5))
 def test_lines_are_read_back_by_the_csv_module(rows: list[list[str]]) -> None:
-    assert list(csv.reader(io.StringIO(lines(rows), newline=""))) == rows
+    assert [[*map(unguarded, row)] for row in csv.reader(io.StringIO(lines(rows), newline=""))] == rows
 
 
 @given(st.lists(TEXT, min_size=1, max_size=4))
 def test_cells_are_a_part_of_a_row(values: list[str]) -> None:
     row = f"before,{cells(values)},after\n"
-    assert list(csv.reader(io.StringIO(row, newline=""))) == [["before", *values, "after"]]
+    (read,) = csv.reader(io.StringIO(row, newline=""))
+    assert [*map(unguarded, read)] == ["before", *values, "after"]
 
 
 @pytest.mark.parametrize("broken", ["a\nb", "a\r\nb", "\n", 'say "x"\n, y', "a\0b"])
@@ -59,6 +60,31 @@ def test_counts_are_exact(counts: list[int]) -> None:
 
 def test_a_number_that_is_not_known_is_blank_in_every_table() -> None:
     assert lines([[1.5, None, float("inf"), float("nan"), "inf"]]) == "1.5,,,,inf\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+        ("+1+cmd|' /C calc'!A0", "'+1+cmd|' /C calc'!A0"),
+        ("-2+3", "'-2+3"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("'=1", "''=1"),  # so that its quote stays
+        ("-2.5e3", "-2.5e3"),
+        ("-inf", "-inf"),
+        ("a=b", "a=b"),
+        ("'a'", "'a'"),
+    ],
+)
+def test_no_text_is_a_formula_in_a_table_program(text: str, cell: str) -> None:
+    assert next(csv.reader([lines([[text, 1]])])) == [cell, "1"] and unguarded(cell) == text
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0")))
+def test_a_text_is_read_as_it_was_written(text: str) -> None:
+    (row,) = csv.reader(io.StringIO(lines([["x", text]]), newline=""))
+    assert unguarded(row[1]) == text and (row[1][:1] not in ("=", "+", "-", "@", "\t") or float(row[1]) is not None)
 
 
 @given(st.integers(0, 2 * 10**9))

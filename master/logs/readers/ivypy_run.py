@@ -24,6 +24,7 @@ from ....protocol.histogram import BUCKETS
 from ....protocol.lines import inflated
 from ....protocol.payload import ArrayType
 from ...errors import OutputError
+from ...output.csv_text import unguarded
 from ...plan.attempts import attempts_that_count
 from ...verdicts import Verdict
 from ..faults import Fault
@@ -175,7 +176,7 @@ def _blank_rows(summary: Path) -> set[tuple[int, str]] | None:
         return None
     with open(summary, newline="", encoding="utf-8") as file:
         return {
-            (int(row["step"]), row["rollup_instance"])
+            (int(row["step"]), unguarded(row["rollup_instance"]))
             for row in csv.DictReader(file)
             if row.get("overall_service_us_mean") and not row.get("overall_response_us_mean")
         }
