@@ -381,9 +381,9 @@ class RunData:
 
     def _run_json(self) -> dict[str, Any]:
         stamp, record = _stamp(self.folder / RUN_JSON), self._record[1]
-        if stamp is None or (stamp, bool(record) and runs(record)) != self._record[0]:
+        if stamp is None or (stamp, bool(record) and runs(self.folder, record)) != self._record[0]:
             record = read_record(self.folder)
-            self._record = (stamp, runs(record)), record
+            self._record = (stamp, runs(self.folder, record)), record
         return record
 
     def _folder(self, step: int) -> Path:

@@ -68,7 +68,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     """
     record = _read(folder)
     kept = _so_far(folder)
-    if kept is not None and not runs(record):
+    if kept is not None and not runs(folder, record):
         record["steps"] = _read(kept)["steps"]
     return record
 
@@ -78,13 +78,21 @@ def results_of(folder: Path) -> Path:
     ran. Raises PlanError.
     """
     kept = _so_far(folder)
-    return folder if kept is None or runs(_read(folder)) else kept
+    return folder if kept is None or runs(folder, _read(folder)) else kept
 
 
-def runs(record: Mapping[str, Any]) -> bool:
-    """Whether a process still writes the run: it listens at its socket. Of another user's only root can tell."""
+def runs(folder: Path, record: Mapping[str, Any]) -> bool:
+    """Whether a process may still write the run: it listens at its socket, or the run is another user's, of whose
+    sockets only root can tell."""
+    if record["end_utc"]:
+        return False
     path = record["socket"]
-    return not record["end_utc"] and bool(path) and answers(Path(path))
+    return is_others(folder) or (bool(path) and answers(Path(path)))
+
+
+def is_others(folder: Path) -> bool:
+    """Whether a run is another user's, for anybody but root."""
+    return os.geteuid() not in (0, (folder / RUN_JSON).stat().st_uid)
 
 
 def _so_far(folder: Path) -> Path | None:

@@ -149,5 +149,5 @@ def why_no_results(folder: Path) -> str:
     code = record["exit_code"]
     if code is None:
         going_on = "no step of the run has ended, so far"
-        return going_on if runs(record) else "the run was cut off before it had measured anything"
+        return going_on if runs(folder, record) else "the run was cut off before it had measured anything"
     return f"the run ended without results, exit code {code}: {ExitCode(code).sentence}"

@@ -16,7 +16,7 @@ from ..errors import PlanError
 from ..output.run_files import may_follow
 from ..text.scaled import BLANK, duration
 from ..verdicts import Severity, Verdict
-from .checked_files import RUN_JSON, read_record, runs, that_count
+from .checked_files import RUN_JSON, is_others, read_record, runs, that_count
 
 
 class RunState(StrEnum):
@@ -124,9 +124,9 @@ def _time(text: str) -> datetime:
 def _state(folder: Path, record: dict[str, Any]) -> RunState:
     if record["end_utc"]:
         return RunState.ENDED
-    if os.geteuid() not in (0, (folder / RUN_JSON).stat().st_uid):
+    if is_others(folder):
         return RunState.NOT_ENDED
-    return RunState.RUNNING if runs(record) else RunState.CUT_OFF
+    return RunState.RUNNING if runs(folder, record) else RunState.CUT_OFF
 
 
 _TITLES: Final = ("started", "state", "verdict", "length", "hosts", "steps", "run")

@@ -81,6 +81,15 @@ def test_a_killed_controller_leaves_the_measured_part_with_its_verdict(tmp_path:
     assert int(row["overall_service_count"]) == sum(int(one["overall_service_count"]) for one in stored)
 
 
+def test_of_another_users_run_nobody_but_root_can_tell_that_it_is_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = killed(tmp_path, FIXED, after=8)
+    monkeypatch.setattr("ivypy.master.results.checked_files.os.geteuid", lambda: folder.stat().st_uid + 1)
+    shown, listed = answered("show", str(folder)), answered("list", str(folder))
+    assert "second" not in shown.stdout and "open" in listed.stdout, shown.stdout + listed.stdout
+
+
 def test_a_run_that_could_not_write_any_more_is_read_likewise(tmp_path: Path) -> None:
     """Its end stands in run.json, for which there was room."""
     folder = killed(tmp_path, FIXED, after=8)
