@@ -2,12 +2,17 @@
 
 import os
 import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from ..imports.description import Dropped
 
 
 @click.command("import")
@@ -38,8 +43,8 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
     description = READERS[tool_of(text, str(file))](text, str(file), around)
     for note in description.notes:
         click.echo(f"note: {note}", err=True)
-    for dropped in description.dropped:
-        click.echo(f"{'' if dropped.matters else 'note: '}{dropped}", err=True)
+    for line in _said(description.dropped):
+        click.echo(line, err=True)
     matters = sum(dropped.matters for dropped in description.dropped)
     if strict and matters:
         have = "option has" if matters == 1 else "options have"
@@ -54,3 +59,14 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
     else:
         write_new(output, plan)
     return ExitCode.NOT_REACHED if matters else ExitCode.OK
+
+
+def _said(dropped: "Sequence[Dropped]") -> Iterator[str]:
+    """A line for each that differs: of an option, or of jobs, in many places, the first of them."""
+    alike: dict[tuple[object, ...], list[Dropped]] = {}
+    for one in dropped:
+        option = "" if one.what.startswith("[") else one.what.partition("=")[0]
+        alike.setdefault((option, one.why, one.nearest, one.matters), []).append(one)
+    for first, *others in alike.values():
+        more = f" (and in {len(others)} more place{'s' * (len(others) > 1)})" if others else ""
+        yield f"{'' if first.matters else 'note: '}{first}{more}"

@@ -80,7 +80,7 @@ class Job(TargetsReader):
         ramp = self._value("ramp_time", seconds_of, 0.0)
         runtime = self._value("runtime", seconds_of, 0.0)
         if not runtime:
-            self._drop(None, "no `runtime`: fio stops after `size`", f"the plan runs {MEASURE_S:g} s", matters=False)
+            self._drop(None, "no `runtime`: fio stops after `size`", f"the plan runs {MEASURE_S:g} s", matters=True)
         elif not self._flag("time_based"):
             why = "no `time_based`: fio stops after `size` if that is done before"
             self._drop(self.section.options["runtime"], why, "the plan runs the whole time", matters=False)
@@ -148,8 +148,7 @@ class Job(TargetsReader):
         direct, buffered = self.section.options.get("direct"), self.section.options.get("buffered")
         asked = buffered if self._flag("buffered") else direct if direct and not self._flag("direct") else None
         if asked or not (direct or buffered):
-            what = asked or None
-            self._drop(what, "fio would use the page cache", "ivypy always uses O_DIRECT", matters=asked is not None)
+            self._drop(asked, "fio would use the page cache", "ivypy always uses O_DIRECT", matters=True)
 
     def _rw(self) -> str | None:
         option = self.section.options.get("rw")

@@ -44,11 +44,11 @@ ALWAYS: Final = frozenset(
     block_error_percentiles exitall_on_error continue_on_error ignore_error error_dump verify_fatal verify_dump
     verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_pattern verify_interval verify_offset
     verify_state_load verify_state_save do_verify experimental_verify mem iomem_align hugepage-size lockmem
-    fadvise_hint end_fsync fsync_on_close unique_filename lockfile registerfiles fixedbufs nonvectored
+    fadvise_hint unique_filename lockfile registerfiles fixedbufs nonvectored
     cpus_allowed_policy numa_cpu_nodes numa_mem_policy userspace_reap iodepth_batch_complete
-    iodepth_batch_complete_min iodepth_batch_complete_max trim_verify_zero trim_backlog trim_backlog_batch
+    iodepth_batch_complete_max trim_verify_zero trim_backlog trim_backlog_batch
     rate_cycle dedupe_mode dedupe_working_set_percentage dedupe_global buffer_compress_chunk latency_window
-    latency_percentile latency_run zonesize zonerange zonecapacity zoneskip read_beyond_wp max_open_zones
+    latency_percentile latency_run read_beyond_wp max_open_zones
     job_max_open_zones ignore_zone_limits flow_id flow_sleep cgroup_nodelete cgroup_weight sqthread_poll_cpu
     uncached busy_poll merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars zone_reset_frequency
     zone_reset_threshold
@@ -59,6 +59,7 @@ _NO_SIZES: Final = "an I/O of a workload has one size"
 _NO_VERIFY: Final = "ivypy does not verify what it reads"
 _NO_CONTENT: Final = "ivypy writes data that neither compresses nor repeats"
 _NO_END: Final = "the length of a step is a time"
+_NO_ZONES: Final = "a workload has one range of addresses"
 _NO_FLUSH: Final = "ivypy writes with O_DIRECT and does not flush"
 _NO_THRESHOLD: Final = "a threshold is part of a step"
 _NO_ORDER: Final = "streams of a step begin together"
@@ -85,6 +86,12 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "buffer_pattern": (_NO_CONTENT, "", True),
     "buffer_compress_percentage": (_NO_CONTENT, "", True),
     "dedupe_percentage": (_NO_CONTENT, "", True),
+    "zonesize": (_NO_ZONES, "one workload for each `range`", True),
+    "zonerange": (_NO_ZONES, "one workload for each `range`", True),
+    "zoneskip": (_NO_ZONES, "one workload for each `range`", True),
+    "zonecapacity": (_NO_ZONES, "", True),
+    "end_fsync": (_NO_FLUSH, "", True),
+    "fsync_on_close": (_NO_FLUSH, "", True),
     "fsync": (_NO_FLUSH, "", True),
     "fdatasync": (_NO_FLUSH, "", True),
     "sync": (_NO_FLUSH, "", True),
@@ -113,6 +120,7 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "nice": ("workload threads have the usual priority", "", False),
     "cpus_allowed": ("cores are chosen for a whole plan", "use `cpus`", False),
     "iodepth_batch": ("each I/O is submitted when it falls due", "", False),
+    "iodepth_batch_complete_min": ("completions are taken as they come", "", True),
     "iodepth_low": ("each I/O is submitted when a tag is free", "", True),
     "serialize_overlap": ("I/Os may overlap", "", True),
     "io_submit_mode": ("response time counts from the due time in any case", "", False),
@@ -144,6 +152,7 @@ OFF_OF: Final[dict[str, frozenset[str]]] = {
     "rw_sequencer": frozenset({"sequential"}),
     "io_submit_mode": frozenset({"inline"}),
     "loops": OFF | {"1"},
+    "iodepth_batch_complete_min": OFF | {"1"},
     "buffer_pattern": frozenset(),
     "cpus_allowed": frozenset(),
     "uid": frozenset(),

@@ -168,7 +168,9 @@ def test_a_file_is_refused_with_the_line(text: str, fault: str) -> None:
 
 @pytest.mark.parametrize("option", [name for name, (_, _, matters) in UNMAPPED.items() if matters])
 def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str) -> None:
-    value = {"bsrange": "4k-8k", "bssplit": "4k/50:8k/50", "loops": "2"}.get(option, "1")
+    value = {"bsrange": "4k-8k", "bssplit": "4k/50:8k/50", "loops": "2", "iodepth_batch_complete_min": "8"}.get(
+        option, "1"
+    )
     one = description(f"[job]\n{DEVICE}rw=randread\n{option}={value}")
     assert [(d.where, d.what, d.matters) for d in one.dropped] == [("job.fio:8", f"{option}={value}", True)]
     assert plan_of(one)
@@ -305,6 +307,30 @@ def test_the_command_prints_the_plan_and_exits_by_what_it_drops(tmp_path: Path) 
     output.unlink()
     done = CliRunner().invoke(cli, ["import", "--strict", str(source), "-o", str(output)], standalone_mode=False)
     assert isinstance(done.exception, PlanError) and not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("rw=write\nsize=1g\ndirect=1\nruntime=9\ntime_based", 0),
+        ("rw=write\nsize=1g\ndirect=1", 6),  # once through
+        ("rw=write\nsize=1g\nruntime=9\ntime_based", 6),  # by the page cache
+        ("rw=read\nzonesize=1m\nzoneskip=1m\ndirect=1\nruntime=9\ntime_based", 6),
+    ],
+)
+def test_a_default_that_makes_it_another_load_counts(tmp_path: Path, options: str, code: int) -> None:
+    source = tmp_path / "job.fio"
+    source.write_text(f"[job]\nfilename=/dev/sdb\n{options}\n")
+    done = CliRunner().invoke(cli, ["import", str(source)], standalone_mode=False)
+    assert done.return_value == code, done.stderr
+
+
+def test_what_stands_in_many_places_is_said_once(tmp_path: Path) -> None:
+    source = tmp_path / "job.fio"
+    jobs = "".join(f"[job{n}]\n{DEVICE}prio=3\nprioclass=2\nnice=5\n" for n in range(3))
+    source.write_text(jobs)
+    done = CliRunner().invoke(cli, ["import", str(source)], standalone_mode=False)
+    assert done.stderr.count(" (and in 2 more places)") == 3 == len(done.stderr.splitlines()), done.stderr
 
 
 def test_the_page_shows_what_the_import_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
