@@ -68,6 +68,8 @@ def remedy_of(finding: Finding, findings: Sequence[Finding]) -> str:
 
 def _within(found: Finding, explained: Collection[Reason]) -> set[Reason]:
     """What a finding is large enough to explain."""
+    if found.reason is Reason.IO_ERRORS and found.severity is not Severity.INVALID:
+        return set()
     small = found.share < LEAST_SHARE_OF_RATES
     return {*explained}.difference(_UNSTEADY_LOAD if small else ())
 

@@ -18,7 +18,7 @@ A_LITTLE_LATE = Finding(Reason.GENERATOR_LATE, "12% of the mean", Severity.NOTE)
 DELAYED = Finding(Reason.REAP_DELAY, "37% of the p99", Severity.INVALID)
 UNSUSTAINED = Finding(Reason.LOAD_NOT_SUSTAINED)
 MISSED = Finding(Reason.SLO_MISSED, "", Severity.FAILED)
-ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5", Severity.PARTIAL)
+ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5", Severity.PARTIAL, cause="0.1 % of the I/Os failed (EIO 5)")
 FAILED = Finding(Reason.IO_ERRORS, "500: EIO 500", Severity.INVALID, cause="50 % of the I/Os failed (EIO 500)")
 
 
@@ -86,6 +86,7 @@ def test_reasons_that_need_an_explanation_can_be_more_than_a_note() -> None:
         ((Finding(Reason.EARLIER_BACKLOG), replace(BUSY, share=0.02)), Reason.EARLIER_BACKLOG),
         ((Finding(Reason.SEARCH_UNBOUNDED), BUSY), Reason.SEARCH_UNBOUNDED),
         ((A_LITTLE_LATE, BUSY), Reason.GENERATOR_LATE),
+        ((LATE, ERRORS), Reason.GENERATOR_LATE),  # a few errors make nothing late
         ((STARVED, FAILED), Reason.CPU_CONTENTION),
         ((FAILED, STARVED), Reason.IO_ERRORS),
     ],

@@ -165,6 +165,6 @@ def utc(ns: int) -> str:
 def make_folder(path: Path) -> None:
     """Make a folder, if it is not there. Raises OutputError."""
     try:
-        path.mkdir(exist_ok=True)
+        patiently(lambda: path.mkdir(exist_ok=True))
     except OSError as error:
         raise not_written(path, error) from error

@@ -89,10 +89,7 @@ def io_errors(case: Case) -> Rows:
             else Severity.NOTE
         )  # fmt: skip
         failed = f"{share * 100:.3g} % of the I/Os failed{f' ({said})' if said else ''}"
-        yield (
-            row,
-            Finding(Reason.IO_ERRORS, detail, severity, cause=failed * (severity is Severity.INVALID), share=share),
-        )
+        yield row, Finding(Reason.IO_ERRORS, detail, severity, cause=failed, share=share)
 
 
 def full_queues(case: Case) -> Rows:
