@@ -20,6 +20,7 @@ _UNSTEADY_LOAD: Final = (
     Reason.TARGET_NOT_HELD,
     Reason.SEARCH_UNRESOLVED,
 )
+_OF_FAILED: Final = (Reason.FAILED_TAIL,)  # however few have failed
 LEAST_SHARE_OF_RATES: Final = 0.05
 _SLOW_THREADS: Final = (Reason.GENERATOR_LATE, Reason.REAP_DELAY, Reason.OVERRUN)
 _DISCREDITED: Final = "the figures in brackets are discredited"
@@ -29,7 +30,7 @@ _MISSING: Final = (Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.SHORTENED, 
 EXPLAINS: Final[Mapping[Reason, tuple[str, tuple[Reason, ...]]]] = {
     Reason.HOST_LOST: ("a host was lost: {}", _MISSING),
     Reason.HOST_LATE: ("a host was late: {}", _MISSING),
-    Reason.IO_ERRORS: ("{}", (Reason.IO_ERRORS, *_SLOW_THREADS, *_UNSTEADY_LOAD, Reason.STALL_AT_END)),
+    Reason.IO_ERRORS: ("{}", (Reason.IO_ERRORS, *_OF_FAILED, *_SLOW_THREADS, *_UNSTEADY_LOAD, Reason.STALL_AT_END)),
     Reason.CPU_CONTENTION: ("{}", (Reason.CPU_CONTENTION, *_SLOW_THREADS, *_UNSTEADY_LOAD, Reason.STALL_AT_END)),
     Reason.HOST_LIMIT: ("the host has no CPU time left: {}", (*_SLOW_THREADS, Reason.LOAD_NOT_SUSTAINED)),
     Reason.FOREIGN_IO: ("something else uses the disk: {}", _UNSTEADY_LOAD),
@@ -60,16 +61,24 @@ def remedy_of(finding: Finding, findings: Sequence[Finding]) -> str:
     if finding.severity is Severity.NOTE:
         return finding.reason.remedy
     for reason, (_, explained) in EXPLAINS.items():
-        found = next((one for one in findings if one.reason is reason), None)
+        found = _worst(findings, reason)
         if found is not None and reason is not finding.reason and finding.reason in _within(found, explained):
             return reason.remedy
     return finding.reason.remedy
 
 
+def _worst(findings: Sequence[Finding], reason: Reason) -> Finding | None:
+    return max(
+        (one for one in findings if one.reason is reason),
+        key=lambda one: [*Severity].index(one.severity),
+        default=None,
+    )
+
+
 def _within(found: Finding, explained: Collection[Reason]) -> set[Reason]:
     """What a finding is large enough to explain."""
     if found.reason is Reason.IO_ERRORS and found.severity is not Severity.INVALID:
-        return set()
+        return {*_OF_FAILED}
     small = found.share < LEAST_SHARE_OF_RATES
     return {*explained}.difference(_UNSTEADY_LOAD if small else ())
 
@@ -77,7 +86,7 @@ def _within(found: Finding, explained: Collection[Reason]) -> set[Reason]:
 def _explanation(findings: Sequence[Finding], unexplained: Sequence[Finding]) -> str:
     worse = {finding.reason for finding in unexplained if finding.severity is not Severity.NOTE}
     for reason, (words, explained) in EXPLAINS.items():
-        found = next((finding for finding in findings if finding.reason is reason), None)
+        found = _worst(findings, reason)
         if found is None or (reason in explained and not found.cause):
             continue
         if worse & _within(found, explained):

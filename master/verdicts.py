@@ -88,7 +88,9 @@ class Reason(Enum):
         "p99.9, each compared with what it is when every I/O is counted without its own delay. Invalid: more than 25 % "
         "of the mean or p99 under a paced load. With iops: max, where the thread is always busy, only of the p99, and "
         "where others kept it from running for long enough (cpu_contention) to explain that: for a part of the time as "
-        "large as the part of all service time that the delay of a hundredth of the I/Os is.",
+        "large as the part of all service time that the delay of a hundredth of the I/Os is, and for at least half of "
+        "all delay, or with a delay of the p99 longer than two mean service times, which a thread's own work does not "
+        "cause.",
         "Leave the workload threads cores of their own (`cpus`), or divide the load among more of them "
         "(`threads`, `spread`).",
     )
@@ -106,10 +108,10 @@ class Reason(Enum):
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "Others took CPU time that workload threads needed; the detail says who: other processes, the hypervisor "
-        "(steal), the CPU quota of a cgroup, or a stall of the whole machine. Invalid, under iops: max: they kept a "
-        "thread from running for more than 25 % of the time (the mean over the row's hosts), so the figures are those "
-        "of what was left of the host. Note: less, or a paced load; what it did to latencies, generator_late and "
-        "reap_delay say.",
+        "(steal), the CPU quota of a cgroup, or a stall of the whole machine. Invalid, under iops: max: they kept "
+        "threads from running for 25 % of the time or more (the mean over the threads, and over the row's hosts), so "
+        "the figures are those of what was left of the host. Note: less, or a paced load; what it did to latencies, "
+        "generator_late and reap_delay say.",
         "Stop what else runs on the host, keep it off the cores of the workload threads (`cpus`), or get the host "
         "more CPU.",
     )
@@ -154,6 +156,14 @@ class Reason(Enum):
         "I/Os ended with errors or short transfers; the latencies do not include them. Note: at most one in a million. "
         "Partial: at most 1 %. Invalid: more, or `on_io_error: stop`.",
         "Look at the device in the host's kernel log. events.csv names the workload instances.",
+    )
+    FAILED_TAIL = (
+        INVALID,
+        LATENCY,
+        "I/Os that failed are in no latency, and they are more than a tenth of those that the p99 leaves out: that is "
+        "0.1 % of the I/Os. Where the step looks at a higher percentile, a tenth of what that leaves out: 0.01 % for a "
+        "p99.9.",
+        "As for io_errors. The percentile, and those above it, are those of the I/Os that succeeded.",
     )
     UNWRITTEN_EXTENTS = (
         INVALID,

@@ -95,8 +95,10 @@ class CpuTaken:
     steal: Percent = 0.0  # of the cores' time: taken by the hypervisor
     steal_beside: Percent = 0.0  # of one core, as above
     busiest_beside: Percent = 100.0  # busy time of the busiest of those cores; not known: it may be any
-    wait: Percent = 0.0  # for which a workload thread waited for a core (run-queue delay): the worst thread
-    throttled_ns: Duration = 0  # by the CPU quota of a cgroup, summed over cores
+    wait: Percent = 0.0  # for which a workload thread waited for a core (run-queue delay, throttled or not): the worst
+    mean_wait: Percent = 0.0  # the mean of workload threads
+    mean_steal: Percent = 0.0  # of a workload thread's core, the mean of them
+    throttled_ns: Duration = 0  # by the CPU quota of a cgroup, summed over cores; of several cgroups the most
     stalled_ns: Duration = 0  # machine stalls: no thread of the slave ran
     longest_stall_ns: Duration = 0
 

@@ -47,16 +47,18 @@ def _folders(path: str, controller: str, mounted: bytes, root: Path) -> list[Pat
     return []
 
 
-def throttled_ns(groups: tuple[Path, ...]) -> int:
-    """For how long CPU quotas have held these groups back so far, summed over cores."""
-    total = 0
-    for group in groups:
-        try:
-            text = (group / "cpu.stat").read_text()
-        except OSError:
-            continue
-        for line in text.splitlines():
-            name, _, value = line.partition(" ")
-            if name in (_V1_NS, _V2_US) and value.isdigit():
-                total += int(value) * (1000 if name == _V2_US else 1)
-    return total
+def throttled_ns(groups: tuple[Path, ...]) -> tuple[int, ...]:
+    """For how long its CPU quota has held each of these groups back so far, summed over cores; 0 where none is told."""
+    return tuple(_throttled_ns(group) for group in groups)
+
+
+def _throttled_ns(group: Path) -> int:
+    try:
+        text = (group / "cpu.stat").read_text()
+    except OSError:
+        return 0
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if name in (_V1_NS, _V2_US) and value.isdigit():
+            return int(value) * (1000 if name == _V2_US else 1)
+    return 0

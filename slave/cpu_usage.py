@@ -52,7 +52,7 @@ class Reading:
     ran_ns: int  # by all threads of the slave, ended ones included
     user_ns: int  # of that, in user mode
     threads: Mapping[int, ThreadTimes]
-    throttled_ns: int
+    throttled_ns: tuple[int, ...]  # of each cgroup from the slave's own up, summed over cores
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ def use_between(before: Reading, after: Reading, cores: Sequence[int], last: Cpu
     )
     steal = [percent(_of(before, c).steal, _of(after, c).steal, _whole(before, after, c), 0.0) for c in cores]
     elapsed_ns = after.at_ns - before.at_ns
-    own_ns, wait_ns, beside = _own(before, after, cores)
+    own_ns, waits_ns, beside = _own(before, after, cores)
+    waits = [min(100 * ns / elapsed_ns, 100.0) for ns in waits_ns]
     user = [percent(_of(before, c).user, _of(after, c).user, _whole(before, after, c), 0.0) for c in cores]
     own_user = 100 * (after.user_ns - before.user_ns) / elapsed_ns / max(len(cores), 1)
     others = _others(busy, steal, [100 * ns / elapsed_ns for ns in own_ns], after, before)
@@ -114,25 +115,32 @@ def use_between(before: Reading, after: Reading, cores: Sequence[int], last: Cpu
             steal=_mean(steal),
             steal_beside=max((one for one, near in zip_strict(steal, beside) if near), default=0.0),
             busiest_beside=max((one for one, near in zip_strict(busy, beside) if near), default=100.0),
-            wait=round(min(100 * wait_ns / elapsed_ns, 100.0), 2),
-            throttled_ns=max(after.throttled_ns - before.throttled_ns, 0),
+            wait=round(max(waits, default=0.0), 2),
+            mean_wait=_mean(waits),
+            mean_steal=_mean([one for one, threads in zip_strict(steal, beside) for _ in range(threads)]),
+            # A group and one above it may be held back at the same time: the longer of them counts.
+            throttled_ns=max(
+                (now - then for then, now in zip_strict(before.throttled_ns, after.throttled_ns)), default=0
+            ),
         ),
     )
 
 
-def _own(before: Reading, after: Reading, cores: Sequence[int]) -> tuple[list[int], int, list[bool]]:
-    """(what threads that are pinned to each core ran; the longest wait of a workload thread, both in nanoseconds;
-    which cores workload threads may run on)."""
+def _own(before: Reading, after: Reading, cores: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+    """(what threads that are pinned to each core ran; each workload thread's wait, both in nanoseconds; how many
+    workload threads may run on each core)."""
     own = dict.fromkeys(cores, 0)
-    longest_ns, near = 0, set[int]()
+    near = dict.fromkeys(cores, 0)
+    waits = []
     for number, now in after.threads.items():
         then = before.threads.get(number, ThreadTimes(0, 0))
         if now.core in own:
             own[now.core] += max(now.ran_ns - then.ran_ns, 0)
         if now.workload:
-            longest_ns = max(longest_ns, now.waited_ns - then.waited_ns)
-            near |= {now.core} if now.core in own else set(cores)
-    return list(own.values()), longest_ns, [core in near for core in cores]
+            waits.append(max(now.waited_ns - then.waited_ns, 0))
+            for core in (now.core,) if now.core in own else cores:
+                near[core] += 1
+    return list(own.values()), waits, list(near.values())
 
 
 def _others(

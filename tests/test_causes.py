@@ -19,6 +19,7 @@ DELAYED = Finding(Reason.REAP_DELAY, "37% of the p99", Severity.INVALID)
 UNSUSTAINED = Finding(Reason.LOAD_NOT_SUSTAINED)
 MISSED = Finding(Reason.SLO_MISSED, "", Severity.FAILED)
 ERRORS = Finding(Reason.IO_ERRORS, "5: EIO 5", Severity.PARTIAL, cause="0.1 % of the I/Os failed (EIO 5)")
+IN_TAIL = Finding(Reason.FAILED_TAIL)
 FAILED = Finding(Reason.IO_ERRORS, "500: EIO 500", Severity.INVALID, cause="50 % of the I/Os failed (EIO 500)")
 
 
@@ -35,6 +36,8 @@ FAILED = Finding(Reason.IO_ERRORS, "500: EIO 500", Severity.INVALID, cause="50 %
         ((ERRORS, LATE, BUSY), "other processes used 61 % of this host's CPU"),
         ((STARVED, FAILED, UNSUSTAINED), "50 % of the I/Os failed (EIO 500)"),
         ((FAILED,), "50 % of the I/Os failed (EIO 500)"),
+        ((ERRORS, FAILED), "50 % of the I/Os failed (EIO 500)"),  # of several the worst
+        ((ERRORS, IN_TAIL), "0.1 % of the I/Os failed (EIO 5)"),
         ((QUEUE, UNSUSTAINED), "the device accepts 32 at once"),
         ((QUEUE, UNSUSTAINED, BUSY), "other processes used 61 % of this host's CPU"),
         ((UNSUSTAINED, LIMIT), "the host has no CPU time left: busiest core 99 %"),
@@ -87,6 +90,7 @@ def test_reasons_that_need_an_explanation_can_be_more_than_a_note() -> None:
         ((Finding(Reason.SEARCH_UNBOUNDED), BUSY), Reason.SEARCH_UNBOUNDED),
         ((A_LITTLE_LATE, BUSY), Reason.GENERATOR_LATE),
         ((LATE, ERRORS), Reason.GENERATOR_LATE),  # a few errors make nothing late
+        ((IN_TAIL, ERRORS), Reason.IO_ERRORS),
         ((STARVED, FAILED), Reason.CPU_CONTENTION),
         ((FAILED, STARVED), Reason.IO_ERRORS),
     ],

@@ -185,6 +185,11 @@ class ControlSpec:
             yield ("slo", i), one.focus
 
     @property
+    def tail(self) -> float:
+        """The highest percentile that it looks at, as a fraction; 0 where it looks at none."""
+        return max((focus.fraction or 0.0 for _, focus in (*self.checked(), *self.steered())), default=0.0)
+
+    @property
     def purpose(self) -> frozenset[Scope]:
         """The figures that the step is for: those that it looks at; the result of a search is a rate as well."""
         looked_at = {focus.scope for _, focus in (*self.checked(), *self.steered())}

@@ -13,7 +13,7 @@ from ...protocol.counters import Count
 from ..verdicts import Finding, Reason, Severity
 from . import thread_stats
 from .arrays import Floats
-from .host_cpu import Contention, contentions
+from .host_cpu import Contention, contentions, kept_share
 from .parameters_in_force import Settings
 from .validity_case import Case, Rows, each, rows_of_host
 from .window import Measurement
@@ -22,6 +22,8 @@ LATENESS_NOTE: Final = 0.10  # of the response time
 LATENESS_INVALID: Final = 0.25
 KEPT_INVALID: Final = 0.25  # of the time: at max the rate is lower, and the mean longer, by that part
 BEYOND_P99: Final = 0.01  # of the I/Os
+LEAST_PART_OF_DELAY: Final = 0.5  # that others had the time for: the delays are theirs
+OWN_PASSES: Final = 2.0  # mean service times; at max those are passes of the thread, and a completion waits for no more
 LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass, or a submit call, may take so long; less is not checked
 MOST_WAIT_PERCENT: Final = 5.0  # for a core: a thread that waits for more may look idle, and has no time left
 WANTED_CORE_PERCENT: Final = 1.0  # of the time: a thread ran, or waited to run
@@ -78,7 +80,8 @@ def reap_delay(case: Case) -> Rows:
     A thread with `iops: max` is always busy, so completions wait for its own work: that is at most a note. What others
     did counts there too. I/Os are in flight all the time, so of all their time the part in which the thread was kept
     from running is the part of time that it was (Little's law): for the mean, cpu_contention says so. The p99 is theirs
-    where that part is enough for the delay of a hundredth of the I/Os.
+    where that part is enough for the delay of a hundredth of the I/Os, and either a good part of all delay, or the
+    delay longer than the thread's own work can make it.
     """
     figures, service = case.figures, case.figures.service("overall")
 
@@ -103,8 +106,10 @@ def reap_delay(case: Case) -> Rows:
         return ", ".join(f"{found[row]:.0%} of the {name}" for name, found in parts.items() if found[row] > 0)
 
     paced = ~np.array(case.settings.some_max, bool)
-    delayed = BEYOND_P99 * (service.percentile("p99") - figures.undelayed("p99"))
-    by_others = np.nan_to_num(kept_shares(case.measurement) * service.mean - delayed, nan=-1.0) >= 0
+    kept, delayed = kept_shares(case.measurement), np.nan_to_num(service.percentile("p99") - figures.undelayed("p99"))
+    mean_us = np.nan_to_num(service.mean)
+    enough = (kept > 0) & (kept * mean_us >= BEYOND_P99 * delayed)
+    by_others = enough & ((kept >= LEAST_PART_OF_DELAY * np.nan_to_num(mean)) | (delayed > OWN_PASSES * mean_us))
     invalid = paced & (parts["mean"] > LATENESS_INVALID) | (paced | by_others) & (parts["p99"] > LATENESS_INVALID)
     worth_a_note = np.any([found > 0 for found in parts.values()], axis=0)
     calls = {row: _long_submit_calls(of_host) for row, of_host in _workers(case)}
@@ -155,8 +160,8 @@ def _idle_beside_busy(of_host: Mapping[str, thread_stats.ThreadSummary], uneven:
 def slowed_rows(measurement: Measurement, settings: Settings) -> dict[int, float]:
     """The rows with a load at max on a host whose threads were kept from running, with the share of the time, of the
     host that was kept longest: at max, rates are lower for it, and times longer."""
-    layout, said = measurement.layout, _contentions(measurement)
-    shares = {host: _kept_share(found) for host, found in said.items() if found}
+    layout, of_host = measurement.layout, _kept_of_hosts(measurement)
+    shares = {host: share for host, share in of_host.items() if share > 0}
     slowed: dict[int, float] = {}
     for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
         if settings.some_max[row] and layout.hosts[host] in shares:
@@ -165,10 +170,10 @@ def slowed_rows(measurement: Measurement, settings: Settings) -> dict[int, float
 
 
 def kept_shares(measurement: Measurement) -> Floats:
-    """(R,) the share of the time for which each row's threads were kept from running: of a host, that of the thread
-    that was kept longest; the mean over the row's hosts that are in."""
-    layout, said = measurement.layout, _contentions(measurement)
-    shares = np.array([_kept_share(said[host]) if host in said else np.nan for host in layout.hosts])
+    """(R,) the share of the time for which each row's threads were kept from running; the mean over the row's hosts
+    that are in."""
+    layout, of_host = measurement.layout, _kept_of_hosts(measurement)
+    shares = np.array([of_host.get(host, np.nan) for host in layout.hosts])
     rows, hosts = layout.pairs
     there = ~np.isnan(shares[hosts])
     rows, of_pair = rows[there], shares[hosts][there]
@@ -176,8 +181,11 @@ def kept_shares(measurement: Measurement) -> Floats:
     return np.bincount(rows, of_pair, count) / np.maximum(np.bincount(rows, minlength=count), 1)
 
 
-def _kept_share(said: Sequence[Contention]) -> float:
-    return min(1.0, sum(one.percent for one in said) / 100)
+def _kept_of_hosts(measurement: Measurement) -> dict[str, float]:
+    position = measurement.layout.position
+    return {
+        host: kept_share(taken, int(measurement.length_ns[position[host]])) for host, taken in measurement.taken.items()
+    }
 
 
 def _contentions(measurement: Measurement) -> dict[str, list[Contention]]:
@@ -201,7 +209,7 @@ def cpu_contention(case: Case) -> Rows:
     had_io = case.count(Count.DUE) + case.count(Count.COMPLETED) + outstanding > 0
     some_max = np.array(case.settings.some_max, bool)
     concerned = had_io | some_max
-    invalid = some_max & (kept_shares(measurement) > KEPT_INVALID)
+    invalid = some_max & (kept_shares(measurement) >= KEPT_INVALID)
     layout = measurement.layout
     said = _contentions(measurement)
     of_row: dict[int, list[str]] = {}

@@ -59,6 +59,8 @@ class TakenTotals:
     steal_beside: float = 0.0
     busiest_beside: float = 0.0
     wait: float = 0.0
+    mean_wait: float = 0.0
+    mean_steal: float = 0.0
     throttled_ns: int = 0
     stalled_ns: int = 0
     longest_stall_ns: int = 0
@@ -72,6 +74,8 @@ class TakenTotals:
         self.steal_beside += taken.steal_beside * length_ns
         self.busiest_beside += taken.busiest_beside * length_ns
         self.wait += taken.wait * length_ns
+        self.mean_wait += taken.mean_wait * length_ns
+        self.mean_steal += taken.mean_steal * length_ns
         self.throttled_ns += taken.throttled_ns
         self.stalled_ns += taken.stalled_ns
         self.longest_stall_ns = max(self.longest_stall_ns, taken.longest_stall_ns)
@@ -81,8 +85,8 @@ class TakenTotals:
         over = max(self.length_ns, 1)
         return CpuTaken(
             self.others / over, self.others_user / over, self.others_beside / over, self.steal / over,
-            self.steal_beside / over, self.busiest_beside / over, self.wait / over, self.throttled_ns,
-            self.stalled_ns, self.longest_stall_ns,
+            self.steal_beside / over, self.busiest_beside / over, self.wait / over, self.mean_wait / over,
+            self.mean_steal / over, self.throttled_ns, self.stalled_ns, self.longest_stall_ns,
         )  # fmt: skip
 
 
@@ -101,10 +105,36 @@ class Contention:
     sentence: str  # the same, in short
 
 
+def kept_share(taken: CpuTaken, length_ns: int) -> float:
+    """The part of its time for which a workload thread was kept from running, 0 to 1: the mean of the host's threads.
+
+    A thread's wait is also one for its neighbours, so only what others ran on its core meanwhile, and what its cgroup
+    was throttled, can be theirs. A thread waits or loses its core to the hypervisor, never both; a machine's stall may
+    be either of them.
+    """
+    others = taken.others_beside if _waited(taken) else 0.0
+    throttled = 100 * taken.throttled_ns / length_ns if _throttled(taken, length_ns) else 0.0
+    stolen = taken.mean_steal if taken.steal_beside >= LEAST_STEAL_PERCENT else 0.0
+    stalled = 100 * taken.stalled_ns / length_ns if _stalled(taken, length_ns) else 0.0
+    return min(max(min(taken.mean_wait, others + throttled) + stolen, stalled) / 100, 1.0)
+
+
+def _waited(taken: CpuTaken) -> bool:
+    return any(taken.wait >= wait and taken.others_beside >= others for wait, others in LEAST_WAIT_PERCENT)
+
+
+def _throttled(taken: CpuTaken, length_ns: int) -> bool:
+    return taken.throttled_ns > LEAST_STOPPED * length_ns
+
+
+def _stalled(taken: CpuTaken, length_ns: int) -> bool:
+    return taken.stalled_ns > LEAST_STOPPED * length_ns
+
+
 def contentions(taken: CpuTaken, length_ns: int) -> list[Contention]:
     """What kept a host's threads from running so much that figures may show it."""
     found = []
-    if any(taken.wait >= wait and taken.others_beside >= others for wait, others in LEAST_WAIT_PERCENT):
+    if _waited(taken):
         used = f"{_users(taken)} used {taken.others:.0f} % of this host's CPU"
         beside = (
             f" and {taken.others_beside:.0f} % of one core, a workload thread waited {taken.wait:.0f} % of the time "
@@ -121,10 +151,12 @@ def contentions(taken: CpuTaken, length_ns: int) -> list[Contention]:
                 f"the hypervisor took a workload thread's core for {stolen_ms:,.0f} ms",
             )
         )
-    if taken.throttled_ns > LEAST_STOPPED * length_ns:
+    if _throttled(taken, length_ns):
         throttled = f"the cgroup throttled the slave for {taken.throttled_ns / 1e6:,.0f} ms"
-        found.append(Contention(100 * taken.throttled_ns / length_ns, throttled, throttled))
-    elif taken.stalled_ns > LEAST_STOPPED * length_ns:
+        # Of several cores: a thread was held back for what it waited, at most.
+        percent = min(taken.wait, 100 * taken.throttled_ns / length_ns)
+        found.append(Contention(percent, throttled, throttled))
+    elif _stalled(taken, length_ns):
         found.append(
             Contention(
                 100 * taken.stalled_ns / length_ns,

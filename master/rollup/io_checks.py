@@ -21,6 +21,7 @@ from .validity_case import Case, Rows, each
 MOST_DISCARDED: Final = 0.01  # of the I/Os that fell due
 ERRORS_PARTIAL: Final = 1e-6  # of the I/Os that ended
 ERRORS_INVALID: Final = 0.01
+FAILED_OF_TAIL: Final = 0.1  # of the I/Os that a percentile leaves out
 ZERO_READS_NOTE: Final = 0.01  # of the reads that were sampled
 ZERO_READS_INVALID: Final = 0.10
 FEWEST_ZERO_READS: Final = 3  # one of two reads says little about all of them
@@ -90,6 +91,18 @@ def io_errors(case: Case) -> Rows:
         )  # fmt: skip
         failed = f"{share * 100:.3g} % of the I/Os failed{f' ({said})' if said else ''}"
         yield row, Finding(Reason.IO_ERRORS, detail, severity, cause=failed, share=share)
+
+
+def failed_tail(case: Case) -> Rows:
+    """Whether the I/Os that failed would be a good part of the tail, as if they had taken for ever."""
+    errors, completed = case.count(Count.ERRORS), case.count(Count.COMPLETED)
+    beyond = (1 - case.tail) * (errors + completed)
+    percentile = f"p{100 * case.tail:.6g}"
+
+    def detail(row: int) -> str:
+        return f"{errors[row]:,} failed, and {beyond[row]:,.0f} are beyond the {percentile}"
+
+    yield from each((completed > 0) & (errors > FAILED_OF_TAIL * beyond), Reason.FAILED_TAIL, detail)
 
 
 def full_queues(case: Case) -> Rows:

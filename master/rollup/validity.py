@@ -22,7 +22,16 @@ from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity, Verdict,
 from .figures import Figures
 from .generator_checks import busy_threads, cpu_contention, late_submissions, reap_delay, uncovered
 from .instances import Rollups
-from .io_checks import discarded, foreign_io, full_queues, io_errors, no_samples, stall_at_end, unwritten_blocks
+from .io_checks import (
+    discarded,
+    failed_tail,
+    foreign_io,
+    full_queues,
+    io_errors,
+    no_samples,
+    stall_at_end,
+    unwritten_blocks,
+)
 from .metrics import column
 from .overload import rows_ahead, rows_behind, rows_of_earlier
 from .parameters_in_force import Settings
@@ -31,6 +40,7 @@ from .window import Measurement
 
 MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
 ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
+LEAST_TAIL: Final = 0.99  # counts, whatever the step was for
 MOST_HALF_WIDTH: Final = 0.10  # of a maximum's IOPS
 OF_ONE_HOST: Final = frozenset({"host", "lun"})  # attributes by which a row is of one host alone
 
@@ -83,15 +93,18 @@ def check_validity(
     length_s: float,
     outside: Iterable[ScopedFinding] = (),
     purpose: frozenset[Scope] = USUAL_PURPOSE,
+    tail: float = LEAST_TAIL,
 ) -> Validity:
     """The findings of every row. `tolerance`: achieved_iops_tolerance, a fraction of what fell due; `length_s`: of a
-    subinterval, as planned; `purpose`: the figures that the step was for."""
+    subinterval, as planned; `purpose`: the figures that the step was for; `tail`: the highest percentile
+    among them, as a fraction."""
     paced = ~measurement.layout.of_instances(settings.at_max)
     account = measurement.account.of_paced(paced)
     behind = rows_behind(measurement.layout, account, tolerance)
     ahead = rows_ahead(measurement.layout, account, tolerance)
     earlier = rows_of_earlier(measurement.layout, account, measurement.merged.counts[:, Count.COMPLETED])
-    case = Case(measurement, settings, behind, ahead, earlier, Figures(measurement.merged, settings.response_rows()))
+    figures = Figures(measurement.merged, settings.response_rows())
+    case = Case(measurement, settings, behind, ahead, earlier, max(tail, LEAST_TAIL), figures)
     findings: list[dict[Finding, None]] = [{} for _ in measurement.merged.rollups.rows]  # in order, each once
     for check in _CHECKS:
         for row, finding in check(case):
@@ -158,8 +171,8 @@ def _unsteady(case: Case) -> Rows:
 
 
 _CHECKS: Final[Sequence[Callable[[Case], Rows]]] = (
-    no_samples, _target, _before, stall_at_end, io_errors, uncovered, full_queues, discarded, unwritten_blocks,
-    late_submissions, reap_delay, _types, busy_threads, cpu_contention, foreign_io, _few, _unsteady,
+    no_samples, _target, _before, stall_at_end, io_errors, failed_tail, uncovered, full_queues, discarded,
+    unwritten_blocks, late_submissions, reap_delay, _types, busy_threads, cpu_contention, foreign_io, _few, _unsteady,
 )  # fmt: skip
 
 

@@ -92,12 +92,12 @@ def _validity(
     outside: Sequence[ScopedFinding],
     discovered: PlacedPlan,
 ) -> Validity:
-    own, purpose = one.measured.findings, step.control.purpose
+    own, purpose, tail = one.measured.findings, step.control.purpose, step.control.tail
     if isinstance(one, EmptyMeasurement):
         each = dict.fromkeys([*(o.finding for o in outside), *own])
         return Validity.unmeasured(discovered.rollups, each, purpose)
     scoped = [*outside, *map(ScopedFinding, own)]
-    found = check_validity(one.measurement, one.settings, tolerance, step.subinterval_s, scoped, purpose)
+    found = check_validity(one.measurement, one.settings, tolerance, step.subinterval_s, scoped, purpose, tail)
     return _naming_queues(found, discovered)
 
 

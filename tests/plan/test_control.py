@@ -47,21 +47,24 @@ def asked(go: str, rest: str = "") -> ControlSpec:
 
 
 @pytest.mark.parametrize(
-    ("go", "purpose"),
+    ("go", "purpose", "tail"),
     [
-        ("measure: 60s", "rate service"),
-        (f"slo: {{ metric: {P99}, at_most: 5ms }}", "response"),
-        (f"measure: {{ metric: overall_iops }}, slo: {{ metric: {P99}, at_most: 5ms }}", "rate response"),
-        ("steady: { criterion: snia, window: 50s, metric: overall_service_us_mean }", "service"),
-        ("steady: { criterion: iops }", "rate"),
-        ("slo: { metric: cpu_busy_percent, at_most: 50% }", "rate"),
-        (f"find: {{ metric: {P99}, target: 5ms }}", "rate response"),
-        (f"control: {{ pid: {{ metric: {P99}, target: 5ms, low_iops: 500, high_iops: 900 }} }}", "response"),
-        ("measure: 10s, staircase: { start: 100, end: 200, step: 100 }", "rate service"),
+        ("measure: 60s", "rate service", 0),
+        (f"slo: {{ metric: {P99}, at_most: 5ms }}", "response", 0.99),
+        (f"measure: {{ metric: overall_iops }}, slo: {{ metric: {P99}, at_most: 5ms }}", "rate response", 0.99),
+        (f"slo: [{{ metric: {P99}, at_most: 5ms }}, {{ metric: {P99}_9, at_most: 9ms }}]", "response", 0.999),
+        ("steady: { criterion: snia, window: 50s, metric: overall_service_us_mean }", "service", 0),
+        ("steady: { criterion: iops }", "rate", 0),
+        ("slo: { metric: cpu_busy_percent, at_most: 50% }", "rate", 0),
+        (f"find: {{ metric: {P99}, target: 5ms }}", "rate response", 0.99),
+        (f"control: {{ pid: {{ metric: {P99}, target: 5ms, low_iops: 500, high_iops: 900 }} }}", "response", 0.99),
+        ("measure: 10s, staircase: { start: 100, end: 200, step: 100 }", "rate service", 0),
     ],
 )
-def test_a_step_is_for_the_figures_that_it_looks_at(go: str, purpose: str) -> None:
-    assert asked(go, "workloads: { oltp: { iops: 100 } }\n").purpose == set(purpose.split())
+def test_a_step_is_for_the_figures_that_it_looks_at(go: str, purpose: str, tail: float) -> None:
+    control = asked(go, "workloads: { oltp: { iops: 1000 } }\n")
+    assert control.purpose == set(purpose.split())
+    assert control.tail == tail
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from ivypy.master.rollup.instances import Rollups, RollupSpec
 from ivypy.master.rollup.io_checks import older_by_chance
 from ivypy.master.rollup.parameters_in_force import Settings
-from ivypy.master.rollup.validity import ScopedFinding, Validity, check_validity
+from ivypy.master.rollup.validity import LEAST_TAIL, ScopedFinding, Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Scope, Verdict
 from ivypy.protocol import counters
@@ -50,9 +50,10 @@ def check(
     outside: tuple[ScopedFinding, ...] = (),
     specs: tuple[RollupSpec, ...] = (rollup_spec("host"),),
     subintervals: int = SUBINTERVALS,
+    tail: float = LEAST_TAIL,
 ) -> dict[str, list[str]]:
     """Row: its findings in words, but for what the usual SUBINTERVALS are too few for."""
-    rollups, validity = rollups_and_validity(h1, h2, outside, specs, subintervals)
+    rollups, validity = rollups_and_validity(h1, h2, outside, specs, subintervals, tail)
     usual = {Reason.TOO_FEW_SUBINTERVALS} if subintervals == SUBINTERVALS else set[Reason]()
     return {
         str(row): [str(one) for one in validity.findings[row.row] if one.reason not in usual] for row in rollups.rows
@@ -65,6 +66,7 @@ def rollups_and_validity(
     outside: tuple[ScopedFinding, ...],
     specs: tuple[RollupSpec, ...],
     subintervals: int = SUBINTERVALS,
+    tail: float = LEAST_TAIL,
 ) -> tuple[Rollups, Validity]:
     plants = {"h1": h1, "h2": h2}
     rollups = Rollups.build([instance(0, host) for host in plants], specs)
@@ -82,7 +84,7 @@ def rollups_and_validity(
             window.add(interval)
     assert window
     settings = Settings.of(rollups, {(host, 0): Parameters(iops=p.iops) for host, p in plants.items() if p})
-    return rollups, check_validity(window.measurement(), settings, 0.0025, 5.0, outside)
+    return rollups, check_validity(window.measurement(), settings, 0.0025, 5.0, outside, tail=tail)
 
 
 def _data(plant: Plant, k: int) -> HostData:
@@ -133,6 +135,30 @@ def test_a_good_measurement_has_no_reason() -> None:
     assert check() == {"all=all": [], "host=h1": [], "host=h2": []}
     assert validity.worst() is Verdict.VALID
     assert validity.reached.all()
+
+
+@pytest.mark.parametrize(("completed", "severity"), [(990, "partial"), (989, "invalid")])
+def test_more_than_a_hundredth_of_failed_ios_is_no_measurement(completed: int, severity: str) -> None:
+    found = check(Plant(counts={Count.ERRORS: 10, Count.COMPLETED: completed}), None)["host=h1"]
+    assert found[0] == f"io_errors[{severity}] (50)"
+
+
+@pytest.mark.parametrize(
+    ("errors", "tail", "says"),
+    [
+        (100, 0.5, None),  # the p99 counts, whatever a step is for
+        (101, 0.5, "505 failed, and 5,000 are beyond the p99"),
+        (10, 0.999, None),
+        (11, 0.999, "55 failed, and 500 are beyond the p99.9"),
+        (2, 0.9999, "10 failed, and 50 are beyond the p99.99"),
+    ],
+)
+def test_failed_ios_spoil_a_percentile_of_whose_tail_they_are_a_tenth(
+    errors: int, tail: float, says: str | None
+) -> None:
+    failing = Plant(due=10**5, counts={Count.ERRORS: errors, Count.COMPLETED: 10**5 - errors})
+    said = [one for one in check(failing, None, tail=tail)["host=h1"] if one.startswith("failed_tail")]
+    assert said == ([f"failed_tail[invalid] ({says})"] if says else [])
 
 
 def test_a_load_of_which_much_expires_is_not_sustained() -> None:
@@ -233,8 +259,6 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         (Plant(due=1000000, counts={Count.ERRORS: 1, Count.COMPLETED: 10**6 - 1}), "io_errors[note] (5)"),
         (Plant(due=999999, counts={Count.ERRORS: 1, Count.COMPLETED: 10**6 - 2}), "io_errors[partial] (5)"),
         (Plant(counts={Count.ERRORS: 1}), "io_errors[partial] (5)"),
-        (Plant(counts={Count.ERRORS: 10, Count.COMPLETED: 990}), "io_errors[partial] (50)"),
-        (Plant(counts={Count.ERRORS: 10, Count.COMPLETED: 989}), "io_errors[invalid] (50)"),
         (Plant(due=10, counts={Count.ERRORS: 10, Count.COMPLETED: 0}), "io_errors[invalid] (50)"),
         (
             Plant(counts={Count.ERRORS: 1}, changes={"faults": (fault(0, errno.EIO, 3), fault(0, 0, 2))}),

@@ -491,9 +491,10 @@ def test_io_errors_are_counted_or_end_the_run(
     """Nobody pressed Ctrl-C: a run that errors end is invalid, and its reason is the errors."""
     text = TWO_STEPS.replace("all=all, set: { total_iops: 50% of step max", "all=all, set: { total_iops: 300")
     outcome = run(tmp_path, f"{text}on_io_error: {on_io_error}\n", b=Faults(errors_at=2))
-    assert outcome.code is (ExitCode.INVALID if on_io_error == "stop" else ExitCode.PARTIAL)
+    assert outcome.code is ExitCode.INVALID
     summary = outcome.rows("summary.all.csv")
     assert len(summary) == steps and summary[0]["verdict"] == verdict and "io_errors" in summary[0]["reasons"]
+    assert ("failed_tail" in summary[-1]["reasons"]) == (on_io_error == "count")  # of few I/Os, a good part of the tail
     assert len(outcome.rows("step0000.max/all/all.csv")) == rows
 
 

@@ -64,7 +64,14 @@ Threads = Mapping[int, ThreadTimes]
 def reading(at_s: float, cores: list[tuple[float, float, float]], ran_s: float, threads: Threads) -> Reading:
     """`cores`: (busy, user, steal) in seconds, of `at_s` each."""
     times = {core: CoreTimes(*figures, at_s) for core, figures in enumerate(cores)}
-    return Reading(round(at_s * S), times, round(ran_s * S), round(ran_s * S), threads, round(at_s * 100 * MS))
+    return Reading(
+        round(at_s * S),
+        times,
+        round(ran_s * S),
+        round(ran_s * S),
+        threads,
+        (round(at_s * 100 * MS), round(at_s * 70 * MS)),
+    )
 
 
 def thread(ran_s: float, waited_s: float = 0.0, core: int = -1, workload: bool = True) -> ThreadTimes:
@@ -101,9 +108,10 @@ def test_what_others_used(
     )
     found = use_between(before, reading(110, cores, ran_s, threads), (0, 1), CpuUse((0.0, 0.0), CpuTaken())).taken
     assert (found.others, found.others_user, found.others_beside, found.wait) == taken
+    assert (found.mean_wait, found.mean_steal) == (found.wait, 0)  # one workload thread at most
     near = range(2) if not threads[1].workload or threads[1].core < 0 else [threads[1].core]
     assert found.busiest_beside == (max(10 * cores[i][0] for i in near) if threads[1].workload else 100)
-    assert found.throttled_ns == S
+    assert found.throttled_ns == S  # the longer of two groups
 
 
 def test_steal_is_the_hypervisors_and_nobody_elses() -> None:
@@ -111,7 +119,20 @@ def test_steal_is_the_hypervisors_and_nobody_elses() -> None:
     before = reading(0, [(0.0, 0.0, 0.0)] * 2, 0, {1: thread(0, 0, 1)})
     after = reading(10, [(0.0, 0.0, 0.0), (10.0, 7.0, 3.0)], 7, {1: thread(7, 0, 1)})
     found = use_between(before, after, (0, 1), CpuUse((0.0, 0.0), CpuTaken())).taken
-    assert (found.steal, found.steal_beside, found.others) == (15.0, 30.0, 0.0)
+    assert (found.steal, found.steal_beside, found.mean_steal, found.others) == (15.0, 30.0, 30.0, 0.0)
+
+
+def test_means_are_of_workload_threads() -> None:
+    """Three on the first core, of which one has a choice, and the second core is that one's, too."""
+    threads = {1: thread(1, 4, 0), 2: thread(1, 2, 0), 3: thread(1, 0), 4: thread(1, 9, 1, workload=False)}
+    before = reading(0, [(0.0, 0.0, 0.0)] * 2, 0, {n: thread(0, 0, t.core, t.workload) for n, t in threads.items()})
+    after = reading(10, [(9.0, 3.0, 4.0), (9.0, 3.0, 0.0)], 3, threads)
+    found = use_between(before, after, (0, 1), CpuUse((0.0, 0.0), CpuTaken())).taken
+    assert (found.wait, found.mean_wait) == (40.0, 20.0)
+    assert (found.steal_beside, found.mean_steal) == (
+        40.0,
+        30.0,
+    )  # 3 of 4 times a thread is near a core, it is the first
 
 
 def test_the_meter_sees_this_machines_cores() -> None:
@@ -128,6 +149,7 @@ DRIVE = """
 import ctypes, os, sys, threading, time
 from ivypy.slave.cpu_usage import CpuMeter
 core, enough_ns, throttled_ns = int(sys.argv[1]), int(sys.argv[2]), 0
+waits = []
 def drive():
     os.sched_setaffinity(0, {core})
     ctypes.CDLL(None).prctl(15, b"ivypy-0", 0, 0, 0)
@@ -142,9 +164,10 @@ while True:
     time.sleep(0.5)
     taken = meter.use().taken
     throttled_ns += taken.throttled_ns
+    waits.append(taken.wait)
     if throttled_ns >= enough_ns or time.monotonic() > until: break
 over = True
-print(taken.others_beside, taken.wait, throttled_ns)
+print(taken.others_beside, max(waits), throttled_ns)
 """
 
 
@@ -195,7 +218,9 @@ def quota() -> Iterator[Path]:
 def test_a_real_quota_is_seen_as_throttling(quota: Path) -> None:
     enter = f'echo $$ > {quota}/cgroup.procs && exec "$@"'
     core, enough_ns = max(os.sched_getaffinity(0)), 100 * MS
-    assert seen_while_driving(core, "sh", "-c", enter, "sh", throttled_ns=enough_ns)[2] >= enough_ns
+    _, wait, throttled_ns = seen_while_driving(core, "sh", "-c", enter, "sh", throttled_ns=enough_ns)
+    assert throttled_ns >= enough_ns
+    assert wait > 5  # a held back thread waits: its wait says for how long, throttling is summed over cores
 
 
 V1 = """\
@@ -229,12 +254,12 @@ def test_the_groups_that_limit_this_process(cgroup: str, mountinfo: str, folders
     assert cgroups.groups_with("cpu", tmp_path) == tuple(top / folder for folder in folders)
 
 
-def test_throttling_of_every_group_above_counts(tmp_path: Path) -> None:
+def test_throttling_is_read_of_every_group_above(tmp_path: Path) -> None:
     groups = (tmp_path / "a", tmp_path / "b", tmp_path / "none")
     for group, text in zip(groups, ("nr_throttled 3\nthrottled_time 5000\n", "nr_throttled 1\nthrottled_usec 7\n")):  # noqa: B905
         group.mkdir()
         (group / "cpu.stat").write_text(text)
-    assert cgroups.throttled_ns(groups) == 12_000
+    assert cgroups.throttled_ns(groups) == (5_000, 7_000, 0)
 
 
 NAP_NS = round(NAP_S * S)
