@@ -494,7 +494,6 @@ def test_io_errors_are_counted_or_end_the_run(
     assert outcome.code is ExitCode.INVALID
     summary = outcome.rows("summary.all.csv")
     assert len(summary) == steps and summary[0]["verdict"] == verdict and "io_errors" in summary[0]["reasons"]
-
     assert len(outcome.rows("step0000.max/all/all.csv")) == rows
 
 
