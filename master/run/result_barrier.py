@@ -242,8 +242,9 @@ class ResultBarrier:
         self._faults.errors(driver.name, result)
         if result.faults and self._stop_on_error and not self._fleet.interrupted.is_set():
             finding = Finding(Reason.IO_ERRORS, "on_io_error: stop", Severity.INVALID)
-            # The measurements that are complete had none.
-            self._find(ScopedFinding(finding, driver.name, since=self._progress.unmeasured))
+            # The measurements that are complete had none, unless this result of one of them came late.
+            since = min(self._progress.unmeasured, result.subinterval)
+            self._find(ScopedFinding(finding, driver.name, since=since))
             self._recorder.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
             self._fleet.interrupt(HaltCause.IO_ERROR)
 

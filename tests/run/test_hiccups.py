@@ -182,6 +182,19 @@ def test_a_half_width_is_of_subintervals_that_all_hosts_are_in(tmp_path: Path) -
     assert float(run.rows("summary.all.csv")[0]["overall_iops_half_width"]) == pytest.approx(0.0, abs=1.0)
 
 
+def test_errors_that_end_a_run_are_in_the_level_whose_result_came_late(tmp_path: Path) -> None:
+    """Of level one, which ends with subinterval 3; the other two have none."""
+    faults = hiccup("late", 3, 7.5)
+    faults.errors_at = 3
+    stairs = f"{SECONDS}measure: 3s, staircase: {{ start: 200, end: 600, step: 200 }}"
+    run = controlled(
+        tmp_path, stairs, steady(), hosts="a, b", faults={"b": faults}, end="lease: 60s\non_io_error: stop"
+    )
+    levels = run.rows("summary.all.csv")
+    assert run.code is ExitCode.INVALID and len(levels) > 1
+    assert "io_errors[invalid] (on_io_error: stop)" in levels[0]["reasons"]
+
+
 def test_a_level_is_judged_by_subintervals_that_all_hosts_are_in(tmp_path: Path) -> None:
     run = controlled(tmp_path, STAIRS, steady(), hosts="a, b", faults={"b": hiccup("late", 3, 9.0)})
     levels = [float(row["achieved_iops"]) for row in run.rows("step0000.it/staircase.csv")]
