@@ -192,6 +192,8 @@ class _Figures:
             return "no such step or rollup instance"
         if row.verdict(metric.scope) is Verdict.INVALID:
             return f"discredited: {', '.join(_reasons(row, Severity.INVALID, metric.scope)) or Verdict.INVALID}"
+        if row.hosts_in < row.hosts_of:  # they have another load, and the array has
+            return f"{row.hosts_in} of {row.hosts_of} hosts"
         value = row.figure(metric)
         if value is None:
             return _NAMED_BLANK

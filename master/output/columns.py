@@ -30,7 +30,8 @@ PARAMETER_COLUMNS: Final = (
     Column(
         "iops_setting",
         "1/s",
-        "sum of the `iops` settings; `max`; blank where some instances are paced and others at max",
+        "sum of the `iops` settings, also of hosts that are gone; `max`; blank where some instances are paced and "
+        "others at max",
     ),
     *(Column(name, _PARAMETER_UNITS.get(about.unit, ""), about.doc) for name, about in PARAMETERS.items()),
 )

@@ -51,6 +51,15 @@ class StepRow:
         """Of the figures of this scope; runs of 0.1.0 have one for all."""
         return Verdict(self.cells.get(f"{scope}_verdict") or self.cells["verdict"])
 
+    @property
+    def hosts_in(self) -> int:
+        """Whose results the row includes; 0 where that is not known."""
+        return int(self.cells.get("hosts_in") or 0)
+
+    @property
+    def hosts_of(self) -> int:
+        return int(self.cells.get("hosts_of") or 0)
+
     def figure(self, metric: Metric) -> float | None:
         """In the metric's unit; None where it is blank."""
         text = self.cells.get(metric.name, "")

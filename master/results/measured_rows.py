@@ -124,8 +124,8 @@ def _row(name: str, row: StepRow, folder: Path) -> MeasurementRow:
         service=latency("service"),
         response_mean_us=figure("overall_response_us_mean"),
         response=latency("response"),
-        hosts_in=int(row.cells.get("hosts_in") or 0),
-        hosts_of=int(row.cells.get("hosts_of") or 0),
+        hosts_in=row.hosts_in,
+        hosts_of=row.hosts_of,
     )
 
 

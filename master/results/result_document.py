@@ -161,7 +161,7 @@ def _measurement(key: Key, row: StepRow, folder: Path) -> MeasurementDocument:
     return MeasurementDocument.model_validate({
         "name": key.step, "rollup_type": key.rollup_type, "rollup_instance": key.instance,
         "verdict": row.cells["verdict"], **{f"{scope}_verdict": str(row.verdict(scope)) for scope in Scope},
-        "hosts_in": int(row.cells.get("hosts_in") or 0), "hosts_of": int(row.cells.get("hosts_of") or 0),
+        "hosts_in": row.hosts_in, "hosts_of": row.hosts_of,
         "reasons": _reasons(filter(None, row.cells["reasons"].split("; ")), folder),
         "parameters": {name: _number(text) for name, text in parameters.items()},
         "metrics": {name: value for name, value in figures.items() if value is not None},

@@ -7,6 +7,7 @@ row's workload instances have it.
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,9 @@ from numpy.typing import NDArray
 from ...protocol.parameters import MAX, PARAMETERS, Parameters
 from .instances import Rollups
 
+Key = tuple[str, int]  # host, workload number
+
+NO_PARAMETERS: Final[Mapping[Key, Parameters]] = MappingProxyType({})
 NOTHING: Final = "0"  # the total target where iops is 0
 MOST_NAMED: Final = 8  # different values that are spelled out
 
@@ -27,20 +31,20 @@ class Settings:
     paced: NDArray[np.bool_]  # (R,) every instance has a number for iops: response time has a meaning
     some_max: NDArray[np.bool_]  # (R,) an instance has iops: max
     at_max: frozenset[tuple[str, int]]  # (host, number) of those instances
-    iops: tuple[str, ...]  # total target: a number, `max`, or blank where some are paced and some not
+    iops: tuple[str, ...]  # total target, of hosts that are gone too: a number, `max`; blank where only some are paced
 
     @classmethod
-    def of(cls, rollups: Rollups, parameters: Mapping[tuple[str, int], Parameters]) -> "Settings":
-        """`parameters`: by host and workload number, of the instances that take part."""
-        members: list[list[Parameters]] = [[] for _ in rollups.rows]
-        for key, one in parameters.items():
-            for row in rollups.rows_of(*key):
-                members[row].append(one)
+    def of(
+        cls, rollups: Rollups, parameters: Mapping[Key, Parameters], gone: Mapping[Key, Parameters] = NO_PARAMETERS
+    ) -> "Settings":
+        """`parameters`: of the instances that take part; `gone`: of those that were asked for IOPS, and do not."""
+        members, asked = _members(rollups, parameters), _members(rollups, gone)
         paced = np.array([bool(row) and all(p.iops != MAX for p in row) for row in members], bool)
         some_max = np.array([any(p.iops == MAX for p in row) for row in members], bool)
         columns = {name: tuple(_summary([getattr(p, name) for p in row]) for row in members) for name in PARAMETERS}
         at_max = frozenset(key for key, one in parameters.items() if one.iops == MAX)
-        return cls(columns, paced, some_max, at_max, tuple(_total(row) for row in members))
+        totals = tuple(_total([*row, *more]) for row, more in zip(members, asked, strict=True))
+        return cls(columns, paced, some_max, at_max, totals)
 
     def response_rows(self, reached: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         """(R,) The rows whose response times are shown: those that are paced, and in a summary, whose `reached` says
@@ -54,15 +58,27 @@ class SettingsInForce:
 
     def __init__(self, rollups: Rollups) -> None:
         self._rollups = rollups
-        self._parameters: Mapping[tuple[str, int], Parameters] = {}
+        self._of: tuple[Mapping[Key, Parameters], ...] = ({}, {})
         self._settings = Settings.of(rollups, {})
 
-    def of(self, parameters: Mapping[tuple[str, int], Parameters], hosts: Collection[str]) -> Settings:
-        """Of the instances of `hosts` alone: rows do not include the load of the others."""
-        parameters = {key: one for key, one in parameters.items() if key[0] in hosts}
-        if parameters != self._parameters:
-            self._parameters, self._settings = parameters, Settings.of(self._rollups, parameters)
+    def of(self, parameters: Mapping[Key, Parameters], hosts: Collection[str], steered: Collection[Key]) -> Settings:
+        """Of the instances of `hosts` alone: rows do not include the load of the others. The total target does, or a
+        part of the load would look like all of it; but what control steers, it divides among those that are there.
+        """
+        there = {key: one for key, one in parameters.items() if key[0] in hosts}
+        gone = {key: one for key, one in parameters.items() if key[0] not in hosts and key not in steered}
+        if (there, gone) != self._of:
+            self._of, self._settings = (there, gone), Settings.of(self._rollups, there, gone)
         return self._settings
+
+
+def _members(rollups: Rollups, parameters: Mapping[Key, Parameters]) -> list[list[Parameters]]:
+    """Those of each row."""
+    found: list[list[Parameters]] = [[] for _ in rollups.rows]
+    for key, one in parameters.items():
+        for row in rollups.rows_of(*key):
+            found[row].append(one)
+    return found
 
 
 def _total(row: list[Parameters]) -> str:

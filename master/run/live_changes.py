@@ -5,7 +5,7 @@ edit in force per workload instance, and so which subinterval a change from outs
 boundary is never missed, whenever its host acknowledges it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -132,6 +132,11 @@ class LiveChanges:
     @property
     def paused(self) -> bool:
         return self._held is not None
+
+    @property
+    def steered(self) -> Collection[Key]:
+        """The instances whose IOPS control has set in this step."""
+        return self._steered.keys()
 
     @property
     def catching_up(self) -> int:

@@ -200,6 +200,17 @@ def test_what_searches_found_is_compared_though_each_found_another_load(tmp_path
 
 
 @pytest.mark.slow
+def test_a_part_of_the_hosts_is_not_compared_with_all_of_them(tmp_path: Path) -> None:
+    """A host was lost in the runs of one side: a third less is no regression of the storage."""
+    before, after = sides(tmp_path, runs(3), runs(3, slower=1.5))
+    for run in after:
+        set_cells(run, "max", verdict="partial", hosts_in="2", hosts_of="3", reasons="host_lost[partial] (h3: gone)")
+    found = as_json(before, after, "--metric", "iops,mean")
+    assert found["exit_code"] == ExitCode.NOT_REACHED
+    assert {row["why_not_compared"] for row in found["rows"]} == {"B1, B2, B3: 2 of 3 hosts"}
+
+
+@pytest.mark.slow
 def test_what_is_partial_for_the_same_reasons_is_said_once(tmp_path: Path) -> None:
     before, after = sides(tmp_path, runs(3, steps=("max", "half")), runs(3, steps=("max", "half")))
     for run in (*before, *after):

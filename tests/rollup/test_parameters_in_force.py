@@ -2,7 +2,7 @@
 
 import pytest
 
-from ivypy.master.rollup.parameters_in_force import Settings
+from ivypy.master.rollup.parameters_in_force import Settings, SettingsInForce
 from ivypy.protocol.parameters import Iops, Iosequencer, Parameters
 from tests.support.rollup import instance, rollups_by
 
@@ -20,6 +20,24 @@ def test_one_value_is_plain() -> None:
         "iosequencer": "random_steady", "blocksize": "8192", "fraction_read": "0.7", "maxtags": "1", "iops": "2500",
         "range": "all", "spread": "auto", "seed": "1", "drop_after": "never",
     }  # fmt: skip
+
+
+def test_a_total_is_of_hosts_that_are_gone_too_but_for_what_control_divides_anew() -> None:
+    """Nothing else of a row is of what is not in it."""
+    parameters = {("h1", 0): Parameters(iops=100.0), ("h1", 1): Parameters(iops=40.0), ("h2", 0): Parameters(iops=7.0)}
+    in_force = SettingsInForce(ROLLUPS)
+    for hosts, steered, totals in (
+        ({"h1", "h2"}, (), ("147", "140", "7")),
+        ({"h1"}, (), ("147", "140", "7")),
+        ({"h1"}, {("h2", 0)}, ("140", "140", "")),
+        ({"h2"}, {("h1", 0)}, ("47", "40", "7")),
+    ):
+        found = in_force.of(parameters, hosts, steered)
+        assert found.iops == totals
+        assert (
+            found.columns["iops"][0]
+            == Settings.of(ROLLUPS, {k: p for k, p in parameters.items() if k[0] in hosts}).columns["iops"][0]
+        )
 
 
 def test_several_values_are_listed_with_their_numbers() -> None:

@@ -59,6 +59,17 @@ def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path) -> Non
     assert after[0].workloads == before[0].workloads
 
 
+def test_targets_are_those_of_all_hosts(tmp_path: Path) -> None:
+    """Of three hosts with two LUNs each; while one is gone, and after."""
+    back = SimulatedSlave("b")
+    outcome = lost_and_back(tmp_path, None, None, None, back, text=THREE.replace("iops: max", "iops: 150"))
+    assert who(outcome) == {"one": "2/3", "two": "2/3", "three": "3/3"}
+    assert {row["iops_setting"] for row in outcome.rows("summary.all.csv")} == {"900"}
+    assert [float(row["overall_iops"]) for row in outcome.rows("summary.all.csv")] == pytest.approx(
+        [600, 600, 900], rel=0.01
+    )
+
+
 def test_a_host_that_comes_back_does_io_as_it_did(tmp_path: Path) -> None:
     """What `backend: auto` was there; the other hosts chose otherwise, which is said."""
     lab = SimulatedHosts(**slaves(b=Faults(die_at=1, backend="io_uring"), a=Faults(backend="libaio")))
