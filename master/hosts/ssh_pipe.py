@@ -84,8 +84,10 @@ class SshPipe:
         if status == 0:
             return b""
         if by_signal is not None:
-            number = getattr(signal, f"SIG{by_signal[0]}", signal.SIGKILL)
-            raise PipeLost(f"it was killed by SIG{by_signal[0]}", -number, self._stderr.words)
+            name = f"SIG{by_signal[0].partition('@')[0]}"  # one that the protocol lacks: BUS@openssh.com
+            if name not in signal.Signals.__members__:
+                raise PipeLost(f"it was killed by {name}", None, self._stderr.words)
+            raise ended(-signal.Signals[name], self._stderr.words)
         if status is None:
             raise PipeLost(LOST, None, self._stderr.words)
         raise ended(status, self._stderr.words)

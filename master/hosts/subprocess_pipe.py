@@ -85,11 +85,14 @@ class ProcessPipe:
 
 
 NO_THREAD: Final = "can't start new thread"  # Python's words
+_KILLED: Final = (-signal.SIGKILL, 128 + signal.SIGKILL)  # the second by a shell, or a container's runtime
 
 
 def ended(status: int, words: tuple[str, ...]) -> PipeLost:
     """The fault of a process that ended with `status` (negative: by that signal)."""
     how = f"it was killed by {signal_name(-status)}" if status < 0 else f"it exited with status {status}"
+    if status in _KILLED:
+        how += ", as the kernel does when memory runs out"
     if any(NO_THREAD in word for word in words):
         how += ": a limit of threads was reached: pids.max of its cgroup, or `ulimit -u`"
     return PipeLost(f"{how} ({words[-1]})" if words else how, status, words)

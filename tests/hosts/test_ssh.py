@@ -541,7 +541,7 @@ async def test_a_connection_that_breaks_during_the_first_contact(host: LabHost, 
 
 
 async def test_an_unexpected_end_reports_how_and_why(host: LabHost) -> None:
-    for command, reason in (("exit 3", "it exited with status 3 (why)"), ("kill 9", "it was killed by SIGKILL")):
+    for command, reason in (("exit 3", "it exited with status 3 (why)"), ("kill 9", "it was killed by SIGKILL, as")):
         async with opened(host.spec()) as pipe:
             await ask(pipe, "cry why")
             await pipe.write(command.encode() + b"\n")

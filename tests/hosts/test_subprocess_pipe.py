@@ -75,7 +75,8 @@ async def test_stderr_goes_to_the_log_line_by_line(tmp_path: Path) -> None:
     ("command", "reason"),
     [
         ("exit 3", "it exited with status 3 (why)"),
-        ("kill 9", "it was killed by SIGKILL (why)"),
+        ("kill 9", "it was killed by SIGKILL, as the kernel does when memory runs out (why)"),
+        ("exit 137", "it exited with status 137, as the kernel does when memory runs out (why)"),
         ("kill 11", "it was killed by SIGSEGV (why)"),
     ],
 )
