@@ -128,6 +128,7 @@ class Job(TargetsReader):
                 near = did_you_mean(option.name, [*MAPPED, *UNMAPPED, *REFUSED, *ALWAYS])
                 self._fault(option, f"not an option of fio that ivypy knows{near}")
         self._note_page_cache()
+        self._note_random_map()
         return len(self.faults) == before
 
     def _idle(self, option: Option) -> bool:
@@ -149,6 +150,13 @@ class Job(TargetsReader):
         asked = buffered if self._flag("buffered") else direct if direct and not self._flag("direct") else None
         if asked or not (direct or buffered):
             self._drop(asked, "fio would use the page cache", "ivypy always uses O_DIRECT", matters=True)
+
+    def _note_random_map(self) -> None:
+        options = self.section.options
+        random = self._text("rw", "read").startswith("rand") and "percentage_random" not in options
+        if random and not self._flag("norandommap"):
+            why = "fio visits every block once before any again, unless `norandommap` is set"
+            self._drop(None, why, "random addresses of a workload are independent", matters=False)
 
     def _rw(self) -> str | None:
         option = self.section.options.get("rw")

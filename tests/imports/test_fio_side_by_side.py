@@ -60,7 +60,7 @@ def by_ivypy(source: Path, *words: str) -> list[Done]:
     assert done.returncode in (0, 8), done.stderr
 
     def figure(row: dict[str, str], name: str) -> float:
-        return float(row[name] or 0)
+        return float(row.get(name) or 0)  # of what it did not do at all, a summary has no column
 
     return [
         Done(
