@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.rollup.figures import Figures
+from ivypy.master.rollup.generator_checks import slowed_rows
 from ivypy.master.rollup.host_cpu import TakenTotals, contentions, kept_share
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.metrics import column
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import check_validity
-from ivypy.master.rollup.window import Window
+from ivypy.master.rollup.window import Measurement, Window
 from ivypy.protocol.counters import SERVICE, Count
 from ivypy.protocol.parameters import Iops, Parameters
 from ivypy.protocol.payload import CpuTaken
@@ -65,6 +66,26 @@ def test_what_is_said_of_ten_seconds(taken: CpuTaken, says: str) -> None:
 percents = st.floats(0, 100)
 times = st.integers(0, S)
 takens = st.builds(CpuTaken, *[percents] * 9, times, times, times)
+
+
+@pytest.mark.parametrize(
+    ("taken", "percent", "sentence"),
+    [
+        # a short wait needs others with a good part of the core
+        (CpuTaken(others=9, others_user=9, others_beside=25, wait=1), 1, "other processes used 9 % of this host's CPU"),
+        (CpuTaken(others=9, others_user=4, others_beside=5, wait=5), 5, "the kernel (its threads, interrupts) and"),
+        (CpuTaken(steal=0.5, steal_beside=1), 1, "the hypervisor took a workload thread's core for 100 ms"),
+        (CpuTaken(steal=9, steal_beside=37), 37, "the hypervisor took a workload thread's core for 3,700 ms"),
+        # of eight cores together; and of one, which had more to wait for
+        (CpuTaken(wait=5, throttled_ns=4 * S), 5, "the cgroup throttled the slave for 4,000 ms"),
+        (CpuTaken(wait=80, throttled_ns=4 * S), 40, "the cgroup throttled the slave for 4,000 ms"),
+        (CpuTaken(wait=80, throttled_ns=11 * MS), 0.11, "the cgroup throttled the slave for 11 ms"),
+        (CpuTaken(stalled_ns=11 * MS), 0.11, "the whole machine stalled for 11 ms"),
+    ],
+)
+def test_what_kept_threads_from_running_and_for_how_long(taken: CpuTaken, percent: float, sentence: str) -> None:
+    (found,) = contentions(taken, LENGTH)
+    assert found.percent == pytest.approx(percent) and found.sentence.startswith(sentence)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +145,19 @@ def measured(
     data: HostData = BUSY,
 ) -> tuple[dict[str, str], Figures]:
     """(by row, what is said of it; the figures of the whole window)"""
+    measurement, settings = measurement_of(rollups, taken, iops, cpu, data)
+    found = check_validity(measurement, settings, 0.0025, 1.0).findings
+    said = {str(row): "; ".join(map(str, found[i])) for i, row in enumerate(rollups.rows)}
+    return said, Figures(measurement.merged, settings.response_rows())
+
+
+def measurement_of(
+    rollups: Rollups,
+    taken: dict[str, CpuTaken],
+    iops: Iops = "max",
+    cpu: tuple[float, float] = (50.0, 50.0),
+    data: HostData = BUSY,
+) -> tuple[Measurement, Settings]:
     merger = merger_of(rollups)
     window = Window(merger.layout)
     for k in range(20):
@@ -131,11 +165,7 @@ def measured(
         for host, one in taken.items():
             merger.add(host, result(data, k, S, taken=one, cpu=cpu))
         window.add(merger.close())
-    settings = Settings.of(rollups, {(host, 0): Parameters(iops=iops) for host in taken})
-    measurement = window.measurement()
-    found = check_validity(measurement, settings, 0.0025, 1.0).findings
-    said = {str(row): "; ".join(map(str, found[i])) for i, row in enumerate(rollups.rows)}
-    return said, Figures(measurement.merged, settings.response_rows())
+    return window.measurement(), Settings.of(rollups, {(host, 0): Parameters(iops=iops) for host in taken})
 
 
 def test_it_stands_on_the_rows_of_its_host_and_names_the_worst_of_many() -> None:
@@ -169,6 +199,15 @@ def test_it_stands_on_the_rows_of_its_host_and_names_the_worst_of_many() -> None
 def test_at_max_the_rate_is_what_was_left(iops: Iops, taken: dict[str, CpuTaken], invalid: bool) -> None:
     said, _ = measured(rollups_by([instance(0, host) for host in taken]), taken, iops)
     assert said["all=all"].startswith("cpu_contention[invalid]" if invalid else "cpu_contention[note]")
+
+
+@pytest.mark.parametrize(("iops", "slowed"), [("max", {"host=h1": 0.48, "host=h3": 0.2, "all=all": 0.48}), (100.0, {})])
+def test_rows_at_max_are_slowed_by_the_part_of_their_worst_host(iops: Iops, slowed: dict[str, float]) -> None:
+    rollups = rollups_by([instance(0, host) for host in ("h1", "h2", "h3")], "host")
+    found = slowed_rows(
+        *measurement_of(rollups, {"h1": HOGS, "h2": CpuTaken(), "h3": replace(HOGS, mean_wait=20)}, iops)
+    )
+    assert {str(row): found[row.row] for row in rollups.rows if row.row in found} == pytest.approx(slowed)
 
 
 def test_a_host_that_is_gone_has_no_part_in_the_mean() -> None:

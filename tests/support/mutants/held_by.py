@@ -13,6 +13,8 @@ HELD_BY: Final[dict[str, tuple[str, ...]]] = {
     "master/stats/confidence.py": ("tests/stats/test_confidence.py", "tests/stats/test_correlation.py"),
     "master/rollup/overload.py": ("tests/rollup/test_overload.py",),
     "master/rollup/validity.py": ("tests/rollup/test_validity.py", "tests/rollup/test_presence.py"),
+    "master/rollup/host_cpu.py": ("tests/rollup/test_host_cpu.py",),
+    "master/rollup/io_checks.py": ("tests/rollup/test_validity.py",),
     "master/hosts/clock_offset.py": ("tests/hosts/test_clock_offset.py",),
     "slave/write_gate.py": ("tests/slave/test_write_gate.py", "tests/slave/test_write_gate_sysfs.py"),
     "slave/extents.py": ("tests/slave/test_extents.py",),
