@@ -2,8 +2,9 @@
 
 Rule: the load goes on whatever is awaited here, so a host has seconds, however short a subinterval is: a hiccup costs
 nothing but a later decision. A host that is not in by the deadline is late and awaited no longer, until a result of it
-is in time again; while none is in, nobody is late before OF_A_LEASE is over. A controller that was stalled first reads
-the results that arrived, then extends the deadline by the stall.
+arrives by its own deadline again, even if the others, who are nearer, were in before; while none is in, nobody is late
+before OF_A_LEASE is over. A controller that was stalled first reads the results that arrived, then extends the deadline
+by the stall.
 """
 
 import asyncio
@@ -72,6 +73,7 @@ class ResultBarrier:
         self._joined = joined
         self._stop_on_error = stop_on_error
         self._longest_ns = round(OF_A_LEASE * lease_ns)
+        self._start_ns = self._length_ns = self._patience_ns = 0  # of the subintervals; as `collect` was told last
         self._holes: dict[int, set[str]] = {}  # by closed subinterval: who takes part, and was not in
         self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}  # by subinterval: result, and when it was read
 
@@ -81,6 +83,8 @@ class ResultBarrier:
         returns the time of the halt.
         """
         fleet, hosts = self._fleet, self._hosts
+        patience_ns = max(round(PATIENCE * length_ns), min(USUAL_PATIENCE_NS, self._longest_ns))
+        self._start_ns, self._length_ns, self._patience_ns = end_ns - (k + 1) * length_ns, length_ns, patience_ns
         self._merging.open(k)
         begun_ns = fleet.now_ns()
         hosts.awaited = hosts.live.difference(*(those for number, those in self._early.items() if number > k))
@@ -89,7 +93,6 @@ class ResultBarrier:
             self._merge(driver, result, arrived_ns, arrived)
         while not fleet.inbox.empty():  # of hosts that are not awaited, too
             self._take(*fleet.inbox.get_nowait(), k, arrived)
-        patience_ns = max(round(PATIENCE * length_ns), min(USUAL_PATIENCE_NS, self._longest_ns))
         in_ns = max((begun_ns, *arrived.values()))
         deadline = Deadline(fleet.lag, end_ns + patience_ns, patience_ns)
         alone = Deadline(fleet.lag, end_ns + max(patience_ns, self._longest_ns), patience_ns)
@@ -113,12 +116,12 @@ class ResultBarrier:
         for driver in hosts.in_order(hosts.awaited & hosts.live):
             hosts.is_late(driver, k)
         interval, missing = await self._merging.close(lambda: hosts.taking_part)
+        if interval.absent and (hosts.live or hosts.late):  # else the step ends without it
+            self._holes[k] = set(interval.absent)
         if missing:  # their driver process ended with their results; the inbox has the loss of these hosts
             arrived = {driver: at_ns for driver, at_ns in arrived.items() if driver.name not in missing}
             while not fleet.inbox.empty():
                 self._take(*fleet.inbox.get_nowait(), k + 1, arrived, is_open=False)
-        if interval.absent and hosts.live:  # else the step ends without it
-            self._holes[k] = set(interval.absent)
         later = {driver.name for number, those in self._early.items() if number > k for driver in those}
         return Collected(interval, arrived, not later.isdisjoint(interval.absent), in_ns)
 
@@ -203,6 +206,8 @@ class ResultBarrier:
             return
         if late:
             self._join(driver, result)
+            if driver in hosts.late and at_ns <= self._deadline_ns(result.subinterval):
+                hosts.awaited.add(driver)  # in this subinterval, where it may be back
             return
         if driver in hosts.late:
             hosts.is_back(driver, k)
@@ -211,6 +216,10 @@ class ResultBarrier:
             self._early.setdefault(result.subinterval, {})[driver] = (result, at_ns)
         else:
             self._merge(driver, result, at_ns, arrived)
+
+    def _deadline_ns(self, subinterval: int) -> int:
+        """Until when a result of it is in time, on the controller's clock."""
+        return self._start_ns + (subinterval + 1) * self._length_ns + self._patience_ns
 
     def _join(self, driver: Driver, result: Result) -> None:
         """A late result: it is still the truth about its subinterval, if that is recorded."""

@@ -182,6 +182,26 @@ def test_a_half_width_is_of_subintervals_that_all_hosts_are_in(tmp_path: Path) -
     assert float(run.rows("summary.all.csv")[0]["overall_iops_half_width"]) == pytest.approx(0.0, abs=1.0)
 
 
+@pytest.mark.parametrize("delay_s", [0.005, 0.2, 1.3])
+def test_a_host_that_is_farther_away_than_the_others_is_back_after_a_hiccup(tmp_path: Path, delay_s: float) -> None:
+    """Each of its results arrives after the others', in a later subinterval even: they do not have to wait for each."""
+    far = SimulatedSlave("b", delay_s=delay_s, faults=hiccup("late", 5, 8.0))
+    text = """\
+name: sim
+hosts: [a, b]
+backend: "null"
+luns: { create: { path: /x/0, size: 1GiB } }
+workloads: { w: { maxtags: 8, iops: 500 } }
+rollups: [ host ]
+steps: [ go: { name: it, subinterval: 1s, warmup: 1s, measure: 40s } ]
+"""
+    run = run_of(tmp_path, text, SimulatedHosts(a=SimulatedSlave("a"), b=far))
+    complete(run, 40)
+    without = [row for row in run.rows("step0000.it/all/all.csv") if row["hosts_in"] == "1"]
+    assert 0 < len(without) < 12
+    assert [row["kind"] for row in run.rows("events.csv") if row["host"] == "b"] == ["late", "back"]
+
+
 def test_errors_that_end_a_run_are_in_the_level_whose_result_came_late(tmp_path: Path) -> None:
     """Of level one, which ends with subinterval 3; the other two have none."""
     faults = hiccup("late", 3, 7.5)
