@@ -78,7 +78,7 @@ class AutoPid:
             )
             return state, Orders(state.opening(), progress="finding the range again, with other hosts")
         seen = self.seen
-        if observation.number >= self.since + self.settle:
+        if observation.number >= self.since + self.settle and not observation.absent:
             seen = (*seen, observation)
         rows = tuple(self._row(observation, name) for name in self.instances)
         progress = f"finding the range: at {self.stage}"

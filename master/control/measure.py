@@ -132,6 +132,8 @@ class Measure:
             return state.restarted(observation.number + 1)
         if not observation.same_hosts:
             state = state.restarted(observation.number)
+        if observation.absent:
+            return state
         part = WindowPart(
             observation.number, observation.end_s, observation.length_s, observation.samples[self.spec.focus],
             observation.covers,

@@ -74,7 +74,8 @@ class Observation:
     loads: Mapping[str, Mapping[str, InstanceLoad]] = field(default_factory=dict)  # by rollup type and instance
     outstanding: Outstanding = field(default_factory=Outstanding.none)  # of each workload instance
     disturbance: Disturbance | None = None  # what its hosts did to the generator; None: too little to matter
-    absent: bool = False  # a host that takes part is not in, and what it did comes late or not at all
+    # A host that takes part is not in, and what it did comes late or not at all: nothing is concluded from its sums.
+    absent: bool = False
     covers: int = 0  # subintervals before this one that a host's result covers, too
     late: int = 0  # subintervals that have ended since: what control changes now acts in the one after them
 

@@ -112,6 +112,8 @@ class Pid:
             return self, Orders(() if observation.same_hosts else self.opening(), progress="warming up")
         if observation.number < self.acts_in:
             return self, Orders(measurable=self._measurable(), progress="the last move does not act yet")
+        if observation.absent and observation.same_hosts:
+            return self, Orders(measurable=self._measurable(), progress="a host is late")
         loops, rows, errors = dict(self.loops), [], {}
         present = observation.samples[self.focus]
         for name, loop in self.loops.items():

@@ -27,6 +27,7 @@ from .focus import Focus
 from .observation import Observation, Phase, achieved_iops
 from .probe import Probe, ProbeAnswer, probed
 
+MOST_ABSENT: Final = 3  # longest probes for which a late host is waited for; none is late for so long, and not lost
 MOST_DISTURBED: Final = 3  # unclear probes in a row in which the generator was disturbed
 
 
@@ -88,6 +89,8 @@ class Find:
         state = self
         if observation.edited:  # the probe starts again
             state = replace(self, since=observation.number + 1, seen=())
+        elif observation.absent and observation.number - state.since < MOST_ABSENT * self.spec.longest_probe:
+            pass
         elif observation.began >= state.since + state.settle:
             state = replace(state, seen=(*state.seen, observation))
         if state.stage is SearchStage.MAX:
@@ -154,7 +157,8 @@ class Find:
             return self, Decision(
                 Phase.TAIL, measured=(nothing_measured(observation.number, why),), progress=why.detail
             )
-        if outstanding > 0:
+        unknown = observation.absent and observation.number - self.since < self.spec.longest_probe
+        if outstanding > 0 or unknown:
             return self, Decision(Phase.TRANSIENT, progress=f"search: {outstanding:,} I/Os outstanding")
         return self._start(observation, ())
 

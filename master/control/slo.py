@@ -41,7 +41,7 @@ class EarlyAbort:
         """With one more subinterval; it begins again where a window does. `set_aside`: it does not count."""
         if not observation.whole:
             return EarlyAbort()
-        if observation.phase is not Phase.RUN:
+        if observation.phase is not Phase.RUN or observation.absent:
             return self
         if set_aside:
             assert observation.disturbance is not None
@@ -194,6 +194,8 @@ def _row(observation: Observation, present: ThresholdValue) -> ControlRow:
 
 
 def _present(observation: Observation, threshold: SloSpec) -> ThresholdValue:
+    if observation.absent:
+        return ThresholdValue(threshold, "", None)
     values = {name: observation.value(threshold.focus, name) for name in observation.samples[threshold.focus]}
     shown = {name: value for name, value in values.items() if value is not None}
     if not shown:

@@ -160,6 +160,8 @@ class Steady:
         if observation.edited or observation.began < self.first:  # it has two loads, or figures of before
             return self.restarted(observation.number + 1)
         state = self if observation.same_hosts else self.restarted(observation.number)
+        if observation.absent:
+            return state
         focus = self.criterion.focus
         part = WindowPart(
             observation.number, observation.end_s, observation.length_s, observation.samples[focus], observation.covers

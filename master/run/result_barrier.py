@@ -116,7 +116,7 @@ class ResultBarrier:
         for driver in hosts.in_order(hosts.awaited & hosts.live):
             hosts.is_late(driver, k)
         interval, missing = await self._merging.close(lambda: hosts.taking_part)
-        if interval.absent and (hosts.live or hosts.late):  # else the step ends without it
+        if interval.absent and (interval.hosts or hosts.live):  # else the step ends without it
             self._holes[k] = set(interval.absent)
         if missing:  # their driver process ended with their results; the inbox has the loss of these hosts
             arrived = {driver: at_ns for driver, at_ns in arrived.items() if driver.name not in missing}

@@ -202,6 +202,58 @@ steps: [ go: { name: it, subinterval: 1s, warmup: 1s, measure: 40s } ]
     assert [row["kind"] for row in run.rows("events.csv") if row["host"] == "b"] == ["late", "back"]
 
 
+def both(tmp_path: Path, go: str, iops: str, far: SimulatedSlave) -> SimulatedRun:
+    """A run of two hosts, whose focus is on both together; the second is slower."""
+    text = f"""\
+name: sim
+hosts: [a, b]
+backend: "null"
+luns: {{ create: {{ path: /x/0, size: 1GiB }} }}
+workloads: {{ w: {{ maxtags: 8, iops: {iops} }} }}
+rollups: [ host ]
+steps: [ go: {{ name: it, subinterval: 1s, warmup: 1s, {go} }} ]
+"""
+    near = SimulatedSlave("a", plant=noisy(queue(2000.0, 500_000), 0.005, seed=9))
+    return run_of(tmp_path, text, SimulatedHosts(a=near, b=far))
+
+
+ON_BOTH = {
+    "steady": ("steady: { criterion: iops, limit: 5%, window: 10s, hold: true, on_leave: stop, timeout: 30m }", "500"),
+    "restart": (
+        "steady: { criterion: iops, limit: 5%, window: 10s, hold: true, on_leave: restart, timeout: 30m }",
+        "500",
+    ),
+    "measure": ("measure: { metric: overall_iops, accuracy: 2%, min: 30s, timeout: 30m }", "500"),
+    "abort": ("measure: 30s, slo: { metric: overall_iops, at_least: 900, abort_early: true }", "500"),
+    "find": (f"find: {{ metric: {MEAN}, target: 1ms, resolution: 5% }}", "max"),
+    "pid": (f"measure: 8s, control: {{ pid: {{ metric: {MEAN}, target: 1ms, auto: true }} }}", "max"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [1, 14, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ON_BOTH)
+def test_control_concludes_nothing_from_a_part_of_the_hosts(tmp_path: Path, name: str, at: int) -> None:
+    """Late by so much that control has to go on without it; farther away than the other; half of the load."""
+    go, iops_of = ON_BOTH[name]
+    runs = [
+        both(
+            tmp_path / str(bool(late)),
+            go,
+            iops_of,
+            SimulatedSlave(
+                "b", plant=noisy(queue(2000.0, 900_000), 0.005, seed=8), delay_s=0.005, faults=Faults(late=late)
+            ),
+        )
+        for late in ({}, {at: 8.0})
+    ]
+    without, late = runs
+    assert any(event["kind"] == "late" for event in late.rows("events.csv"))
+    assert late.code is without.code is ExitCode.OK, late.rows("summary.all.csv")[0]["reasons"]
+    assert iops(late) == pytest.approx(iops(without), rel=0.05)
+    assert verdicts(late) == verdicts(without)
+
+
 def test_errors_that_end_a_run_are_in_the_level_whose_result_came_late(tmp_path: Path) -> None:
     """Of level one, which ends with subinterval 3; the other two have none."""
     faults = hiccup("late", 3, 7.5)
