@@ -101,34 +101,49 @@ def use_between(before: Reading, after: Reading, cores: Sequence[int], last: Cpu
     )
     steal = [percent(_of(before, c).steal, _of(after, c).steal, _whole(before, after, c), 0.0) for c in cores]
     elapsed_ns = after.at_ns - before.at_ns
-    own_ns, waits_ns, beside = _own(before, after, cores)
-    waits = [min(100 * ns / elapsed_ns, 100.0) for ns in waits_ns]
+    own_ns, waits, beside = _own(before, after, cores)
     user = [percent(_of(before, c).user, _of(after, c).user, _whole(before, after, c), 0.0) for c in cores]
     own_user = 100 * (after.user_ns - before.user_ns) / elapsed_ns / max(len(cores), 1)
     others = _others(busy, steal, [100 * ns / elapsed_ns for ns in own_ns], after, before)
+    others_user = round(min(max(_mean(user) - own_user, 0.0), _mean(others)), 2)
+    # A group and one above it may be held back at the same time: the longer of them counts.
+    throttled_ns = max((now - then for then, now in zip_strict(before.throttled_ns, after.throttled_ns)), default=0)
+    processes = [one * others_user / _mean(others) if _mean(others) else 0.0 for one in others]
+    quota = 100 * throttled_ns / elapsed_ns
     return CpuUse(
         busy,
         CpuTaken(
             others=_mean(others),
-            others_user=round(min(max(_mean(user) - own_user, 0.0), _mean(others)), 2),
+            others_user=others_user,
             others_beside=max((one for one, near in zip_strict(others, beside) if near), default=0.0),
             steal=_mean(steal),
             steal_beside=max((one for one, near in zip_strict(steal, beside) if near), default=0.0),
             busiest_beside=max((one for one, near in zip_strict(busy, beside) if near), default=100.0),
-            wait=round(max(waits, default=0.0), 2),
-            mean_wait=_mean(waits),
+            wait=round(max((one.percent for one in waits), default=0.0), 2),
+            mean_kept=_mean([min(one.percent, _near(one, processes, cores) + quota) for one in waits]),
             mean_steal=_mean([one for one, threads in zip_strict(steal, beside) for _ in range(threads)]),
-            # A group and one above it may be held back at the same time: the longer of them counts.
-            throttled_ns=max(
-                (now - then for then, now in zip_strict(before.throttled_ns, after.throttled_ns)), default=0
-            ),
+            throttled_ns=throttled_ns,
         ),
     )
 
 
-def _own(before: Reading, after: Reading, cores: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """(what threads that are pinned to each core ran; each workload thread's wait, both in nanoseconds; how many
-    workload threads may run on each core)."""
+@dataclass(frozen=True)
+class _Wait:
+    """Of a workload thread, for a core."""
+
+    percent: float
+    core: int  # the only one that it may run on; -1: it has a choice
+
+
+def _near(wait: _Wait, of_cores: Sequence[float], cores: Sequence[int]) -> float:
+    """Of the thread's own core; of one that has a choice the mean, since all of them are what it and its like have."""
+    return of_cores[cores.index(wait.core)] if wait.core in cores else sum(of_cores) / max(len(of_cores), 1)
+
+
+def _own(before: Reading, after: Reading, cores: Sequence[int]) -> tuple[list[int], list[_Wait], list[int]]:
+    """(what threads that are pinned to each core ran, in nanoseconds; each workload thread's wait; how many workload
+    threads may run on each core)."""
+    elapsed_ns = after.at_ns - before.at_ns
     own = dict.fromkeys(cores, 0)
     near = dict.fromkeys(cores, 0)
     waits = []
@@ -137,7 +152,8 @@ def _own(before: Reading, after: Reading, cores: Sequence[int]) -> tuple[list[in
         if now.core in own:
             own[now.core] += max(now.ran_ns - then.ran_ns, 0)
         if now.workload:
-            waits.append(max(now.waited_ns - then.waited_ns, 0))
+            percent_of_it = min(max(100 * (now.waited_ns - then.waited_ns) / elapsed_ns, 0.0), 100.0)
+            waits.append(_Wait(percent_of_it, now.core))
             for core in (now.core,) if now.core in own else cores:
                 near[core] += 1
     return list(own.values()), waits, list(near.values())

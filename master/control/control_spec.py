@@ -150,11 +150,14 @@ class SloSpec:
 
     def _met_but_for_the_host(self, value: float, slowed: float) -> bool:
         """Whether that may be so: without the CPU time that it needs, a load at max has lower rates and longer times.
-        A rate is lower by that share; by twice as much at most, with what switching costs. Of times nothing is known:
-        one stall may make a tail."""
+        A rate is lower by that share, and a mean time longer; by twice as much at most, with what switching costs. Of
+        percentiles nothing is known: one stall may make a tail."""
+        left = 1 - SWITCHING * slowed
         if self.side is Side.AT_LEAST:
-            return self.focus.scope is Scope.RATE and value >= self.limit * (1 - SWITCHING * slowed)
-        return self.focus.scope in (Scope.SERVICE, Scope.RESPONSE)
+            return self.focus.scope is Scope.RATE and value >= self.limit * left
+        if self.focus.scope not in (Scope.SERVICE, Scope.RESPONSE):
+            return False
+        return self.focus.fraction is not None or value * left <= self.limit
 
 
 @dataclass(frozen=True, slots=True)

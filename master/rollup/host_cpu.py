@@ -59,7 +59,7 @@ class TakenTotals:
     steal_beside: float = 0.0
     busiest_beside: float = 0.0
     wait: float = 0.0
-    mean_wait: float = 0.0
+    mean_kept: float = 0.0
     mean_steal: float = 0.0
     throttled_ns: int = 0
     stalled_ns: int = 0
@@ -74,7 +74,7 @@ class TakenTotals:
         self.steal_beside += taken.steal_beside * length_ns
         self.busiest_beside += taken.busiest_beside * length_ns
         self.wait += taken.wait * length_ns
-        self.mean_wait += taken.mean_wait * length_ns
+        self.mean_kept += taken.mean_kept * length_ns
         self.mean_steal += taken.mean_steal * length_ns
         self.throttled_ns += taken.throttled_ns
         self.stalled_ns += taken.stalled_ns
@@ -85,7 +85,7 @@ class TakenTotals:
         over = max(self.length_ns, 1)
         return CpuTaken(
             self.others / over, self.others_user / over, self.others_beside / over, self.steal / over,
-            self.steal_beside / over, self.busiest_beside / over, self.wait / over, self.mean_wait / over,
+            self.steal_beside / over, self.busiest_beside / over, self.wait / over, self.mean_kept / over,
             self.mean_steal / over, self.throttled_ns, self.stalled_ns, self.longest_stall_ns,
         )  # fmt: skip
 
@@ -108,15 +108,12 @@ class Contention:
 def kept_share(taken: CpuTaken, length_ns: int) -> float:
     """The part of its time for which a workload thread was kept from running, 0 to 1: the mean of the host's threads.
 
-    A thread's wait is also one for its neighbours, so only what others ran on its core meanwhile, and what its cgroup
-    was throttled, can be theirs. A thread waits or loses its core to the hypervisor, never both; a machine's stall may
-    be either of them.
+    A thread waits, or loses its core to the hypervisor, never both; a machine's stall may be either of them.
     """
-    others = taken.others_beside if _waited(taken) else 0.0
-    throttled = 100 * taken.throttled_ns / length_ns if _throttled(taken, length_ns) else 0.0
+    waited = taken.mean_kept if _waited(taken) or _throttled(taken, length_ns) else 0.0
     stolen = taken.mean_steal if taken.steal_beside >= LEAST_STEAL_PERCENT else 0.0
     stalled = 100 * taken.stalled_ns / length_ns if _stalled(taken, length_ns) else 0.0
-    return min(max(min(taken.mean_wait, others + throttled) + stolen, stalled) / 100, 1.0)
+    return min(max(waited + stolen, stalled) / 100, 1.0)
 
 
 def _waited(taken: CpuTaken) -> bool:

@@ -39,7 +39,7 @@ NVME_STATUS_NAMES: Final[Mapping[int, str]] = {
 def no_samples(case: Case) -> Rows:
     """A row without any host in has its lost hosts as the reason; a row with target 0 has no samples by intent."""
     present = case.measurement.merged.presence.hosts_in > 0
-    asked = np.array([iops != NOTHING for iops in case.settings.iops], bool)
+    asked = np.array([iops != NOTHING for iops in case.settings.columns["iops"]], bool)  # of those that are there
     yield from each(present & asked & (case.figures.service("overall").count == 0), Reason.NO_SAMPLES, lambda row: "")
 
 

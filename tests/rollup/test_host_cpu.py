@@ -24,7 +24,7 @@ MS = 10**6
 S = 10**9
 LENGTH = 10 * S
 
-HOGS = CpuTaken(others=61, others_user=60, others_beside=98, wait=48, mean_wait=48)
+HOGS = CpuTaken(others=61, others_user=60, others_beside=98, wait=48, mean_kept=48)
 SAID = "other processes used 61 % of this host's CPU and 98 % of one core, a workload thread waited 48 % of the time for its core"  # noqa: E501
 
 
@@ -93,25 +93,19 @@ def test_what_kept_threads_from_running_and_for_how_long(taken: CpuTaken, percen
     [
         (CpuTaken(), 0),
         (HOGS, 48),
-        (replace(HOGS, mean_wait=3), 3),  # the longest wait is one thread's
-        # four threads on one core wait for each other, too
-        (replace(HOGS, others_beside=30, wait=80, mean_wait=80), 30),
-        (replace(HOGS, others_beside=4, wait=80, mean_wait=80), 0),
-        # eight cores, each throttled for 4 % of the time
-        (CpuTaken(wait=5, mean_wait=4, throttled_ns=8 * LENGTH // 25), 4),
-        (CpuTaken(wait=5, mean_wait=4, throttled_ns=LENGTH // 1001), 0),
-        (CpuTaken(wait=80, mean_wait=80, throttled_ns=LENGTH // 2), 50),
-        # a thread that is throttled waits for others meanwhile: its wait is both
-        (replace(HOGS, others_beside=30, mean_wait=60, throttled_ns=LENGTH // 2), 60),
-        (replace(HOGS, others_beside=30, mean_wait=90, throttled_ns=LENGTH // 2), 80),
+        (replace(HOGS, mean_kept=3), 3),  # the longest wait is one thread's
+        (replace(HOGS, others_beside=4), 0),
+        # eight cores, each throttled for 4 % of the time; too short to matter
+        (CpuTaken(wait=5, mean_kept=4, throttled_ns=8 * LENGTH // 25), 4),
+        (CpuTaken(wait=5, mean_kept=4, throttled_ns=LENGTH // 1001), 0),
         # who is stolen from does not wait
-        (replace(HOGS, mean_wait=20, steal_beside=40, mean_steal=10), 30),
+        (replace(HOGS, mean_kept=20, steal_beside=40, mean_steal=10), 30),
         (CpuTaken(steal_beside=0.9, mean_steal=0.8), 0),
         # a stall of the machine may have been the hypervisor's
         (CpuTaken(steal_beside=30, mean_steal=30, stalled_ns=LENGTH // 4), 30),
         (CpuTaken(steal_beside=30, mean_steal=30, stalled_ns=LENGTH // 2), 50),
         (CpuTaken(stalled_ns=LENGTH // 1001), 0),
-        (replace(HOGS, mean_wait=80, mean_steal=70, steal_beside=70), 100),
+        (replace(HOGS, mean_kept=80, mean_steal=70, steal_beside=70), 100),
     ],
 )
 def test_the_part_of_the_time_that_was_lost_for_others(taken: CpuTaken, percent: float) -> None:
@@ -170,7 +164,7 @@ def measurement_of(
 
 def test_it_stands_on_the_rows_of_its_host_and_names_the_worst_of_many() -> None:
     rollups = rollups_by([instance(0, host) for host in ("h1", "h2", "h3")], "host")
-    said, _ = measured(rollups, {"h1": HOGS, "h2": CpuTaken(), "h3": replace(HOGS, wait=70, mean_wait=70)})
+    said, _ = measured(rollups, {"h1": HOGS, "h2": CpuTaken(), "h3": replace(HOGS, wait=70, mean_kept=70)})
     assert said["host=h1"] == f"cpu_contention[invalid] (h1: {SAID})"
     assert said["host=h2"] == ""
     assert said["all=all"] == f"cpu_contention[invalid] (h3: {SAID.replace('48', '70')} (and 1 more host))"
@@ -179,17 +173,17 @@ def test_it_stands_on_the_rows_of_its_host_and_names_the_worst_of_many() -> None
 @pytest.mark.parametrize(
     ("iops", "taken", "invalid"),
     [
-        ("max", {"h1": replace(HOGS, mean_wait=24.9)}, False),
-        ("max", {"h1": replace(HOGS, mean_wait=25)}, True),
-        ("max", {"h1": replace(HOGS, wait=99, mean_wait=1.5)}, False),  # one of 64 threads
-        (100.0, {"h1": replace(HOGS, wait=100, mean_wait=100)}, False),  # its own checks say what that did
+        ("max", {"h1": replace(HOGS, mean_kept=24.9)}, False),
+        ("max", {"h1": replace(HOGS, mean_kept=25)}, True),
+        ("max", {"h1": replace(HOGS, wait=99, mean_kept=1.5)}, False),  # one of 64 threads
+        (100.0, {"h1": replace(HOGS, wait=100, mean_kept=100)}, False),  # its own checks say what that did
         # the hosts' mean
-        ("max", {"h1": replace(HOGS, mean_wait=49.9), "h2": CpuTaken()}, False),
-        ("max", {"h1": replace(HOGS, mean_wait=50), "h2": CpuTaken()}, True),
+        ("max", {"h1": replace(HOGS, mean_kept=49.9), "h2": CpuTaken()}, False),
+        ("max", {"h1": replace(HOGS, mean_kept=50), "h2": CpuTaken()}, True),
         (
             "max",
             {
-                "h1": replace(HOGS, others_beside=100, wait=100, mean_wait=100),
+                "h1": replace(HOGS, wait=100, mean_kept=100),
                 **{f"h{n}": CpuTaken() for n in (2, 3, 4)},
             },
             True,
@@ -205,14 +199,14 @@ def test_at_max_the_rate_is_what_was_left(iops: Iops, taken: dict[str, CpuTaken]
 def test_rows_at_max_are_slowed_by_the_part_of_their_worst_host(iops: Iops, slowed: dict[str, float]) -> None:
     rollups = rollups_by([instance(0, host) for host in ("h1", "h2", "h3")], "host")
     found = slowed_rows(
-        *measurement_of(rollups, {"h1": HOGS, "h2": CpuTaken(), "h3": replace(HOGS, mean_wait=20)}, iops)
+        *measurement_of(rollups, {"h1": HOGS, "h2": CpuTaken(), "h3": replace(HOGS, mean_kept=20)}, iops)
     )
     assert {str(row): found[row.row] for row in rollups.rows if row.row in found} == pytest.approx(slowed)
 
 
 def test_a_host_that_is_gone_has_no_part_in_the_mean() -> None:
     rollups = rollups_by([instance(0, host) for host in ("h1", "h2")])
-    said, _ = measured(rollups, {"h1": replace(HOGS, mean_wait=30)})
+    said, _ = measured(rollups, {"h1": replace(HOGS, mean_kept=30)})
     assert "cpu_contention[invalid]" in said["all=all"]
 
 

@@ -104,7 +104,7 @@ def test_reap_delays(found: Found, iops: Iops, says: str) -> None:
 @pytest.mark.parametrize(("wait", "severity"), [(15.2, "note"), (15.4, "invalid"), (24, "invalid")])
 def test_at_max_delays_count_where_others_had_the_time_to_cause_them(wait: float, severity: str) -> None:
     """The slowest hundredth of the I/Os waited 2 ms each, which is 15.3 % of the mean, 130 us."""
-    taken = CpuTaken(others=50, others_user=50, others_beside=50, wait=wait, mean_wait=wait)
+    taken = CpuTaken(others=50, others_user=50, others_beside=50, wait=wait, mean_kept=wait)
     found: Found = [(1970, 100, 0), (30, 2100, 2000)]
     (delay, *_), *_ = checked(rollups_by([instance(0, "h")]), [found], "max", taken=taken).findings
     assert str(delay) == f"reap_delay[{severity}] (23% of the mean, 95% of the p99, 95% of the p99.9)"
@@ -172,7 +172,7 @@ def test_no_valid_p99_at_max_is_longer_by_what_others_took(
     """Others take the core for a hundredth to a hundred times as long as an I/O takes."""
     took, delays, off = preempted(np.random.default_rng(seed), shape, mean_us, kept, max(mean_us * 10**longer, 20.0))
     true = 1 - np.percentile(took - delays, 99) / np.percentile(took, 99)
-    taken = CpuTaken(others_beside=100, wait=min(100.0, 100 * off), mean_wait=min(100.0, 100 * off))
+    taken = CpuTaken(others_beside=100, wait=min(100.0, 100 * off), mean_kept=min(100.0, 100 * off))
     found = [(1, int(us), int(delay)) for us, delay in zip(took, delays, strict=True)]
     validity = checked(rollups_by([instance(0, "h")]), [found], "max", taken=taken)
     assert verdict_of(validity.findings[0]) is Verdict.INVALID or true <= LATENESS_INVALID + 0.04

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,6 @@ def test_what_others_used(
     )
     found = use_between(before, reading(110, cores, ran_s, threads), (0, 1), CpuUse((0.0, 0.0), CpuTaken())).taken
     assert (found.others, found.others_user, found.others_beside, found.wait) == taken
-    assert (found.mean_wait, found.mean_steal) == (found.wait, 0)  # one workload thread at most
     near = range(2) if not threads[1].workload or threads[1].core < 0 else [threads[1].core]
     assert found.busiest_beside == (max(10 * cores[i][0] for i in near) if threads[1].workload else 100)
     assert found.throttled_ns == S  # the longer of two groups
@@ -122,13 +122,42 @@ def test_steal_is_the_hypervisors_and_nobody_elses() -> None:
     assert (found.steal, found.steal_beside, found.mean_steal, found.others) == (15.0, 30.0, 30.0, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("cores", "user", "ran_s", "waited_s", "throttled", "kept"),
+    [
+        # each core's others, in percent; of these in user mode; our threads: core, what each ran and waited
+        ([50, 0], 1.0, {0: 5}, {0: 5}, 0, [50]),
+        ([50, 0], 1.0, {0: 5}, {0: 2}, 0, [20]),
+        ([50, 0], 0.0, {0: 5}, {0: 5}, 0, [0]),  # the kernel's own work, which may be the storage's
+        ([40, 0], 0.5, {0: 5}, {0: 5}, 0, [20]),
+        ([50, 0], 1.0, {0: 5, 1: 8}, {0: 5, 1: 2}, 0, [50, 0]),  # the second core's thread waits for one of ours
+        ([100, 0], 1.0, {-1: 0}, {-1: 8}, 0, [50]),  # one that may run on both
+        ([0, 0], 0.0, {0: 5}, {0: 5}, 30, [30]),  # of the wait a quota explains as much
+        ([30, 0], 1.0, {0: 1}, {0: 9}, 30, [60]),
+    ],
+)
+def test_a_thread_was_kept_by_what_others_ran_on_its_core(
+    cores: list[float], user: float, ran_s: Mapping[int, float], waited_s: Mapping[int, float], throttled: float,
+    kept: list[float],
+) -> None:  # fmt: skip
+    threads = {core + 10: thread(ran_s[core], waited_s[core], core) for core in ran_s}
+    own = [ran_s.get(0, ran_s.get(-1, 0.0) / 2), ran_s.get(1, ran_s.get(-1, 0.0) / 2)]
+    busy = [others / 10 + mine for others, mine in zip(cores, own, strict=True)]
+    times = [(one, others / 10 * user + mine, 0.0) for one, others, mine in zip(busy, cores, own, strict=True)]
+    still = {n: thread(0, 0, one.core) for n, one in threads.items()}
+    before = reading(0, [(0.0, 0.0, 0.0)] * 2, 0, still)
+    after = replace(reading(10, times, sum(ran_s.values()), threads), throttled_ns=(round(throttled * S / 10), 0))
+    found = use_between(before, after, (0, 1), CpuUse((0.0, 0.0), CpuTaken())).taken
+    assert found.mean_kept == pytest.approx(sum(kept) / len(kept), abs=0.1)
+
+
 def test_means_are_of_workload_threads() -> None:
     """Three on the first core, of which one has a choice, and the second core is that one's, too."""
     threads = {1: thread(1, 4, 0), 2: thread(1, 2, 0), 3: thread(1, 0), 4: thread(1, 9, 1, workload=False)}
     before = reading(0, [(0.0, 0.0, 0.0)] * 2, 0, {n: thread(0, 0, t.core, t.workload) for n, t in threads.items()})
     after = reading(10, [(9.0, 3.0, 4.0), (9.0, 3.0, 0.0)], 3, threads)
     found = use_between(before, after, (0, 1), CpuUse((0.0, 0.0), CpuTaken())).taken
-    assert (found.wait, found.mean_wait) == (40.0, 20.0)
+    assert found.wait == 40.0
     assert (found.steal_beside, found.mean_steal) == (
         40.0,
         30.0,
