@@ -108,9 +108,19 @@ class ConnectorSums:
 
     def _opened(self) -> sqlite3.Connection:
         if self._base is None:
-            self._base = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-            self._base.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT")
+            self._base = patiently(lambda: _made(self._path))
         return self._base
+
+
+def _made(path: Path) -> sqlite3.Connection:
+    """A new file. Raises sqlite3.Error."""
+    base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        base.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT")
+    except sqlite3.Error:
+        base.close()
+        raise
+    return base
 
 
 def units_in(path: Path) -> dict[str, str]:
