@@ -13,7 +13,7 @@ from ..connectors.element_figures import Connected
 from ..connectors.gathered import Gathered, GatherState
 from ..connectors.gathering import GatheredSubinterval
 from ..control.decision import Cell, ControlRow, Measured
-from ..live.reports import StepBegins, StepEnds
+from ..live.reports import StepBegins
 from ..output.connector_files import ConnectorFiles
 from ..output.csv_text import utc
 from ..output.histogram_db_reader import HistogramReader
@@ -28,7 +28,7 @@ from .run_recorder import RunRecorder
 from .step_measurements import real_length_ns
 from .step_reports import instances_of, remaining_s, subinterval_report
 from .step_result import StepResult
-from .step_types import ClosedSubinterval, StepOutcome, SummedMeasurement
+from .step_types import ClosedSubinterval, SoFar, StepOutcome, SummedMeasurement
 
 
 class StepRecorder:
@@ -86,18 +86,17 @@ class StepRecorder:
     @property
     def wants_so_far(self) -> bool:
         """Whether it is time to record what was measured so far."""
-        return self._judge is not None and self._run.wants_so_far
+        return self._judge is not None and self._run.so_far.is_due
 
-    def so_far(self, outcome: StepOutcome) -> None:
-        """Record what was measured so far, as if the step had ended so. Raises OutputError."""
-        judge = self._judge
-        assert judge is not None
+    async def so_far(self, take: Callable[[], SoFar]) -> None:
+        """Record what was measured so far, as if the step had ended so. Raises nothing."""
+        await self._run.so_far.keep(take, self._sum, self._write_so_far)
 
-        def make() -> tuple[tuple[SummaryRecord, ...], StepEnds]:
-            result = judge(outcome)
-            return result.records, result.ends
-
-        self._run.so_far(self._step, make, self._rollups)
+    def _write_so_far(self, outcome: StepOutcome) -> Callable[[], None]:
+        """In a thread."""
+        assert self._judge is not None
+        result = self._judge(outcome)
+        return self._run.write_so_far(self._step, result.records, result.ends, self._rollups)
 
     def record_subinterval(self, closed: ClosedSubinterval) -> None:
         """Record one subinterval that is merged and decided on. Raises OutputError."""
@@ -213,12 +212,14 @@ class StepRecorder:
         merger.add(host, whole(result))
         self._folder.join(phase, start_utc_ns, host, merger.close())
 
-    def _sum(self, measured: Measured) -> Window:
-        """In the writer's thread."""
+    def _sum(self, measured: Measured, is_given_up: Callable[[], bool] = lambda: False) -> Window:
+        """In a thread. Raises OutputError."""
         merger = self._merger()
         with HistogramReader(self._run.path / "histograms.sqlite") as stored:
             window = Window(merger.layout)
             for interval in stored.intervals(merger, self._step.number, measured.first, measured.last):
+                if is_given_up():
+                    break
                 if interval.subinterval in measured.set_aside:
                     window.set_aside(interval)
                 else:
