@@ -74,6 +74,11 @@ class Writer:
         """Jobs that have not begun."""
         return self._thread.waiting
 
+    @property
+    def behind_s(self) -> float:
+        """For how long the oldest job that was put, and is not done, has waited."""
+        return asyncio.get_running_loop().time() - self._since[0] if self._since else 0.0
+
     async def _within(self, seconds: float, future: "asyncio.Future[T]") -> T:
         future.add_done_callback(_looked_at)
         done, _ = await asyncio.wait([future], timeout=seconds)

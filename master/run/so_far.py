@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 SHARE: Final = 0.05  # of a core, at most
 FIRST_S: Final = 1.0  # after a step's begin
+SLOW_S: Final = 1.0  # a job that waits for so long: the disk has enough to do
 AFTER_FAILURE_S: Final = 10.0  # what is left of a full disk is for the rows
 
 IsGivenUp = Callable[[], bool]
@@ -44,7 +45,9 @@ class SoFarKeeper:
     @property
     def is_due(self) -> bool:
         """Whether the last time was long enough ago, for what it cost, and the disk takes what there is."""
-        return self._due_ns is not None and time.monotonic_ns() >= self._due_ns and not self._writer.waiting
+        if self._due_ns is None:
+            return False
+        return time.monotonic_ns() >= self._due_ns and self._writer.behind_s < SLOW_S
 
     async def keep(
         self,

@@ -23,6 +23,7 @@ from ivypy.master.run.so_far import SHARE, SoFarKeeper
 from ivypy.master.run.step_measurements import StepMeasurements
 from ivypy.master.run.step_recorder import StepRecorder
 from ivypy.master.run.step_types import SoFar, StepOutcome
+from tests.support.simulated.loop import SimulatedLoop, simulate
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 from tests.support.small_run import write_run
 from tests.support.waits import wait_until
@@ -127,6 +128,29 @@ class Clock:
     def works(self, ns: int) -> None:
         self.cpu_ns += ns
         self.now_ns += ns
+
+
+def test_rows_that_were_just_handed_over_do_not_put_it_off_but_a_slow_disk_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(so_far, "FIRST_S", 0.0)
+
+    async def main() -> list[bool]:
+        loop, writer = asyncio.get_running_loop(), Writer("x")
+        assert isinstance(loop, SimulatedLoop)
+        keeper, due = SoFarKeeper(writer, fail), []
+        keeper.begin()
+        loop.freeze_disk(10.0)
+        for _ in range(3):
+            writer.put(lambda: None)
+        for seconds in (0.0, 5.0, 10.0):
+            await asyncio.sleep(seconds)
+            due.append(keeper.is_due)
+        keeper.close()
+        writer.close()
+        return due
+
+    assert simulate(main()) == [True, False, True]
 
 
 NS = st.integers(0, 10**10)
