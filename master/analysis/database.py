@@ -86,6 +86,9 @@ def _fill(base: "duckdb.DuckDBPyConnection", table: str, folders: Sequence[Path]
     base.execute(f"CREATE TABLE {table} ({columns})")
     by_header: dict[tuple[str, ...], list[Part]] = {}
     for part in parts:
+        if part.counted is not None:
+            _insert_rows(base, table, part)
+            continue
         by_header.setdefault((*part.added, "", *header_of(part.path)), []).append(part)
     for alike in by_header.values():
         _insert(base, table, alike)

@@ -32,6 +32,7 @@ from .rows import InstanceCells, narrow_header, narrow_rows, summary_header, sum
 from .step_folder import StepFolder
 from .used_categories import ALWAYS, used_in, widen
 
+CONNECTORS = "connectors.csv"
 MOST_BROTHERS = 1000
 
 
@@ -139,7 +140,7 @@ class RunFolder:
 
     def connector_summary(self, text: str) -> None:
         """Rows of connectors.csv."""
-        self._append("connectors.csv", SUMMARY_HEADER, text)
+        self._append(CONNECTORS, SUMMARY_HEADER, text)
 
     def summary(
         self, number: int, name: str, record: SummaryRecord, rollups: Rollups, loop: Mapping[str, Any] | None = None
@@ -171,7 +172,7 @@ class RunFolder:
         try:
             kept.path.mkdir(parents=True)
             for file in self._begun:
-                if file.startswith("summary."):
+                if file.startswith("summary.") or file == CONNECTORS:
                     shutil.copyfile(self.path / file, kept.path / file)
             for write in summaries:
                 write(kept)
@@ -220,6 +221,9 @@ def _run_text(record: RunRecord) -> str:
         for key in ("start", "end"):
             ns = one.pop(f"{key}_utc_ns")
             one[f"{key}_utc"] = None if ns is None else utc(ns)
+    for one in said["steps"]:
+        if one["windows"] is None:
+            del one["windows"]
     return json.dumps(said, indent=2, ensure_ascii=False) + "\n"
 
 

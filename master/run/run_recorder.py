@@ -36,6 +36,7 @@ from ..output.record_types import (
     Event,
     HostRecord,
     LunRecord,
+    MeasuredWindow,
     RunRecord,
     StepRecord,
     SummaryRecord,
@@ -85,6 +86,7 @@ class RunRecorder:
         self._lacking = 0  # events that were not written
         self.seed = seed_of_run(self._folder.path.name, utc_ns)
         self._run = RunRecord(__version__, tuple(command_line), str(plan.path or ""), utc_ns, self.seed)
+        self._written = self._run  # as run.json has it
         self._cores: Mapping[str, Sequence[int]] = {}
         self.so_far = SoFarKeeper(self.writer, partial(self.event, "so_far"))
         self._looped = dict.fromkeys(name for step in plan.steps for name in step.loop if name not in _OWN_COLUMN)
@@ -178,12 +180,18 @@ class RunRecorder:
         return lambda folder: folder.summary(step.number, name, record, rollups, loop)
 
     def write_so_far(
-        self, step: Step, records: Sequence[SummaryRecord], ends: StepEnds, rollups: Rollups
-    ) -> Callable[[], None]:
+        self, step: Step, records: Sequence[SummaryRecord], ends: StepEnds, windows: tuple[MeasuredWindow, ...],
+        connectors: str, rollups: Rollups,
+    ) -> Callable[[], None]:  # fmt: skip
         """A job for the writer's thread: what stands there if the controller is killed, the running step's rows and its
-        entry in run.json."""
+        entry in run.json. `connectors`: rows of connectors.csv."""
         run = _ended(self._run, ends, self.clock.utc_ns())
-        return partial(self._folder.so_far, run, [self._summary_of(step, one, rollups) for one in records])
+        *before, mine = run.steps
+        run = replace(run, steps=(*before, replace(mine, windows=windows)))
+        summaries = [self._summary_of(step, one, rollups) for one in records]
+        if connectors:
+            summaries.append(lambda folder: folder.connector_summary(connectors))
+        return partial(self._folder.so_far, run, summaries)
 
     def end_step(self, ends: StepEnds) -> None:
         """The entry in run.json of the step that began last."""
@@ -198,9 +206,9 @@ class RunRecorder:
             self._write_run()
             await self.writer.do(self._finish)
             await self.writer.do(partial(write_result, self.path) if keep else self._folder.remove)
-        except OutputError:
+        except OutputError as error:
             with suppress(OutputError):
-                await self.writer.last(self._finish_in_need)
+                await self.writer.last(partial(self._finish_in_need, error.exit_code))
             raise
         finally:
             self.so_far.close()
@@ -211,10 +219,11 @@ class RunRecorder:
         self._logs.close()
         self._folder.close()
 
-    def _finish_in_need(self) -> None:
+    def _finish_in_need(self, code: ExitCode) -> None:
         with suppress(OutputError):
             self._logs.close()
-        self._folder.run_over(self._run)
+        ended = replace(self._written, end_utc_ns=self._run.end_utc_ns, exit_code=int(code))
+        self._folder.run_over(ended)  # no verdict of a step whose rows were not written
 
     def _log_soon(self) -> None:
         """In the loop."""
@@ -225,7 +234,12 @@ class RunRecorder:
         self._folder.event(_lacks(time.time_ns(), f"log/{self._folder.log(host).name}", text, host))
 
     def _write_run(self) -> None:
-        self.writer.put(partial(self._folder.run, self._run))
+        self.writer.put(partial(self._write, self._run))
+
+    def _write(self, run: RunRecord) -> None:
+        """In the writer's thread."""
+        self._folder.run(run)
+        self._written = run
 
 
 def _ended(run: RunRecord, ends: StepEnds, utc_ns: int) -> RunRecord:

@@ -17,7 +17,7 @@ from ..live.reports import StepBegins
 from ..output.connector_files import ConnectorFiles
 from ..output.csv_text import utc
 from ..output.histogram_db_reader import HistogramReader
-from ..output.record_types import SubintervalRecord, SummaryRecord, WindowRecord
+from ..output.record_types import MeasuredWindow, SubintervalRecord, SummaryRecord, WindowRecord
 from ..output.step_folder import StepFolder
 from ..plan.model import Step
 from ..rollup.decode_result import whole
@@ -96,7 +96,17 @@ class StepRecorder:
         """In a thread."""
         assert self._judge is not None
         result = self._judge(outcome)
-        return self._run.write_so_far(self._step, result.records, result.ends, self._rollups)
+        measured = [one.measured for one in outcome.measurements if isinstance(one, SummedMeasurement)]
+        windows = tuple(MeasuredWindow(one.first, one.last, one.set_aside) for one in measured)
+        connectors = "".join(map(self._connector_rows, measured))
+        return self._run.write_so_far(self._step, result.records, result.ends, windows, connectors, self._rollups)
+
+    def _connector_rows(self, measured: Measured) -> str:
+        """Of connectors.csv; in a thread."""
+        if self._connectors is None:
+            return ""
+        name = self._step.name + measured.suffix
+        return self._connectors.summary(name, measured.first, measured.last, measured.set_aside)
 
     def record_subinterval(self, closed: ClosedSubinterval) -> None:
         """Record one subinterval that is merged and decided on. Raises OutputError."""
@@ -171,10 +181,9 @@ class StepRecorder:
         for record in result.records:
             self._run.summary(self._step, record, self._rollups)
         if self._connectors is not None:
+            self._run.writer.put(self._connectors.flush)
             for measured in self._measured:
-                name, aside = self._step.name + measured.suffix, measured.set_aside
-                summary = partial(self._connectors.summary, name, measured.first, measured.last, aside)
-                self._run.connector_summary(summary)
+                self._run.connector_summary(partial(self._connector_rows, measured))
         last = next((one for one in reversed(result.records) if one.measurement is not None), result.records[-1])
         self._histograms(last)
         self._run.end_step(result.ends)
