@@ -7,6 +7,7 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ivypy.master.analysis.database import query
@@ -15,7 +16,17 @@ from ivypy.master.logs.readers.ivypy_run import sources_of
 from ivypy.master.pages.run_data import RunData
 from ivypy.master.results.checked_files import read_record, results_of
 from ivypy.master.results.finished_run import read_run
-from tests.support.real_runs import answered, names_of, rows, start, wait_for_line, written
+from tests.support.real_runs import (
+    answered,
+    names_of,
+    paced_plan,
+    rows,
+    start,
+    wait_for_line,
+    wait_until_measuring,
+    written,
+)
+from tests.support.waits import wait_until
 
 TEXT = """
 name: killed
@@ -152,6 +163,27 @@ def test_what_was_kept_of_an_earlier_step_or_of_one_that_ended_is_not_read(tmp_p
     for steps in ([first, second | {"verdict": "valid"}], [first, second, second | {"number": 2, "name": "third"}]):
         path.write_text(json.dumps(record | {"steps": steps}))
         assert results_of(folder) == folder and read_record(folder)["steps"][-1]["name"] == steps[-1]["name"]
+
+
+def test_a_controller_that_was_stopped_leaves_no_process_on_its_hosts(tmp_path: Path) -> None:
+    """Its pipes stay open, as of one that is gone with its network: after three leases nobody waits for it any more."""
+    with start(paced_plan(tmp_path, "10m", connectors=""), tmp_path / "runs") as process:
+        wait_until_measuring(tmp_path / "runs")
+        others = psutil.Process(process.pid).children(recursive=True)
+        assert len([one for one in others if "connector" in one.cmdline()]) == 1
+        process.send_signal(signal.SIGSTOP)
+        try:
+            wait_until(lambda: all(map(has_ended, others)), "its slave and its connector end themselves", 100.0)
+        finally:
+            process.kill()
+            process.communicate(timeout=60)
+
+
+def has_ended(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)  # whose parent is stopped
+    except psutil.NoSuchProcess:
+        return True
 
 
 @pytest.mark.long
