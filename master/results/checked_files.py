@@ -68,6 +68,7 @@ class _Record(_Entry):
     start_utc: str | None = None
     end_utc: str | None = None
     socket: str | None = None
+    uid: int | None = None  # who ran it, where it was run
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -117,12 +118,21 @@ def runs(folder: Path, record: Mapping[str, Any]) -> bool:
     if record["end_utc"]:
         return False
     path = record["socket"]
-    return is_others(folder) or (bool(path) and answers(Path(path)))
+    return is_others(folder, record) or (bool(path) and _may_ask(Path(path)) and answers(Path(path)))
 
 
-def is_others(folder: Path) -> bool:
-    """Whether a run is another user's, for anybody but root."""
-    return os.geteuid() not in (0, (folder / RUN_JSON).stat().st_uid)
+def is_others(folder: Path, record: Mapping[str, Any]) -> bool:
+    """Whether a run is another user's, for anybody but root: neither is the file this user's, whom NFS may call another
+    or nobody, nor does the run itself say so. A run that lies there is taken for dead, and harms itself."""
+    return os.geteuid() not in (0, (folder / RUN_JSON).stat().st_uid, record["uid"])
+
+
+def _may_ask(socket: Path) -> bool:
+    """Whether a socket is in a folder of this user's, as those of runs are; others' are theirs."""
+    try:
+        return os.geteuid() in (0, socket.parent.stat().st_uid)
+    except OSError:
+        return False
 
 
 def _so_far(folder: Path, record: Mapping[str, Any]) -> tuple[Path, list[dict[str, Any]]] | None:

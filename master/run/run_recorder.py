@@ -8,6 +8,7 @@ came that was cut off.
 import asyncio
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -85,7 +86,9 @@ class RunRecorder:
         self._logs = HostLogs(self._log_soon, self._log_lacks, patiently)
         self._lacking = 0  # events that were not written
         self.seed = seed_of_run(self._folder.path.name, utc_ns)
-        self._run = RunRecord(__version__, tuple(command_line), str(plan.path or ""), utc_ns, self.seed)
+        self._run = RunRecord(
+            __version__, tuple(command_line), str(plan.path or ""), utc_ns, self.seed, more={"uid": os.geteuid()}
+        )
         self._written = self._run  # as run.json has it
         self._cores: Mapping[str, Sequence[int]] = {}
         self.so_far = SoFarKeeper(self.writer, partial(self.event, "so_far"))

@@ -125,6 +125,17 @@ def test_of_another_users_run_nobody_but_root_can_tell_that_it_is_dead(
     assert "second" not in shown.stdout and "open" in listed.stdout, shown.stdout + listed.stdout
 
 
+def test_an_own_run_whose_files_nfs_calls_anothers_is_known_to_be_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = killed(tmp_path, FIXED, after=8)
+    record, other = json.loads((folder / "run.json").read_text()), folder.stat().st_uid + 1
+    (folder / "run.json").write_text(json.dumps(record | {"uid": other}))
+    monkeypatch.setattr("ivypy.master.results.checked_files.os.geteuid", lambda: other)
+    shown, listed = answered("show", str(folder)), answered("list", str(folder))
+    assert "second" in shown.stdout and "cut off" in listed.stdout, shown.stdout + listed.stdout
+
+
 def test_a_run_that_could_not_write_any_more_is_read_likewise(tmp_path: Path) -> None:
     """Its end stands in run.json, for which there was room."""
     folder = killed(tmp_path, FIXED, after=8)
