@@ -1,5 +1,6 @@
 """A disk that is full in mid-run: it is waited for; then the run ends, and its run.json says so."""
 
+import asyncio
 import errno
 import json
 import os
@@ -13,9 +14,10 @@ from ivypy.master.errors import OutputError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.output import csv_text, full_disk
 from ivypy.master.output.histogram_db_reader import HistogramReader
-from ivypy.master.results.checked_files import read_record, read_summary, results_of
+from ivypy.master.results.checked_files import read_record, read_summary, read_table, results_of
 from ivypy.master.run import so_far
 from ivypy.master.run.run import Run
+from tests.support.real_runs import names_of
 from tests.support.simulated.runs import SimulatedRun, stage
 
 
@@ -75,6 +77,28 @@ def test_a_run_ended_by_a_full_disk_reports_when_and_why(small: Path, monkeypatc
     (folder,) = (small / "runs").iterdir()
     said = json.loads((folder / "run.json").read_text())
     assert said["end_utc"] and said["exit_code"] == ExitCode.INTERNAL
+
+
+def test_what_was_measured_before_the_disk_was_full_is_its_steps_result(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So no space has to be set aside for a summary."""
+    monkeypatch.setattr(full_disk, "FULL_S", 0.0)
+    monkeypatch.setattr(so_far, "FIRST_S", 0.0)
+    monkeypatch.setattr(so_far, "SHARE", 1e9)
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(22.0)
+        fill(small / "others")
+
+    with pytest.raises(ExceptionGroup):
+        stage(small / "runs", visit)
+    (folder,) = (small / "runs").iterdir()
+    (row,) = read_summary(results_of(folder) / "summary.all.csv")
+    (stored,) = folder.glob("step*/all/all.csv")
+    measured = [one for one in read_table(stored) if one["phase"] == "run"]
+    assert {"shortened", "controller_ended"} <= names_of(row["reasons"]) and row["verdict"] == "partial"
+    assert int(row["last_subinterval"]) >= int(measured[-1]["subinterval"]) - 1 and len(measured) >= 2
 
 
 @pytest.mark.parametrize("file", ["summary.csv", "run.json"])
