@@ -101,6 +101,17 @@ class Gather:
     id: int
 
 
+@dataclass(frozen=True)
+class KeepAlive:
+    """Somebody still wants you. No answer.
+
+    Only the host connector gets it, also where a run pauses, or is between two steps: a controller that was stopped, or
+    is gone with its network, closes no pipe.
+    """
+
+    silence_ms: Annotated[int, Within(1, 10**9)]  # without any command, after which the connector ends itself
+
+
 # The connector's messages.
 
 
@@ -153,6 +164,10 @@ ConnectorCommand = Union[ReadConfig, Gather]
 ConnectorMessage = Union[ConnectorHello, ConnectorConfig, Readings, Declined, ConnectorNotice]
 
 CONNECTOR_COMMANDS: Final[dict[str, type[ConnectorCommand]]] = {"read_config": ReadConfig, "gather": Gather}
+HOST_CONNECTOR_COMMANDS: Final[dict[str, type[Union[ConnectorCommand, KeepAlive]]]] = {
+    **CONNECTOR_COMMANDS,
+    "keep_alive": KeepAlive,
+}
 CONNECTOR_MESSAGES: Final[dict[str, type[ConnectorMessage]]] = {
     "connector_hello": ConnectorHello,
     "connector_config": ConnectorConfig,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import OutputError, PlanError
 from ..rollup.metrics import of_nothing
@@ -86,6 +86,9 @@ def _fill(base: "duckdb.DuckDBPyConnection", table: str, folders: Sequence[Path]
     base.execute(f"CREATE TABLE {table} ({columns})")
     by_header: dict[tuple[str, ...], list[Part]] = {}
     for part in parts:
+        if part.counted is not None:
+            _insert_rows(base, table, part)
+            continue
         by_header.setdefault((*part.added, "", *header_of(part.path)), []).append(part)
     for alike in by_header.values():
         _insert(base, table, alike)
@@ -154,10 +157,14 @@ def _type_in_file(name: str, table: str) -> Type:
     return Type.TEXT if kind is Type.TIME else kind  # which ends in Z
 
 
+_UTC: Final = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"  # others are for read_columns to judge
+
+
 def _cell(name: str, table: str) -> str:
     cell = f"file.{_named(name)}"
     if type_of(name, table) is Type.TIME:
-        return f"CAST(rtrim({cell}, 'Z') AS TIMESTAMP)"
+        time = f"CAST(rtrim({cell}, 'Z') AS TIMESTAMP)"  # which takes 026 for a year
+        return f"CASE WHEN NOT regexp_full_match({cell}, '{_UTC}') THEN error('no time') ELSE {time} END"
     if type_of(name, table) is Type.TEXT:  # as csv_text.unguarded
         return f"CASE WHEN regexp_matches({cell}, '^''+[=+@\t-]') THEN substr({cell}, 2) ELSE {cell} END"
     return cell

@@ -21,7 +21,7 @@ from ..errors import PlanError
 from ..output.column import Column
 from ..output.columns import CPU, FILES, HALF_WIDTHS, HISTOGRAM, INTERLOCK, METRIC_COLUMNS, THREADS
 from ..output.file_names import stem, step_folder
-from ..results.checked_files import numbered_rows, read_record, read_table, results_of
+from ..results.checked_files import Counted, counted_in, numbered_rows, read_record, read_table, results_of
 from ..rollup.metrics import of_nothing
 from ..text.suggestions import suggestion
 
@@ -114,6 +114,7 @@ class Part:
 
     path: Path
     added: Mapping[str, int | str]
+    counted: Counted | None = None  # the subintervals in a measurement, where the file does not have them
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +168,15 @@ def _parts(table: str, folder: Path, by: str | None) -> Iterator[Part]:
         wanted = f"summary.{stem(by)}.csv" if by else "summary.?*.csv"
         yield from (Part(path, run) for path in sorted(results_of(folder).glob(wanted)) if path.name != "summary.csv")
     elif table in _OF_RUN:
-        yield Part(folder / f"{table}.csv", run)
+        place = results_of(folder) if table == "connectors" else folder
+        yield Part(place / f"{table}.csv", run)
     else:
         yield from _of_steps(table, folder, by)
 
 
 def _of_steps(table: str, folder: Path, by: str | None) -> Iterator[Part]:
-    for step in read_record(folder)["steps"]:
+    record = read_record(folder)
+    for step in record["steps"]:
         place = folder / step_folder(step["number"], step["name"])
         added = {"run": folder.name, "step": step["number"], "name": step["name"]}
         if table in _OF_STEP:
@@ -192,7 +195,7 @@ def _of_steps(table: str, folder: Path, by: str | None) -> Iterator[Part]:
             if by is not None and by != row["rollup_type"]:
                 continue
             if table == "subintervals" and row["file"]:
-                yield Part(place / row["file"], added)
+                yield Part(place / row["file"], added, counted_in(record, step["number"]))
             elif table == "histograms" and row["histogram_file"]:
                 yield Part(place / row["histogram_file"], added | instance)
 
@@ -231,6 +234,8 @@ def read_columns(table: str, parts: Sequence[Part]) -> dict[str, list[Value]]:
     columns: dict[str, list[Value]] = {name: [] for name in columns_of(table, parts)}
     for part in parts:
         rows = numbered_rows(part.path)
+        if part.counted is not None:
+            rows = [(line, _marked(part.path, line, row, part.counted)) for line, row in rows]
         if left_out(table):
             rows = [(line, {**of_nothing(row.get("overall_iops", "")), **row}) for line, row in rows]
         for name, values in columns.items():
@@ -239,6 +244,13 @@ def read_columns(table: str, parts: Sequence[Part]) -> dict[str, list[Value]]:
             else:
                 values += _cells(part.path, name, type_of(name, table), rows)
     return columns
+
+
+def _marked(path: Path, line: int, row: Mapping[str, str], counted: Counted) -> dict[str, str]:
+    try:
+        return {**row, "in_measurement": str(int(int(row["subinterval"]) in counted))}
+    except (KeyError, ValueError):
+        raise PlanError(f"{path}:{line}: subinterval: {row.get('subinterval')!r} is no whole number") from None
 
 
 def _cells(path: Path, name: str, kind: Type, rows: Sequence[tuple[int, Mapping[str, str]]]) -> Iterator[Value]:

@@ -30,7 +30,9 @@ async def devices_page(plan: Plan, show: Callable[[str], None]) -> ExitCode:
     words, notices = LastWords(), list[str]()
     async with (
         reachable(plan) as fleet,
-        opened(launcher((), LoginThrottle()), words.log, lambda kind, text, host: notices.append(text)) as connectors,
+        opened(
+            launcher((), LoginThrottle()), words.log, lambda kind, text, host: notices.append(text), plan.lease_s
+        ) as connectors,
     ):
         connected_ones = fleet.hellos()
         if connected_ones:

@@ -85,8 +85,7 @@ class ConnectorFiles:
         self._gathers([found])
 
     def summary(self, name: str, first: int, last: int, set_aside: Collection[int]) -> str:
-        """The rows of connectors.csv for one measurement."""
-        self.flush()
+        """The rows of connectors.csv for one measurement; in any thread."""
         of_window = last - first + 1 - len(set_aside)
         rows = []
         for one in self._sums.window(self._number, first, last, set_aside):

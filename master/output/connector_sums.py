@@ -19,12 +19,14 @@ import numpy as np
 
 from ...protocol.lines import inflated
 from ..connectors.element_figures import FamilyFigures, FamilyLayout, metric_name
+from ..errors import OutputError
 from ..rollup.arrays import Floats
 from .csv_text import not_written
 from .full_disk import patiently
 from .run_files import check_run_file
 
 VERSION: Final = 1
+ROWS_AT_ONCE: Final = 16  # of a thousand values and more each
 SCHEMA: Final = """
 -- of which values an array is: JSON, [rollup rows, connector, element type, [[metric, unit] ...], elements of each row]
 -- for each element type; its values are those of the first row, then of the next
@@ -84,23 +86,14 @@ class ConnectorSums:
         return self._newest[1]
 
     def window(self, step: int, first: int, last: int, without: Collection[int]) -> list[WindowValue]:
-        """Every metric of every rollup instance over a window."""
+        """Every metric of every rollup instance over a window; in any thread. Raises OutputError."""
         if self._base is None:
             return []
-        rows = self._base.execute(
-            "SELECT subinterval, layout, sums FROM sums WHERE step = ? AND subinterval BETWEEN ? AND ?",
-            (step, first, last),
-        )  # read one by one: a long measurement has more than memory holds
-        totals: dict[int, _Totals] = {}  # by layout, in the order of the subintervals
-        for subinterval, layout, packed in rows:
-            if subinterval not in without:
-                sums = np.frombuffer(inflated(packed), "<f8").reshape(2, -1)
-                totals.setdefault(layout, _Totals(sums.shape[1])).add(sums)
-        layouts = {number: parts for parts, number in self._layouts.items()}
-        found: dict[tuple[int, str, str], _Total] = {}
-        for layout, of_layout in totals.items():
-            _add(found, json.loads(layouts[layout]), of_layout)
-        return [total.value(row, metric, unit) for (row, metric, unit), total in found.items()]
+        try:
+            with closing(sqlite3.connect(self._path, isolation_level=None)) as base:
+                return _window(base, step, first, last, without)
+        except sqlite3.Error as error:
+            raise OutputError(f"{self._path}: not read: {error}") from error
 
     def close(self) -> None:
         if self._base is not None:
@@ -108,9 +101,38 @@ class ConnectorSums:
 
     def _opened(self) -> sqlite3.Connection:
         if self._base is None:
-            self._base = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-            self._base.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT")
+            self._base = patiently(lambda: _made(self._path))
         return self._base
+
+
+def _made(path: Path) -> sqlite3.Connection:
+    """A new file. Raises sqlite3.Error."""
+    base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        base.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT")
+    except sqlite3.Error:
+        base.close()
+        raise
+    return base
+
+
+def _window(base: sqlite3.Connection, step: int, first: int, last: int, without: Collection[int]) -> list[WindowValue]:
+    totals: dict[int, _Totals] = {}  # by layout, in the order of the subintervals
+    query = (
+        "SELECT subinterval, layout, sums FROM sums WHERE step = ? AND subinterval BETWEEN ? AND ?"
+        " ORDER BY subinterval LIMIT ?"
+    )  # a few at once: a long measurement has more than memory holds, and nobody can write meanwhile
+    while rows := base.execute(query, (step, first, last, ROWS_AT_ONCE)).fetchall():
+        for subinterval, layout, packed in rows:
+            if subinterval not in without:
+                sums = np.frombuffer(inflated(packed), "<f8").reshape(2, -1)
+                totals.setdefault(layout, _Totals(sums.shape[1])).add(sums)
+        first = rows[-1][0] + 1
+    layouts = dict(base.execute("SELECT number, parts FROM layout"))
+    found: dict[tuple[int, str, str], _Total] = {}
+    for layout, of_layout in totals.items():
+        _add(found, json.loads(layouts[layout]), of_layout)
+    return [total.value(row, metric, unit) for (row, metric, unit), total in found.items()]
 
 
 def units_in(path: Path) -> dict[str, str]:

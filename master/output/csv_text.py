@@ -1,10 +1,10 @@
 """CSV files that only ever grow by whole lines.
 
 Rule: a file is opened, written with one call and closed, so what stands in it after a crash, or after the disk is
-full, is whole lines; what could not be written completely is taken back. A row is one line: a line break within a
-text is written as \\n. A text that a table program would take for a formula has a ' before it (`unguarded` takes it
-away): hosts, devices and users chose it. Numbers are printed as metrics.Precision says; a number that is not known is
-blank.
+full, is whole lines; what could not be written completely is taken back. Nobody else writes to it. A row is one line:
+a line break within a text is written as \\n. A text that a table program would take for a formula has a ' before it
+(`unguarded` takes it away): hosts, devices and users chose it. Numbers are printed as metrics.Precision says; a number
+that is not known is blank.
 """
 
 import contextlib
@@ -33,28 +33,36 @@ def append(path: Path, text: str) -> None:
     """Append whole lines. Raises OutputError naming the path; the file then is as it was."""
     data = text.encode("utf-8", "surrogateescape")
     try:
-        patiently(lambda: _append(path, data))
+        size = _size(path)
+        patiently(lambda: _append(path, size, data))
     except OSError as error:
         raise not_written(path, error) from error
 
 
-def _append(path: Path, data: bytes) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+def _size(path: Path) -> int:
     try:
-        _write(file, data)
-    finally:
-        os.close(file)
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
-def _write(file: int, data: bytes) -> None:
-    """All of it or, with the error, nothing."""
-    written = 0
+def _append(path: Path, size: int, data: bytes) -> None:
+    """Behind the first `size` bytes: all of it or, with the error, nothing.
+
+    At a place of its own, so that another try writes the same bytes to it again: how much of a failed one the disk
+    has, nobody knows. NFS reports a full disk or quota when the file is closed.
+    """
     try:
-        while written < len(data):
-            written += os.write(file, data[written:] if written else data)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            written = 0
+            while written < len(data):
+                written += os.pwrite(file, data[written:] if written else data, size + written)
+        finally:
+            os.close(file)
     except OSError:
-        if written:
-            os.ftruncate(file, os.fstat(file).st_size - written)
+        with contextlib.suppress(OSError):
+            os.truncate(path, size)
         raise
 
 

@@ -7,6 +7,7 @@ whole lines, or replaced as a whole.
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import asdict
 from datetime import datetime
@@ -31,6 +32,7 @@ from .rows import InstanceCells, narrow_header, narrow_rows, summary_header, sum
 from .step_folder import StepFolder
 from .used_categories import ALWAYS, used_in, widen
 
+CONNECTORS = "connectors.csv"
 MOST_BROTHERS = 1000
 
 
@@ -138,7 +140,7 @@ class RunFolder:
 
     def connector_summary(self, text: str) -> None:
         """Rows of connectors.csv."""
-        self._append("connectors.csv", SUMMARY_HEADER, text)
+        self._append(CONNECTORS, SUMMARY_HEADER, text)
 
     def summary(
         self, number: int, name: str, record: SummaryRecord, rollups: Rollups, loop: Mapping[str, Any] | None = None
@@ -166,22 +168,27 @@ class RunFolder:
         """
         kept = copy(self)
         kept.path, kept._begun = self.path / SO_FAR / str(self._so_far + 1), set(self._begun)
-        shutil.rmtree(kept.path, ignore_errors=True)  # of a disk that was full
+        _remove_kept(kept.path)  # of a failed attempt
         try:
             kept.path.mkdir(parents=True)
             for file in self._begun:
-                if file.startswith("summary."):
+                if file.startswith("summary.") or file == CONNECTORS:
                     shutil.copyfile(self.path / file, kept.path / file)
-        except OSError as error:
-            raise not_written(kept.path, error) from error
-        for write in summaries:
-            write(kept)
-        kept.run(record)
-        shutil.rmtree(self.path / SO_FAR / str(self._so_far), ignore_errors=True)
+            for write in summaries:
+                write(kept)
+            kept.run(record)
+        except BaseException as error:
+            _remove_kept(kept.path)
+            if isinstance(error, OSError):
+                raise not_written(kept.path, error) from error
+            raise
+        _remove_kept(self.path / SO_FAR / str(self._so_far))
         self._so_far += 1
 
     def drop_so_far(self) -> None:
         """The step has ended: what it had measured so far is in the summaries."""
+        for kept in (self.path / SO_FAR).glob("*"):
+            _remove_kept(kept)
         shutil.rmtree(self.path / SO_FAR, ignore_errors=True)
 
     def close(self) -> None:
@@ -200,6 +207,13 @@ class RunFolder:
         replace_file(self.path, file, text)
 
 
+def _remove_kept(folder: Path) -> None:
+    """First what makes it count, so that nobody reads half of it."""
+    with suppress(OSError):
+        (folder / "run.json").unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def _run_text(record: RunRecord) -> str:
     said = asdict(record)
     said |= said.pop("more")
@@ -207,6 +221,9 @@ def _run_text(record: RunRecord) -> str:
         for key in ("start", "end"):
             ns = one.pop(f"{key}_utc_ns")
             one[f"{key}_utc"] = None if ns is None else utc(ns)
+    for one in said["steps"]:
+        if one["windows"] is None:
+            del one["windows"]
     return json.dumps(said, indent=2, ensure_ascii=False) + "\n"
 
 

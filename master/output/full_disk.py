@@ -1,7 +1,8 @@
 """A full disk is waited for, as one that hangs is: what it did not take is written again until there is room.
 
 Rule: only in the writer's thread (`patient`), and only what is written as a whole or not at all (`patiently`). Then
-a write that failed may be made again.
+a write that failed may be made again. SQLite names no cause but ENOSPC: a quota that is used up (EDQUOT), or what NFS
+reports in fsync, is an I/O error of it. So these are waited for, too: a broken disk costs as long as one that hangs.
 """
 
 import errno
@@ -17,6 +18,7 @@ T = TypeVar("T")
 FULL_S: Final = 50.0  # less than a job may wait (writer_thread.py), so that the run's end names the full disk
 AGAIN_S: Final = 0.25
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_FULL_OF_SQLITE: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC)
 
 
 class FullDisk:
@@ -34,7 +36,7 @@ class FullDisk:
         now_s = time.monotonic()
         if self._since_s is None:
             self._since_s = now_s
-            self._told(f"the results' disk is full: waiting for up to {FULL_S:.0f} s; make room")
+            self._told(f"the results' disk {_state(error)}: waiting for up to {FULL_S:.0f} s; make room")
         if now_s - self._since_s >= FULL_S:
             return False
         time.sleep(AGAIN_S)
@@ -76,7 +78,13 @@ def patiently(write: Callable[[], T]) -> T:
 
 
 def is_full(error: Exception) -> bool:
-    """Whether a file system, or a quota, has no room."""
+    """Whether a file system, or a quota, has no room, or may have none."""
     if isinstance(error, sqlite3.Error):
-        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        return getattr(error, "sqlite_errorcode", None) in _FULL_OF_SQLITE
     return isinstance(error, OSError) and error.errno in _FULL
+
+
+def _state(error: Exception) -> str:
+    if isinstance(error, sqlite3.Error) and error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+        return f"is full, its quota is used up, or it is broken ({error.sqlite_errorname})"
+    return "is full"

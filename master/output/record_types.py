@@ -40,6 +40,15 @@ class LunRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredWindow:
+    """The subintervals that a measurement includes."""
+
+    first: int
+    last: int
+    set_aside: tuple[int, ...]  # between them
+
+
+@dataclass(frozen=True, slots=True)
 class StepRecord:
     """One step, in run.json: while it runs without an end, then with one."""
 
@@ -51,6 +60,7 @@ class StepRecord:
     reasons: tuple[str, ...] = ()
     thresholds: tuple[str, ...] = ()  # in the words of the reasons that name them
     measured: Sequence[Mapping[str, Any]] = ()  # the rows of the table at the end, as JSON has them
+    windows: tuple[MeasuredWindow, ...] | None = None  # only in so_far/: the rows of subintervals do not have them yet
 
 
 @dataclass(frozen=True, slots=True)

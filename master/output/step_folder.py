@@ -29,6 +29,7 @@ from .column import names
 from .columns import CLOCK, CPU, HISTOGRAM, INDEX, INTERLOCK, THREADS, WINDOWS
 from .csv_text import append, lines, make_folder, not_written, replace_file, utc
 from .file_names import stem, step_folder
+from .full_disk import patiently
 from .histogram_db import HistogramWriter
 from .host_rows import Row, clock_rows, core_numbers, cpu_rows, interlock_rows, thread_rows
 from .record_types import SubintervalRecord, WindowRecord
@@ -163,11 +164,15 @@ class StepFolder:
 
 def _set_flags(path: Path, subintervals: Collection[int]) -> None:
     """In place: no row changes its length, so whatever ends the run leaves a whole file."""
-    try:
+
+    def write() -> None:
         with open(path, "r+b") as file:
             for place in measured_flags(file, subintervals):
                 file.seek(place)
                 file.write(b"1")
+
+    try:
+        patiently(write)
     except OSError as error:
         raise not_written(path, error) from error
 

@@ -34,7 +34,7 @@ class Writer:
         self._told = told
         self._loop: asyncio.AbstractEventLoop | None = None  # which `told` is called in
         self._disk = FullDisk(self._tell)
-        self._thread = _Thread("ivypy-writer")
+        self._thread = OneThread("ivypy-writer")
         self._since: deque[float] = deque()  # of each job that was put and is not done, the loop's time when it was
         self._overdue: tuple[float, float] | None = None  # the oldest job's, and when it was first seen to be so old
         self._error: Exception | None = None
@@ -56,6 +56,11 @@ class Writer:
             raise self._error
         return await self._within(PATIENCE_S, asyncio.get_running_loop().run_in_executor(self._thread, self._run, job))
 
+    async def attempt(self, job: Callable[[], T]) -> T:
+        """Have `job` done in its turn, which may fail: it waits for no full disk, and its error, which is raised, ends
+        nothing."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._attempt, job)
+
     async def last(self, job: Callable[[], T]) -> T:
         """Have `job` done although another one failed: what says how it ended. Raises its own error."""
         return await self._within(LAST_S, asyncio.get_running_loop().run_in_executor(self._thread, job))
@@ -68,6 +73,11 @@ class Writer:
     def waiting(self) -> int:
         """Jobs that have not begun."""
         return self._thread.waiting
+
+    @property
+    def behind_s(self) -> float:
+        """For how long the oldest job that was put, and is not done, has waited."""
+        return asyncio.get_running_loop().time() - self._since[0] if self._since else 0.0
 
     async def _within(self, seconds: float, future: "asyncio.Future[T]") -> T:
         future.add_done_callback(_looked_at)
@@ -105,6 +115,12 @@ class Writer:
             self._error = error
             raise
 
+    def _attempt(self, job: Callable[[], T]) -> T:
+        """In the thread."""
+        if self._error:
+            raise self._error
+        return job()
+
     def _tell(self, text: str) -> None:
         """In the thread."""
         if self._loop is not None:
@@ -122,7 +138,7 @@ def _looked_at(future: "asyncio.Future[Any]") -> None:
         future.exception()
 
 
-class _Thread(Executor):
+class OneThread(Executor):
     """One thread that the process does not wait for as it ends: a disk that hangs would keep it for ever."""
 
     def __init__(self, name: str) -> None:

@@ -23,7 +23,7 @@ from ..output.csv_text import unguarded
 from ..output.file_names import stem, step_folder
 from ..output.histogram_db_reader import HistogramReader
 from ..output.run_files import open_run_file
-from ..results.checked_files import RUN_JSON, read_record, read_summary, read_table, results_of, runs
+from ..results.checked_files import RUN_JSON, counted_in, read_record, read_summary, read_table, results_of, runs
 from ..results.finished_run import plan_text
 from ..results.measured_rows import finding_of, read_measured
 from ..results.run_entries import RunState, entry_data, entry_of
@@ -144,7 +144,7 @@ class RunData:
             "start": [_unix(text) for text in columns["start_utc"][place:]],
             "length_s": table.numbers("length_s", place),
             "phase": columns["phase"][place:],
-            "in_measurement": [int(text == "1") for text in columns["in_measurement"][place:]],
+            "in_measurement": self._in_measurement(step, table)[place:],
             "hosts_in": [int(text or 0) for text in columns["hosts_in"][place:]],
             "hosts_of": [int(text or 0) for text in columns["hosts_of"][place:]],
             "iops_setting": [text if text == "max" else number(text) for text in columns["iops_setting"][place:]],
@@ -164,7 +164,7 @@ class RunData:
         times = Times(
             start=starts,
             length_s=[one or 0.0 for one in table.numbers("length_s")],
-            in_measurement=[int(text == "1") for text in table.columns["in_measurement"]],
+            in_measurement=self._in_measurement(step, table),
             valid={name: _has_meaning(table, kept, name) for name in SETS},
         )
         return encoded(kept, times, min(first, len(kept)))
@@ -291,8 +291,8 @@ class RunData:
         rows = self._rows(step, ALL, ALL)
         of = self._steps[step]
         if ends not in of.busy:
-            counted = rows.columns["in_measurement"]
-            measured = [one for one in range(max(ends[0], 0), min(ends[1] + 1, len(counted))) if counted[one] == "1"]
+            counted = self._in_measurement(step, rows)
+            measured = [one for one in range(max(ends[0], 0), min(ends[1] + 1, len(counted))) if counted[one]]
             elements = of.elements or StepElements(of.folder)  # not kept: the file of another step is read for this
             of.busy[ends] = elements.busy(measured)
         iops, service_us = (number(row.get(name, "")) for name in ("overall_iops", "overall_service_us_mean"))
@@ -428,6 +428,13 @@ class RunData:
                 return of.tables.pop((by, instance))
         of.tables[by, instance].refresh()
         return of.tables[by, instance]
+
+    def _in_measurement(self, step: int, table: GrowingTable) -> list[int]:
+        """1 for each row of a subinterval that a measurement of the step includes."""
+        counted = counted_in(self._run_json(), step)
+        if counted is None:
+            return [int(text == "1") for text in table.columns["in_measurement"]]
+        return [int(int(text) in counted) for text in table.columns["subinterval"]]
 
     def _read_histograms(self, step: int, by: str, instance: str, kept: list[Column], closed: int) -> None:
         """Up to the subintervals that have rows."""

@@ -7,7 +7,9 @@ whoever reads on may trust the types.
 import csv
 import json
 import os
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -37,6 +39,12 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
 
+class _Window(_Entry):
+    first: int
+    last: int
+    set_aside: list[int] = []
+
+
 class _Step(_Entry):
     number: int
     name: str
@@ -44,6 +52,7 @@ class _Step(_Entry):
     reasons: list[str] = []
     thresholds: list[str] = []
     measured: list[dict[str, Any]] = []
+    windows: list[_Window] | None = None
     start_utc: str = ""
     end_utc: str | None = None
 
@@ -59,6 +68,7 @@ class _Record(_Entry):
     start_utc: str | None = None
     end_utc: str | None = None
     socket: str | None = None
+    uid: int | None = None  # who ran it, where it was run
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -67,9 +77,8 @@ def read_record(folder: Path) -> dict[str, Any]:
     Raises PlanError.
     """
     record = _read(folder)
-    kept = _so_far(folder)
-    if kept is not None and not runs(folder, record):
-        record["steps"] = _read(kept)["steps"]
+    if (kept := _so_far(folder, record)) is not None:
+        record["steps"] = kept[1]
     return record
 
 
@@ -77,8 +86,30 @@ def results_of(folder: Path) -> Path:
     """The folder of the summaries that count: the run's, or of a run that was cut off, what it left of the step that
     ran. Raises PlanError.
     """
-    kept = _so_far(folder)
-    return folder if kept is None or runs(folder, _read(folder)) else kept
+    kept = _so_far(folder, _read(folder))
+    return folder if kept is None else kept[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The subintervals that a step's measurements include, where its rows do not have that yet: it was cut off."""
+
+    windows: tuple[tuple[int, int, frozenset[int]], ...]  # first, last, set aside; in order
+
+    def __contains__(self, number: int) -> bool:
+        place = bisect_right(self.windows, number, key=lambda window: window[0]) - 1
+        if place < 0:
+            return False
+        _, last, aside = self.windows[place]
+        return number <= last and number not in aside
+
+
+def counted_in(record: Mapping[str, Any], step: int) -> Counted | None:
+    """Of a step, by its number; None where its rows have it."""
+    windows = next((one["windows"] for one in record["steps"] if one["number"] == step), None)
+    if windows is None:
+        return None
+    return Counted(tuple(sorted((one["first"], one["last"], frozenset(one["set_aside"])) for one in windows)))
 
 
 def runs(folder: Path, record: Mapping[str, Any]) -> bool:
@@ -87,22 +118,41 @@ def runs(folder: Path, record: Mapping[str, Any]) -> bool:
     if record["end_utc"]:
         return False
     path = record["socket"]
-    return is_others(folder) or (bool(path) and answers(Path(path)))
+    return is_others(folder, record) or (bool(path) and _may_ask(Path(path)) and answers(Path(path)))
 
 
-def is_others(folder: Path) -> bool:
-    """Whether a run is another user's, for anybody but root."""
-    return os.geteuid() not in (0, (folder / RUN_JSON).stat().st_uid)
+def is_others(folder: Path, record: Mapping[str, Any]) -> bool:
+    """Whether a run is another user's, for anybody but root: neither is the file this user's, whom NFS may call another
+    or nobody, nor does the run itself say so. A run that lies there is taken for dead, and harms itself."""
+    return os.geteuid() not in (0, (folder / RUN_JSON).stat().st_uid, record["uid"])
 
 
-def _so_far(folder: Path) -> Path | None:
-    """What the running step of a run has measured so far, if that was written."""
+def _may_ask(socket: Path) -> bool:
+    """Whether a socket is in a folder of this user's, as those of runs are; others' are theirs."""
+    try:
+        return os.geteuid() in (0, socket.parent.stat().st_uid)
+    except OSError:
+        return False
+
+
+def _so_far(folder: Path, record: Mapping[str, Any]) -> tuple[Path, list[dict[str, Any]]] | None:
+    """What the step that ran when a run was cut off had measured, if that was written: its folder, and all steps."""
+    if not record["steps"] or record["steps"][-1]["verdict"] or runs(folder, record):
+        return None
     try:
         names = [one.name for one in os.scandir(folder / SO_FAR) if one.name.isdecimal()]
     except OSError:
         return None
     kept = [folder / SO_FAR / name for name in sorted(names, key=int, reverse=True)]
-    return next((one for one in kept if (one / RUN_JSON).is_file()), None)
+    for one in kept:
+        if (one / RUN_JSON).is_file():
+            steps = _read(one)["steps"]
+            return (one, steps) if _places(steps) == _places(record["steps"]) else None  # of the step before
+    return None
+
+
+def _places(steps: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
+    return [(one["number"], one["name"]) for one in steps]
 
 
 def _read(folder: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from ..errors import PlanError
 from ..rollup.instances import ALL
 from ..text.metric_amounts import MetricUnit, unit_by_suffix
 from ..text.suggestions import suggestion
-from .checked_files import read_record, read_table, that_count
+from .checked_files import read_record, read_table, results_of, that_count
 from .finished_run import why_no_results
 
 FILE: Final = "connectors.csv"
@@ -55,12 +55,12 @@ COLUMNS: Final = tuple(one.name for one in fields(ConnectorRow))
 
 def has_connectors(folder: Path) -> bool:
     """Whether the run has such rows."""
-    return (folder / FILE).is_file()
+    return (results_of(folder) / FILE).is_file()
 
 
 def all_connector_rows(folder: Path) -> list[ConnectorRow]:
     """Of a run's folder, of every attempt at a step; none for a run without connectors. Raises PlanError."""
-    return [_row(folder, cells) for cells in read_table(folder / FILE)]
+    return [_row(folder, cells) for cells in read_table(results_of(folder) / FILE)]
 
 
 def read_connector_rows(folder: Path, by: str | None = None, wanted: Sequence[str] = ()) -> list[ConnectorRow]:

@@ -17,7 +17,7 @@ from ..output.run_files import read_run_file
 from ..rollup.instances import ALL
 from ..rollup.metrics import Metric
 from ..verdicts import Scope, Verdict
-from .checked_files import read_record, read_summary, read_table, results_of, runs
+from .checked_files import counted_in, read_record, read_summary, read_table, results_of, runs
 
 
 class Key(NamedTuple):
@@ -115,7 +115,12 @@ class FinishedRun:
         """Of each row of a step, the subintervals that its figures include: without those that were set aside."""
         paths = sorted(self.folder.glob(f"step{step:04d}.*/{ALL}/{ALL}.csv"))
         rows = read_table(paths[0]) if paths else []
-        aside = {int(one["subinterval"]) for one in rows if one.get("in_measurement") == "0"}
+        counted = counted_in(self.record, step)
+        aside = {
+            number
+            for number, flag in ((int(one["subinterval"]), one.get("in_measurement")) for one in rows)
+            if (flag == "0" if counted is None else number not in counted)
+        }
         return {key: row.subintervals - aside for key, row in self.rows_of(step)}
 
 

@@ -124,7 +124,7 @@ def _time(text: str) -> datetime:
 def _state(folder: Path, record: dict[str, Any]) -> RunState:
     if record["end_utc"]:
         return RunState.ENDED
-    if is_others(folder):
+    if is_others(folder, record):
         return RunState.NOT_ENDED
     return RunState.RUNNING if runs(folder, record) else RunState.CUT_OFF
 

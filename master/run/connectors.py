@@ -6,10 +6,10 @@ together. After that nothing that one does ends a run. One that is gone is start
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from ...protocol.connector import ConnectorConfig, ConnectorHello
 from ...protocol.payload import Attribute, Facts
@@ -37,6 +37,8 @@ from ..rollup.instances import Rollups
 CONFIG_S: Final = 30.0  # from the start of its process to its config
 OPTIONAL_S: Final = 10.0  # the same for one that is not required
 HANGS_S: Final = 10.0  # without an answer, between two steps
+SILENT_LEASES: Final = 3  # after which the connector of a test host ends itself, as a slave does
+SILENT_S: Final = 30.0  # at least
 MOST_HOSTS: Final = 300  # on which the connector `host` runs: each is one more connection of the controller
 
 Launch = Callable[[ConnectorSpec, Callable[[str], None]], Awaitable[Pipe]]  # a connector and its log -> its pipe
@@ -76,11 +78,14 @@ class _Running:
 class Connectors:
     """Those of a run; made by `opened`."""
 
-    def __init__(self, launch: Launch | None, log: Callable[[str], Callable[[str], None]], event: Event) -> None:
-        """`launch`: None where this run has none. `log`: of a connector, by its name."""
+    def __init__(
+        self, launch: Launch | None, log: Callable[[str], Callable[[str], None]], event: Event, lease_s: float
+    ) -> None:
+        """`launch`: None where this run has none. `log`: of a connector, by its name. `lease_s`: of the hosts."""
         self._launch = launch
         self._log = log
         self._event = event
+        self._silence_s = max(SILENT_LEASES * lease_s, SILENT_S)
         self._running: list[_Running] = []
         self._drivers: list[ConnectorDriver] = []  # all whose process may still be there
         self._gatherers: list[Gatherer] = []
@@ -221,10 +226,15 @@ class Connectors:
         notice = lambda text: self._event("connector", f"{spec.name}: {text}", spec.test_host)  # noqa: E731
         driver = ConnectorDriver(pipe, self._lag.now_ns, log, notice)
         self._drivers.append(driver)
-        task = asyncio.ensure_future(driver.drive())
+        self._begin(driver.drive())
+        if not spec.program:  # ivypy's own, on a test host
+            self._begin(driver.keep_alive(self._silence_s))
+        return driver
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return driver
 
     async def _close(self, driver: ConnectorDriver) -> None:
         await driver.close()
@@ -257,10 +267,10 @@ def _qualified(spec: ConnectorSpec, config: ConnectorConfig) -> Facts:
 
 @asynccontextmanager
 async def opened(
-    launch: Launch | None, log: Callable[[str], Callable[[str], None]], event: Event
+    launch: Launch | None, log: Callable[[str], Callable[[str], None]], event: Event, lease_s: float
 ) -> AsyncIterator[Connectors]:
     """The connectors of a run, closed at the end."""
     async with AsyncExitStack() as stack:
-        connectors = Connectors(launch, log, event)
+        connectors = Connectors(launch, log, event, lease_s)
         stack.push_async_callback(connectors.close)
         yield connectors

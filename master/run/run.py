@@ -133,7 +133,7 @@ class Run:
                 plan.hosts, self._opening, recorder.host_log, __version__, recorder.clock.now_ns, plan.may_miss,
                 processes, recorder.host_log_path, self._parted,
             ) as (fleet, reconnecting),
-            opened(self._launch, recorder.host_log, self._connector_event) as connectors,
+            opened(self._launch, recorder.host_log, self._connector_event, plan.lease_s) as connectors,
         ):  # fmt: skip
             self.api.shows(fleet.drivers)
             self._presses.shows(lambda: recorder.hub.show_first(self.api.standing()))

@@ -8,6 +8,7 @@ came that was cut off.
 import asyncio
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -36,6 +37,7 @@ from ..output.record_types import (
     Event,
     HostRecord,
     LunRecord,
+    MeasuredWindow,
     RunRecord,
     StepRecord,
     SummaryRecord,
@@ -49,11 +51,10 @@ from ..rollup.instances import Rollups
 from ..rollup.merge_layout import MergeLayout
 from ..text.plan_parameters import Value
 from .placement import Placement
+from .so_far import SoFarKeeper
 
 MOST_EVENTS: Final = 10_000  # that wait for the disk
 LOGGED_EVERY_S: Final = 0.1  # lines of hosts' logs are written together
-SO_FAR_SHARE: Final = 0.05  # of a core, at most, for what a step has measured so far
-FIRST_SO_FAR_S: Final = 1.0  # after a step's begin
 
 
 _OWN_COLUMN: Final = (TOTAL_IOPS,)  # summary.csv has `iops_setting` in any case
@@ -85,9 +86,12 @@ class RunRecorder:
         self._logs = HostLogs(self._log_soon, self._log_lacks, patiently)
         self._lacking = 0  # events that were not written
         self.seed = seed_of_run(self._folder.path.name, utc_ns)
-        self._run = RunRecord(__version__, tuple(command_line), str(plan.path or ""), utc_ns, self.seed)
+        self._run = RunRecord(
+            __version__, tuple(command_line), str(plan.path or ""), utc_ns, self.seed, more={"uid": os.geteuid()}
+        )
+        self._written = self._run  # as run.json has it
         self._cores: Mapping[str, Sequence[int]] = {}
-        self._so_far_ns: int | None = None  # when what was measured so far may be written; None: it is being written
+        self.so_far = SoFarKeeper(self.writer, partial(self.event, "so_far"))
         self._looped = dict.fromkeys(name for step in plan.steps for name in step.loop if name not in _OWN_COLUMN)
         self._folder.plan(_with_seed(plan, self.seed))
         self._folder.run(self._run)
@@ -155,7 +159,7 @@ class RunRecorder:
         begun = StepRecord(step.number, step.name, utc_ns, thresholds=tuple(map(str, step.control.slo)))
         self._run = replace(self._run, steps=(*self._run.steps, begun))
         self._write_run()
-        self._so_far_ns = time.monotonic_ns() + round(FIRST_SO_FAR_S * 1e9)
+        self.so_far.begin()
         cores = {host: self._cores.get(host, ()) for host in rollups.hosts()}
         return await self.writer.do(partial(self._folder.step, step.number, step.name, layout, cores))
 
@@ -178,31 +182,19 @@ class RunRecorder:
         name = step.name + record.suffix
         return lambda folder: folder.summary(step.number, name, record, rollups, loop)
 
-    def so_far(
-        self, step: Step, make: Callable[[], tuple[Sequence[SummaryRecord], StepEnds]], rollups: Rollups
-    ) -> None:
-        """What stands there if the controller is killed: the running step's rows, and its entry in run.json. `make`
-        is called by the writer's thread.
-
-        It costs at most SO_FAR_SHARE of a core: `wants_so_far` says when it is time for another.
-        """
-        run, utc_ns = self._run, self.clock.utc_ns()
-        self._so_far_ns = None
-
-        def job() -> None:
-            began = time.thread_time_ns()
-            records, ends = make()
-            writes = [self._summary_of(step, one, rollups) for one in records]
-            with suppress(OutputError):  # what is written at the end counts
-                self._folder.so_far(_ended(run, ends, utc_ns), writes)
-            self._so_far_ns = time.monotonic_ns() + round((time.thread_time_ns() - began) / SO_FAR_SHARE)
-
-        self.writer.put(job)
-
-    @property
-    def wants_so_far(self) -> bool:
-        """Whether the last was long enough ago, for what it cost."""
-        return self._so_far_ns is not None and time.monotonic_ns() >= self._so_far_ns and not self.writer.waiting
+    def write_so_far(
+        self, step: Step, records: Sequence[SummaryRecord], ends: StepEnds, windows: tuple[MeasuredWindow, ...],
+        connectors: str, rollups: Rollups,
+    ) -> Callable[[], None]:  # fmt: skip
+        """A job for the writer's thread: what stands there if the controller is killed, the running step's rows and its
+        entry in run.json. `connectors`: rows of connectors.csv."""
+        run = _ended(self._run, ends, self.clock.utc_ns())
+        *before, mine = run.steps
+        run = replace(run, steps=(*before, replace(mine, windows=windows)))
+        summaries = [self._summary_of(step, one, rollups) for one in records]
+        if connectors:
+            summaries.append(lambda folder: folder.connector_summary(connectors))
+        return partial(self._folder.so_far, run, summaries)
 
     def end_step(self, ends: StepEnds) -> None:
         """The entry in run.json of the step that began last."""
@@ -217,11 +209,12 @@ class RunRecorder:
             self._write_run()
             await self.writer.do(self._finish)
             await self.writer.do(partial(write_result, self.path) if keep else self._folder.remove)
-        except OutputError:
+        except OutputError as error:
             with suppress(OutputError):
-                await self.writer.last(self._finish_in_need)
+                await self.writer.last(partial(self._finish_in_need, error.exit_code))
             raise
         finally:
+            self.so_far.close()
             self.writer.close()
 
     def _finish(self) -> None:
@@ -229,10 +222,11 @@ class RunRecorder:
         self._logs.close()
         self._folder.close()
 
-    def _finish_in_need(self) -> None:
+    def _finish_in_need(self, code: ExitCode) -> None:
         with suppress(OutputError):
             self._logs.close()
-        self._folder.run_over(self._run)
+        ended = replace(self._written, end_utc_ns=self._run.end_utc_ns, exit_code=int(code))
+        self._folder.run_over(ended)  # no verdict of a step whose rows were not written
 
     def _log_soon(self) -> None:
         """In the loop."""
@@ -243,7 +237,12 @@ class RunRecorder:
         self._folder.event(_lacks(time.time_ns(), f"log/{self._folder.log(host).name}", text, host))
 
     def _write_run(self) -> None:
-        self.writer.put(partial(self._folder.run, self._run))
+        self.writer.put(partial(self._write, self._run))
+
+    def _write(self, run: RunRecord) -> None:
+        """In the writer's thread."""
+        self._folder.run(run)
+        self._written = run
 
 
 def _ended(run: RunRecord, ends: StepEnds, utc_ns: int) -> RunRecord:

@@ -50,7 +50,7 @@ from .step_measurements import StepMeasurements
 from .step_merge import StepMerge
 from .step_start import StepStart
 from .step_states import Change
-from .step_types import ClosedSubinterval, Recorder, StepOutcome
+from .step_types import ClosedSubinterval, Recorder, SoFar, StepOutcome
 
 CATCH_S: Final = 12.0  # after a stop, for `stopped`: hosts catch what is in flight for up to 10 s
 LOADED: Final = (Phase.WARMUP, Phase.RUN, Phase.TRANSIENT)
@@ -201,9 +201,9 @@ class StepCycle:
     def _keep(self) -> None:
         """Have recorded what was measured so far, if it is time; it may read the disk, so nobody waits for it."""
         if self._recorder.wants_so_far and (self._keeping is None or self._keeping.done()):
-            self._keeping = asyncio.create_task(self._keep_so_far())
+            self._keeping = asyncio.create_task(self._recorder.so_far(self._so_far))
 
-    async def _keep_so_far(self) -> None:
+    def _so_far(self) -> SoFar:
         cut, findings = None, [*self._found(), *self._interlock.findings]
         if not self._progress.is_complete:
             cut = self._live.control.cut_short(self._progress.decided)
@@ -212,8 +212,8 @@ class StepCycle:
         after = f"after subinterval {self._progress.running - 1}"
         findings.append(ScopedFinding(Finding(Reason.CONTROLLER_ENDED, after, severity)))
         hung = tuple(self._faults.hung)
-        measurements = await self._measurements.so_far(cut, self._recorder.stored)
-        self._recorder.so_far(StepOutcome(measurements, tuple(findings), hung))
+        unsummed, summed = self._measurements.so_far(cut)
+        return SoFar(unsummed, lambda windows: StepOutcome(summed(windows), tuple(findings), hung))
 
     def _found(self) -> list[ScopedFinding]:
         """The findings of the step so far."""

@@ -6,7 +6,7 @@ has ended: the same sum either way, and while the step runs nothing here waits f
 """
 
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..control.decision import Measured
@@ -83,7 +83,7 @@ class StepMeasurements:
     def joined(self, number: int) -> None:
         """A result of subinterval `number` came late, and is stored: what includes it is summed again."""
         self._joined.add(number)
-        self._read.clear()
+        self._read = {}
 
     async def all_summed(self, stored: Callable[[Measured], Awaitable[Window]]) -> tuple[ClosedMeasurement, ...]:
         """Every measurement, with its sum; `stored` reads its subintervals back."""
@@ -100,26 +100,33 @@ class StepMeasurements:
             found.append(self._sums[place])
         return tuple(found)
 
-    async def so_far(
-        self, cut: Measured | None, stored: Callable[[Measured], Awaitable[Window]]
-    ) -> tuple[ClosedMeasurement, ...]:
-        """Every measurement that closed, and `cut` as if it closed now; more subintervals may be added meanwhile."""
-        found: list[ClosedMeasurement] = []
-        read: dict[_Key, Window] = {}
+    def so_far(
+        self, cut: Measured | None
+    ) -> tuple[tuple[Measured, ...], Callable[[Sequence[Window]], tuple[ClosedMeasurement, ...]]]:
+        """Every measurement that closed, and `cut` as if it closed now: those that are to be read from the disk, and a
+        function that returns all of them, given the windows that were read."""
+        read = self._read  # what is read now: a late result begins another
         closed = [*self._closed, *([self._cut(cut)] if cut is not None else [])]
-        for place, one in enumerate(closed):
-            if isinstance(one, EmptyMeasurement):
-                found.append(one)
-            elif place in self._sums and place < len(self._closed):
-                found.append(self._sums[place])
-            elif (window := self._summed_window(one.measured)) is not None:
-                found.append(self._sum(one, window))
-            else:
-                key = one.measured.first, one.measured.last, one.measured.set_aside
-                read[key] = self._read.get(key) or await stored(one.measured)
-                found.append(self._sum(one, read[key]))
-        self._read = read
-        return tuple(found)
+        found = [self._in_memory(place, one) or one for place, one in enumerate(closed)]
+        needed = {_key(one.measured): one.measured for one in found if isinstance(one, _Closed)}
+        missing = [key for key in needed if key not in read]
+
+        def summed(windows: Sequence[Window]) -> tuple[ClosedMeasurement, ...]:
+            read.update(zip(missing, windows, strict=True))
+            for key in read.keys() - needed:
+                del read[key]
+            return tuple(self._sum(one, read[_key(one.measured)]) if isinstance(one, _Closed) else one for one in found)
+
+        return tuple(needed[key] for key in missing), summed
+
+    def _in_memory(self, place: int, one: "EmptyMeasurement | _Closed") -> ClosedMeasurement | None:
+        """A measurement that needs no reading."""
+        if isinstance(one, EmptyMeasurement):
+            return one
+        if place < len(self._closed) and place in self._sums:
+            return self._sums[place]
+        window = self._summed_window(one.measured)
+        return None if window is None else self._sum(one, window)
 
     def _cut(self, measured: Measured, progress: str = "") -> "EmptyMeasurement | _Closed":
         if measured.last < measured.first:
@@ -201,6 +208,10 @@ class StepMeasurements:
         start_ns = self._first_ns + first * self._length_ns
         newest = last == self._newest
         return start_ns, self._end_ns if newest else self._first_ns + (last + 1) * self._length_ns
+
+
+def _key(measured: Measured) -> _Key:
+    return measured.first, measured.last, measured.set_aside
 
 
 def real_length_ns(closed: MergedSubinterval, planned_ns: int) -> int:

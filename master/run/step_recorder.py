@@ -13,11 +13,11 @@ from ..connectors.element_figures import Connected
 from ..connectors.gathered import Gathered, GatherState
 from ..connectors.gathering import GatheredSubinterval
 from ..control.decision import Cell, ControlRow, Measured
-from ..live.reports import StepBegins, StepEnds
+from ..live.reports import StepBegins
 from ..output.connector_files import ConnectorFiles
 from ..output.csv_text import utc
 from ..output.histogram_db_reader import HistogramReader
-from ..output.record_types import SubintervalRecord, SummaryRecord, WindowRecord
+from ..output.record_types import MeasuredWindow, SubintervalRecord, SummaryRecord, WindowRecord
 from ..output.step_folder import StepFolder
 from ..plan.model import Step
 from ..rollup.decode_result import whole
@@ -28,7 +28,7 @@ from .run_recorder import RunRecorder
 from .step_measurements import real_length_ns
 from .step_reports import instances_of, remaining_s, subinterval_report
 from .step_result import StepResult
-from .step_types import ClosedSubinterval, StepOutcome, SummedMeasurement
+from .step_types import ClosedSubinterval, SoFar, StepOutcome, SummedMeasurement
 
 
 class StepRecorder:
@@ -86,18 +86,27 @@ class StepRecorder:
     @property
     def wants_so_far(self) -> bool:
         """Whether it is time to record what was measured so far."""
-        return self._judge is not None and self._run.wants_so_far
+        return self._judge is not None and self._run.so_far.is_due
 
-    def so_far(self, outcome: StepOutcome) -> None:
-        """Record what was measured so far, as if the step had ended so. Raises OutputError."""
-        judge = self._judge
-        assert judge is not None
+    async def so_far(self, take: Callable[[], SoFar]) -> None:
+        """Record what was measured so far, as if the step had ended so. Raises nothing."""
+        await self._run.so_far.keep(take, self._sum, self._write_so_far)
 
-        def make() -> tuple[tuple[SummaryRecord, ...], StepEnds]:
-            result = judge(outcome)
-            return result.records, result.ends
+    def _write_so_far(self, outcome: StepOutcome) -> Callable[[], None]:
+        """In a thread."""
+        assert self._judge is not None
+        result = self._judge(outcome)
+        measured = [one.measured for one in outcome.measurements if isinstance(one, SummedMeasurement)]
+        windows = tuple(MeasuredWindow(one.first, one.last, one.set_aside) for one in measured)
+        connectors = "".join(map(self._connector_rows, measured))
+        return self._run.write_so_far(self._step, result.records, result.ends, windows, connectors, self._rollups)
 
-        self._run.so_far(self._step, make, self._rollups)
+    def _connector_rows(self, measured: Measured) -> str:
+        """Of connectors.csv; in a thread."""
+        if self._connectors is None:
+            return ""
+        name = self._step.name + measured.suffix
+        return self._connectors.summary(name, measured.first, measured.last, measured.set_aside)
 
     def record_subinterval(self, closed: ClosedSubinterval) -> None:
         """Record one subinterval that is merged and decided on. Raises OutputError."""
@@ -172,10 +181,9 @@ class StepRecorder:
         for record in result.records:
             self._run.summary(self._step, record, self._rollups)
         if self._connectors is not None:
+            self._run.writer.put(self._connectors.flush)
             for measured in self._measured:
-                name, aside = self._step.name + measured.suffix, measured.set_aside
-                summary = partial(self._connectors.summary, name, measured.first, measured.last, aside)
-                self._run.connector_summary(summary)
+                self._run.connector_summary(partial(self._connector_rows, measured))
         last = next((one for one in reversed(result.records) if one.measurement is not None), result.records[-1])
         self._histograms(last)
         self._run.end_step(result.ends)
@@ -213,12 +221,14 @@ class StepRecorder:
         merger.add(host, whole(result))
         self._folder.join(phase, start_utc_ns, host, merger.close())
 
-    def _sum(self, measured: Measured) -> Window:
-        """In the writer's thread."""
+    def _sum(self, measured: Measured, is_given_up: Callable[[], bool] = lambda: False) -> Window:
+        """In a thread. Raises OutputError."""
         merger = self._merger()
         with HistogramReader(self._run.path / "histograms.sqlite") as stored:
             window = Window(merger.layout)
             for interval in stored.intervals(merger, self._step.number, measured.first, measured.last):
+                if is_given_up():
+                    break
                 if interval.subinterval in measured.set_aside:
                     window.set_aside(interval)
                 else:

@@ -1,5 +1,6 @@
 """What a running step hands over: each subinterval and each measurement that closed, and how the step ended."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -63,6 +64,14 @@ class StepOutcome:
     hung: tuple[tuple[str, int], ...] = ()  # (host, number): workload instances whose I/Os had not come back
 
 
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """What a step has measured so far, as if it had ended so."""
+
+    unsummed: tuple[Measured, ...]  # measurements whose subintervals are to be read back
+    outcome: Callable[[Sequence[Window]], StepOutcome]  # with their sums
+
+
 class Recorder(Protocol):
     """Takes what a step yields. `step_recorder` has the real one. Only `stored` waits for the disk."""
 
@@ -79,8 +88,8 @@ class Recorder(Protocol):
         """Whether `so_far` is to be called again."""
         ...
 
-    def so_far(self, outcome: "StepOutcome") -> None:
-        """What was measured so far, as if the step had ended so: what is left if the controller is killed."""
+    async def so_far(self, take: Callable[[], SoFar]) -> None:
+        """Record what was measured so far: what is left if the controller is killed. Raises nothing."""
         ...
 
     def join(self, host: str, result: Result) -> None:

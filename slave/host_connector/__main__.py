@@ -1,11 +1,13 @@
 """The host connector's process: `python -m ivypy.slave.host_connector`, or the folder of a bundle with `connector`.
 
 Rule: as for the slave, descriptor 1 is pointed at stderr, and what is written for the controller goes to a private copy
-of it. The process ends with `_exit` at the end of its input: nothing waits for a thread that a device holds.
+of it. The process ends with `_exit` at the end of its input, or when the controller is silent (KeepAlive): nothing
+waits for a thread that a device holds.
 """
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import time
@@ -13,7 +15,13 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from ...protocol.connector import CONNECTOR_COMMANDS, CONNECTOR_PROTOCOL, ConnectorHello, answer_to
+from ...protocol.connector import (
+    CONNECTOR_PROTOCOL,
+    HOST_CONNECTOR_COMMANDS,
+    ConnectorHello,
+    KeepAlive,
+    answer_to,
+)
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
 from ..cpu_placement import place_threads, siblings_of_cores
@@ -22,6 +30,8 @@ from .connector import HostConnector
 
 INPUT, OUTPUT, ERRORS = 0, 1, 2
 READ_BYTES: Final = 1 << 16
+SILENCE_MS: Final = 120_000  # until the controller says how long it may be silent
+READ_ON_MS: Final = 1_000  # after a freeze
 ENDED, FAILED, PROTOCOL_ERROR = 0, 1, 3  # exit status, as the slave's
 
 
@@ -59,15 +69,29 @@ def keep_off_workload_threads(cores: "list[int]") -> None:
 
 
 def serve(connector: HostConnector, inward: int, outward: int) -> None:
-    """Answer commands until the input ends. Raises ProtocolError, and OSError where nobody reads the answers."""
+    """Answer commands until the input ends, or nobody sends any more. Raises ProtocolError, and OSError where nobody
+    reads the answers."""
     write(outward, encode_line(ConnectorHello(CONNECTOR_PROTOCOL, "host")))
     reader = LineReader()
-    while True:
+    silence_ms = SILENCE_MS
+    while is_sent(inward, silence_ms):
         data = os.read(inward, READ_BYTES)
         if not data:
             return
         for line in reader.feed(data):
-            write(outward, answer_to(connector, decode(line, CONNECTOR_COMMANDS), time.monotonic_ns))
+            command = decode(line, HOST_CONNECTOR_COMMANDS)
+            if isinstance(command, KeepAlive):
+                silence_ms = command.silence_ms
+            else:
+                write(outward, answer_to(connector, command, time.monotonic_ns))
+    print(f"no command from the controller for {silence_ms / 1000:g} s", file=sys.stderr)
+
+
+def is_sent(inward: int, within_ms: int) -> bool:
+    """Whether there is something to read, or the end of it. After a freeze, what waits is read first."""
+    input_ = select.poll()
+    input_.register(inward, select.POLLIN)
+    return bool(input_.poll(within_ms) or input_.poll(READ_ON_MS))
 
 
 def write(fd: int, data: bytes) -> None:

@@ -142,6 +142,7 @@ def test_half_a_row_at_the_end_is_left_out(folder: Path, table: str, file: str, 
 @pytest.mark.parametrize(("table", "file", "old", "new", "says"), [
     ("summary", "summary.csv", ",all,all,", ",all,all\n,", ""),
     ("events", "events.csv", "Z,", "Zz,", "events.csv:2: utc: "),
+    ("events", "events.csv", "\n2026", "\n026", "events.csv:2: utc: "),
     ("windows", "step0000.one/windows.csv", "measurement,", "measurement,x", "first_subinterval: 'x"),
     ("luns", "luns.csv", "/x/", "/\udcff/", ""),
     ("events", "events.csv", "kind", "", "events.csv:1: not read"),

@@ -4,12 +4,29 @@ import json
 import random
 import shutil
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 
+from ivypy.master.analysis.database import query
+from ivypy.master.logs.faults import Fault
+from ivypy.master.logs.readers.ivypy_run import sources_of
 from ivypy.master.pages.run_data import RunData
-from tests.support.real_runs import answered, names_of, rows, start, wait_for_line, written
+from ivypy.master.results.checked_files import read_record, results_of
+from ivypy.master.results.finished_run import read_run
+from tests.support.real_runs import (
+    answered,
+    names_of,
+    paced_plan,
+    rows,
+    start,
+    wait_for_line,
+    wait_until_measuring,
+    written,
+)
+from tests.support.waits import wait_until
 
 TEXT = """
 name: killed
@@ -64,8 +81,26 @@ def check(folder: Path) -> dict[str, str]:
     assert page["steps"][1]["measurements"]
     (so_far,) = (folder / "so_far").iterdir()
     row = rows(so_far, "summary.all.csv")[-1]
+    check_marks(folder, so_far, row)
     assert row["name"].partition(":")[0] == "second" and "controller_ended" in names_of(row["reasons"])
     return row
+
+
+def check_marks(folder: Path, so_far: Path, row: Mapping[str, str]) -> None:
+    """What belongs to the measurements of the killed step is known to whatever shows subintervals."""
+    run, mine = read_run("A1", folder, ["all"]), int(row["step"])
+    found = frozenset[int]().union(*run.measured(mine).values())
+    windows = json.loads((so_far / "run.json").read_text())["steps"][-1]["windows"]
+    assert found == {
+        number for one in windows for number in range(one["first"], one["last"] + 1) if number not in one["set_aside"]
+    }
+    page = RunData(folder).series(mine)
+    marks = dict(zip(page["subinterval"], page["in_measurement"], strict=True))
+    assert {number for number, mark in marks.items() if mark} == found
+    if row["overall_iops"]:
+        assert int(row["last_subinterval"]) in found and RunData(folder).levels(mine)
+    text = f"SELECT DISTINCT subinterval FROM subintervals WHERE step = {mine} AND in_measurement = 1"
+    assert {number for (number,) in query([folder], text).rows} == found
 
 
 def test_a_killed_controller_leaves_the_measured_part_with_its_verdict(tmp_path: Path) -> None:
@@ -90,6 +125,17 @@ def test_of_another_users_run_nobody_but_root_can_tell_that_it_is_dead(
     assert "second" not in shown.stdout and "open" in listed.stdout, shown.stdout + listed.stdout
 
 
+def test_an_own_run_whose_files_nfs_calls_anothers_is_known_to_be_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = killed(tmp_path, FIXED, after=8)
+    record, other = json.loads((folder / "run.json").read_text()), folder.stat().st_uid + 1
+    (folder / "run.json").write_text(json.dumps(record | {"uid": other}))
+    monkeypatch.setattr("ivypy.master.results.checked_files.os.geteuid", lambda: other)
+    shown, listed = answered("show", str(folder)), answered("list", str(folder))
+    assert "second" in shown.stdout and "cut off" in listed.stdout, shown.stdout + listed.stdout
+
+
 def test_a_run_that_could_not_write_any_more_is_read_likewise(tmp_path: Path) -> None:
     """Its end stands in run.json, for which there was room."""
     folder = killed(tmp_path, FIXED, after=8)
@@ -105,6 +151,50 @@ def test_a_run_that_ends_leaves_nothing_of_what_it_had_measured_so_far(tmp_path:
         process.communicate(timeout=100)
     (folder,) = (tmp_path / "runs").iterdir()
     assert not (folder / "so_far").exists() and "controller_ended" not in (folder / "run.json").read_text()
+
+
+def test_what_connectors_said_and_what_verdicts_speak_against_are_read_likewise(tmp_path: Path) -> None:
+    folder = killed(tmp_path, FIXED, after=8)
+    (so_far,) = (folder / "so_far").iterdir()
+    shown = json.loads(answered("show", "--connectors", "--json", str(folder)).stdout)
+    assert {one["name"] for one in shown["rows"]} == {"first", "second"}
+    table = so_far / "summary.all.csv"
+    *before, last = table.read_text().splitlines(keepends=True)
+    table.write_text("".join(before) + last.replace(",valid,", ",invalid,").replace(",partial,", ",invalid,"))
+    sources = sources_of(folder / "histograms.sqlite", ["service"], False)
+    assert not isinstance(sources, Fault)
+    assert [one.is_discredited for one in sources if one.step == 1] == [True]
+
+
+def test_what_was_kept_of_an_earlier_step_or_of_one_that_ended_is_not_read(tmp_path: Path) -> None:
+    folder = killed(tmp_path, FIXED, after=8)
+    path = folder / "run.json"
+    record = json.loads(path.read_text())
+    first, second = record["steps"]
+    for steps in ([first, second | {"verdict": "valid"}], [first, second, second | {"number": 2, "name": "third"}]):
+        path.write_text(json.dumps(record | {"steps": steps}))
+        assert results_of(folder) == folder and read_record(folder)["steps"][-1]["name"] == steps[-1]["name"]
+
+
+def test_a_controller_that_was_stopped_leaves_no_process_on_its_hosts(tmp_path: Path) -> None:
+    """Its pipes stay open, as of one that is gone with its network: after three leases nobody waits for it any more."""
+    with start(paced_plan(tmp_path, "10m", connectors=""), tmp_path / "runs") as process:
+        wait_until_measuring(tmp_path / "runs")
+        others = psutil.Process(process.pid).children(recursive=True)
+        assert len([one for one in others if "connector" in one.cmdline()]) == 1
+        process.send_signal(signal.SIGSTOP)
+        try:
+            wait_until(lambda: all(map(has_ended, others)), "its slave and its connector end themselves", 100.0)
+        finally:
+            process.kill()
+            process.communicate(timeout=60)
+
+
+def has_ended(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)  # whose parent is stopped
+    except psutil.NoSuchProcess:
+        return True
 
 
 @pytest.mark.long

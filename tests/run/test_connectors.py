@@ -45,7 +45,7 @@ class Launched:
         self._makers = iter(makers)
         self.pipes: list[ScriptedPipe] = []
         self.events: list[str] = []
-        self.connectors = Connectors(self._launch, lambda name: lambda text: None, self._event)
+        self.connectors = Connectors(self._launch, lambda name: lambda text: None, self._event, 10.0)
         self.lag = ControllerLag(now_ns, lambda: 0)
 
     async def _launch(self, spec: ConnectorSpec, log: Callable[[str], None]) -> ScriptedPipe:

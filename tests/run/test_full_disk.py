@@ -1,5 +1,7 @@
 """A disk that is full in mid-run: it is waited for; then the run ends, and its run.json says so."""
 
+import asyncio
+import errno
 import json
 import os
 import subprocess
@@ -10,9 +12,12 @@ import pytest
 
 from ivypy.master.errors import OutputError
 from ivypy.master.exit_codes import ExitCode
-from ivypy.master.output import full_disk
+from ivypy.master.output import csv_text, full_disk
 from ivypy.master.output.histogram_db_reader import HistogramReader
+from ivypy.master.results.checked_files import read_record, read_summary, read_table, results_of
+from ivypy.master.run import so_far
 from ivypy.master.run.run import Run
+from tests.support.real_runs import names_of
 from tests.support.simulated.runs import SimulatedRun, stage
 
 
@@ -72,3 +77,61 @@ def test_a_run_ended_by_a_full_disk_reports_when_and_why(small: Path, monkeypatc
     (folder,) = (small / "runs").iterdir()
     said = json.loads((folder / "run.json").read_text())
     assert said["end_utc"] and said["exit_code"] == ExitCode.INTERNAL
+
+
+def test_what_was_measured_before_the_disk_was_full_is_its_steps_result(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So no space has to be set aside for a summary."""
+    monkeypatch.setattr(full_disk, "FULL_S", 0.0)
+    monkeypatch.setattr(so_far, "FIRST_S", 0.0)
+    monkeypatch.setattr(so_far, "SHARE", 1e9)
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(22.0)
+        fill(small / "others")
+
+    with pytest.raises(ExceptionGroup):
+        stage(small / "runs", visit)
+    (folder,) = (small / "runs").iterdir()
+    (row,) = read_summary(results_of(folder) / "summary.all.csv")
+    (stored,) = folder.glob("step*/all/all.csv")
+    measured = [one for one in read_table(stored) if one["phase"] == "run"]
+    assert {"shortened", "controller_ended"} <= names_of(row["reasons"]) and row["verdict"] == "partial"
+    assert int(row["last_subinterval"]) >= int(measured[-1]["subinterval"]) - 1 and len(measured) >= 2
+
+
+@pytest.mark.parametrize("file", ["summary.csv", "run.json"])
+def test_a_step_that_ended_on_a_full_disk_has_no_verdict_without_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    """Then what it had measured so far is read."""
+    monkeypatch.setattr(so_far, "FIRST_S", 0.0)
+    monkeypatch.setattr(so_far, "SHARE", 1e9)
+    append, write = csv_text._append, csv_text.replace_file
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def appends(path: Path, size: int, data: bytes) -> None:
+        if path.name == "summary.csv" == file and path.parent.parent.name != "so_far":
+            raise full
+        append(path, size, data)
+
+    def replaces(folder: Path, name: str, text: str) -> None:
+        if name == "run.json" == file and folder.parent.name != "so_far" and json.loads(text)["steps"][-1:]:
+            if json.loads(text)["steps"][-1]["verdict"]:
+                raise OutputError("run.json: not written: No space left on device")
+        write(folder, name, text)
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        pass
+
+    monkeypatch.setattr(full_disk, "FULL_S", 0.0)
+    monkeypatch.setattr(csv_text, "_append", appends)
+    monkeypatch.setattr("ivypy.master.output.folder.replace_file", replaces)
+    with pytest.raises((ExceptionGroup, OutputError)):
+        stage(tmp_path, visit)
+    (folder,) = tmp_path.iterdir()
+    said = json.loads((folder / "run.json").read_text())
+    assert said["end_utc"] and said["exit_code"] == ExitCode.INTERNAL and not said["steps"][-1]["verdict"]
+    (row,) = read_summary(results_of(folder) / "summary.all.csv")
+    assert "controller_ended" in row["reasons"] and read_record(folder)["steps"][-1]["verdict"] == row["verdict"]

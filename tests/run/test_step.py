@@ -1,7 +1,7 @@
 """The subinterval cycle on simulated time: who is merged, who is late, and how a step ends, whatever a host does."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
@@ -22,7 +22,7 @@ from ivypy.master.run.fleet import Fleet, HaltCause
 from ivypy.master.run.host_settings import HostSettings
 from ivypy.master.run.live_step import LiveStep
 from ivypy.master.run.step import StepCycle
-from ivypy.master.run.step_types import ClosedSubinterval, StepOutcome, SummedMeasurement
+from ivypy.master.run.step_types import ClosedSubinterval, SoFar, StepOutcome, SummedMeasurement
 from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count
@@ -57,8 +57,9 @@ class Notebook:
     def wants_so_far(self) -> bool:
         return True
 
-    def so_far(self, outcome: StepOutcome) -> None:
-        self.so_fars[self.kept[-1].number] = outcome
+    async def so_far(self, take: Callable[[], SoFar]) -> None:
+        so_far, number = take(), self.kept[-1].number
+        self.so_fars[number] = so_far.outcome([await self.stored(one) for one in so_far.unsummed])
 
     async def stored(self, measured: Measured) -> Window:
         layout = self.kept[measured.first].interval.layout

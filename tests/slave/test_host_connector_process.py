@@ -14,6 +14,7 @@ from ivypy.protocol.connector import (
     ConnectorHello,
     ConnectorMessage,
     Gather,
+    KeepAlive,
     ReadConfig,
     Readings,
 )
@@ -113,3 +114,17 @@ def test_it_loads_no_engine_and_no_event_loop() -> None:
     script = "import sys, ivypy.slave.host_connector.__main__; print(*sys.modules)"
     modules = subprocess.check_output([sys.executable, "-c", script], text=True).split()
     assert not [name for name in modules if name.startswith(("ivypy.slave.engine", "asyncio"))]
+
+
+def test_it_ends_itself_when_its_controller_is_silent(process: "subprocess.Popen[bytes]") -> None:
+    """The pipe stays open, as that of a controller that was stopped, or is gone with its network."""
+    receive(process)
+    send(process, encode_line(KeepAlive(1)))
+    assert process.wait(PATIENCE_S) == 0
+    assert process.stderr is not None and process.stderr.read() == b"no command from the controller for 0.001 s\n"
+
+
+def test_what_it_is_told_last_about_silence_holds(process: "subprocess.Popen[bytes]") -> None:
+    receive(process)
+    send(process, encode_line(KeepAlive(1)) + encode_line(KeepAlive(3_600_000)) + encode_line(Gather(1)))
+    assert isinstance(receive(process), Readings)

@@ -23,7 +23,7 @@ from ....protocol.counters import KINDS, RESPONSE, SERIES_OF_0_1, SERVICE, Kind,
 from ....protocol.histogram import BUCKETS
 from ....protocol.lines import inflated
 from ....protocol.payload import ArrayType
-from ...errors import OutputError
+from ...errors import OutputError, PlanError
 from ...output.csv_text import unguarded
 from ...plan.attempts import attempts_that_count
 from ...verdicts import Verdict
@@ -67,8 +67,9 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
             steps = stored.steps()
         counting = attempts_that_count(steps.values())
         with closing(_connect(path)) as base:
-            discredited = _discredited(path.parent / "summary.all.csv")
-            blank = {rollup: _blank_rows(path.parent / f"summary.{rollup}.csv") for rollup in ("all", "host")}
+            summaries = _summaries(path.parent)
+            discredited = _discredited(summaries / "summary.all.csv")
+            blank = {rollup: _blank_rows(summaries / f"summary.{rollup}.csv") for rollup in ("all", "host")}
             for number, name in steps.items():
                 if name not in counting:
                     continue
@@ -106,6 +107,16 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
     return sources or Fault(
         str(path), "holds no I/Os: the run ended before its first subinterval under load, or recorded no such latency"
     )
+
+
+def _summaries(folder: Path) -> Path:
+    """Where a run's summaries are; of a run.json that is damaged, or not there, beside it."""
+    from ...results.checked_files import results_of
+
+    try:
+        return results_of(folder)
+    except PlanError:
+        return folder
 
 
 def _gaps(rows: Iterable[tuple[int, int, str]], other_phases: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
