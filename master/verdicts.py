@@ -224,7 +224,8 @@ class Reason(Enum):
     EDIT_NOT_APPLIED = (
         INVALID,
         ALL,
-        "A host did not apply an edit that control or a person made: it drove another load than was asked for.",
+        "A host did not apply an edit that control or a person made, or nobody knew in time that it had: a part of the "
+        "measurement is of another load than was asked for.",
         "Run the step again. log/<host>.log has the host's answer.",
     )
     EARLIER_BACKLOG = (

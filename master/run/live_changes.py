@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import Count
+from ...protocol.messages import Result
 from ...protocol.parameters import MAX, Iops, Parameters
 from ..errors import PlanError
 from ..hosts.controller_lag import Deadline
@@ -120,6 +121,9 @@ class LiveChanges:
         self._outside: set[int] = set()  # numbers of edits from outside
         self._pauses: dict[int, int | None] = {}  # numbers of pauses, and of the edits that ended them
         self._in_force: dict[str, NDArray[np.int64]] = {}  # by host: each instance's last edit, as last seen
+        self._absent: frozenset[str] = frozenset()  # not in the interval that was seen last, though they take part
+        self._acted_in = -1  # the last subinterval in which a change from outside was seen to act
+        self._acted_late = False  # a later one had acted by then, as a result that came late says
         self._sent: list[_SentEdit] = []  # not yet seen on all of their hosts
         self._outside_changes: list[_OutsideChange] = []
         self._begun: Mapping[Key, Parameters] = {}  # the step's own: what the plan says
@@ -211,38 +215,61 @@ class LiveChanges:
 
     def seen(self, interval: MergedSubinterval) -> EditEffect:
         """What changes from outside did to the subinterval that has just closed. Call it once for each, in order."""
-        if not (self._sent or self._pauses or self._untaken or self._backlogs):
+        self._absent = interval.absent
+        if not (self._sent or self._pauses or self._untaken or self._backlogs or self._acted_late):
             return EditEffect.NO
-        acted, newest, latest, catching_up = False, 0, set[int](), self._backlogs.total > 0
+        acted, newest, latest, catching_up = self._acted_late, 0, set[int](), self._backlogs.total > 0
+        self._acted_late = False
         self._numbers = interval.layout.numbers
         self._backlogs.only(interval.part)
         for host in interval.results:
             counts = interval.counts[interval.layout.instances[host]]
             now = counts[:, Count.EDIT]
             before = self._in_force.get(host, np.zeros_like(now))
-            # One edit may overtake another in one subinterval, and a long one may arrive in parts: both count.
-            low, high = int(before.max(initial=0)), int(now.max(initial=0))
-            here = any(low < number <= high for number in self._outside)
-            here |= not self._outside.isdisjoint(now[now != before].tolist())
+            here = self._acted(before, now)
             acted |= here
             self._in_force[host] = now
-            newest = max(newest, high)
+            newest = max(newest, int(now.max(initial=0)))
             latest.update(now.tolist())
             self._follow_backlog(interval, host, counts, (now != before) & here)
             self._taken_late(host, interval.subinterval)
         self._sent = [sent for sent in self._sent if any(self._newest(host) < sent.number for host in sent.hosts)]
         if acted:
+            self._acted_in = interval.subinterval
             return EditEffect.EDITED
         paused = any(begun in latest and (ended is None or ended > newest) for begun, ended in self._pauses.items())
         if paused:
             return EditEffect.PAUSED
         return EditEffect.CATCHING_UP if catching_up else EditEffect.NO
 
+    def joined(self, host: str, result: Result) -> None:
+        """What changes from outside did to a subinterval that was seen without the host, and whose result came late.
+
+        A measurement that has ended may include it; one that goes on begins anew after what is seen next, unless it
+        began after the same change.
+        """
+        now = np.frombuffer(result.counts.data, np.int64).reshape(-1, len(Count))[:, Count.EDIT]
+        if self._acted(self._in_force.get(host, np.zeros_like(now)), now):
+            words = f"{host}: it has two loads in subinterval {result.subinterval}, whose result came late"
+            finding, number = Finding(Reason.EDIT_NOT_APPLIED, words), result.subinterval
+            self._findings.append(ScopedFinding(finding, host, since=number, until=number))
+            self._acted_late |= number > self._acted_in
+        self._in_force[host] = now
+
+    def _acted(self, before: NDArray[np.int64], now: NDArray[np.int64]) -> bool:
+        """Whether a change from outside acted between these last edits of a host's instances."""
+        # One edit may overtake another in one subinterval, and a long one may arrive in parts: both count.
+        low, high = int(before.max(initial=0)), int(now.max(initial=0))
+        passed = any(low < number <= high for number in self._outside)
+        return passed or not self._outside.isdisjoint(now[now != before].tolist())
+
     def in_force(self) -> dict[Key, Parameters]:
-        """The parameters at the end of the subinterval that was `seen` last: without edits that acted after it."""
+        """The parameters at the end of the subinterval that was `seen` last: without edits that acted after it. What a
+        host has that was not in is not known: what it was sent.
+        """
         parameters = dict(self._host_settings.parameters)
         for sent in reversed(self._sent):
-            late = {host for host in sent.hosts if self._newest(host) < sent.number}
+            late = {host for host in sent.hosts - self._absent if self._newest(host) < sent.number}
             parameters.update((key, one) for key, one in sent.before.items() if key[0] in late)
         return parameters
 

@@ -57,11 +57,11 @@ class ResultBarrier:
         recorder: Recorder,
         progress: StepProgress,
         find: Find,
-        joined: Callable[[int], None],
+        joined: Callable[[str, Result], None],
         stop_on_error: bool,
         lease_ns: int,
     ) -> None:
-        """`joined` gets the subinterval of each late result that was stored."""
+        """`joined` gets each late result that was stored."""
         self._fleet = fleet
         self._hosts = hosts
         self._merging = merging
@@ -233,7 +233,7 @@ class ResultBarrier:
         if not hole:
             del self._holes[result.subinterval]
         self._recorder.join(driver.name, result)
-        self._joined(result.subinterval)
+        self._joined(driver.name, result)
         self._hosts.came_late(driver)
         self._note_errors(driver, result)
 

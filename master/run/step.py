@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ...protocol.messages import Go
+from ...protocol.messages import Go, Result
 from ...protocol.states import State as HostState
 from ..connectors.gathering import Gathering
 from ..control.decide import opening
@@ -103,7 +103,7 @@ class StepCycle:
         self._interlock = InterlockChecks(length_ns, report)
         self._results = ResultBarrier(
             fleet, self._hosts, StepMerge(rollups, order, drivers), boundaries, self._faults, recorder, progress, find,
-            self._measurements.joined, stop_on_error, lease_ns,
+            self._joined, stop_on_error, lease_ns,
         )  # fmt: skip
         self._start = StepStart(
             fleet, self._hosts, rollups, boundaries, self._results, recorder, length_ns, start_timeout_s
@@ -167,6 +167,11 @@ class StepCycle:
             progress.move(Change.NO_HOST)
         await self._wait_until_stopped(hosts.commanded)
         self._end(no_host)
+
+    def _joined(self, host: str, result: Result) -> None:
+        """A result of a subinterval that was decided on came late."""
+        self._measurements.joined(result.subinterval)
+        self._changes.joined(host, result)
 
     def _ended_since(self, end_ns: int) -> int:
         """How many whole subintervals have ended after the one that ended at `end_ns`, by when a command arrives."""

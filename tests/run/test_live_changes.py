@@ -15,7 +15,7 @@ from ivypy.master.verdicts import Reason, Verdict
 from ivypy.protocol import messages as m
 from tests.support.simulated.plants import queue
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
-from tests.support.simulated.slave import Faults, SimulatedSlave
+from tests.support.simulated.slave import Faults, SimulatedSlave, steady
 
 ME = "anna@pts/3 (pid 42)"
 
@@ -57,6 +57,29 @@ def test_an_edit_acts_in_its_subinterval_and_the_measurement_begins_after_it(tmp
     changed = staged.notes["changed"]
     assert [(t.host, t.subinterval, t.failed) for t in changed.took] == [(h, 4, "") for h in "abc"]  # type: ignore[attr-defined]
     assert len({took.utc[:19] for took in changed.took}) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("late", "host"), [({20: 8.0}, "b"), ({20: 8.0}, "{a,b}"), ({39: 8.0}, "b"), ({3: 8.0}, "b")])
+def test_an_edit_of_a_host_whose_results_come_late_is_in_no_valid_measurement(
+    tmp_path: Path, late: dict[int, float], host: str
+) -> None:
+    """Before control has to decide without it, in that time, and where its result comes when all is measured."""
+    text = ONE_STEP.replace("subinterval: 5s, warmup: 5s, measure: 30s", "subinterval: 1s, warmup: 1s, measure: 40s")
+    slaves = {
+        name: SimulatedSlave(name, plant=steady(50_000.0), delay_s=0.005 if name == "b" else 1e-4) for name in "abc"
+    }
+    slaves["b"].faults.late = dict(late)
+    visit = after(40.5 if 39 in late else 22.0, f"host={host}", "iops=200")
+    staged = stage(tmp_path, visit, text, slaves)  # type: ignore[arg-type]
+    (summary,) = staged.rows("summary.all.csv")
+    asked = {"b": 5200, "{a,b}": 3800}[host]
+    if summary["verdict"] == "valid":
+        assert float(summary["overall_iops"]) == pytest.approx(asked, rel=1e-3) and summary["iops_setting"] == str(
+            asked
+        )
+        assert "edited[note]" in summary["reasons"]
+    else:
+        assert "edit_not_applied[invalid]" in summary["reasons"]
 
 
 VALUES = [
