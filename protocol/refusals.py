@@ -58,6 +58,10 @@ class RefusalReason(Enum):
     NEVER_AGREED = "it would be written, and nobody agreed to that: " + _ANEW
     AGREED_NOT_FOUND = "it was agreed to, and cannot be identified now: " + _ANEW
     ANOTHER_LUN = "it is another LUN than the one that was agreed to (that had {had}; this has {has}): " + _ANEW
+    CONTENTS_CHANGED = (
+        "it was changed after it was agreed to, by somebody or by a run that was killed (it was {had}; now {has}): "
+        + _ANEW
+    )
     WRITES_UNAGREED = "it would write, and nobody agreed to that: `destroy: true` in the plan, and its token"
     EDITED_TO_WRITE = "it would write, and nobody agreed to that: its LUN is opened read-only"
     RANGE_UNAGREED = (

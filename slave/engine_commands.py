@@ -92,6 +92,10 @@ class EngineCommands:
         """LUNs that were ever opened for writing."""
         return self._workloads.written
 
+    def settle(self) -> None:
+        """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
+        self._workloads.settle()
+
     async def execute(self, command: Command) -> None:
         """Execute a command, and answer it."""
         if self.died:

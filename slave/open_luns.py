@@ -14,13 +14,14 @@ import contextlib
 import errno
 import os
 import resource
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Optional
 
-from ..protocol.consent_check import FINGERPRINT, consent_faults
+from ..protocol.consent_check import CHANGED, FINGERPRINT, consent_faults, lasting
 from ..protocol.older_python import zip_strict
 from ..protocol.payload import Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
 from ..protocol.quantities import exact_size
@@ -28,8 +29,9 @@ from ..protocol.refusals import RefusalReason
 from .block_devices import ROOT
 from .bounded_calls import ANSWER_S, call_all
 from .engine._engine import Engine
-from .holds import hold, through
-from .lun_identity import identity_of
+from .file_changes import note
+from .holds import hold, is_written, through
+from .lun_identity import WRITTEN, changed, identity_of, identity_of_file
 from .lun_target import LunTarget, NotDrivable, find_target
 from .no_answer import no_answer_text
 from .storage_exports import LunKey, lun_key
@@ -81,7 +83,7 @@ class OpenLuns:
         self._luns: dict[Key, OpenLun] = {}
         self._left: dict[
             Identity, Identity
-        ] = {}  # of LUNs identified by their contents alone: agreed -> as they were left
+        ] = {}  # of LUNs identified by their contents, too: agreed -> as they were left
         self.written: set[LunKey] = set()  # LUNs that were ever opened to be written
 
     def handle(self, key: Key) -> int:
@@ -184,7 +186,7 @@ class OpenLuns:
         except NotDrivable as error:
             return (str(error),)
         found = identity_of(now, held, self._root)
-        said = consent_faults({lun.path: _lasting(agreed)}, {lun.path: _lasting(found)})
+        said = consent_faults({lun.path: lasting(agreed)}, {lun.path: lasting(found)})
         return (*said.values(), *reasons_against(replace(now.evidence(around, held), unreadable="")))
 
     def _as_it_is(self, lun: LunTarget, around: Surroundings) -> LunTarget:
@@ -198,18 +200,43 @@ class OpenLuns:
             if lun.handle >= 0:
                 self._engine.close_lun(lun.handle)
             if lun.held >= 0:
-                self._remember(lun)
+                with contextlib.suppress(NotDrivable, OSError):  # then the user has to agree to it again
+                    self._note_written(lun)
+                    self._remember(lun)
                 os.close(lun.held)
         if any(lun.handle >= 0 and lun.held >= 0 for lun in unused.values()):
             self._counters.note()  # what we wrote ourselves does not count
 
+    def settle(self) -> None:
+        """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
+        for lun in self._luns.values():
+            if lun.handle >= 0 and lun.held >= 0:
+                with contextlib.suppress(OSError):
+                    self._note_written(lun)
+
+    def _note_written(self, lun: OpenLun) -> None:
+        """Let a file that ivypy wrote be the one that was agreed to, until somebody changes it."""
+        agreed = dict(lun.identity.facts).get(CHANGED) if lun.identity is not None else None
+        if agreed is None or self._is_created(lun):
+            return  # a device, or one of `create`, which has its own mark
+        if changed(lun.held) != agreed and not is_written(through(lun.held)):
+            note(lun.held, WRITTEN, agreed.encode())
+
+    def _is_created(self, lun: OpenLun) -> bool:
+        """Whether it is one of `create`, which this process has locked, and open for writing, for itself."""
+        return lun_key(os.fstat(lun.held)) in self._locked()
+
     def _remember(self, lun: OpenLun) -> None:
-        """Keep the new identity of a LUN that is identified by its contents alone."""
-        if lun.identity is None or FINGERPRINT not in dict(lun.identity.facts):
+        """Keep the new identity of a LUN that is identified by its contents, too."""
+        if lun.identity is None or not {FINGERPRINT, CHANGED} & dict(lun.identity.facts).keys():
             return
-        with contextlib.suppress(NotDrivable, OSError):  # then it cannot be identified any more
+        status = os.fstat(lun.held)
+        if not stat.S_ISREG(status.st_mode):
             there = find_target(through(lun.held), Surroundings.read(self._root), self._root)
             self._left[lun.identity] = identity_of(there, lun.held, self._root)
+        elif self._is_created(lun) or not is_written(through(lun.held)):
+            now = identity_of_file(through(lun.held), status.st_size, lun.held, self._root)
+            self._left[lun.identity] = now
 
     def _targets(
         self, workloads: Sequence[WorkloadToCreate], around: Surroundings
@@ -326,11 +353,6 @@ class OpenLuns:
 
 def key_of(workload: WorkloadToCreate, lun: LunTarget) -> Key:
     return lun.what, workload.consent is not None
-
-
-def _lasting(identity: Identity) -> Identity:
-    """What stays while we write to it."""
-    return replace(identity, facts=tuple(fact for fact in identity.facts if fact[0] != FINGERPRINT))
 
 
 def _silence(path: str, around: Surroundings) -> str:

@@ -181,6 +181,10 @@ class Workloads:
         """LUNs that were ever opened for writing."""
         return self._luns.written
 
+    def settle(self) -> None:
+        """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
+        self._luns.settle()
+
     def reinspect(self) -> tuple[list[Refusal], list[Notice]]:
         """(new refusals of LUNs that are open for writing, notices of those that do not answer)."""
         written = {

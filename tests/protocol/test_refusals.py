@@ -123,6 +123,11 @@ SENTENCES: dict[RefusalReason, tuple[Fields, str]] = {
         "it is another LUN than the one that was agreed to (that had serial A1, 1 MiB; this has no serial, 2 MiB):"
         " check the list with `ivypy devices`, and agree to it again",
     ),
+    RefusalReason.CONTENTS_CHANGED: (
+        {"had": "changed 10:00", "has": "changed 10:01"},
+        "it was changed after it was agreed to, by somebody or by a run that was killed (it was changed 10:00; now"
+        " changed 10:01): check the list with `ivypy devices`, and agree to it again",
+    ),
     RefusalReason.WRITES_UNAGREED: (
         {},
         "it would write, and nobody agreed to that: `destroy: true` in the plan, and its token",

@@ -22,7 +22,8 @@ from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Array, ArrayType, FileToCreate, Notice, NoticeKind, Setting
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.engine._engine import now_ns
-from ivypy.slave.existing_files import MADE, mark_of
+from ivypy.slave.existing_files import MADE, MARK
+from ivypy.slave.file_changes import raw
 from tests.support.slave_client import Client, u32
 
 pytestmark = pytest.mark.slow
@@ -346,7 +347,7 @@ def test_a_created_file_is_its_slaves_alone_and_the_end_of_the_process_frees_it(
         with Client() as first:
             first.prepare()
             first.make_file(path)
-            if not mark_of(str(path)).startswith(MADE):
+            if not raw(str(path), MARK).startswith(MADE):
                 pytest.skip("the filesystem of /dev/shm has no user attributes")
             first.create(path, PACED, PACED)  # two workloads of its own may share it
             assert refused(second) == RefusalReason.IN_USE.sentence()
@@ -365,7 +366,7 @@ def test_what_a_killed_slave_made_its_successor_removes(shm: Path, fate: str) ->
     with Client() as first:
         first.prepare()
         first.do(m.CreateFiles, files=(file,), used=(), tags=0)
-        if not mark_of(str(path)).startswith(MADE):
+        if not raw(str(path), MARK).startswith(MADE):
             pytest.skip("the filesystem of /dev/shm has no user attributes")
         (lun,) = next(said.luns for said in first.all if isinstance(said, m.Luns))
         assert lun.made and lun.identity is not None
