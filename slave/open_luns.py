@@ -380,6 +380,10 @@ def _why_not_opened(error: OSError, lun: LunTarget) -> str:
     """What went wrong when a LUN was opened with O_DIRECT, and what to do."""
     if error.errno == errno.EINVAL and lun.kind == "file":
         return RefusalReason.NO_O_DIRECT.sentence(filesystem=lun.filesystem, point=lun.mount)
+    if error.errno == errno.ETXTBSY:
+        return RefusalReason.PROGRAM_RUNS.sentence(path=lun.path)
+    if error.errno in (errno.EACCES, errno.EPERM) and os.geteuid() == 0:
+        return RefusalReason.OPENING_FORBIDDEN.sentence(error=error.strerror, path=lun.path)
     if error.errno in (errno.EACCES, errno.EPERM):
         return RefusalReason.OPENING_DENIED.sentence(error=error.strerror)
     if error.errno == errno.EBUSY:

@@ -76,6 +76,21 @@ SENTENCES: dict[RefusalReason, tuple[Fields, str]] = {
         "it is one file under 3 names: copy it, so that no other name loses its contents",
     ),
     RefusalReason.DEVICE_READ_ONLY: ({"path": "/dev/sdb"}, "it is read-only: blockdev --setrw /dev/sdb"),
+    RefusalReason.IMMUTABLE: ({"path": "/a/f"}, "it is immutable: chattr -i /a/f, if it may be written"),
+    RefusalReason.APPEND_ONLY: (
+        {"path": "/a/f"},
+        "it may only be appended to: chattr -a /a/f, if it may be overwritten",
+    ),
+    RefusalReason.IS_RUN: (
+        {"subject": "it", "pid": 7, "program": "bash"},
+        "it is a program that process 7 (bash) runs: wait for it, or end it",
+    ),
+    RefusalReason.OPENING_FORBIDDEN: (
+        {"error": "Operation not permitted", "path": "/a/f"},
+        "it cannot be opened for writing (Operation not permitted), not even by root: see its flags (lsattr /a/f), its"
+        " filesystem's options and the rules of security modules",
+    ),
+    RefusalReason.PROGRAM_RUNS: ({"path": "/a/f"}, "it is a program that is running: end it (fuser -v /a/f)"),
     RefusalReason.FILESYSTEM_READ_ONLY: ({"point": "/a"}, "/a is mounted read-only: mount -o remount,rw /a"),
     RefusalReason.CLAIMED: (
         {"path": "/dev/sdb"},
