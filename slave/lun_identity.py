@@ -28,6 +28,7 @@ from ..protocol.text import sendable
 from . import udev
 from .block_devices import ROOT, BlockDevice, numbered
 from .block_devices import identity as names_of
+from .dm_table import table_of
 from .file_changes import last_change, noted
 from .holds import through
 from .kernel_files import first_line, path_in
@@ -103,7 +104,30 @@ def _device(device: BlockDevice, path: str, held: int, root: Path) -> Facts:
     }
     facts = tuple((name, str(value)) for name, value in found.items() if value)
     facts = facts or _backing(device, path, held, root) or _attached(disk, root)
-    return (facts or _ends(path, held)) + _partition(device, root)
+    return (facts or _ends(path, held)) + _table(disk, (number[0], number[1]), root) + _partition(device, root)
+
+
+def _table(disk: Path, number: tuple[int, int], root: Path) -> Facts:
+    """Of a device-mapper device: what it is made of, whatever numbers that has now.
+
+    A multipath map is known by its LUN: its table has the paths that there are, which come and go.
+    """
+    uuid = first_line(disk / "dm/uuid")
+    if not (disk / "dm").exists() or uuid.startswith("mpath-"):
+        return ()
+    table = table_of(number, root)
+    if not table:
+        return ()
+    below = {first_line(folder / "dev"): "" for folder in (disk / "slaves").glob("*")}
+    below |= {named: repr(_made_of(named, root)) for named in below}
+    lines = [(one.start, one.length, one.kind, *(below.get(word) or word for word in one.parameters)) for one in table]
+    return (("table", hashlib.sha256(repr(lines).encode()).hexdigest()[:16]),)
+
+
+def _made_of(number: str, root: Path) -> Facts:
+    major, _, minor = number.partition(":")
+    device = numbered(os.makedev(int(major), int(minor)), root)
+    return _device(device, device.path, -1, root) if device is not None else (("number", number),)
 
 
 def _partition(device: BlockDevice, root: Path) -> Facts:

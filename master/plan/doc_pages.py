@@ -140,7 +140,8 @@ in the plan, its path, its machine, its size and its identity:
 |---|---|
 | disk | its WWN and its serial number |
 | partition | its disk, its PARTUUID, and its start on the disk |
-| volume, multipath map, array | its UUID |
+| volume, array | its UUID; of a volume (device mapper) also its table, where root can read it |
+| multipath map | its UUID |
 | loop device | its backing file (filesystem, inode, birth time) or device; its start and end there |
 | device with none of these | its `diskseq` in the kernel, new at each attachment: a restart changes the token |
 | the same before Linux 5.15 | its first and last 64 KiB: writing there changes the token |
