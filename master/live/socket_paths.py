@@ -91,7 +91,7 @@ def remove_stale(place: Path) -> None:
 
 
 def connect(connection: socket.socket, path: Path, seconds: int) -> None:
-    """Connect; where others fill the queue of connections, wait for a place, for which Python's own time limit does not.
+    """Connect; where others fill the queue of connections, wait for a place, as Python's own time limits do not.
 
     Raises OSError: BlockingIOError after the time.
     """
