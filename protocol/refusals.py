@@ -109,7 +109,7 @@ class RefusalReason(Enum):
     HALF_MADE = "an ivypy was killed while it created it: remove it"
     MADE_LARGER_OR_SMALLER = "ivypy made it before, but with {present} and not {asked}: remove it"
     WRITTEN_BY_SOMEBODY = (
-        "ivypy made it, and it was written since, by somebody or by a run that was killed: remove it, or agree to it"
+        "ivypy made it, and it was changed since, by somebody or by a run that was killed: remove it, or agree to it"
         " with the token that `ivypy devices` prints"
     )
     IN_USE = (

@@ -81,8 +81,8 @@ class Existing(Enum):
     """What exists where a file is to be created, if it may be used."""
 
     NOTHING = "nothing"
-    OURS = "ours"  # ivypy made it, and nobody but ivypy has written to it since
-    CHANGED = "changed"  # ivypy made it; it was written since, and nobody knows by whom
+    OURS = "ours"  # ivypy made it, and nobody but ivypy has changed it since
+    CHANGED = "changed"  # ivypy made it; it was changed since, and nobody knows by whom
 
 
 def existing_at(file: PlannedFile) -> Existing | str:

@@ -210,7 +210,7 @@ SENTENCES: dict[RefusalReason, tuple[Fields, str]] = {
     ),
     RefusalReason.WRITTEN_BY_SOMEBODY: (
         {},
-        "ivypy made it, and it was written since, by somebody or by a run that was killed: remove it, or agree to it"
+        "ivypy made it, and it was changed since, by somebody or by a run that was killed: remove it, or agree to it"
         " with the token that `ivypy devices` prints",
     ),
     RefusalReason.IN_USE: (
