@@ -92,8 +92,8 @@ class RefusalReason(Enum):
     NOT_OPENED = "it cannot be opened: {error}"
     OPENING_DENIED = "it cannot be opened ({error}): run the slave as root, or as a user who may"
     OPENING_FORBIDDEN = (
-        "it cannot be opened for writing ({error}), not even by root: see its flags (lsattr {path}), its filesystem's"
-        " options and the rules of security modules"
+        "it cannot be opened ({error}), not even by root: see its flags (lsattr {path}), its filesystem's options (NFS:"
+        " root_squash) and the rules of security modules"
     )
     PROGRAM_RUNS = "it is a program that is running: end it (fuser -v {path})"
     OPENED_BY_ANOTHER = "another program has opened it exclusively: find it with fuser -v, and end it"

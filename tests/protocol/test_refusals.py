@@ -87,8 +87,8 @@ SENTENCES: dict[RefusalReason, tuple[Fields, str]] = {
     ),
     RefusalReason.OPENING_FORBIDDEN: (
         {"error": "Operation not permitted", "path": "/a/f"},
-        "it cannot be opened for writing (Operation not permitted), not even by root: see its flags (lsattr /a/f), its"
-        " filesystem's options and the rules of security modules",
+        "it cannot be opened (Operation not permitted), not even by root: see its flags (lsattr /a/f), its filesystem's"
+        " options (NFS: root_squash) and the rules of security modules",
     ),
     RefusalReason.PROGRAM_RUNS: ({"path": "/a/f"}, "it is a program that is running: end it (fuser -v /a/f)"),
     RefusalReason.FILESYSTEM_READ_ONLY: ({"point": "/a"}, "/a is mounted read-only: mount -o remount,rw /a"),
