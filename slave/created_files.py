@@ -35,7 +35,7 @@ from .existing_files import (
     existing_at,
     open_to_lock,
 )
-from .file_changes import note, put
+from .file_changes import last_change, note, put
 from .holds import lock
 from .storage_exports import LunKey, lun_key
 from .worker_progress import WORK
@@ -118,11 +118,15 @@ class CreatedFiles:
         """The open file of one that was made or is used; for as long as this process has it."""
         return self._locks[path]
 
-    def settle(self, written: Container[LunKey]) -> None:
-        """Mark those of our files that were `written` as they are now. Nothing may be writing to them any more."""
+    def settle(self, written: Mapping[LunKey, str]) -> None:
+        """Mark those of our files that were `written` as they are now, unless somebody changed one after that change.
+
+        Nothing may be writing to them any more.
+        """
         for fd in self._locks.values():
             with contextlib.suppress(OSError):  # the mark is then an old one, and the user has to agree the next time
-                if lun_key(os.fstat(fd)) in written:
+                left = written.get(lun_key(os.fstat(fd)))
+                if left is not None and left in ("", last_change(fd)):
                     note(fd, MARK, MADE)
 
     def remove(self) -> None:

@@ -29,7 +29,7 @@ from ..protocol.refusals import RefusalReason
 from .block_devices import ROOT
 from .bounded_calls import ANSWER_S, call_all
 from .engine._engine import Engine
-from .file_changes import note
+from .file_changes import last_change, note
 from .holds import hold, is_written, through
 from .lun_identity import WRITTEN, changed, identity_of, identity_of_file
 from .lun_target import LunTarget, NotDrivable, find_target
@@ -48,6 +48,7 @@ class OpenLun:
     held: int = -1  # of one that may be written: the gate's hold, a file descriptor
     identity: Identity | None = None  # of one that may be written: as it was agreed to, once it is open
     users: int = 0  # instances
+    driven: bool = False  # a step ran while it was open for writing: what changed since may be ours
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class OpenLuns:
         self._left: dict[
             Identity, Identity
         ] = {}  # of LUNs identified by their contents, too: agreed -> as they were left
-        self.written: set[LunKey] = set()  # LUNs that were ever opened to be written
+        self.written: dict[LunKey, str] = {}  # files that steps wrote: their last change then; "" while they are open
 
     def handle(self, key: Key) -> int:
         """The engine's, of one that is open."""
@@ -93,6 +94,13 @@ class OpenLuns:
     def add_user(self, key: Key) -> None:
         """One more instance uses it."""
         self._luns[key].users += 1
+
+    def note_started(self) -> None:
+        """A step runs: what is open for writing may be written from now on."""
+        for (what, writable), lun in self._luns.items():
+            if writable and lun.users:
+                lun.driven = True
+                self.written[what] = ""
 
     def remove_user(self, key: Key) -> None:
         """One instance fewer uses it; `close_unused` closes those that none uses."""
@@ -119,7 +127,6 @@ class OpenLuns:
                     ours = self._luns[key]
                     ours.handle = self._engine.open_lun(through(ours.held), True, lun.path)
                     ours.identity = consent.identity
-                    self.written.add(lun.what)
                 else:
                     self._luns[key] = OpenLun(self._engine.open_lun(lun.path, False))
             except OSError as error:
@@ -158,6 +165,10 @@ class OpenLuns:
             for path, look in found.items()
             for reason in (look if isinstance(look, tuple) else ())
         ]
+        whats = {lun.path: lun.what for lun, _ in luns}
+        for refusal in refusals:  # what somebody else changed is not noted as ours
+            self._luns[whats[refusal.what], True].driven = False
+            self.written.pop(whats[refusal.what], None)
         notices = [
             Notice(
                 NoticeKind.NOT_INSPECTED,
@@ -200,9 +211,8 @@ class OpenLuns:
             if lun.handle >= 0:
                 self._engine.close_lun(lun.handle)
             if lun.held >= 0:
-                with contextlib.suppress(NotDrivable, OSError):  # then the user has to agree to it again
-                    self._note_written(lun)
-                    self._remember(lun)
+                if lun.driven:
+                    self._leave(lun)
                 os.close(lun.held)
         if any(lun.handle >= 0 and lun.held >= 0 for lun in unused.values()):
             self._counters.note()  # what we wrote ourselves does not count
@@ -210,9 +220,19 @@ class OpenLuns:
     def settle(self) -> None:
         """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
         for lun in self._luns.values():
-            if lun.handle >= 0 and lun.held >= 0:
+            if lun.driven:
                 with contextlib.suppress(OSError):
                     self._note_written(lun)
+
+    def _leave(self, lun: OpenLun) -> None:
+        """Note what of the changes since it was opened is ours: all, unless somebody else still writes it."""
+        what = lun_key(os.fstat(lun.held))
+        self.written.pop(what, None)
+        with contextlib.suppress(NotDrivable, OSError):  # then the user has to agree to it again
+            self._note_written(lun)
+            if what[0] == "file" and (self._is_created(lun) or not is_written(through(lun.held))):
+                self.written[what] = last_change(lun.held)
+            self._remember(lun)
 
     def _note_written(self, lun: OpenLun) -> None:
         """Let a file that ivypy wrote be the one that was agreed to, until somebody changes it."""

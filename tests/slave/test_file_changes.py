@@ -116,6 +116,7 @@ def drive(path: Path, consent: Consent | None, end: str) -> list[str]:
     refusals = workloads.create([WorkloadToCreate(0, "h+f+w", str(path), consent, parameters, 8, 4096)])
     if refusals:
         return [refusal.reason for refusal in refusals]
+    workloads.note_started()
     if end == "deleted":
         assert workloads.delete([0]) == []
     else:
@@ -223,6 +224,7 @@ def test_without_attributes_a_run_goes_on_and_the_next_one_asks_again(
     for number in range(2):  # the same slave has written it itself
         asked = WorkloadToCreate(number, "h+f+w", str(file), consent, WRITE, 8, 4096)
         assert workloads.create([asked]) == []
+        workloads.note_started()
         assert workloads.delete([number]) == []
     (refused,) = drive(file, consent, "ended")
     assert refusals_in(refused) & {RefusalReason.CONTENTS_CHANGED}
@@ -232,6 +234,7 @@ def test_what_another_program_still_writes_is_not_noted_as_ivypys(file: Path) ->
     consent = agreed(str(file))
     workloads = Workloads(WritingEngine(), "null", [None])  # type: ignore[arg-type]
     assert workloads.create([WorkloadToCreate(0, "h+f+w", str(file), consent, WRITE, 8, 4096)]) == []
+    workloads.note_started()
     with open(file, "r+b") as other:
         other.write(b"somebody's")
         assert workloads.delete([0]) == []
@@ -276,6 +279,57 @@ def test_a_created_file_is_written_in_every_step(tmp_path: Path) -> None:
         for number in range(2):
             asked = WorkloadToCreate(number, "h+f+w", planned.path, consent, WRITE, 8, 4096)
             assert workloads.create([asked]) == []
+            workloads.note_started()
             assert workloads.delete([number]) == []
     finally:
         files.remove()
+
+
+def test_what_changed_before_any_step_ran_is_not_noted_as_ivypys(file: Path) -> None:
+    consent = agreed(str(file))
+    workloads = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
+    assert workloads.create([WorkloadToCreate(0, "h+f+w", str(file), consent, WRITE, 8, 4096)]) == []
+    write_in_the_middle(file)
+    assert workloads.delete([0]) == []
+    assert agreed(str(file)) != consent
+    assert workloads.create([WorkloadToCreate(0, "h+f+w", str(file), consent, WRITE, 8, 4096)]) != []
+
+
+def test_a_signature_that_was_found_between_steps_is_not_noted_as_ivypys(file: Path) -> None:
+    consent = agreed(str(file))
+    workloads = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
+    assert workloads.create([WorkloadToCreate(0, "h+f+w", str(file), consent, WRITE, 8, 4096)]) == []
+    workloads.note_started()
+    assert workloads.reinspect() == ([], [])
+    with open(file, "r+b") as other:
+        other.write(b"XFSB")
+    refusals, _ = workloads.reinspect()
+    assert len(refusals) == 1
+    workloads.settle()
+    assert agreed(str(file)) != consent
+
+
+@pytest.mark.parametrize("when", ["never", "between steps", "afterwards"])
+def test_a_kept_file_that_somebody_changed_while_a_run_had_it_closed_is_not_ours(when: str, file: Path) -> None:
+    if not has_attributes(file):
+        pytest.skip("its filesystem has no user attributes")
+    file.unlink()
+    planned = PlannedFile(str(file), SIZE, True)
+    files = CreatedFiles()
+    files.create([planned], lambda notice: None)
+    workloads = Workloads(WritingEngine(), "null", [None], locked=files.locked)  # type: ignore[arg-type]
+    consent = agreed(str(file))
+    for number in range(2):
+        asked = WorkloadToCreate(number, "h+f+w", str(file), consent, WRITE, 8, 4096)
+        refused = workloads.create([asked])
+        assert (refused == []) is (number == 0 or when != "between steps")
+        if not refused:
+            workloads.note_started()
+            assert workloads.delete([number]) == []
+        if when == ("between steps", "afterwards")[number]:
+            after_the_note(file)
+            write_in_the_middle(file)
+    files.settle(workloads.written)
+    for fd in files._locks.values():
+        os.close(fd)
+    assert existing_at(planned) is (Existing.OURS if when == "never" else Existing.CHANGED)

@@ -323,6 +323,7 @@ class TestKnownByItsContentsAlone:
         assert facts(loop).keys() == {FINGERPRINT}
         for step in range(3):
             assert workloads.create(asked) == [], step
+            workloads.note_started()
             scribble(loop, 4096, os.urandom(512))  # as the engine does
             assert workloads.delete([0]) == []
         scribble(loop, 8192, b"somebody")

@@ -302,9 +302,14 @@ class TestWhatIsWrittenIsWhatWasJudged:
                 there.write(b"somebody's records")
 
         between(monkeypatch, write)
-        (refusal,) = real.create(workloads_on(file, WRITE, consent=True))
+        asked = workloads_on(file, WRITE, consent=True)
+        (refusal,) = real.create(asked)
         assert RefusalReason.CONTENTS_CHANGED in refusals_in(refusal.reason)
         assert opened(file) == []
+        assert agreed(file) != asked[0].consent, "what somebody wrote is not taken for ivypy's"
+        monkeypatch.undo()
+        (refusal,) = real.create(asked)
+        assert RefusalReason.CONTENTS_CHANGED in refusals_in(refusal.reason)
 
     def test_a_file_whose_path_becomes_anothers_before_it_is_checked(
         self, real: Workloads, file: str, another: str, monkeypatch: pytest.MonkeyPatch
