@@ -7,6 +7,7 @@ it holds open for writing. Nothing is similar enough: what is not exactly what w
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from .payload import Identity
@@ -18,6 +19,7 @@ Where = TypeVar("Where", bound=Hashable)
 # Names of facts that identify a LUN only for a while.
 START: Final = "start of the machine"
 FINGERPRINT: Final = "fingerprint"
+CHANGED: Final = "changed"  # of a file: when it was last changed by anybody but ivypy
 
 
 def consent_faults(agreed: Mapping[Where, Identity], found: Mapping[Where, Identity | None]) -> dict[Where, str]:
@@ -33,9 +35,21 @@ def consent_faults(agreed: Mapping[Where, Identity], found: Mapping[Where, Ident
         elif there is None:
             faults[where] = RefusalReason.AGREED_NOT_FOUND.sentence()
         elif asked != there:
-            had, has = differences(asked, there)
-            faults[where] = RefusalReason.ANOTHER_LUN.sentence(had=had, has=has)
+            faults[where] = _another(asked, there)
     return faults
+
+
+def lasting(identity: Identity) -> Identity:
+    """What stays of it while ivypy itself writes the LUN."""
+    return replace(identity, facts=tuple(fact for fact in identity.facts if fact[0] not in (FINGERPRINT, CHANGED)))
+
+
+def _another(asked: Identity, there: Identity) -> str:
+    had, has = differences(asked, there)
+    ends = dict(asked.facts).get(FINGERPRINT) == dict(there.facts).get(FINGERPRINT)
+    if lasting(asked) == lasting(there) and ends and CHANGED in dict(asked.facts):
+        return RefusalReason.CONTENTS_CHANGED.sentence(had=had, has=has)
+    return RefusalReason.ANOTHER_LUN.sentence(had=had, has=has)
 
 
 def differences(one: Identity, other: Identity) -> tuple[str, str]:
@@ -54,6 +68,8 @@ def identified_by(identity: Identity) -> str:
         return f"{facts}, until this machine is restarted: the token changes then"
     if FINGERPRINT in names:
         return f"{facts}: the token changes when its first or last 64 KiB are written"
+    if CHANGED in names:
+        return f"{facts}: the token changes when anybody but ivypy changes it"
     return facts or "its size alone"
 
 

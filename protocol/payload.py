@@ -147,6 +147,7 @@ class Lun:
     identity: Optional[Identity] = None  # None: it was not inspected, or the inspection did not find it
     silent: bool = False  # it did not answer the inspection
     ours: bool = False  # ivypy created it, and nobody but ivypy has written to it since
+    holds: tuple[str, ...] = ()  # what would be lost, as far as that shows: its kind, of a file its owner and age, too
     made: bool = False  # it was created for this run; this slave removes it at its exit unless it is kept
 
 

@@ -27,6 +27,7 @@ class RefusalReason(Enum):
     )
     SWAP = "{subject} is in use as swap: swapoff {entry}"
     OPEN_FOR_WRITING = "{subject} is open for writing by process {pid} ({program}): wait for it, or end it"
+    IS_RUN = "{subject} is a program that process {pid} ({program}) runs: wait for it, or end it"
     BELOW_LOOP = "{subject} is what {device} is made of: losetup -d {device}"
     BELOW_ZRAM = "{subject} is where {device} writes back to: zramctl --reset {device}"
     OF_XEN_GUEST = "{subject} is a disk of a Xen guest, {backend}: detach it from that guest (xl block-detach)"
@@ -41,6 +42,8 @@ class RefusalReason(Enum):
     BUILT_UPON = "{names} is built upon it: take it out of that volume, array or map first, or name {names} itself"
     SEVERAL_NAMES = "it is one file under {count} names: copy it, so that no other name loses its contents"
     DEVICE_READ_ONLY = "it is read-only: blockdev --setrw {path}"
+    IMMUTABLE = "it is immutable: chattr -i {path}, if it may be written"
+    APPEND_ONLY = "it may only be appended to: chattr -a {path}, if it may be overwritten"
     FILESYSTEM_READ_ONLY = "{point} is mounted read-only: mount -o remount,rw {point}"
     CLAIMED = "another program has opened it exclusively: find it with fuser -v {path}, and end it"
     OPEN_ELSEWHERE = "another program has it open for writing: find it with fuser -v {path} as root, and end it"
@@ -58,6 +61,10 @@ class RefusalReason(Enum):
     NEVER_AGREED = "it would be written, and nobody agreed to that: " + _ANEW
     AGREED_NOT_FOUND = "it was agreed to, and cannot be identified now: " + _ANEW
     ANOTHER_LUN = "it is another LUN than the one that was agreed to (that had {had}; this has {has}): " + _ANEW
+    CONTENTS_CHANGED = (
+        "it was changed after it was agreed to, by somebody or by a run that was killed (it was {had}; now {has}): "
+        + _ANEW
+    )
     WRITES_UNAGREED = "it would write, and nobody agreed to that: `destroy: true` in the plan, and its token"
     EDITED_TO_WRITE = "it would write, and nobody agreed to that: its LUN is opened read-only"
     RANGE_UNAGREED = (
@@ -84,6 +91,11 @@ class RefusalReason(Enum):
     # Opening it.
     NOT_OPENED = "it cannot be opened: {error}"
     OPENING_DENIED = "it cannot be opened ({error}): run the slave as root, or as a user who may"
+    OPENING_FORBIDDEN = (
+        "it cannot be opened ({error}), not even by root: see its flags (lsattr {path}), its filesystem's options (NFS:"
+        " root_squash) and the rules of security modules"
+    )
+    PROGRAM_RUNS = "it is a program that is running: end it (fuser -v {path})"
     OPENED_BY_ANOTHER = "another program has opened it exclusively: find it with fuser -v, and end it"
     OPENED_READ_ONLY = "it cannot be opened for writing: it is read-only"
     NO_O_DIRECT = "{filesystem} on {point} refuses O_DIRECT: use a file on ext4, xfs or another that has it"
@@ -97,7 +109,7 @@ class RefusalReason(Enum):
     HALF_MADE = "an ivypy was killed while it created it: remove it"
     MADE_LARGER_OR_SMALLER = "ivypy made it before, but with {present} and not {asked}: remove it"
     WRITTEN_BY_SOMEBODY = (
-        "ivypy made it, and it was written since, by somebody or by a run that was killed: remove it, or agree to it"
+        "ivypy made it, and it was changed since, by somebody or by a run that was killed: remove it, or agree to it"
         " with the token that `ivypy devices` prints"
     )
     IN_USE = (

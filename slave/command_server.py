@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from enum import IntEnum
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from ..protocol.errors import ProtocolError
@@ -321,6 +322,11 @@ class CommandServer:
         driving.close()
         return self._in_own_thread(lambda: driving.engine.close(CLOSE_S))
 
+    def _settle(self, driving: EngineCommands) -> None:
+        """Mark the files that ivypy wrote."""
+        self._files.settle(driving.written)
+        driving.settle()
+
     async def _clean_up(self, words: DyingWords) -> None:
         self._link.close_input()
         if self._working is not None:
@@ -329,8 +335,7 @@ class CommandServer:
         cleaning: list[asyncio.Future[Any]] = [removed, closed]
         await asyncio.wait(cleaning, timeout=STUCK_S)
         if self._engine_commands is not None and closed.done() and not closed.result():  # nothing writes any more
-            written = self._engine_commands.written
-            await asyncio.wait([self._in_own_thread(lambda: self._files.settle(written))], timeout=STUCK_S)
+            await asyncio.wait([self._in_own_thread(partial(self._settle, self._engine_commands))], timeout=STUCK_S)
         left = ""
         if self._working is not None and not self._working.done():
             left += "; its last command is still running"

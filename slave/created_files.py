@@ -24,17 +24,18 @@ from ..protocol.payload import Identity, Notice, NoticeKind, Refusal
 from ..protocol.quantities import exact_size, rough_size
 from ..protocol.refusals import RefusalReason
 from .existing_files import (
+    MADE,
     MAKING,
+    MARK,
     CannotCreate,
     Existing,
     PlannedFile,
     against_use,
     another_file,
     existing_at,
-    mark_when_whole,
     open_to_lock,
-    set_mark,
 )
+from .file_changes import last_change, note, put
 from .holds import lock
 from .storage_exports import LunKey, lun_key
 from .worker_progress import WORK
@@ -71,7 +72,7 @@ class CreatedFiles:
         `inherited` (made for this run by a process that is no more) are this one's to remove. Raises CannotCreate with
         every reason (nothing is left of those that this call made), or Cancelled.
         """
-        missing, refusals = self._check_existing(files, used)
+        missing, refusals = self._check_existing(files, used, inherited)
         self._inherit([file for file in files if file.path in inherited], used)
         if not refusals:
             refusals = list(_short_of_space(missing))
@@ -117,19 +118,23 @@ class CreatedFiles:
         """The open file of one that was made or is used; for as long as this process has it."""
         return self._locks[path]
 
-    def settle(self, written: Container[LunKey]) -> None:
-        """Mark those of our files that were `written` as they are now. Nothing may be writing to them any more."""
+    def settle(self, written: Mapping[LunKey, str]) -> None:
+        """Mark those of our files that were `written` as they are now, unless somebody changed one after that change.
+
+        Nothing may be writing to them any more.
+        """
         for fd in self._locks.values():
             with contextlib.suppress(OSError):  # the mark is then an old one, and the user has to agree the next time
-                if lun_key(os.fstat(fd)) in written:
-                    set_mark(fd, mark_when_whole(os.fstat(fd)))
+                left = written.get(lun_key(os.fstat(fd)))
+                if left is not None and left in ("", last_change(fd)):
+                    note(fd, MARK, MADE)
 
     def remove(self) -> None:
         """Remove what was made and is not kept."""
         self._remove([path for path, (_, keep) in self._made.items() if not keep])
 
     def _check_existing(
-        self, files: Sequence[PlannedFile], used: Mapping[str, Identity]
+        self, files: Sequence[PlannedFile], used: Mapping[str, Identity], inherited: Container[str]
     ) -> tuple[list[PlannedFile], list[Refusal]]:
         """(the files that have to be created, refusals of others)."""
         missing, refusals = [], []
@@ -137,7 +142,11 @@ class CreatedFiles:
             found = existing_at(file)
             if found is Existing.NOTHING:
                 missing.append(file)
-            elif reason := found if isinstance(found, str) else self._take(file, used.get(file.path)):
+            elif (
+                reason := found
+                if isinstance(found, str)
+                else self._take(file, used.get(file.path), file.path in inherited)
+            ):
                 refusals.append(Refusal(file.path, reason))
         counted = Counter(file.path for file in files)
         refusals += [
@@ -145,8 +154,8 @@ class CreatedFiles:
         ]
         return missing, refusals
 
-    def _take(self, file: PlannedFile, agreed: Identity | None) -> str:
-        """Lock a whole file that exists; why that cannot be, or ""."""
+    def _take(self, file: PlannedFile, agreed: Identity | None, made: bool) -> str:
+        """Lock a whole file that exists; why that cannot be, or ""; `made`: by an earlier slave of this run."""
         path = file.path
         if path in self._locks:
             return ""
@@ -154,7 +163,7 @@ class CreatedFiles:
             fd = open_to_lock(path)
         except OSError as error:
             return RefusalReason.NOT_OPENED.sentence(error=error.strerror)
-        reason = against_use(fd, path, agreed)
+        reason = against_use(fd, path, agreed, made)
         if reason:
             os.close(fd)
         else:
@@ -165,7 +174,7 @@ class CreatedFiles:
         """Take over the removal of those that are used; only if each is exactly the file that was created."""
         for file in files:
             fd, agreed = self._locks.get(file.path), used.get(file.path)
-            if fd is not None and agreed is not None and not another_file(fd, file.path, agreed):
+            if fd is not None and agreed is not None and not another_file(fd, file.path, agreed, made=True):
                 self._made[file.path] = (os.fstat(fd), file.keep)
 
     def _write(self, file: PlannedFile, report: _WriteProgress) -> None:
@@ -174,7 +183,7 @@ class CreatedFiles:
         self._written.add(file.path)
         self._made[file.path] = (os.fstat(fd), False)  # removed at exit until it is whole
         lock(fd)  # nobody else can have it: it has not been marked as made
-        set_mark(fd, MAKING)
+        put(fd, MARK, MAKING)  # without attributes, a file that is kept is not recognized the next time
         unsynced = 0
         for piece in random_pieces(file.size):
             if self._cancelled.is_set():
@@ -186,7 +195,7 @@ class CreatedFiles:
                 os.fdatasync(fd)
                 unsynced = 0
         os.fsync(fd)
-        set_mark(fd, mark_when_whole(os.fstat(fd)))
+        note(fd, MARK, MADE)
         os.fsync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         self._made[file.path] = (os.fstat(fd), file.keep)

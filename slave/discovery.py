@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import glob
 import os
+import pwd
+import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,7 +21,7 @@ from typing import TypeVar
 from ..protocol.older_python import zip_strict
 from ..protocol.payload import Attribute, Lun, Notice, NoticeKind, Refusal
 from ..protocol.refusals import RefusalReason
-from ..protocol.text import why_unsendable
+from ..protocol.text import sendable, why_unsendable
 from . import extents
 from .block_devices import ROOT, BlockDevice, all_devices
 from .bounded_calls import ANSWER_S, call_all
@@ -118,7 +120,19 @@ def inspect(path: str, around: Surroundings, root: Path = ROOT, held: int = -1) 
     except OSError as error:
         identity = None
         refusals = refusals or (RefusalReason.UNIDENTIFIED.sentence(error=error.strerror),)
-    return [replace(found, refusals=refusals, notices=noticed, identity=identity)]
+    lost = (*((evidence.contents,) if evidence.contents else ()), *(_about_file(path, held) if not lun.device else ()))
+    return [replace(found, refusals=refusals, notices=noticed, identity=identity, holds=lost)]
+
+
+def _about_file(path: str, held: int) -> tuple[str, ...]:
+    """Whose it is and how old, for whoever is about to agree to its loss."""
+    status = os.fstat(held) if held >= 0 else os.stat(path)
+    try:
+        owner = sendable(pwd.getpwuid(status.st_uid).pw_name)
+    except KeyError:
+        owner = f"uid {status.st_uid}"
+    written = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(status.st_mtime))
+    return (f"owner {owner}", f"modified {written}")
 
 
 def find_files(globs: Sequence[str], around: Surroundings, root: Path) -> tuple[list[LunTarget], list[Refusal]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -88,9 +88,13 @@ class EngineCommands:
         return self.engine.progress()
 
     @property
-    def written(self) -> set[LunKey]:
-        """LUNs that were ever opened for writing."""
+    def written(self) -> Mapping[LunKey, str]:
+        """Files that steps wrote, with their last change then; "" of those that are open."""
         return self._workloads.written
+
+    def settle(self) -> None:
+        """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
+        self._workloads.settle()
 
     async def execute(self, command: Command) -> None:
         """Execute a command, and answer it."""

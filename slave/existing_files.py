@@ -1,7 +1,7 @@
 """What exists where a file is to be created, and whether ivypy may use it.
 
-Rule: files that ivypy creates carry the extended attribute `user.ivypy`: "making", and once they are whole "made", with
-the file's inode and the time of its last change. A whole file of exactly the size requested, not changed since, is
+Rule: files that ivypy creates carry the extended attribute `user.ivypy`: "making", and once they are whole "made",
+noted until the file's next change (file_changes.py). A whole file of exactly the size requested, not changed since, is
 used as it is. If it was changed (by somebody, or by a run that was killed), it is used only if the user
 agreed to that; everything else there is somebody's, and refused.
 """
@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from ..protocol.consent_check import consent_faults
+from ..protocol.consent_check import consent_faults, lasting
 from ..protocol.payload import FileToCreate, Identity, Refusal
 from ..protocol.quantities import exact_size
 from ..protocol.refusals import RefusalReason
+from .file_changes import noted, raw
 from .holds import lock
 from .lun_identity import identity_of_file
 
 MARK: Final = "user.ivypy"
-MAKING, MADE = b"making", b"made"  # MADE is followed by what the file was then
+MAKING, MADE = b"making", b"made"
 MOST_FILES: Final = 100_000  # of one entry
 
 
@@ -79,8 +81,8 @@ class Existing(Enum):
     """What exists where a file is to be created, if it may be used."""
 
     NOTHING = "nothing"
-    OURS = "ours"  # ivypy made it, and nobody but ivypy has written to it since
-    CHANGED = "changed"  # ivypy made it; it was written since, and nobody knows by whom
+    OURS = "ours"  # ivypy made it, and nobody but ivypy has changed it since
+    CHANGED = "changed"  # ivypy made it; it was changed since, and nobody knows by whom
 
 
 def existing_at(file: PlannedFile) -> Existing | str:
@@ -91,16 +93,15 @@ def existing_at(file: PlannedFile) -> Existing | str:
         return _against_making(file.path) or Existing.NOTHING
     except OSError as error:
         return RefusalReason.NOT_INSPECTED.sentence(error=error.strerror)
-    mark = mark_of(file.path)
-    made = mark.split(b" ")[0]
-    if made == b"made" and status.st_size == file.size:
-        return Existing.OURS if mark == mark_when_whole(status) else Existing.CHANGED
+    made = raw(file.path, MARK).split(b" ")[0] if stat.S_ISREG(status.st_mode) else b""
+    if made == MADE and status.st_size == file.size:
+        return Existing.OURS if noted(file.path, MARK) == MADE else Existing.CHANGED
     if made and _is_used(file.path):
         return RefusalReason.IN_USE.sentence()
-    if made == b"made":
+    if made == MADE:
         present, asked = exact_size(status.st_size), exact_size(file.size)
         return RefusalReason.MADE_LARGER_OR_SMALLER.sentence(present=present, asked=asked)
-    if made == b"making":
+    if made == MAKING:
         return RefusalReason.HALF_MADE.sentence()
     return RefusalReason.NOT_OURS.sentence()
 
@@ -117,24 +118,28 @@ def _against_making(path: str) -> str:
     return ""
 
 
-def against_use(fd: int, path: str, agreed: Identity | None) -> str:
-    """Lock a whole file that exists, and check it again: why it must not be used, or ""."""
+def against_use(fd: int, path: str, agreed: Identity | None, made: bool) -> str:
+    """Lock a whole file that exists, and check it again: why it must not be used, or "".
+
+    `made`: for this run, by a slave that is no more and may have written to it.
+    """
     if not lock(fd) or not _is_at(path, fd):  # its owner may have removed it between our checks
         return RefusalReason.IN_USE.sentence()
-    if mark_of(fd) == mark_when_whole(os.fstat(fd)):
+    if noted(fd, MARK) == MADE:
         return ""
     if agreed is None:
         return RefusalReason.WRITTEN_BY_SOMEBODY.sentence()
-    return another_file(fd, path, agreed)
+    return another_file(fd, path, agreed, made)
 
 
-def another_file(fd: int, path: str, agreed: Identity) -> str:
-    """Why it is not the very file that was agreed to, or ""."""
+def another_file(fd: int, path: str, agreed: Identity, made: bool) -> str:
+    """Why it is not the very file that was agreed to, or ""; one that was `made` for this run may have been written."""
     try:
         found = identity_of_file(path, os.fstat(fd).st_size, fd)
     except OSError as error:
         return RefusalReason.FILE_UNIDENTIFIED.sentence(error=error.strerror)
-    return consent_faults({path: agreed}, {path: found}).get(path, "")
+    same = lasting if made else lambda identity: identity
+    return consent_faults({path: same(agreed)}, {path: same(found)}).get(path, "")
 
 
 def _is_used(path: str) -> bool:
@@ -166,24 +171,3 @@ def _is_at(path: str, fd: int) -> bool:
         return os.path.samestat(os.lstat(path), os.fstat(fd))
     except OSError:
         return False
-
-
-def mark_of(place: str | int) -> bytes:
-    try:
-        return os.getxattr(place, MARK, follow_symlinks=isinstance(place, int))
-    except OSError:
-        return b""
-
-
-def mark_when_whole(status: os.stat_result) -> bytes:
-    """The mark of a whole file that is now so; to set it changes nothing of this."""
-    return b"%s %d %d" % (MADE, status.st_ino, status.st_mtime_ns)
-
-
-def set_mark(fd: int, value: bytes) -> None:
-    """Where the filesystem has no such attributes, a file that is kept will not be recognized the next time."""
-    try:
-        os.setxattr(fd, MARK, value)
-    except OSError as error:
-        if error.errno not in (errno.ENOTSUP, errno.EPERM, errno.ENOSYS):
-            raise

@@ -12,6 +12,7 @@ import os
 import signal
 import stat
 import struct
+import sys
 import time
 from typing import Final
 
@@ -21,6 +22,9 @@ from .storage_exports import LunKey, lun_key
 # Two slaves on one machine may inspect a device in the same instant, and each inspection claims it for a moment.
 CLAIM_TRIES: Final = 4
 CLAIM_PAUSE_S: Final = 0.02
+FS_IOC_GETFLAGS: Final = 0x80086601  # linux/fs.h, of 64-bit machines
+FS_IMMUTABLE_FL, FS_APPEND_FL = 0x10, 0x20
+IMMUTABLE, APPEND_ONLY = "immutable", "append-only"
 LOCK: Final = struct.Struct("@hhqqi0q")  # struct flock of a 64-bit machine: type, whence, start, length (0: all), pid
 
 
@@ -97,6 +101,23 @@ def is_locked(path: str) -> bool:
     finally:
         os.close(fd)
     return bool(LOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+
+
+def fixed_as(path: str) -> str:
+    """Whether nobody, root included, may overwrite a file: IMMUTABLE, APPEND_ONLY or "" (chattr(1))."""
+    flags = bytearray(8)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags, True)
+    except OSError:
+        return ""  # a filesystem without such flags
+    finally:
+        os.close(fd)
+    found = int.from_bytes(flags[:4], sys.byteorder)
+    return IMMUTABLE if found & FS_IMMUTABLE_FL else APPEND_ONLY if found & FS_APPEND_FL else ""
 
 
 def through(held: int) -> str:

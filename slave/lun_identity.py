@@ -1,10 +1,13 @@
 """The identity of a LUN: what distinguishes a device or file from every other that may later be at its path.
 
 Rule: only what stays with a LUN counts, over a restart of the machine, too: what its maker or its volume manager
-named it, or which file it is. A partition is known by its disk, its own number there, and where it starts. What nobody
-named is known by which attachment it is since the machine was started; where the kernel does not count these (before
-5.15), by the bytes at its ends. A held LUN is looked at through that hold.
+named it, or which file it is. A file is known by its last change, too: the user agreed to lose what it holds now, and
+not what it will hold; what ivypy itself writes then does not count. A partition is known by its disk, its own number
+there, and where it starts. What nobody named is known by which attachment it is since the machine was started; where
+the kernel does not count these (before 5.15), by the bytes at its ends. A held LUN is looked at through that hold.
 """
+
+from __future__ import annotations
 
 import contextlib
 import ctypes
@@ -19,17 +22,20 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from ..protocol.consent_check import FINGERPRINT, START
+from ..protocol.consent_check import CHANGED, FINGERPRINT, START
 from ..protocol.payload import Identity
 from ..protocol.text import sendable
 from . import udev
 from .block_devices import ROOT, BlockDevice, numbered
 from .block_devices import identity as names_of
+from .dm_table import table_of
+from .file_changes import last_change, noted
 from .holds import through
 from .kernel_files import first_line, path_in
 from .lun_target import LunTarget
 from .storage_exports import LOOP_GET_STATUS64, LOOP_INFO64, lun_key
 
+WRITTEN: Final = "user.ivypy.written"  # of a file that ivypy wrote: its last change before that, as it was agreed to
 Facts = tuple[tuple[str, str], ...]
 
 END: Final = 64 << 10  # bytes at each end that a fingerprint is of
@@ -98,7 +104,30 @@ def _device(device: BlockDevice, path: str, held: int, root: Path) -> Facts:
     }
     facts = tuple((name, str(value)) for name, value in found.items() if value)
     facts = facts or _backing(device, path, held, root) or _attached(disk, root)
-    return (facts or _ends(path, held)) + _partition(device, root)
+    return (facts or _ends(path, held)) + _table(disk, (number[0], number[1]), root) + _partition(device, root)
+
+
+def _table(disk: Path, number: tuple[int, int], root: Path) -> Facts:
+    """Of a device-mapper device: what it is made of, whatever numbers that has now.
+
+    A multipath map is known by its LUN: its table has the paths that there are, which come and go.
+    """
+    uuid = first_line(disk / "dm/uuid")
+    if not (disk / "dm").exists() or uuid.startswith("mpath-"):
+        return ()
+    table = table_of(number, root)
+    if not table:
+        return ()
+    below = {first_line(folder / "dev"): "" for folder in (disk / "slaves").glob("*")}
+    below |= {named: repr(_made_of(named, root)) for named in below}
+    lines = [(one.start, one.length, one.kind, *(below.get(word) or word for word in one.parameters)) for one in table]
+    return (("table", hashlib.sha256(repr(lines).encode()).hexdigest()[:16]),)
+
+
+def _made_of(number: str, root: Path) -> Facts:
+    major, _, minor = number.partition(":")
+    device = numbered(os.makedev(int(major), int(minor)), root)
+    return _device(device, device.path, -1, root) if device is not None else (("number", number),)
 
 
 def _partition(device: BlockDevice, root: Path) -> Facts:
@@ -161,7 +190,14 @@ def _file(path: str, held: int) -> Facts:
     status = os.stat(place)
     named = ("file", _named(status.st_dev, status.st_ino))
     birth = _birth(place)
-    return (named, ("born", birth)) if birth else (named, *_ends(place, held))
+    which = (("born", birth),) if birth else _ends(place, held)
+    return (named, *which, (CHANGED, changed(place)))
+
+
+def changed(place: str | int) -> str:
+    """When a file was last changed; by ivypy only, since it was agreed to: as it was then."""
+    agreed = noted(place, WRITTEN)
+    return last_change(place) if agreed is None else agreed.decode("ascii", "replace")
 
 
 def _named(device: int, inode: int) -> str:

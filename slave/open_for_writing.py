@@ -27,7 +27,8 @@ NETWORK: Final = frozenset(
 
 @dataclass(frozen=True)
 class OpenFile:
-    """A block device or file that a process has open for writing, a block device perhaps by a character device."""
+    """A block device or file that a process has open for writing, a block device perhaps by a character device; or the
+    program that it runs."""
 
     pid: int
     program: str  # what that process calls itself
@@ -36,6 +37,7 @@ class OpenFile:
     what: LunKey | None  # None: on a filesystem that may hang, and not read yet
     size: int = -1  # bytes, of a file
     filesystem: int = 0  # st_dev of one that may hang
+    runs: bool = False  # it is the process's program, which nobody may write
 
     def ask(self) -> LunKey | None:
         """What it is; may block as long as its filesystem does. None where it was closed."""
@@ -111,16 +113,17 @@ def _writing(
     """Raises OSError: PermissionError where it may not be read."""
     hanging = any(map(may_hang, mounts))
     name = ""
-    for number in numbers:
-        place = f"{folder}/fd/{number}"
+    for number in ("", *numbers):
+        runs = not number
+        place = f"{folder}/exe" if runs else f"{folder}/fd/{number}"
         try:
-            if not os.lstat(place).st_mode & stat.S_IWUSR:
+            if not runs and not os.lstat(place).st_mode & stat.S_IWUSR:
                 continue
             path = os.readlink(place)
             if not path.startswith("/"):
                 continue  # a socket, a pipe
             if hanging and (filesystem := filesystem_that_may_hang(path, mounts)):
-                yield OpenFile(pid, program(folder), place, path, None, filesystem=filesystem)
+                yield OpenFile(pid, program(folder), place, path, None, filesystem=filesystem, runs=runs)
                 continue
             status = os.stat(place)
         except PermissionError:
@@ -132,7 +135,7 @@ def _writing(
             whats = generic.blocks_of(status.st_rdev)
         for what in whats:
             name = name or program(folder)
-            yield OpenFile(pid, name, place, path, what, status.st_size if what[0] == "file" else -1)
+            yield OpenFile(pid, name, place, path, what, status.st_size if what[0] == "file" else -1, runs=runs)
 
 
 def _living(folder: Path) -> tuple[Path, list[str]]:

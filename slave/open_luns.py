@@ -14,13 +14,14 @@ import contextlib
 import errno
 import os
 import resource
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Optional
 
-from ..protocol.consent_check import FINGERPRINT, consent_faults
+from ..protocol.consent_check import CHANGED, FINGERPRINT, consent_faults, lasting
 from ..protocol.older_python import zip_strict
 from ..protocol.payload import Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
 from ..protocol.quantities import exact_size
@@ -28,8 +29,9 @@ from ..protocol.refusals import RefusalReason
 from .block_devices import ROOT
 from .bounded_calls import ANSWER_S, call_all
 from .engine._engine import Engine
-from .holds import hold, through
-from .lun_identity import identity_of
+from .file_changes import last_change, note
+from .holds import hold, is_written, through
+from .lun_identity import WRITTEN, changed, identity_of, identity_of_file
 from .lun_target import LunTarget, NotDrivable, find_target
 from .no_answer import no_answer_text
 from .storage_exports import LunKey, lun_key
@@ -46,6 +48,7 @@ class OpenLun:
     held: int = -1  # of one that may be written: the gate's hold, a file descriptor
     identity: Identity | None = None  # of one that may be written: as it was agreed to, once it is open
     users: int = 0  # instances
+    driven: bool = False  # a step ran while it was open for writing: what changed since may be ours
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,8 @@ class OpenLuns:
         self._luns: dict[Key, OpenLun] = {}
         self._left: dict[
             Identity, Identity
-        ] = {}  # of LUNs identified by their contents alone: agreed -> as they were left
-        self.written: set[LunKey] = set()  # LUNs that were ever opened to be written
+        ] = {}  # of LUNs identified by their contents, too: agreed -> as they were left
+        self.written: dict[LunKey, str] = {}  # files that steps wrote: their last change then; "" while they are open
 
     def handle(self, key: Key) -> int:
         """The engine's, of one that is open."""
@@ -91,6 +94,13 @@ class OpenLuns:
     def add_user(self, key: Key) -> None:
         """One more instance uses it."""
         self._luns[key].users += 1
+
+    def note_started(self) -> None:
+        """A step runs: what is open for writing may be written from now on."""
+        for (what, writable), lun in self._luns.items():
+            if writable and lun.users:
+                lun.driven = True
+                self.written[what] = ""
 
     def remove_user(self, key: Key) -> None:
         """One instance fewer uses it; `close_unused` closes those that none uses."""
@@ -117,7 +127,6 @@ class OpenLuns:
                     ours = self._luns[key]
                     ours.handle = self._engine.open_lun(through(ours.held), True, lun.path)
                     ours.identity = consent.identity
-                    self.written.add(lun.what)
                 else:
                     self._luns[key] = OpenLun(self._engine.open_lun(lun.path, False))
             except OSError as error:
@@ -156,6 +165,10 @@ class OpenLuns:
             for path, look in found.items()
             for reason in (look if isinstance(look, tuple) else ())
         ]
+        whats = {lun.path: lun.what for lun, _ in luns}
+        for refusal in refusals:  # what somebody else changed is not noted as ours
+            self._luns[whats[refusal.what], True].driven = False
+            self.written.pop(whats[refusal.what], None)
         notices = [
             Notice(
                 NoticeKind.NOT_INSPECTED,
@@ -184,7 +197,7 @@ class OpenLuns:
         except NotDrivable as error:
             return (str(error),)
         found = identity_of(now, held, self._root)
-        said = consent_faults({lun.path: _lasting(agreed)}, {lun.path: _lasting(found)})
+        said = consent_faults({lun.path: lasting(agreed)}, {lun.path: lasting(found)})
         return (*said.values(), *reasons_against(replace(now.evidence(around, held), unreadable="")))
 
     def _as_it_is(self, lun: LunTarget, around: Surroundings) -> LunTarget:
@@ -198,18 +211,52 @@ class OpenLuns:
             if lun.handle >= 0:
                 self._engine.close_lun(lun.handle)
             if lun.held >= 0:
-                self._remember(lun)
+                if lun.driven:
+                    self._leave(lun)
                 os.close(lun.held)
         if any(lun.handle >= 0 and lun.held >= 0 for lun in unused.values()):
             self._counters.note()  # what we wrote ourselves does not count
 
+    def settle(self) -> None:
+        """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
+        for lun in self._luns.values():
+            if lun.driven:
+                with contextlib.suppress(OSError):
+                    self._note_written(lun)
+
+    def _leave(self, lun: OpenLun) -> None:
+        """Note what of the changes since it was opened is ours: all, unless somebody else still writes it."""
+        what = lun_key(os.fstat(lun.held))
+        self.written.pop(what, None)
+        with contextlib.suppress(NotDrivable, OSError):  # then the user has to agree to it again
+            self._note_written(lun)
+            if what[0] == "file" and (self._is_created(lun) or not is_written(through(lun.held))):
+                self.written[what] = last_change(lun.held)
+            self._remember(lun)
+
+    def _note_written(self, lun: OpenLun) -> None:
+        """Let a file that ivypy wrote be the one that was agreed to, until somebody changes it."""
+        agreed = dict(lun.identity.facts).get(CHANGED) if lun.identity is not None else None
+        if agreed is None or self._is_created(lun):
+            return  # a device, or one of `create`, which has its own mark
+        if changed(lun.held) != agreed and not is_written(through(lun.held)):
+            note(lun.held, WRITTEN, agreed.encode())
+
+    def _is_created(self, lun: OpenLun) -> bool:
+        """Whether it is one of `create`, which this process has locked, and open for writing, for itself."""
+        return lun_key(os.fstat(lun.held)) in self._locked()
+
     def _remember(self, lun: OpenLun) -> None:
-        """Keep the new identity of a LUN that is identified by its contents alone."""
-        if lun.identity is None or FINGERPRINT not in dict(lun.identity.facts):
+        """Keep the new identity of a LUN that is identified by its contents, too."""
+        if lun.identity is None or not {FINGERPRINT, CHANGED} & dict(lun.identity.facts).keys():
             return
-        with contextlib.suppress(NotDrivable, OSError):  # then it cannot be identified any more
+        status = os.fstat(lun.held)
+        if not stat.S_ISREG(status.st_mode):
             there = find_target(through(lun.held), Surroundings.read(self._root), self._root)
             self._left[lun.identity] = identity_of(there, lun.held, self._root)
+        elif self._is_created(lun) or not is_written(through(lun.held)):
+            now = identity_of_file(through(lun.held), status.st_size, lun.held, self._root)
+            self._left[lun.identity] = now
 
     def _targets(
         self, workloads: Sequence[WorkloadToCreate], around: Surroundings
@@ -328,11 +375,6 @@ def key_of(workload: WorkloadToCreate, lun: LunTarget) -> Key:
     return lun.what, workload.consent is not None
 
 
-def _lasting(identity: Identity) -> Identity:
-    """What stays while we write to it."""
-    return replace(identity, facts=tuple(fact for fact in identity.facts if fact[0] != FINGERPRINT))
-
-
 def _silence(path: str, around: Surroundings) -> str:
     return no_answer_text(ANSWER_S, path, around.mounts, around.root)
 
@@ -358,6 +400,10 @@ def _why_not_opened(error: OSError, lun: LunTarget) -> str:
     """What went wrong when a LUN was opened with O_DIRECT, and what to do."""
     if error.errno == errno.EINVAL and lun.kind == "file":
         return RefusalReason.NO_O_DIRECT.sentence(filesystem=lun.filesystem, point=lun.mount)
+    if error.errno == errno.ETXTBSY:
+        return RefusalReason.PROGRAM_RUNS.sentence(path=lun.path)
+    if error.errno in (errno.EACCES, errno.EPERM) and os.geteuid() == 0:
+        return RefusalReason.OPENING_FORBIDDEN.sentence(error=error.strerror, path=lun.path)
     if error.errno in (errno.EACCES, errno.EPERM):
         return RefusalReason.OPENING_DENIED.sentence(error=error.strerror)
     if error.errno == errno.EBUSY:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -177,9 +177,13 @@ class Workloads:
         return refusals
 
     @property
-    def written(self) -> set[LunKey]:
-        """LUNs that were ever opened for writing."""
+    def written(self) -> Mapping[LunKey, str]:
+        """Files that steps wrote, with their last change then; "" of those that are open."""
         return self._luns.written
+
+    def settle(self) -> None:
+        """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
+        self._luns.settle()
 
     def reinspect(self) -> tuple[list[Refusal], list[Notice]]:
         """(new refusals of LUNs that are open for writing, notices of those that do not answer)."""
@@ -240,7 +244,8 @@ class Workloads:
         return validation.order_fault(array("I", go.order.data), array("I", go.classes.data), list(self._instances))
 
     def note_started(self) -> None:
-        """Keep what the kernel reserves for each thread once prepared: room for all its instances, and one more."""
+        """A step may write from now on. Keep what the kernel reserves for a thread: room for all instances and one."""
+        self._luns.note_started()
         self._contexts = [max(room, 1 + load.tags) for room, load in zip_strict(self._contexts, self._loads())]
 
     def _check(self, workloads: Sequence[WorkloadToCreate]) -> tuple[list[LunTarget], list[Refusal]]:

@@ -22,7 +22,8 @@ from ..protocol.refusals import RefusalReason
 from . import signatures
 from .blkid import find_blkid, found_by_blkid
 from .block_devices import ROOT, BlockDevice
-from .holds import is_claimed, is_locked, is_written, read_ends, through
+from .contents import kind_of
+from .holds import IMMUTABLE, fixed_as, is_claimed, is_locked, is_written, read_ends, through
 from .kernel_files import first_line, number_in
 from .mounts import Mount, mount_of, parse_mountinfo, parse_swaps
 from .open_for_writing import OpenFile, Processes, filesystem_that_may_hang, program, scan_processes
@@ -113,7 +114,9 @@ class Evidence:
     claimed: bool = False  # someone has it opened exclusively
     open_elsewhere: bool = False  # of a file: the kernel reports that it is open for writing
     locked: bool = False  # of a file: someone has a lock on some of its bytes
+    fixed: str = ""  # of a file: "immutable" or "append-only"
     signatures: tuple[str, ...] = ()
+    contents: str = ""  # what kind of data it seems to hold, for the user to know
     unreadable: str = ""  # why its first or last bytes cannot be read
     unseen: str = ""  # why someone may have it open for writing all the same
 
@@ -134,6 +137,10 @@ def reasons_against(seen: Evidence) -> tuple[str, ...]:
         found.append(RefusalReason.DEVICE_READ_ONLY.sentence(path=path))
     elif seen.read_only:
         found.append(RefusalReason.FILESYSTEM_READ_ONLY.sentence(point=seen.read_only))
+    if seen.fixed == IMMUTABLE:
+        found.append(RefusalReason.IMMUTABLE.sentence(path=path))
+    elif seen.fixed:
+        found.append(RefusalReason.APPEND_ONLY.sentence(path=path))
     if not (seen.uses or seen.holders):
         if seen.claimed:
             found.append(RefusalReason.CLAIMED.sentence(path=path))
@@ -168,6 +175,7 @@ def block_evidence(device: BlockDevice, around: Surroundings, held: int = -1) ->
         uses=(*seen.uses, *_found_below(device, around.root)),
         read_only=device.path if first_line(device.folder / "ro") == "1" else "",
         claimed=held < 0 and is_claimed(device.path),
+        contents=kind_of(ends) if ends else "",
         signatures=_signatures(ends, through(held) if held >= 0 else device.path, held, around),
         unreadable=unreadable,
     )
@@ -208,6 +216,8 @@ def file_evidence(path: str, around: Surroundings, held: int = -1) -> Evidence:
         read_only=mount.point if mount and mount.read_only else "",
         open_elsewhere=bool(written),
         locked=not ours and is_locked(place),
+        fixed=fixed_as(place),
+        contents=kind_of(ends) if ends else "",
         signatures=_signatures(ends, place, held, around),
         unreadable=unreadable,
         unseen=around.unseen if written is None else "",
@@ -248,7 +258,8 @@ def _mounted(
 
 def _of_open(one: OpenFile) -> Use:
     who = {"pid": one.pid, "program": one.program}
-    return Use(RefusalReason.OPEN_FOR_WRITING, who, pid=one.pid, size=one.size)
+    reason = RefusalReason.IS_RUN if one.runs else RefusalReason.OPEN_FOR_WRITING
+    return Use(reason, who, pid=one.pid, size=one.size)
 
 
 def _twins(uses: Iterable[LunKey], mounts: Sequence[Mount]) -> tuple[dict[int, tuple[LunKey, ...]], frozenset[int]]:

@@ -11,7 +11,7 @@ from ..exit_codes import ExitCode
 from ..hosts.login_throttle import LoginThrottle
 from ..plan.model import Plan
 from ..run.connectors import launcher, opened
-from ..run.consent import counted, overwritten, token
+from ..run.consent import counted, described, overwritten, token
 from ..run.discover_luns import PlacedPlan, discover, prepare
 from ..run.placement import PlacedLun
 from .host_faults import fault_lines
@@ -75,7 +75,7 @@ def _overwritten(plan: Plan, found: PlacedPlan, too_many: bool) -> list[str]:
     if not doomed:
         return ["Nothing is overwritten" + (", except files that the plan creates." if found.targets else ".")]
     lines = [f"{counted(len(doomed), 'LUN')} would be overwritten:"]
-    lines += [f"  {target.host}: {target.lun.path} ({target.lun.size / 2**30:.4g} GiB)" for target in doomed]
+    lines += [f"  {target.host}: {target.lun.path} ({described(target.lun)})" for target in doomed]
     held = [f"  {t.host}: {t.lun.path}: {refusal}" for t in doomed for refusal in t.lun.refusals]
     if held:
         lines += ["which is refused, whatever the plan says:", *held]
@@ -109,5 +109,7 @@ def _lun(lun: PlacedLun, uses: list[str]) -> list[str]:
     lines.append(f"      {attributes}")
     if lun.lun.identity is not None:
         lines.append(f"      known by {identified_by(lun.lun.identity)}")
+    if lun.lun.holds:
+        lines.append(f"      contents: {', '.join(lun.lun.holds)}")
     lines += [f"      never written: {refusal}" for refusal in lun.lun.refusals]
     return lines + [f"      {notice.text}" for notice in lun.lun.notices]

@@ -60,6 +60,8 @@ def device_lines(host: str, luns: Sequence[Lun]) -> list[str]:
         lines.append(f"  {lun.path}  {scaled_size(lun.size)}  {', '.join(about)}".rstrip())
         uses = [used_by(one) for one in lun.refusals]
         lines.append(f"      in use: {'; '.join(uses)}" if uses else "      not in use")
+        if lun.holds and not uses:
+            lines.append(f"      contents: {', '.join(lun.holds)}")
         if not uses:
             lines.append(f"      select: {selecting(lun, serials)}")
     return lines

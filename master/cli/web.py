@@ -69,15 +69,16 @@ def web(
     from ..run.signals import run_until_pressed
     from ..web.access import Access, names_of_this_machine
     from ..web.lifetime import until_not_needed
-    from ..web.listen import listening, parse_listen, tls_of, url_of
+    from ..web.listen import listening, own_name, parse_listen, tls_of, url_of
     from ..web.serve import Served, serve
 
     address, tls = parse_listen(listen), tls_of(tls_cert, tls_key)
-    socket = listening(address, tls is not None, insecure)
+    sockets = listening(address, tls is not None, insecure, or_any_port=beside_run)
     if metrics:
         _serve_metrics(roots or (ROOT,), metrics)
-    access = Access(names_of_this_machine(address.host))
-    stdio.say(f"{url_of(socket, address, tls is not None)}#token={access.token}")
+    name = own_name(address, tls is not None)
+    access = Access(names_of_this_machine(address.host) | {name})
+    stdio.say(f"{url_of(sockets[0], address, name, tls is not None)}#token={access.token}")
     served = Served(roots or (ROOT,), access, allow_control, tls)
 
     async def main(presses: "Interrupts") -> ExitCode:
@@ -92,7 +93,7 @@ def web(
             for end in ends:
                 end.cancel()
 
-        await serve(socket, served, until)
+        await serve(sockets, served, until)
         return ExitCode.INTERRUPTED if pressed.is_set() else ExitCode.OK
 
     return run_until_pressed(main)

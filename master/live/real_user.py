@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from .socket_paths import connect
+
 _CREDENTIALS: Final = struct.Struct("3i")  # of SO_PEERCRED: process, user, group
 _UNSET: Final = 2**32 - 1  # a login that the kernel does not know: a container, a daemon
 
@@ -38,8 +40,7 @@ def of_another(path: Path) -> int | None:
 
 def _listener(path: Path) -> int | None:
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(1.0)
-        connection.connect(str(path))
+        connect(connection, path, 1)
         found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         return real_user(_CREDENTIALS.unpack(found)[0])
     return None

@@ -18,10 +18,10 @@ from ..exit_codes import ExitCode
 from .real_user import of_another
 from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
 from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, FollowRequest, Rejection, Request, StatusRequest
-from .socket_paths import answers, running
+from .socket_paths import answers, connect, running
 from .socket_server import user_name
 
-CONNECT_S: Final = 5.0
+CONNECT_S: Final = 5
 ANSWER_S: Final = 60.0  # for an edit that waits for another, and a host that is being lost
 REPORTS: Final = (RunBegins, StepBegins, Subinterval, Instances, StepEnds, EventLine, RunEnds)
 
@@ -158,9 +158,8 @@ def connected(run: str | None, only: bool = False) -> Iterator[Client]:
     """A connection to a run; `only` as in socket_of. Raises PlanError."""
     path = socket_of(run, only)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(CONNECT_S)
         try:
-            connection.connect(str(path))
+            connect(connection, path, CONNECT_S)
         except OSError as error:
             raise PlanError(f"{path.stem}: the run cannot be reached: {error.strerror or error}") from None
         yield Client(connection, path)

@@ -9,6 +9,7 @@ import contextlib
 import os
 import socket
 import stat
+import struct
 import tempfile
 import time
 from pathlib import Path
@@ -89,14 +90,22 @@ def remove_stale(place: Path) -> None:
                 path.unlink()
 
 
+def connect(connection: socket.socket, path: Path, seconds: int) -> None:
+    """Connect; where others fill the queue of connections, wait for a place, as Python's own time limits do not.
+
+    Raises OSError: BlockingIOError after the time.
+    """
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", seconds, 0))
+    connection.connect(str(path))
+
+
 def answers(path: Path) -> bool:
     """Whether somebody listens at a socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trying:
-        trying.settimeout(1.0)
         try:
-            trying.connect(str(path))
-        except TimeoutError:
-            return True  # a run that is too busy to accept
+            connect(trying, path, 1)
+        except BlockingIOError:
+            return True  # a run that is too busy to accept, or flooded
         except OSError:
             return False
     return True

@@ -140,11 +140,23 @@ in the plan, its path, its machine, its size and its identity:
 |---|---|
 | disk | its WWN and its serial number |
 | partition | its disk, its PARTUUID, and its start on the disk |
-| volume, multipath map, array | its UUID |
+| volume, array | its UUID; of a volume (device mapper) also its table, where root can read it |
+| multipath map | its UUID |
 | loop device | its backing file (filesystem, inode, birth time) or device; its start and end there |
 | device with none of these | its `diskseq` in the kernel, new at each attachment: a restart changes the token |
 | the same before Linux 5.15 | its first and last 64 KiB: writing there changes the token |
-| file | its filesystem, inode and birth time; where birth times are not kept (NFS), also its first and last 64 KiB |
+| file | its filesystem, inode and birth time, and its last change (ctime) by anybody but ivypy; where birth times are \
+not kept (NFS), also its first and last 64 KiB |
+
+The token of a file ends with its contents. What ivypy itself wrote is no change: after a run it notes that in the
+file's extended attribute `user.ivypy.written`. After a slave that was killed, or where the filesystem has no such
+attributes, the token is a new one, and `ivypy devices` prints it. Other changes of the file (`chmod`, `mv`) end it,
+too.
+
+**The token of a device is about the device, not about what it holds**: it stays the same when somebody stores other
+data there. Known signatures are refused all the same ([what is never written](never-written.md)), nothing else. Do not
+keep commands with the token of a disk that is also used otherwise. A loop device is known by its backing file, without
+that file's last change.
 
 `ivypy devices` shows the identity of each LUN (`known by`). Discovery lists all LUNs without opening them. It opens
 only the LUNs that the plan selects: it reads their first and last bytes, opens each device exclusively for a moment and

@@ -70,7 +70,7 @@ def check(targets: Sequence[Target], destroy: bool, given: str | None, plan: str
         if given:
             raise PlanError(f"--destroy {given}: this plan overwrites nothing; leave the option out")
         return
-    listed = "\n".join(f"  {t.host}: {t.lun.path} ({_described(t.lun)})" for t in doomed)
+    listed = "\n".join(f"  {t.host}: {t.lun.path} ({described(t.lun)})" for t in doomed)
     if repeat and given != token(targets):
         wrong = "" if given is None else f"--destroy {given} is not the token of this list. "
         raise RefusedError(
@@ -104,10 +104,10 @@ def check_same(agreed: Sequence[Target], now: Sequence[Target]) -> None:
         raise RefusedError("\n".join(f"{host}: {path} is not written: {why}" for (host, path), why in said.items()))
 
 
-def _described(lun: Lun) -> str:
-    """Its size, and which one it is."""
+def described(lun: Lun) -> str:
+    """Its size, which one it is, and what would be lost."""
     known = [str(lun.attributes[name]) for name in ("vendor", "model", "serial") if lun.attributes.get(name)]
-    return ", ".join([scaled_size(lun.size), *known])
+    return ", ".join([scaled_size(lun.size), *known, *lun.holds])
 
 
 def _unknown(target: Target) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from aiohttp import web
 JSON: Final = "application/json"
 BINARY: Final = "application/octet-stream"
 WORTH_IT: Final = 1400  # bytes: what a packet holds
-REVALIDATED: Final = "private, no-cache"  # may be kept, if it is asked for again each time
+NOT_KEPT: Final = "no-store"  # what runs hold: no copy stays in the browser
+REVALIDATED: Final = "no-cache"  # of the page's own files: may be kept, if it is asked for again each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def encoded(value: Mapping[str, Any] | bytes) -> Answer:
     return answer_of(text.encode(), JSON)
 
 
-def respond(request: web.Request, answer: Answer, caching: str = REVALIDATED) -> web.Response:
+def respond(request: web.Request, answer: Answer, caching: str = NOT_KEPT) -> web.Response:
     """The answer, or that the client has it."""
     headers = {"Cache-Control": caching, "ETag": answer.tag, "Vary": "Accept-Encoding"}
     if answer.tag in request.headers.get("If-None-Match", ""):
@@ -57,4 +58,4 @@ def respond(request: web.Request, answer: Answer, caching: str = REVALIDATED) ->
 
 def failure(status: int, sentence: str) -> web.Response:
     """An error of the interface."""
-    return web.json_response({"error": sentence}, status=status, headers={"Cache-Control": "no-store"})
+    return web.json_response({"error": sentence}, status=status, headers={"Cache-Control": NOT_KEPT})

@@ -9,7 +9,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from ..errors import IvypyError
 from .access import WEBSOCKET, Access, is_same_origin, secret_of
-from .answers import failure
+from .answers import NOT_KEPT, failure
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -26,6 +26,8 @@ HEADERS: Final = {
 NO_TOKEN: Final = (
     "Open the address that `ivypy web` printed, with its token. Scripts send `Authorization: Bearer TOKEN`."
 )
+NOT_ITS_NAME: Final = "This machine is not called so; use its address or its name."
+BEGUN_ANEW: Final = "Open the address that `ivypy web` printed last: each start has another one."
 SESSION: Final = "/api/session"  # where a browser gets its key
 _LOG: Final = logging.getLogger("ivypy.web")
 
@@ -51,13 +53,15 @@ def guarded(access: Access) -> Middleware:
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(HEADERS)
+    response.headers.setdefault("Cache-Control", NOT_KEPT)
 
 
 def _refusal(request: web.Request, access: Access) -> web.Response | None:
     """Of what another site made a browser send."""
     host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
     if not access.is_here(host):
-        return _sentence(request, 403, "This machine is not called so; use its address or its name.")
+        words = BEGUN_ANEW if host.partition(":")[0].endswith(".localhost") else NOT_ITS_NAME
+        return _sentence(request, 403, words)
     if request.method in ("GET", "HEAD") and "Upgrade" not in request.headers:
         return None
     if origin is not None and not is_same_origin(origin, host):
@@ -79,7 +83,7 @@ def _let_in(request: web.Request, access: Access, secret: str) -> web.Response:
         return failure(405, "Send a POST.")
     if not access.is_token(secret):
         return failure(403, f"The token is not that of this server. {NO_TOKEN}")
-    return web.json_response({"key": access.keys.new(time.monotonic())}, headers={"Cache-Control": "no-store"})
+    return web.json_response({"key": access.keys.new(time.monotonic())})
 
 
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -105,4 +109,4 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
 def _sentence(request: web.Request, status: int, text: str) -> web.Response:
     if request.path.startswith("/api/"):
         return failure(status, text)
-    return web.Response(status=status, text=f"{text}\n", headers={"Cache-Control": "no-store"})
+    return web.Response(status=status, text=f"{text}\n")

@@ -1,10 +1,13 @@
-"""Where `ivypy web` listens: the address of the command line, checked, as a socket with its TLS.
+"""Where `ivypy web` listens: the address of the command line, checked, as sockets with their TLS.
 
-Rule: beyond loopback it takes TLS, or the user's word that the network is safe.
+Rule: beyond loopback it takes TLS, or the user's word that the network is safe. On loopback the page has a name below
+`localhost` that is another one at each start: what another user's server leaves in the browser under this port is no
+page of that origin. Such names stand for both loopback addresses, so both are taken.
 """
 
 import errno
 import ipaddress
+import secrets
 import socket
 import ssl
 from contextlib import suppress
@@ -17,6 +20,12 @@ from ..errors import PlanError
 
 DEFAULT: Final = "127.0.0.1:8808"
 BACKLOG: Final = 128
+LOOPBACKS: Final = {
+    "127.0.0.1": (socket.AF_INET6, "::1"),
+    "::1": (socket.AF_INET, "127.0.0.1"),
+}  # what `localhost` stands for: each, and the other one
+NONE_HERE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # of a machine without that protocol
+PORT_TRIES: Final = 16  # of free ports, until one is free on both
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +68,22 @@ def tls_of(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
     return context
 
 
-def listening(address: ListenAddress, encrypted: bool, insecure: bool) -> socket.socket:
-    """A socket that listens there. Raises PlanError."""
+def own_name(address: ListenAddress, encrypted: bool) -> str:
+    """A name for the page that no start before had; "" where names below `localhost` do not lead there.
+
+    A certificate would not be for it.
+    """
+    _, place = _resolved(address)
+    return "" if encrypted or place[0] not in LOOPBACKS else f"ivypy-{secrets.token_hex(8)}.localhost"
+
+
+def listening(
+    address: ListenAddress, encrypted: bool, insecure: bool, or_any_port: bool = False
+) -> list[socket.socket]:
+    """Sockets that listen there, on the same port: on both loopback addresses, if it is one of them. Raises PlanError.
+
+    `or_any_port`: where that port is in use.
+    """
     family, place = _resolved(address)
     if not (ipaddress.ip_address(place[0]).is_loopback or encrypted or insecure):
         raise PlanError(
@@ -68,20 +91,48 @@ def listening(address: ListenAddress, encrypted: bool, insecure: bool) -> socket
             "--tls-cert FILE --tls-key FILE, or --insecure if nobody else is on that network. Or keep to this machine, "
             "and forward the port: ssh -L 8808:127.0.0.1:8808 THIS_MACHINE"
         )
-    made = socket.socket(family, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(place)
-        made.listen(BACKLOG)
+        return _bound_to_both(family, place)
     except OSError as error:
-        made.close()
+        if error.errno == errno.EADDRINUSE and or_any_port:
+            return listening(ListenAddress(address.host, 0), encrypted, insecure)
         if error.errno == errno.EADDRINUSE:
             raise PlanError(
                 f"--listen {address}: another program listens there, perhaps another `ivypy web`; "
                 f"end it, or take any free port: --listen {ListenAddress(address.host, 0)}"
             ) from None
         raise PlanError(f"--listen {address}: {error.strerror or error}") from None
-    made.setblocking(False)
+
+
+def _bound_to_both(family: socket.AddressFamily, place: tuple[str, int]) -> list[socket.socket]:
+    """Raises OSError."""
+    for left in reversed(range(PORT_TRIES if place[1] == 0 else 1)):
+        first = _bound(family, place)
+        if place[0] not in LOOPBACKS:
+            return [first]
+        other, host = LOOPBACKS[place[0]]
+        try:
+            return [first, _bound(other, (host, first.getsockname()[1]))]
+        except OSError as error:
+            if error.errno in NONE_HERE:
+                return [first]
+            first.close()
+            if error.errno != errno.EADDRINUSE or not left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _bound(family: socket.AddressFamily, place: tuple[str, int]) -> socket.socket:
+    """Raises OSError."""
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(place)
+        made.listen(BACKLOG)
+        made.setblocking(False)
+    except OSError:
+        made.close()
+        raise
     return made
 
 
@@ -97,10 +148,10 @@ def _resolved(address: ListenAddress) -> tuple[socket.AddressFamily, tuple[str, 
     return family, (str(place[0]), int(place[1]))
 
 
-def url_of(listening: socket.socket, address: ListenAddress, encrypted: bool) -> str:
-    """The page's address, without the token."""
+def url_of(listening: socket.socket, address: ListenAddress, name: str, encrypted: bool) -> str:
+    """The page's address, without the token; `name`: its own, if it has one."""
     port = listening.getsockname()[1]
-    host = address.host
+    host = name or address.host
     with suppress(ValueError):
         if not host or ipaddress.ip_address(host).is_unspecified:
             host = socket.gethostname()

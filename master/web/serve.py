@@ -60,7 +60,9 @@ def _is_no_malformed_request(record: logging.LogRecord) -> bool:
     return not isinstance(error, HttpProcessingError)
 
 
-async def serve(listening: socket.socket, served: Served, until: Callable[[LiveClients], Awaitable[None]]) -> None:
+async def serve(
+    listening: Sequence[socket.socket], served: Served, until: Callable[[LiveClients], Awaitable[None]]
+) -> None:
     """Serve until that is done."""
     os.nice(NICER)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
@@ -69,7 +71,8 @@ async def serve(listening: socket.socket, served: Served, until: Callable[[LiveC
     runner = web.AppRunner(application(served, clients), access_log=None, shutdown_timeout=END_S)
     await runner.setup()
     try:
-        await web.SockSite(runner, listening, ssl_context=served.tls).start()
+        for one in listening:
+            await web.SockSite(runner, one, ssl_context=served.tls).start()
         await until(clients)
     finally:
         await runner.cleanup()

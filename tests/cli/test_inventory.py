@@ -1,5 +1,6 @@
 """The inventory: the block devices of a host, who uses them, and how to select them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,6 +39,11 @@ def test_devices_with_their_users_and_a_select() -> None:
         "      not in use",
         '      select: { path: "/dev/vdb" }',
     ]
+
+
+def test_what_a_free_device_seems_to_hold_is_shown() -> None:
+    one = replace(lun("/dev/sdb"), holds=("gzip data",))
+    assert device_lines("h", [one])[3:5] == ["      not in use", "      contents: gzip data"]
 
 
 def test_a_serial_of_two_devices_selects_neither() -> None:

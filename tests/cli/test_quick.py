@@ -229,7 +229,7 @@ def test_an_existing_file_is_written_only_with_the_token_that_the_refusal_shows(
     refused = ivypy("quick", "./old.bin", "--rw=randwrite", "--time=1", "--ui=none", "-o", "refused")
     assert refused.returncode == ExitCode.REFUSED and digest(old) == before
     (again,) = re.findall(r"^  ivypy (quick .* --destroy [0-9a-f]{12})$", refused.stderr, re.MULTILINE)
-    assert "old.bin (16.0 MiB)" in refused.stderr
+    assert "old.bin (16.0 MiB, owner " in refused.stderr
     done = ivypy(*again.split())
     assert done.returncode in ENDED, done.stderr
     assert digest(old) != before

@@ -114,6 +114,25 @@ def test_a_kept_file_needs_a_token_once_somebody_else_wrote_to_it(tmp_path: Path
     assert driven(run(plan, tmp_path / "ours again")) == {str(place)}
 
 
+def test_a_token_ends_with_the_contents_that_it_was_given_for(tmp_path: Path, shm: Path) -> None:
+    """What ivypy wrote itself is no difference, nor is a run that only reads; an old command finds the new contents."""
+    place = shm / "example"
+    place.write_bytes(os.urandom(4 << 20))
+    plan = a_plan(tmp_path, f"files: {place}")
+    given = token(plan)
+    for which in ("first", "second"):
+        before = digest(place)
+        assert driven(run(plan, tmp_path / which, "--destroy", given)) == {str(place)}
+        assert digest(place) != before
+    with open(place, "r+b") as file:
+        file.seek(1 << 20)
+        file.write(b"thesis")
+    before = digest(place)
+    done = run(plan, tmp_path / "third", "--destroy", given)
+    assert done.code == 4 and "is not the token of the LUNs that would be overwritten now" in done.err
+    assert digest(place) == before
+
+
 def test_a_device_that_hangs_before_the_run_is_named_at_once(tmp_path: Path, faulty_lun: FaultFs) -> None:
     plan = a_plan(tmp_path, f"paths: {faulty_lun.device}")
     plan.write_text(plan.read_text().replace("50%", "100%").replace("destroy: true\n", ""))

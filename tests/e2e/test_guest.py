@@ -1,5 +1,7 @@
 """The engine on devices that this machine's kernel lacks, in a virtual machine with Debian's."""
 
+import sys
+
 import pytest
 
 from tests.support.devices import Missing
@@ -24,6 +26,23 @@ echo shown $(cat /sys/block/dm-0/queue/nr_requests) $(ls -d /sys/block/dm-0/mq 2
 NVME_SCRIPT = """
 set -e
 {driver} namespace /dev/nvme0n1
+"""
+
+
+RELOAD_SCRIPT = """
+set -e
+blocks=$(blockdev --getsz /dev/nvme0n1)
+facts() {{ {python} -c 'from ivypy.slave.discovery import inspect_luns
+((lun,), _) = inspect_luns(["/dev/mapper/v"]); print(lun.identity.facts, lun.refusals)'; }}
+echo "0 $blocks linear /dev/nvme0n1 0" | dmsetup create v --uuid LVM-abc >/dev/null
+dmsetup mknodes
+facts
+dmsetup suspend v; dmsetup resume v
+facts
+echo "0 $blocks linear /dev/nullb0 0" | dmsetup reload v
+facts
+dmsetup suspend v; dmsetup resume v
+facts
 """
 
 
@@ -55,6 +74,15 @@ def test_device_mapper_on_an_older_kernel_is_not_capped_at_128() -> None:
         assert found["completed"] > 0
         assert found["errors"] == 0
     assert volume["waits"] == 0
+
+
+def test_a_volume_whose_table_is_reloaded_is_another_though_its_uuid_stays() -> None:
+    script = RELOAD_SCRIPT.format(python=sys.executable)
+    first, resumed, loaded, reloaded = said_by_guest(script)
+    assert first == resumed == loaded, "a table that is not in use yet counts for nothing"
+    assert "('dm uuid', 'LVM-abc'), ('table', '" in first
+    assert first != reloaded
+    assert all(line.endswith(" ()") for line in (first, reloaded)), "nothing is against writing it"
 
 
 def test_nvme_commands_do_what_the_block_device_shows() -> None:

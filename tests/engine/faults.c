@@ -804,6 +804,27 @@ static void held_thread(void)
     atomic_store(&told.stuck_thread, 0);
 }
 
+/* The commanding thread is put aside from the end on, for longer than that may take: what the others handed over
+ * meanwhile counts. So does a machine that stands still just then. */
+static void stalled_at_the_end(void)
+{
+    struct sums s;
+    struct end end;
+    uint32_t lun;
+
+    engine->step.catch_ns = 50 * NS_PER_MS;
+    open_lun(&lun);
+    create(0, lun, 0, 2000.0, 4);
+    start(1, &s);
+    wait_for_news(engine, 1000);
+    engine_halt(engine);
+    sleep_until(clock_now() + 3 * NS_PER_S);
+    CHECK(!engine_ended(engine, &end));
+    end = finish(engine, &s, 4);
+    CHECK(s.last);
+    CHECK_EQUAL(end.sums.uncaught, 0);
+}
+
 static void collect_one(struct sums *s, bool force, struct result *r, uint32_t maxtags)
 {
     while (engine_collect(engine, force, r) != 1)
@@ -1612,7 +1633,7 @@ static const struct scenario {
     {"stray_behind", stray_behind, 1}, {"stray_before", stray_before, 1}, {"stray_elsewhere", stray_elsewhere, 1},
     {"stray_far", stray_far, 1}, {"stray_direction", stray_direction, 1},
     {"lease_while_deaf", lease_while_deaf, 1},
-    {"stuck_thread", stuck_thread, 2}, {"held_thread", held_thread, 2},
+    {"stuck_thread", stuck_thread, 2}, {"held_thread", held_thread, 2}, {"stalled_at_the_end", stalled_at_the_end, 1},
     {"late_by_turns", late_by_turns, 2}, {"stalled_even", stalled_even, 1},
     {"stalled_exponential", stalled_exponential, 1}, {"edited_while_stalled", edited_while_stalled, 1},
     {"lease_in_submit", lease_in_submit, 1},

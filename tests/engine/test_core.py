@@ -37,6 +37,7 @@ SCENARIOS = [
     "lease_while_deaf",  # the lease ends while the thread is frozen: nothing is submitted afterwards
     "stuck_thread",  # a thread hangs in the submit call for several subintervals: nothing is lost
     "held_thread",  # a thread never comes back: the step ends all the same
+    "stalled_at_the_end",  # the commanding thread is put aside at the end: what threads handed over meanwhile counts
     "late_by_turns",  # each of two threads is late at one boundary: every result is of its own subinterval
     "stalled_even",  # what fell due in a long stall is counted in the subinterval in which it did,
     "stalled_exponential",  # with exponential gaps, too,

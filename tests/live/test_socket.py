@@ -7,7 +7,9 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -413,6 +415,39 @@ def test_a_long_run_name_is_cut_to_fit_a_socket_path(listening: list[socket.sock
     one, path = socket_paths.bound("plan-" * 60)
     listening.append(one)
     assert len(os.fsencode(path)) <= socket_paths.LONGEST_PATH and path.exists()
+
+
+def test_a_flood_of_connections_is_waited_for_and_hides_no_run(runtime: Path, listening: list[socket.socket]) -> None:
+    """Its socket was removed by the next run that began."""
+    one, path = socket_paths.bound("flooded")
+    listening.append(one)
+    one.listen(1)
+    with ExitStack() as flood:
+        for _ in range(100):
+            more = flood.enter_context(socket.socket(socket.AF_UNIX))
+            more.setblocking(False)
+            try:
+                more.connect(str(path))
+            except BlockingIOError:
+                break
+        else:
+            raise AssertionError("the queue has no end")
+        assert socket_paths.answers(path)
+        waiting = flood.enter_context(socket.socket(socket.AF_UNIX))
+        getter = threading.Thread(target=socket_paths.connect, args=(waiting, path, 60))
+        getter.start()
+        one.settimeout(60)
+        while getter.is_alive() or not _is_connected(waiting):
+            flood.enter_context(one.accept()[0])
+            getter.join(0.01)
+
+
+def _is_connected(one: socket.socket) -> bool:
+    try:
+        one.getpeername()
+    except OSError:
+        return False
+    return True
 
 
 def test_sockets_of_runs_that_are_over_are_removed(runtime: Path, listening: list[socket.socket]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.protocol.consent_check import FINGERPRINT, START, consent_faults, identified_by
+from ivypy.protocol.consent_check import CHANGED, FINGERPRINT, START, consent_faults, identified_by
 from ivypy.protocol.payload import Identity
 from ivypy.protocol.refusals import RefusalReason
 
@@ -37,6 +37,13 @@ def test_what_differs_is_reported() -> None:
         (replace(DISK, facts=(("serial", "B2"),)), "wwn 0x5, serial A1", "no wwn, serial B2"),
     ):
         assert said(change) == RefusalReason.ANOTHER_LUN.sentence(had=had, has=has)
+    file = replace(DISK, facts=(("file", "8:1:7"), (CHANGED, "10:00")))
+    later = replace(file, facts=(("file", "8:1:7"), (CHANGED, "10:01")))
+    other = replace(file, facts=(("file", "8:1:8"), (CHANGED, "10:00")))
+    words = {"had": "changed 10:00", "has": "changed 10:01"}
+    assert consent_faults({"a": file}, {"a": later}) == {"a": RefusalReason.CONTENTS_CHANGED.sentence(**words)}
+    words = {"had": "file 8:1:7", "has": "file 8:1:8"}
+    assert consent_faults({"a": file}, {"a": other}) == {"a": RefusalReason.ANOTHER_LUN.sentence(**words)}
     assert consent_faults({}, {"a": DISK}) == {"a": RefusalReason.NEVER_AGREED.sentence()}
     assert consent_faults({"a": DISK}, {"a": None}) == consent_faults({"a": DISK}, {})
     assert consent_faults({"a": DISK}, {}) == {"a": RefusalReason.AGREED_NOT_FOUND.sentence()}
@@ -50,4 +57,6 @@ def test_what_an_identity_rests_on_is_reported() -> None:
     assert identified_by(marked) == (
         "fingerprint ab, start 2048: the token changes when its first or last 64 KiB are written"
     )
+    file = Identity("m", 1, (("file", "8:1:7"), (CHANGED, "10:00")))
+    assert identified_by(file) == ("file 8:1:7, changed 10:00: the token changes when anybody but ivypy changes it")
     assert identified_by(Identity("m", 1, ())) == "its size alone"

@@ -76,6 +76,21 @@ SENTENCES: dict[RefusalReason, tuple[Fields, str]] = {
         "it is one file under 3 names: copy it, so that no other name loses its contents",
     ),
     RefusalReason.DEVICE_READ_ONLY: ({"path": "/dev/sdb"}, "it is read-only: blockdev --setrw /dev/sdb"),
+    RefusalReason.IMMUTABLE: ({"path": "/a/f"}, "it is immutable: chattr -i /a/f, if it may be written"),
+    RefusalReason.APPEND_ONLY: (
+        {"path": "/a/f"},
+        "it may only be appended to: chattr -a /a/f, if it may be overwritten",
+    ),
+    RefusalReason.IS_RUN: (
+        {"subject": "it", "pid": 7, "program": "bash"},
+        "it is a program that process 7 (bash) runs: wait for it, or end it",
+    ),
+    RefusalReason.OPENING_FORBIDDEN: (
+        {"error": "Operation not permitted", "path": "/a/f"},
+        "it cannot be opened (Operation not permitted), not even by root: see its flags (lsattr /a/f), its filesystem's"
+        " options (NFS: root_squash) and the rules of security modules",
+    ),
+    RefusalReason.PROGRAM_RUNS: ({"path": "/a/f"}, "it is a program that is running: end it (fuser -v /a/f)"),
     RefusalReason.FILESYSTEM_READ_ONLY: ({"point": "/a"}, "/a is mounted read-only: mount -o remount,rw /a"),
     RefusalReason.CLAIMED: (
         {"path": "/dev/sdb"},
@@ -122,6 +137,11 @@ SENTENCES: dict[RefusalReason, tuple[Fields, str]] = {
         {"had": "serial A1, 1 MiB", "has": "no serial, 2 MiB"},
         "it is another LUN than the one that was agreed to (that had serial A1, 1 MiB; this has no serial, 2 MiB):"
         " check the list with `ivypy devices`, and agree to it again",
+    ),
+    RefusalReason.CONTENTS_CHANGED: (
+        {"had": "changed 10:00", "has": "changed 10:01"},
+        "it was changed after it was agreed to, by somebody or by a run that was killed (it was changed 10:00; now"
+        " changed 10:01): check the list with `ivypy devices`, and agree to it again",
     ),
     RefusalReason.WRITES_UNAGREED: (
         {},
@@ -190,7 +210,7 @@ SENTENCES: dict[RefusalReason, tuple[Fields, str]] = {
     ),
     RefusalReason.WRITTEN_BY_SOMEBODY: (
         {},
-        "ivypy made it, and it was written since, by somebody or by a run that was killed: remove it, or agree to it"
+        "ivypy made it, and it was changed since, by somebody or by a run that was killed: remove it, or agree to it"
         " with the token that `ivypy devices` prints",
     ),
     RefusalReason.IN_USE: (

@@ -219,3 +219,9 @@ def test_a_lun_that_does_not_answer_is_named_before_workloads_are_created(tmp_pa
     with pytest.raises(HostsError, match=f"a: /dev/sda: {SILENT}"):
         run_on(slave, tmp_path)
     assert not any(isinstance(heard, CreateWorkloads) for heard in slave.received)
+
+
+def test_what_would_be_lost_is_in_the_list() -> None:
+    place = Target("h1", replace(A.lun, holds=("a tar archive", "owner anna")), created=False)
+    with pytest.raises(RefusedError, match=r"h1: /dev/sda \(1.00 GiB, a tar archive, owner anna\)"):
+        check([place], True, None, "p.yaml")

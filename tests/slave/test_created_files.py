@@ -14,7 +14,8 @@ from ivypy.protocol.payload import FileToCreate, Notice, NoticeKind, Refusal
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave import created_files, existing_files, extents, write_gate
 from ivypy.slave.created_files import PIECE, Cancelled, CreatedFiles, random_pieces
-from ivypy.slave.existing_files import MADE, CannotCreate, PlannedFile, mark_of, planned_files
+from ivypy.slave.existing_files import MADE, MARK, CannotCreate, PlannedFile, planned_files
+from ivypy.slave.file_changes import raw
 from ivypy.slave.holds import lock
 from ivypy.slave.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
@@ -74,7 +75,7 @@ def test_a_file_is_made_whole_and_removed(marked: Path) -> None:
     made.create([PlannedFile(f"{marked}/a", 3 * MIB + 5, False), PlannedFile(f"{marked}/b", 100, True)], noticed.append)
     assert (marked / "a").stat().st_size == 3 * MIB + 5
     assert (marked / "a").stat().st_mode & 0o777 == 0o600
-    assert mark_of(f"{marked}/a").startswith(MADE)
+    assert raw(f"{marked}/a", MARK).startswith(MADE)
     assert [one.kind for one in noticed] == [NoticeKind.FILES_CREATED]
     assert noticed[0].text.startswith("created 2 files, 3,145,833 bytes, in ")
     made.remove()

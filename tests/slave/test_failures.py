@@ -291,7 +291,9 @@ async def test_the_slave_ends_whatever_hangs(
             "open_lun",
             PermissionError(errno.EACCES, "Permission denied"),
             "{file}",
-            RefusalReason.OPENING_DENIED.sentence(error="Permission denied"),
+            RefusalReason.OPENING_FORBIDDEN.sentence(error="Permission denied", path="{file}")
+            if os.geteuid() == 0
+            else RefusalReason.OPENING_DENIED.sentence(error="Permission denied"),
         ),
         (
             "create 1",

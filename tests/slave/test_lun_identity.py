@@ -1,13 +1,15 @@
 """Which LUN it is: the same after a restart of the machine, another when another stands in its place."""
 
+import errno
 import os
+import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.consent_check import FINGERPRINT, START
+from ivypy.protocol.consent_check import FINGERPRINT, START, lasting
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, Identity
 from ivypy.protocol.refusals import RefusalReason
@@ -78,6 +80,105 @@ def test_volumes_are_known_by_their_managers_names(tmp_path: Path) -> None:
     assert of_tree(tmp_path, "md0") == (("md uuid", "1:2:3:4"),)
 
 
+class DeviceMapper:
+    """The control device's ioctl for tables, as linux/dm-ioctl.h has it."""
+
+    def __init__(self, tables: dict[tuple[int, int], list[tuple[int, int, str, str]]]) -> None:
+        self.tables = tables
+
+    def ioctl(self, fd: int, command: int, buffer: bytearray, mutate: bool) -> int:
+        assert command == 0xC138FD0C and mutate and len(buffer) == struct.unpack_from("=I", buffer, 12)[0]
+        assert buffer[:12] == struct.pack("=3I", 4, 0, 0) and struct.unpack_from("=I", buffer, 28)[0] & 0x10
+        number = struct.unpack_from("=Q", buffer, 40)[0]
+        table = self.tables.get((os.major(number), os.minor(number)))
+        if table is None:
+            raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+        data = b""
+        for start, length, kind, parameters in table:
+            text = parameters.encode() + b"\0"
+            text += bytes(-len(text) % 8)
+            data += struct.pack("=QQiI16s", start, length, 0, len(data) + 40 + len(text), kind.encode()) + text
+        full = 312 + len(data) > len(buffer)
+        struct.pack_into("=IIiI", buffer, 16, 312, 0 if full else len(table), 0, 0x100 if full else 0)
+        if not full:
+            buffer[312 : 312 + len(data)] = data
+        return 0
+
+
+class TestTables:
+    """Two disks and a volume on one of them; `dmsetup reload` puts it onto the other, under the same UUID."""
+
+    def tree(self, root: Path, *, first: str = "named", second: str = "other", uuid: str = "LVM-abc") -> Path:
+        tree = SysfsTree(root)
+        for i, serial in enumerate((first, second)):
+            name = f"vd{'ab'[i]}"
+            folder = tree.disk(
+                f"pci0000:00/0000:00:0{i + 4}.0/virtio{i}", name, f"254:{16 * i}", serial=serial, **QUEUE
+            )
+            (tree.root / "sys/dev/block").mkdir(parents=True, exist_ok=True)
+            (tree.root / f"sys/dev/block/254:{16 * i}").symlink_to(folder)
+        folder = tree.root / "sys/devices/virtual/block/dm-0"
+        tree.write(folder, size="2048", dev="253:0", dm__uuid=uuid, dm__name="v", **QUEUE)
+        (tree.root / "sys/block/dm-0").symlink_to(folder)
+        (tree.root / "dev/dm-0").touch()
+        for i in range(2):
+            tree.write(folder / f"slaves/vd{'ab'[i]}", dev=f"254:{16 * i}")
+        (tree.root / "dev/mapper").mkdir()
+        (tree.root / "dev/mapper/control").touch()
+        return root
+
+    def facts(self, root: Path, monkeypatch: pytest.MonkeyPatch, *table: tuple[int, int, str, str]) -> dict[str, str]:
+        with monkeypatch.context() as patch:
+            patch.setattr("fcntl.ioctl", DeviceMapper({(253, 0): list(table)}).ioctl)
+            return dict(of_tree(root, "dm-0"))
+
+    def test_a_reloaded_table_is_another_volume(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        root = self.tree(tmp_path)
+        before = self.facts(root, monkeypatch, (0, 2048, "linear", "254:0 0"))
+        assert before.keys() == {"dm uuid", "table"}
+        assert self.facts(root, monkeypatch, (0, 2048, "linear", "254:0 0")) == before
+        for other in (
+            [(0, 2048, "linear", "254:16 0")],
+            [(0, 2048, "linear", "254:0 8")],
+            [(0, 2048, "zero", "")],
+            [(0, 1024, "linear", "254:0 0"), (1024, 1024, "linear", "254:16 0")],
+        ):
+            assert self.facts(root, monkeypatch, *other) != before
+
+    def test_a_volume_stays_the_same_when_its_disks_have_other_numbers(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = self.tree(tmp_path / "1")
+        after = self.tree(tmp_path / "2", first="other", second="named")
+        here = self.facts(before, monkeypatch, (0, 2048, "linear", "254:0 384"))
+        assert here == self.facts(after, monkeypatch, (0, 2048, "linear", "254:16 384"))
+        assert here != self.facts(after, monkeypatch, (0, 2048, "linear", "254:0 384"))
+
+    def test_a_long_table_is_read_whole(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        root = self.tree(tmp_path)
+        many = [(i, 1, "linear", "254:0 0") for i in range(2047)]
+        one, other = (self.facts(root, monkeypatch, *many, (2047, 1, "linear", f"254:0 {at}")) for at in (1, 2))
+        assert one.keys() == other.keys() == {"dm uuid", "table"} and one != other
+
+    def test_a_key_has_no_part_in_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        root = self.tree(tmp_path)
+        one, other = (
+            self.facts(root, monkeypatch, (0, 2048, "crypt", f"aes-xts-plain64 {key} 0 254:0 32768"))
+            for key in ("00ff", "11ee")
+        )
+        assert one == other
+
+    def test_a_multipath_map_is_known_by_its_lun_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        root = self.tree(tmp_path, uuid="mpath-3600")
+        paths = "0 0 1 1 service-time 0 1 1 254:0 1"
+        assert self.facts(root, monkeypatch, (0, 2048, "multipath", paths)) == {"dm uuid": "mpath-3600"}
+
+    def test_who_may_not_read_the_table_knows_the_uuid(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        root = self.tree(tmp_path)
+        monkeypatch.setattr("fcntl.ioctl", DeviceMapper({}).ioctl)
+        assert dict(of_tree(root, "dm-0")) == {"dm uuid": "LVM-abc"}
+
+
 def test_a_machine_is_known_by_its_number_and_its_boards(tmp_path: Path) -> None:
     def one(name: str, number: str, board: str) -> str:
         root = tmp_path / name
@@ -97,29 +198,33 @@ def test_a_file_is_known_by_its_inode_and_birth(tmp_path: Path) -> None:
     first = agreed(str(path)).identity
     (tmp_path / "link").symlink_to(path)
     assert agreed(str(tmp_path / "link")).identity == first
+    (tmp_path / "elsewhere").write_bytes(os.urandom(8192))
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    assert agreed(str(tmp_path / "link")).identity != first == agreed(str(path)).identity
     with open(path, "r+b") as file:
         file.write(b"other contents")
-    assert agreed(str(path)).identity == first, "what is in it is the user's to know"
-    path.rename(tmp_path / "elsewhere")
-    path.write_bytes(os.urandom(8192))
-    assert agreed(str(path)).identity != first
-    (tmp_path / "elsewhere").rename(path)
-    assert agreed(str(path)).identity == first
+    assert agreed(str(path)).identity != first, "the user agreed to lose what was in it"
+    assert lasting(agreed(str(path)).identity) == lasting(first)
 
 
-def test_a_file_without_a_birth_is_known_by_its_contents_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_a_birth_is_known_by_its_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lun_identity, "_birth", lambda path: "")
     path = tmp_path / "f"
     path.write_bytes(bytes(200_000))
-    first = agreed(str(path)).identity
+
+    def ends() -> str:
+        return dict(agreed(str(path)).identity.facts)[FINGERPRINT]
+
+    first = ends()
     with open(path, "r+b") as file:
         file.seek(100_000)
         file.write(b"in its middle")
-    assert agreed(str(path)).identity == first
+    assert ends() == first
     with open(path, "r+b") as file:
         file.seek(190_000)
         file.write(b"near its end")
-    assert agreed(str(path)).identity != first and FINGERPRINT in dict(first.facts)
+    assert ends() != first
 
 
 def test_a_device_replaced_during_inspection_has_no_identity(tmp_path: Path) -> None:
@@ -218,6 +323,7 @@ class TestKnownByItsContentsAlone:
         assert facts(loop).keys() == {FINGERPRINT}
         for step in range(3):
             assert workloads.create(asked) == [], step
+            workloads.note_started()
             scribble(loop, 4096, os.urandom(512))  # as the engine does
             assert workloads.delete([0]) == []
         scribble(loop, 8192, b"somebody")

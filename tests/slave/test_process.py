@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from array import array
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +23,8 @@ from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Array, ArrayType, FileToCreate, Notice, NoticeKind, Setting
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.engine._engine import now_ns
-from ivypy.slave.existing_files import MADE, mark_of
+from ivypy.slave.existing_files import MADE, MARK
+from ivypy.slave.file_changes import put, raw
 from tests.support.slave_client import Client, u32
 
 pytestmark = pytest.mark.slow
@@ -332,6 +334,46 @@ def test_a_file_to_keep_stays(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept0", "kept1"]
 
 
+def _end_by_command(slave: Client) -> None:
+    slave.ask(m.Die)
+
+
+def _end_by_a_signal(slave: Client) -> None:
+    slave.process.terminate()
+
+
+def _end_by_garbage(slave: Client) -> None:
+    slave.tell(b"garbage\n")
+
+
+@pytest.mark.parametrize("end", [Client.end_input, _end_by_command, _end_by_a_signal, _end_by_garbage, None])
+def test_a_file_that_it_wrote_is_as_agreed_to_however_it_ends_but_by_being_killed(
+    tmp_path: Path, end: Callable[[Client], None] | None
+) -> None:
+    """In the middle of a step. Who is killed cannot say that nobody else wrote since."""
+    path = tmp_path / "lun"
+    path.write_bytes(os.urandom(1 << 20))
+    with open(path, "rb") as file:
+        if not put(file.fileno(), "user.ivypy.test", b"x"):
+            pytest.skip("its filesystem has no user attributes")
+    with Client() as slave:
+        slave.prepare("libaio")
+        consent = slave.agreed(path)
+        slave.create(path, replace(PACED, fraction_read=0.0), consent=True)
+        slave.go(0)
+        while not counts(slave.until(m.Result))[0][Count.COMPLETED]:
+            pass
+        if end is None:
+            slave.process.kill()
+            slave.process.wait()
+        else:
+            end(slave)
+            slave.gone()
+    with Client() as following:
+        following.prepare("libaio")
+        assert (following.agreed(path) == consent) is (end is not None)
+
+
 def test_a_created_file_is_its_slaves_alone_and_the_end_of_the_process_frees_it(shm: Path) -> None:
     path = shm / "lun"
 
@@ -346,7 +388,7 @@ def test_a_created_file_is_its_slaves_alone_and_the_end_of_the_process_frees_it(
         with Client() as first:
             first.prepare()
             first.make_file(path)
-            if not mark_of(str(path)).startswith(MADE):
+            if not raw(str(path), MARK).startswith(MADE):
                 pytest.skip("the filesystem of /dev/shm has no user attributes")
             first.create(path, PACED, PACED)  # two workloads of its own may share it
             assert refused(second) == RefusalReason.IN_USE.sentence()
@@ -365,7 +407,7 @@ def test_what_a_killed_slave_made_its_successor_removes(shm: Path, fate: str) ->
     with Client() as first:
         first.prepare()
         first.do(m.CreateFiles, files=(file,), used=(), tags=0)
-        if not mark_of(str(path)).startswith(MADE):
+        if not raw(str(path), MARK).startswith(MADE):
             pytest.skip("the filesystem of /dev/shm has no user attributes")
         (lun,) = next(said.luns for said in first.all if isinstance(said, m.Luns))
         assert lun.made and lun.identity is not None

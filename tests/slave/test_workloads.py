@@ -27,7 +27,7 @@ from ivypy.slave.write_gate import Surroundings
 from tests.support.devices import loops_alone, losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, attach, detach, is_over, loop_device, mounted, need, needs_loops, run
-from tests.support.refusals import found_in
+from tests.support.refusals import found_in, refusals_in
 from tests.support.slave_client import u32
 from tests.support.workloads import WRITE, workloads_on
 
@@ -283,16 +283,33 @@ class TestWhatIsWrittenIsWhatWasJudged:
     def test_a_file_whose_path_becomes_anothers(
         self, real: Workloads, file: str, another: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def swap() -> None:
-            os.rename(file, file + ".old")
-            os.symlink(another, file)
-
-        between(monkeypatch, swap)
-        assert real.create(workloads_on(file, WRITE, consent=True)) == []
+        link, new = f"{file}.link", f"{file}.new"
+        os.symlink(file, link)
+        os.symlink(another, new)
+        between(monkeypatch, lambda: os.replace(new, link))
+        assert real.create(workloads_on(link, WRITE, consent=True)) == []
         assert opened(another) == []
-        assert opened(file + ".old") == [HELD, WRITTEN]
+        assert opened(file) == [HELD, WRITTEN]
         assert real.delete([0]) == []
-        assert opened(file + ".old") == []
+        assert opened(file) == []
+
+    def test_a_file_that_is_written_after_the_check(
+        self, real: Workloads, file: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def write() -> None:
+            with open(file, "r+b") as there:
+                there.seek(5000)
+                there.write(b"somebody's records")
+
+        between(monkeypatch, write)
+        asked = workloads_on(file, WRITE, consent=True)
+        (refusal,) = real.create(asked)
+        assert RefusalReason.CONTENTS_CHANGED in refusals_in(refusal.reason)
+        assert opened(file) == []
+        assert agreed(file) != asked[0].consent, "what somebody wrote is not taken for ivypy's"
+        monkeypatch.undo()
+        (refusal,) = real.create(asked)
+        assert RefusalReason.CONTENTS_CHANGED in refusals_in(refusal.reason)
 
     def test_a_file_whose_path_becomes_anothers_before_it_is_checked(
         self, real: Workloads, file: str, another: str, monkeypatch: pytest.MonkeyPatch
@@ -385,12 +402,11 @@ class TestWhatIsWrittenIsWhatWasJudged:
     def test_a_file_that_becomes_a_device_is_none(
         self, real: Workloads, file: str, loop: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def swap() -> None:
-            os.rename(file, file + ".old")
-            os.symlink(loop, file)
-
-        between(monkeypatch, swap)
-        assert real.create(workloads_on(file, WRITE, consent=True)) == []
+        link, new = f"{file}.link", f"{file}.new"
+        os.symlink(file, link)
+        os.symlink(loop, new)
+        between(monkeypatch, lambda: os.replace(new, link))
+        assert real.create(workloads_on(link, WRITE, consent=True)) == []
         assert opened(loop) == []
         assert real.delete([0]) == []
 

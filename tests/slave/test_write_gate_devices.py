@@ -99,6 +99,15 @@ class Prepared:
         fd = os.open(path, flags)
         self.undo.callback(os.close, fd)
 
+    def flagged(self, flag: str) -> str:
+        """A file with a flag of chattr."""
+        need("chattr")
+        file = str(self.mount(self.ext4(self.loop()), "rw") / "f")
+        Path(file).write_bytes(os.urandom(MiB))
+        run("chattr", f"+{flag}", file)
+        self.undo.callback(run, "chattr", f"-{flag}", file)
+        return file
+
     def overlay(self) -> tuple[Path, Path, Path]:
         """The folders of an overlay: lower, upper, merged."""
         base = self.path()
@@ -557,6 +566,24 @@ def a_file_below_a_loop_device_that_was_made_in_another_namespace(p: Prepared) -
     run("unshare", "-m", "bash", "-c", script, "bash", file, other, str(told := p.path()))
     p.undo.callback(losetup, "-d", told.read_text().strip())
     return file
+
+
+@row(RefusalReason.IMMUTABLE)
+def a_file_that_is_immutable(p: Prepared) -> str:
+    return p.flagged("i")
+
+
+@row(RefusalReason.APPEND_ONLY)
+def a_file_that_may_only_be_appended_to(p: Prepared) -> str:
+    return p.flagged("a")
+
+
+@row(RefusalReason.IS_RUN)
+def a_program_that_is_running(p: Prepared) -> str:
+    copy = p.path()
+    shutil.copy(shutil.which("bash") or "", copy)
+    p.program(str(copy), "-c", "echo done; read -r _")
+    return str(copy)
 
 
 @row(RefusalReason.SEVERAL_NAMES, " 2 names: ")

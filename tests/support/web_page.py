@@ -1,6 +1,7 @@
 """The page's server for tests: in the test's own event loop, or as the command that users start."""
 
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -35,10 +36,13 @@ class Page:
 
 @asynccontextmanager
 async def page_of(
-    *roots: Path, control: bool = False, opened: Callable[[Path], RunData] = RunData
+    *roots: Path,
+    control: bool = False,
+    opened: Callable[[Path], RunData] = RunData,
+    names: frozenset[str] = frozenset(),
 ) -> AsyncIterator[Page]:
     clients = LiveClients()
-    access = Access(names_of_this_machine("127.0.0.1"))
+    access = Access(names_of_this_machine("127.0.0.1") | names)
     runner = web.AppRunner(application(Served(roots, access, control), clients, opened), shutdown_timeout=1.0)
     await runner.setup()
     try:
@@ -50,6 +54,11 @@ async def page_of(
             yield Page(access, client, f"http://127.0.0.1:{port}", clients)
     finally:
         await runner.cleanup()
+
+
+def by_address(printed: str) -> str:
+    """The printed address for what leads no names below `localhost` here."""
+    return re.sub(r"//[^/]*:", "//127.0.0.1:", printed)
 
 
 @contextmanager

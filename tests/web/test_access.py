@@ -1,7 +1,11 @@
 """Who gets into the page, and what they cannot do there."""
 
 import json
+import re
+import socket
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +19,7 @@ from yarl import URL
 from ivypy.master.errors import PlanError
 from ivypy.master.web.access import KEY_AGE_S, MOST_KEYS, WEBSOCKET, Access, Keys, is_same_origin, secret_of
 from ivypy.master.web.guard import HEADERS
-from ivypy.master.web.listen import ListenAddress, listening, parse_listen, tls_of
+from ivypy.master.web.listen import ListenAddress, listening, own_name, parse_listen, tls_of
 from tests.support.small_run import write_run
 from tests.support.web_page import Page, page_of
 
@@ -275,14 +279,74 @@ def test_beyond_this_machine_it_takes_tls_or_the_users_word(host: str) -> None:
     with pytest.raises(PlanError, match=r"--tls-cert FILE --tls-key FILE, or --insecure"):
         listening(ListenAddress(host, 0), encrypted=False, insecure=False)
     for encrypted, insecure in ((True, False), (False, True)):
-        listening(ListenAddress(host, 0), encrypted, insecure).close()
+        with taken(ListenAddress(host, 0), encrypted, insecure) as sockets:
+            assert len(sockets) == 1 and own_name(ListenAddress(host, 0), encrypted) == ""
+
+
+@contextmanager
+def taken(address: ListenAddress, encrypted: bool = False, insecure: bool = False, **more: bool) -> Iterator[list[int]]:
+    """The ports of the sockets that listen."""
+    with ExitStack() as stack:
+        sockets = listening(address, encrypted, insecure, **more)
+        for one in sockets:
+            stack.enter_context(one)
+        yield [one.getsockname()[1] for one in sockets]
+
+
+def is_free(family: socket.AddressFamily, host: str, port: int) -> bool:
+    with socket.socket(family) as one:
+        try:
+            one.bind((host, port))
+        except OSError:
+            return False
+        return True
 
 
 def test_a_port_in_use_says_what_to_do() -> None:
-    with listening(ListenAddress("127.0.0.1", 0), False, False) as first:
-        port = first.getsockname()[1]
+    with taken(ListenAddress("127.0.0.1", 0)) as (port, *_):
         with pytest.raises(PlanError, match=r"another program listens there.*--listen 127\.0\.0\.1:0"):
             listening(ListenAddress("127.0.0.1", port), False, False)
+        with taken(ListenAddress("127.0.0.1", port), or_any_port=True) as (other, *_):
+            assert other != port, "a page beside a run"
+
+
+@pytest.mark.skipif(not is_free(socket.AF_INET6, "::1", 0), reason="this machine has no IPv6")
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_nobody_else_gets_the_other_loopback_address(host: str) -> None:
+    """Names below `localhost` stand for both."""
+    with taken(ListenAddress(host, 0)) as ports:
+        assert len(ports) == 2 and len(set(ports)) == 1
+        assert not is_free(socket.AF_INET, "127.0.0.1", ports[0])
+        assert not is_free(socket.AF_INET6, "::1", ports[0])
+    with socket.socket(socket.AF_INET6) as other:
+        other.bind(("::1", 0))
+        other.listen()
+        with pytest.raises(PlanError, match="another program listens there"):
+            listening(ListenAddress("127.0.0.1", other.getsockname()[1]), False, False)
+
+
+def test_each_start_has_a_name_of_its_own() -> None:
+    names = {own_name(ListenAddress("127.0.0.1", 0), encrypted=False) for _ in range(2)}
+    assert len(names) == 2 and all(re.fullmatch(r"ivypy-[0-9a-f]{16}\.localhost", name) for name in names)
+    assert own_name(ListenAddress("127.0.0.1", 0), encrypted=True) == "", "the certificate's is another"
+
+
+async def test_the_page_is_there_by_its_own_name_and_not_by_another_starts(folder: Path) -> None:
+    async with page_of(folder, names=frozenset({"ivypy-1.localhost"})) as page:
+        assert (await answer(page, "GET", "/api/runs", {**MINE, "Host": "ivypy-1.localhost:8808"}))[0] == 200
+        status, said = await answer(page, "GET", "/api/runs", {**MINE, "Host": "ivypy-2.localhost:8808"})
+        assert status == 403 and "Open the address that `ivypy web` printed last" in said
+
+
+async def test_no_browser_keeps_what_runs_hold(folder: Path) -> None:
+    async with page_of(folder) as page:
+        for path in ("/api/runs", "/api/runs/none", "/api/session", "/none"):
+            async with page.client.get(page.address + path) as response:
+                assert response.headers["Cache-Control"] == "no-store", path
+        async with page.client.get(page.of(folder)) as response:
+            assert response.headers["Cache-Control"] == "no-store"
+        async with page.client.get(f"{page.address}/static/main.js") as response:
+            assert response.headers["Cache-Control"] == "no-cache"
 
 
 def test_files_of_tls_are_both_needed_and_read(tmp_path: Path) -> None:

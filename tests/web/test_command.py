@@ -15,7 +15,7 @@ import pytest
 from ivypy.master.errors import PlanError
 from tests.support.real_runs import by_a_user, ivypy
 from tests.support.small_run import write_run
-from tests.support.web_page import command
+from tests.support.web_page import by_address, command
 
 pytestmark = pytest.mark.slow  # each starts a program
 
@@ -25,7 +25,7 @@ MALFORMED = (b"GET / HTTP/1.1\r\nHost: h\r\nbad header\r\n\r\n", b"GET / HTTP/9.
 
 def fetched(address: str, path: str) -> bytes:
     """With the token of a printed address."""
-    base, _, token = address.partition("#token=")
+    base, _, token = by_address(address).partition("#token=")
     request = urllib.request.Request(base + path, headers={"Authorization": f"Bearer {token}"})
     with urllib.request.urlopen(request, timeout=60) as response:
         return bytes(response.read())

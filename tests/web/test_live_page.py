@@ -20,7 +20,7 @@ from tests.support.browser import IN_A_BROWSER, WIDE, Seen, chromium
 from tests.support.fork_server import Command
 from tests.support.real_runs import ENDED, folder_of, paced_plan, rows, start, wait_until_measuring
 from tests.support.waits import wait_until
-from tests.support.web_page import command
+from tests.support.web_page import by_address, command
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -134,7 +134,9 @@ def test_a_run_is_edited_and_ended_where_the_server_may(tmp_path: Path, browser:
             page.get_by_text("<b>fan pulled</b>").first.wait_for()
             changes = {row["kind"]: row["text"] for row in rows(folder, "events.csv")}
             for kind in ("edit", "mark"):
-                assert f"(pid {server.pid}) via ivypy web from 127.0.0.1" in changes[kind]
+                assert (
+                    f"(pid {server.pid}) via ivypy web from ::1" in changes[kind] or "from 127.0.0.1" in changes[kind]
+                )
             page.on("dialog", lambda one: one.accept())
             page.get_by_role("button", name="stop").click()
             assert process.wait(60) == 130
@@ -145,7 +147,10 @@ def test_a_run_is_edited_and_ended_where_the_server_may(tmp_path: Path, browser:
 
 def test_a_page_finds_its_server_again(folder: Path, browser: Any) -> None:
     root = str(folder.parent)
-    with command(root, "--listen", "127.0.0.1:0") as (server, address), shown(browser, address) as (page, seen):
+    with (
+        command(root, "--listen", "127.0.0.1:0") as (server, address),
+        shown(browser, by_address(address)) as (page, seen),
+    ):
         port = re.search(r":(\d+)/", address)
         assert port is not None
         os.kill(server.pid, signal.SIGINT)
@@ -154,7 +159,7 @@ def test_a_page_finds_its_server_again(folder: Path, browser: Any) -> None:
         wait_until(lambda: subintervals(folder) > missed, "the run goes on")
         with command(root, "--listen", f"127.0.0.1:{port[1]}") as (_, address):
             page.get_by_text("Open the address that").wait_for()
-            page.context.new_page().goto(address)
+            page.context.new_page().goto(by_address(address))
             page.get_by_text("Not connected since").wait_for(state="hidden")
             page.wait_for_function(DRAWN, arg=missed)
             times = page.evaluate("() => document.querySelector('.chart.rate').data[0].x")
@@ -165,14 +170,20 @@ def test_a_page_finds_its_server_again(folder: Path, browser: Any) -> None:
 
 
 @contextmanager
-def eavesdropper(port: int = 0) -> Iterator[tuple[str, list[dict[str, str]]]]:
+def eavesdropper(port: int = 0, page: str = "") -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Another user's server: its address, and the headers of each request that it gets."""
     heard: list[dict[str, str]] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             heard.append(dict(self.headers))
-            self.send_error(404)
+            if not page:
+                return self.send_error(404)
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Cache-Control", "max-age=31536000")
+            self.end_headers()
+            self.wfile.write(page.encode())
 
         def log_message(self, *_: object) -> None: ...
 
@@ -198,7 +209,7 @@ def is_let_in(address: str, headers: dict[str, str]) -> bool:
 def test_who_listens_at_another_port_or_afterwards_gets_nothing_that_works(folder: Path, browser: Any) -> None:
     words = (str(folder.parent), "--allow-control", "--listen")
     with command(*words, "127.0.0.1:0") as (server, printed), shown(browser, printed) as (page, _):
-        address = printed.partition("#")[0]
+        address = by_address(printed).partition("#")[0]
         assert is_let_in(address, {"Authorization": f"Bearer {printed.partition('token=')[2]}"})
         with eavesdropper() as (elsewhere, heard):
             page.context.new_page().goto(elsewhere)
@@ -210,6 +221,34 @@ def test_who_listens_at_another_port_or_afterwards_gets_nothing_that_works(folde
             wait_until(lambda: any("Upgrade" in one for one in heard), "the open page tries again")
         with command(*words, f"127.0.0.1:{port}"):
             assert not any(is_let_in(address, one) for one in heard)
+
+
+LURE = """<script>
+    localStorage.setItem("left", "here");
+    caches.open("left").then((cache) => cache.put("/", new Response("theirs")));
+</script>theirs"""
+
+
+def test_what_another_users_page_left_under_the_port_is_not_read_after_the_next_start(
+    folder: Path, browser: Any
+) -> None:
+    """A page that browsers may keep for a year, with all that it can store."""
+    context = browser.new_context()
+    page = context.new_page()
+    with command(str(folder.parent), "--listen", "127.0.0.1:0") as (_, printed):
+        page.goto(printed)
+        page.locator("table.runs a").first.wait_for()
+        port = int(printed.split("/#")[0].rsplit(":", 1)[1])
+    with eavesdropper(port, LURE):
+        page.goto(printed)
+        page.get_by_text("theirs").wait_for()
+        page.wait_for_function("async () => localStorage.getItem('left') && await caches.has('left')")
+    with command(str(folder.parent), "--listen", f"127.0.0.1:{port}") as (_, next_one):
+        assert next_one.split("/#")[0] != printed.split("/#")[0]
+        page.goto(next_one)
+        page.locator("table.runs a").first.wait_for()
+        assert page.evaluate("async () => [localStorage.getItem('left'), await caches.has('left')]") == [None, False]
+    context.close()
 
 
 def test_the_printed_address_lets_an_open_page_in(address: str, browser: Any) -> None:
@@ -244,6 +283,25 @@ def test_a_page_that_nobody_looks_at_rests(folder: Path, address: str, browser: 
         assert not seen.errors and not seen.elsewhere
 
 
+def test_answers_that_fail_are_reported_and_asked_for_again(tmp_path: Path, browser: Any) -> None:
+    """Also for the last state of a run, after which no other comes."""
+    with running(tmp_path, "60m") as process:
+        folder = folder_of(tmp_path / "runs")
+        with (
+            command(str(folder.parent), "--listen", "127.0.0.1:0") as (_, address),
+            shown(browser, address) as (page, _),
+        ):
+            page.route("**/api/runs/**", lambda route: route.abort())
+            page.get_by_text("Not connected since").wait_for()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+            page.evaluate(HIDDEN, True)
+            page.evaluate(HIDDEN, False)
+            page.unroute("**/api/runs/**")
+            page.wait_for_function(f"() => document.querySelector('{STATE}').textContent === 'ended'")
+            page.get_by_text("Not connected since").wait_for(state="hidden")
+
+
 def test_several_browsers_see_the_same(folder: Path, address: str, browser: Any) -> None:
     with ExitStack() as stack:
         opened = [stack.enter_context(shown(browser, address)) for _ in range(BROWSERS)]
@@ -269,7 +327,7 @@ def test_a_page_beside_a_run_stays_for_those_who_look(tmp_path: Path, browser: A
     process = Command(*words)
     line = process.stderr.readline()
     address = line.removeprefix("page: ").strip()
-    assert address.startswith("http://127.0.0.1:"), line
+    assert re.match(r"http://ivypy-[0-9a-f]{16}\.localhost:\d+/#token=", address), line
     wait_until_measuring(tmp_path / "runs")
     with shown(browser, address) as (page, seen):
         assert process.wait(60) in ENDED

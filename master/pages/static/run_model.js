@@ -1,6 +1,6 @@
 // What the page knows of one run: the document, and the figures of the step and rollup instance that are shown.
 
-import { addresses, Missing } from "./source.js";
+import { addresses, AGAIN_MS, Missing } from "./source.js";
 import { joinedColumns, unpackHistograms } from "./histogram.js";
 
 export class RunModel {
@@ -18,6 +18,7 @@ export class RunModel {
     this.fault = ""; // why there are no histograms
     this.status = null; // of a running run, from its control socket
     this.unlinkedAt = null; // since when the server has not been reached, in unix seconds
+    this.missedAt = null; // since when an answer is missing that a state needs, in unix seconds
     this.linkFault = ""; // why not
     this.isRemoved = false; // its folder is no longer there
     this.seen = null; // the newest state that was used
@@ -128,13 +129,21 @@ export class RunModel {
       while (this.waiting && !this.isClosed) {
         const next = this.waiting;
         this.waiting = null;
-        await this.use(next);
+        await this.use(next).catch((error) => this.miss(next, error));
       }
-    } catch {
-      this.seen = null; // the server went away meanwhile: the next state reads everything anew
     } finally {
       this.isBusy = false;
     }
+  }
+
+  /** No answer came for a state, which may be the last: say so, and read everything anew, soon or with the next one. */
+  miss(state, error) {
+    this.seen = null;
+    if (error instanceof Missing) return this.lookForIt();
+    this.linkFault = error.message;
+    this.missedAt ??= Date.now() / 1000;
+    this.tell("status");
+    setTimeout(() => this.isClosed || this.seen || this.take(this.waiting ?? state), AGAIN_MS);
   }
 
   async use(state) {
@@ -149,6 +158,7 @@ export class RunModel {
       await this.readAdded();
     }
     this.seen = state;
+    this.missedAt = null;
     this.tell(isNewDocument ? "document" : "figures");
     if (state.ended) this.unfollow();
   }

@@ -169,7 +169,8 @@ class RunView {
 
   linkSentence() {
     if (this.model.isRemoved) return "This run was removed: its folder is no longer there, or can no longer be read. What is shown is the last that arrived.";
-    return this.model.unlinkedAt === null ? null : `Not connected since ${shortTime(this.model.unlinkedAt)}: what is shown is the last that arrived. ${this.model.linkFault} Trying again ...`;
+    const since = this.model.unlinkedAt ?? this.model.missedAt;
+    return since === null ? null : `Not connected since ${shortTime(since)}: what is shown is the last that arrived. ${this.model.linkFault} Trying again ...`;
   }
 
   sentence() {

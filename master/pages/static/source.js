@@ -30,7 +30,7 @@ class Unreachable extends Error {
   }
 }
 
-const AGAIN_MS = 3000;
+export const AGAIN_MS = 3000;
 
 /** What `ask` gives. While no server answers, `onwait` hears that, and it is asked again, unless it `isOver`: then null. */
 export async function answered(ask, onwait, isOver = () => false) {

@@ -99,7 +99,7 @@ class CreateDoc(Section):
     size: Annotated[int, size_field(1, LARGEST_FILE)] = Field(description="Size of each file.")
     count: Annotated[int, count_field(1, 100_000)] = about("Number of files.", 1)
     keep: Annotated[bool, FLAG] = about(
-        "Whether the files stay after the run. The next run uses them as they are, unless somebody else has written to "
+        "Whether the files stay after the run. The next run uses them as they are, unless somebody else has changed "
         "them; then it needs the token, as for any file.",
         False,
     )

@@ -71,6 +71,7 @@ struct engine {
     bool reserved; /* instances may take huge pages that the administrator reserved */
     bool in_step; /* from go until ended() has reported the end, */
     bool abandoned; /* or, where go failed with threads on their way into it, until all wait again */
+    uint64_t overdue_ns; /* when the end was first found to be late, 0 before */
     bool halted;  /* since go began: a step that it is still to start ends at once */
     bool closed, released;
     uint64_t ready_ns; /* how long go waits for the threads, which only have to wake up */

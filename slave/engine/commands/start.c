@@ -141,6 +141,7 @@ static void begin(struct engine *e, uint64_t start_ns, uint64_t length_ns)
     engine_hold(e);
     step_init(&e->step, start_ns, length_ns);
     e->in_step = true;
+    e->overdue_ns = 0;
     if (e->halted)
         step_cut(&e->step, END_COMMANDED, now_ns, now_ns);
     engine_let_go(e);

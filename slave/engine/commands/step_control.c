@@ -4,7 +4,8 @@
 #include "commands.h"
 #include "time/clock.h"
 
-/* How much later than it should a thread may come back, before it counts as held by the kernel. */
+/* How much later than it should a thread may come back, before it counts as held by the kernel; from when somebody
+ * noticed on: a machine, or a process, that stood still meanwhile held them all, and the last result is still to come. */
 #define HELD_NS NS_PER_S
 
 void engine_place_boundary(struct engine *e, uint32_t subinterval, uint64_t boundary_ns)
@@ -75,16 +76,25 @@ static bool thread_finished(const struct thread *t)
     return worker_state(&t->worker) == THREAD_WAITING || worker_gone(&t->worker);
 }
 
+static bool overdue(struct engine *e, uint64_t now_ns, uint64_t ended_ns)
+{
+    if (now_ns <= ended_ns + e->step.catch_ns)
+        return false;
+    if (e->overdue_ns == 0)
+        e->overdue_ns = now_ns;
+    return now_ns > e->overdue_ns + HELD_NS;
+}
+
 static int ended(struct engine *e, struct end *end)
 {
     uint64_t now_ns = clock_now(), ended_ns = atomic_load(&e->step.ended_ns);
-    bool all = true, overdue = now_ns > ended_ns + e->step.catch_ns + HELD_NS;
+    bool all = true;
 
     if (!e->in_step || e->abandoned || ended_ns == 0)
         return 0;
     for (uint32_t n = 0; n < e->thread_count; n++)
         all &= thread_finished(&e->threads[n]);
-    if (!overdue && !(all && e->collector.last))
+    if (!(all && e->collector.last) && !overdue(e, now_ns, ended_ns))
         return 0;
     *end = (struct end){.reason = (enum end_reason)atomic_load(&e->step.reason)};
     for (uint32_t n = 0; n < e->thread_count; n++) {
