@@ -39,6 +39,13 @@ class MergedSubinterval:
     class_io: Words  # (G, KINDS, 2) I/Os and bytes of each merge class
     absent: frozenset[str] = frozenset()  # hosts that take part, and are not in: late, or in a later result
 
+    def known_instances(self) -> NDArray[np.bool_]:
+        """(I,) those whose host is in."""
+        known = np.zeros(len(self.counts), bool)
+        for host in self.results:
+            known[self.layout.instances[host]] = True
+        return known
+
     @property
     def hosts(self) -> frozenset[str]:
         """The hosts that are in."""

@@ -44,10 +44,11 @@ class Outstanding:
     in_flight: Ints  # at the end
     backlog: Ints  # at the end: due, not submitted
     expired: Ints  # of the growth: no longer outstanding, since discarded
+    known: NDArray[np.bool_]  # whether its host's result is in: all else is 0 where it is not
 
     @classmethod
-    def of(cls, counts: Ints) -> "Outstanding":
-        """`counts`: (I, Count)"""
+    def of(cls, counts: Ints, known: NDArray[np.bool_] | None = None) -> "Outstanding":
+        """`counts`: (I, Count); `known`: (I,), all if None"""
         left = counts[:, Count.DUE] - counts[:, Count.DROPPED]
         return cls(
             due=counts[:, Count.DUE],
@@ -56,6 +57,7 @@ class Outstanding:
             in_flight=counts[:, Count.IN_FLIGHT],
             backlog=counts[:, Count.BACKLOG],
             expired=counts[:, Count.EXPIRED],
+            known=np.ones(len(counts), bool) if known is None else known,
         )
 
     @classmethod
@@ -64,8 +66,11 @@ class Outstanding:
 
     def of_paced(self, paced: NDArray[np.bool_]) -> "Outstanding":
         """0 where iops is max: nothing falls due there. `paced`: (I,)"""
+        if paced.all():
+            return self
         parts = self.due, self.growth, self.backlog_growth, self.in_flight, self.backlog, self.expired
-        return self if paced.all() else Outstanding(*(part * paced for part in parts))
+        due, growth, backlog_growth, in_flight, backlog, expired = (part * paced for part in parts)
+        return Outstanding(due, growth, backlog_growth, in_flight, backlog, expired, self.known)
 
     def surged(self) -> NDArray[np.bool_]:
         """(I,) instances whose growth in this subinterval alone is more than a change of the load explains."""
@@ -128,6 +133,9 @@ class Account:
     in_flight: Ints  # summed over the subintervals' ends
     expired: Ints
     before: Ints  # outstanding when the first of them began
+    last: Ints  # outstanding at the last end that is known, and in the next line in flight: a host may not be in
+    last_in_flight: Ints
+    seen: NDArray[np.bool_]  # an end is known
     ends: EndSums
     first: EndSums  # of the first subintervals: a power of two of them, between a quarter and half of all
     doubled: EndSums  # likewise, of twice as many
@@ -135,20 +143,25 @@ class Account:
     @classmethod
     def none(cls, instances: int) -> "Account":
         zero, ends = np.zeros(instances, np.int64), EndSums.none(instances)
-        return cls(0, zero, zero, zero, zero, zero, ends, ends, ends)
+        return cls(0, zero, zero, zero, zero, zero, zero, zero, np.zeros(instances, bool), ends, ends, ends)
 
     def plus(self, one: Outstanding) -> "Account":
-        """With one more subinterval."""
-        at_end = one.in_flight + one.backlog
+        """With one more subinterval. An end that is not known is as the one before: the growth until then is in a
+        later result, and zeros would look like a queue that swings."""
+        at_end = np.where(one.known, one.in_flight + one.backlog, self.last)
+        in_flight = np.where(one.known, one.in_flight, self.last_in_flight)
         ends = self.ends.plus(at_end)
         doubles = ends.subintervals & (ends.subintervals - 1) == 0
         return Account(
             subintervals=self.subintervals + 1,
             due=self.due + one.due,
             growth=self.growth + one.growth,
-            in_flight=self.in_flight + one.in_flight,
+            in_flight=self.in_flight + in_flight,
             expired=self.expired + one.expired,
-            before=self.before if self.subintervals else at_end - (one.growth - one.expired),
+            before=np.where(self.seen | ~one.known, self.before, at_end - (one.growth - one.expired)),
+            last=at_end,
+            last_in_flight=in_flight,
+            seen=self.seen | one.known,
             ends=ends,
             first=self.doubled if doubles else self.first,
             doubled=ends if doubles else self.doubled,
@@ -158,11 +171,13 @@ class Account:
         """0 where iops is max: nothing falls due there. `paced`: (I,)"""
         if paced.all():
             return self
-        due, growth, in_flight, expired, before = (
-            part * paced for part in (self.due, self.growth, self.in_flight, self.expired, self.before)
-        )
+        counts = self.due, self.growth, self.in_flight, self.expired, self.before, self.last, self.last_in_flight
+        due, growth, in_flight, expired, before, last, last_in_flight = (part * paced for part in counts)
         ends, first, doubled = (part.of_paced(paced) for part in (self.ends, self.first, self.doubled))
-        return Account(self.subintervals, due, growth, in_flight, expired, before, ends, first, doubled)
+        return Account(
+            self.subintervals, due, growth, in_flight, expired, before, last, last_in_flight, self.seen, ends, first,
+            doubled,
+        )  # fmt: skip
 
     def variance(self) -> Floats:
         """(I,) variance of the outstanding I/O, bounded by the calmer of the window's two parts.

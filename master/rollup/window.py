@@ -125,7 +125,7 @@ class Window:
         np.maximum(self._most, moments.most, out=self._most)
         self._buckets = [added(total, part) for total, part in zip(self._buckets, merged.buckets, strict=True)]
         for one in (*self._aside, interval):
-            self._account = self._account.plus(Outstanding.of(one.counts))
+            self._account = self._account.plus(Outstanding.of(one.counts, one.known_instances()))
         self._aside.clear()
         self._first = interval.subinterval if self._last is None else self._first
         self._class_io += interval.class_io

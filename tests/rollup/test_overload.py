@@ -1,6 +1,6 @@
 """Law: a workload instance that falls behind makes every row that holds it say so; one that does not, none."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import asinh, exp, sqrt
 
 import numpy as np
@@ -39,7 +39,15 @@ def load(due: Ints, ends: Ints, in_flight: Ints | None = None) -> list[Outstandi
     flying = ends if in_flight is None else in_flight
     backlog = ends - flying
     return [
-        Outstanding(due, ends[k] - ends[k - 1], backlog[k] - backlog[k - 1], flying[k], backlog[k], 0 * due)
+        Outstanding(
+            due,
+            ends[k] - ends[k - 1],
+            backlog[k] - backlog[k - 1],
+            flying[k],
+            backlog[k],
+            0 * due,
+            np.ones(len(due), bool),
+        )
         for k in range(1, len(ends))
     ]
 
@@ -211,7 +219,13 @@ def test_a_queue_near_saturation_is_sustained(share: float, a_second: int) -> No
         waits = (came - went)[:, None]
         parts = [
             Outstanding(
-                np.array([due]), waits[k + 1] - waits[k], np.array([0]), waits[k + 1], np.array([0]), np.array([0])
+                np.array([due]),
+                waits[k + 1] - waits[k],
+                np.array([0]),
+                waits[k + 1],
+                np.array([0]),
+                np.array([0]),
+                np.ones(1, bool),
             )
             for k, due in enumerate(np.diff(came))
         ]
@@ -245,6 +259,37 @@ def test_the_first_part_of_a_window_is_between_a_quarter_and_half_of_it(levels: 
 def test_the_bound_of_one_subinterval_is_that_of_what_was_in_flight_at_its_end() -> None:
     one = account(load(np.array([1000]), np.array([[0], [40]])))
     assert check_each(one, 0.0).bound == allowed(1000, 0.0, 41, 0, 1)
+
+
+def covered(parts: list[Outstanding], places: Collection[int]) -> list[Outstanding]:
+    """The same, where these subintervals of the first instance are in the result of the next one that is not."""
+    found, of_before = [], np.zeros((4, len(parts[0].due)), np.int64)
+    first = np.arange(len(parts[0].due)) == 0
+    for place, one in enumerate(parts):
+        sums = np.array([one.due, one.growth, one.backlog_growth, one.expired]) + of_before
+        absent = first & (place in places)
+        of_before = sums * absent
+        due, growth, backlog_growth, expired = sums * ~absent
+        found.append(
+            Outstanding(due, growth, backlog_growth, one.in_flight * ~absent, one.backlog * ~absent, expired, ~absent)
+        )
+    return found
+
+
+@given(st.integers(0, 2**32), st.sets(st.integers(0, 28), min_size=1, max_size=8), st.sampled_from([0, 15]))
+@settings(max_examples=60, deadline=None)
+@pytest.mark.slow
+def test_a_result_that_covers_several_subintervals_does_not_hide_that_a_load_falls_behind(
+    seed: int, places: set[int], behind: int
+) -> None:
+    """Of 1,000 due, about 200 are in flight, and `behind` more wait each time."""
+    random, due = rng(seed), np.array([1000, 1000])
+    in_flight = random.poisson(200, (31, 2))
+    ends = in_flight + np.arange(31)[:, np.newaxis] * np.array([behind, 0])
+    parts = load(due, ends, in_flight)
+    said = why_not_sustained(account(covered(parts, places)), TOLERANCE)
+    assert bool(said) is bool(behind) is bool(why_not_sustained(account(parts), TOLERANCE))
+    assert account(covered(parts, places)).before[0] == account(parts).before[0]
 
 
 def test_no_subintervals_give_no_finding() -> None:
@@ -295,7 +340,8 @@ def test_outstanding_is_what_was_due_and_is_not_done() -> None:
 
 def one_subinterval(**columns: int) -> Outstanding:
     names = ("due", "growth", "backlog_growth", "in_flight", "backlog", "expired")
-    return Outstanding(*(np.array([columns.get(name, 0)]) for name in names))
+    due, growth, backlog_growth, in_flight, backlog, expired = (np.array([columns.get(name, 0)]) for name in names)
+    return Outstanding(due, growth, backlog_growth, in_flight, backlog, expired, np.ones(1, bool))
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,9 @@ def load_for(curve: Curve, target: float, high: float) -> float:
 
 def outstanding(load: InstanceLoad) -> Outstanding:
     """Of the one workload instance that has all of a load."""
-    columns = load.due, load.growth, 0, load.in_flight, load.backlog, 0
-    return Outstanding(*(np.array([column]) for column in columns))
+    columns = load.due, load.growth, load.in_flight, load.backlog
+    due, growth, in_flight, backlog = (np.array([column]) for column in columns)
+    return Outstanding(due, growth, 0 * due, in_flight, backlog, 0 * due, np.ones(1, bool))
 
 
 def load_of(due: int, completed: int, backlog: int, in_flight: int = 0, length_s: float = 5.0) -> InstanceLoad:
