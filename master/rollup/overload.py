@@ -102,6 +102,12 @@ class EndSums:
             self.squares + np.square(end, dtype=np.float64),
         )
 
+    def begun_with(self, end: Ints) -> "EndSums":
+        """The same, as if all subintervals so far had ended with this more."""
+        n = self.subintervals
+        squares = self.squares + n * np.square(end, dtype=np.float64)
+        return EndSums(n, self.total + n * end, self.rising + n * (n - 1) / 2 * end, squares)
+
     def after(self, first: "EndSums") -> "EndSums":
         """The sums without the `first` subintervals."""
         total = self.total - first.total
@@ -146,11 +152,13 @@ class Account:
         return cls(0, zero, zero, zero, zero, zero, zero, zero, np.zeros(instances, bool), ends, ends, ends)
 
     def plus(self, one: Outstanding) -> "Account":
-        """With one more subinterval. An end that is not known is as the one before: the growth until then is in a
-        later result, and zeros would look like a queue that swings."""
+        """With one more subinterval. An end that is not known is as the one before, or as the first that is: the growth
+        until then is in a later result, and zeros would look like a queue that swings."""
         at_end = np.where(one.known, one.in_flight + one.backlog, self.last)
         in_flight = np.where(one.known, one.in_flight, self.last_in_flight)
-        ends = self.ends.plus(at_end)
+        new = at_end * (one.known & ~self.seen)
+        before, first, doubled = (part.begun_with(new) if new.any() else part for part in self._parts)
+        ends = before.plus(at_end)
         doubles = ends.subintervals & (ends.subintervals - 1) == 0
         return Account(
             subintervals=self.subintervals + 1,
@@ -163,9 +171,13 @@ class Account:
             last_in_flight=in_flight,
             seen=self.seen | one.known,
             ends=ends,
-            first=self.doubled if doubles else self.first,
-            doubled=ends if doubles else self.doubled,
+            first=doubled if doubles else first,
+            doubled=ends if doubles else doubled,
         )
+
+    @property
+    def _parts(self) -> tuple[EndSums, EndSums, EndSums]:
+        return self.ends, self.first, self.doubled
 
     def of_paced(self, paced: NDArray[np.bool_]) -> "Account":
         """0 where iops is max: nothing falls due there. `paced`: (I,)"""
@@ -173,7 +185,7 @@ class Account:
             return self
         counts = self.due, self.growth, self.in_flight, self.expired, self.before, self.last, self.last_in_flight
         due, growth, in_flight, expired, before, last, last_in_flight = (part * paced for part in counts)
-        ends, first, doubled = (part.of_paced(paced) for part in (self.ends, self.first, self.doubled))
+        ends, first, doubled = (part.of_paced(paced) for part in self._parts)
         return Account(
             self.subintervals, due, growth, in_flight, expired, before, last, last_in_flight, self.seen, ends, first,
             doubled,
