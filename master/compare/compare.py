@@ -27,6 +27,7 @@ USUAL_METRICS: Final = (
     "overall_iops", "overall_service_us_mean", "overall_service_us_p99",
     "overall_response_us_mean", "overall_response_us_p99",
 )  # fmt: skip
+_MISSING: Final = frozenset({Reason.HOST_LOST.word, Reason.HOST_LATE.word, Reason.HOST_MISSING.word})  # partial
 _NAMED_BLANK: Final = "blank: no such I/O, too few samples, or no response time (iops: max)"
 
 
@@ -194,6 +195,8 @@ class _Figures:
             return f"discredited: {', '.join(_reasons(row, Severity.INVALID, metric.scope)) or Verdict.INVALID}"
         if row.hosts_in < row.hosts_of:  # they have another load, and the array has
             return f"{row.hosts_in} of {row.hosts_of} hosts"
+        if missing := _MISSING.intersection(_reasons(row, Severity.PARTIAL)):  # in a part of it, or from the beginning
+            return f"without a host: {', '.join(sorted(missing))}"
         value = row.figure(metric)
         if value is None:
             return _NAMED_BLANK

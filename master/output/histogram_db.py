@@ -8,7 +8,7 @@ read. histogram_db_reader.py reads it.
 import json
 import sqlite3
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
@@ -116,15 +116,17 @@ class HistogramWriter:
         ]
         self._write({"result": rows, "total": [(step, interval.subinterval, *_total(interval.merged))]})
 
-    def join(self, step: int, phase: str, start_utc_ns: int, host: str, interval: MergedSubinterval) -> None:
-        """A late result of a closed subinterval, and the sum with it. Raises OutputError.
+    def join(
+        self, step: int, phase: str, start_utc_ns: int, hosts: Collection[str], interval: MergedSubinterval
+    ) -> None:
+        """Late results of a closed subinterval, and the sum with them. Raises OutputError.
 
-        `interval`: all results of the subinterval, that of `host` among them.
+        `interval`: all results of the subinterval, those of `hosts` among them.
         """
         number = interval.subinterval
-        row = (step, number, host, phase, start_utc_ns, *_stored(interval.results[host]))
+        rows = [(step, number, host, phase, start_utc_ns, *_stored(interval.results[host])) for host in hosts]
         self._write(
-            {"result": [row], "total": [(step, number, *_total(interval.merged))]},
+            {"result": rows, "total": [(step, number, *_total(interval.merged))]},
             ("DELETE FROM total WHERE step = ? AND subinterval = ?", (step, number)),
         )
 

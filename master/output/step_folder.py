@@ -86,9 +86,9 @@ class StepFolder:
         self._append_text("threads.csv", names(THREADS), thread_rows(record))
         self._append_text("clock.csv", names(CLOCK), clock_rows(record))
 
-    def join(self, phase: str, start_utc_ns: int, host: str, interval: MergedSubinterval) -> None:
-        """A late result, stored with the others of its subinterval. The rest: see HistogramWriter."""
-        self._base.join(self._number, phase, start_utc_ns, host, interval)
+    def join(self, phase: str, start_utc_ns: int, hosts: Collection[str], interval: MergedSubinterval) -> None:
+        """Late results, stored with the others of their subinterval. The rest: see HistogramWriter."""
+        self._base.join(self._number, phase, start_utc_ns, hosts, interval)
 
     def late(self, host: str, result: Result) -> None:
         """A result that is not merged: kept as its line of the protocol."""

@@ -6,6 +6,7 @@ reads results back, wait for the disk.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from ...protocol.messages import Result
@@ -56,6 +57,8 @@ class StepRecorder:
         self._later_steps_s = 0.0
         self._running = 0  # number of the subinterval that is running
         self._judge: Callable[[StepOutcome], StepResult] | None = None
+        self._late: dict[int, dict[str, Result]] = {}  # by subinterval and host: to be stored
+        self._late_lock = Lock()  # the loop adds, the writer's thread takes
         self._holes: dict[int, tuple[str, int]] = {}  # subintervals without some of their hosts: phase, start in UTC
 
     @classmethod
@@ -148,7 +151,12 @@ class StepRecorder:
 
     def join(self, host: str, result: Result) -> None:
         """Store a late result of a subinterval that was recorded without it. Raises OutputError."""
-        self._run.writer.put(partial(self._join, host, result, *self._holes[result.subinterval]))
+        number = result.subinterval
+        with self._late_lock:
+            waits = number in self._late
+            self._late.setdefault(number, {})[host] = result
+        if not waits:  # the sum is made once for all hosts whose results have come by then
+            self._run.writer.put(partial(self._join, number, *self._holes[number]))
 
     def late(self, host: str, result: Result) -> None:
         """Record a result that is not merged, in late/<host>.jsonl."""
@@ -211,15 +219,18 @@ class StepRecorder:
     def _merger(self) -> Merger:
         return Merger(self._rollups, {host: self._rollups.order(host) for host in self._rollups.hosts()})
 
-    def _join(self, host: str, result: Result, phase: str, start_utc_ns: int) -> None:
+    def _join(self, number: int, phase: str, start_utc_ns: int) -> None:
         """In the writer's thread."""
-        merger, number = self._merger(), result.subinterval
+        with self._late_lock:
+            late = self._late.pop(number)
+        merger = self._merger()
         merger.open(number)
         with HistogramReader(self._run.path / "histograms.sqlite") as stored:
             for other, one in stored.results(self._step.number, number, number):
                 merger.add(other, one)
-        merger.add(host, whole(result))
-        self._folder.join(phase, start_utc_ns, host, merger.close())
+        for host, result in late.items():
+            merger.add(host, whole(result))
+        self._folder.join(phase, start_utc_ns, late, merger.close())
 
     def _sum(self, measured: Measured, is_given_up: Callable[[], bool] = lambda: False) -> Window:
         """In a thread. Raises OutputError."""

@@ -105,6 +105,12 @@ def test_results_that_come_after_the_decision_are_in_the_sums(tmp_path: Path) ->
             assert total.moments[0, TotalMoment.COUNT] == counted > 0, number
 
 
+def test_late_results_of_several_hosts_are_in_the_sums_of_each_subinterval(tmp_path: Path) -> None:
+    """They come at the same time, and are stored together."""
+    faults = {host: hiccup("late", 5, 8.0) for host in "bcd"}
+    complete(controlled(tmp_path, THIRTY, steady(), iops="500", hosts="a, b, c, d", faults=faults))
+
+
 STALLED = CpuTaken(stalled_ns=3 * 10**9, longest_stall_ns=3 * 10**9)
 THIRTY = f"{SECONDS}measure: 30s"
 
