@@ -205,7 +205,8 @@ def test_a_new_file_is_measured_and_removed() -> None:
     assert done.returncode in ENDED, done.stderr
     lines = done.stdout.splitlines()
     assert "randread 4KiB, iodepth 32, at max for 1s" in done.stdout and "new.bin" in done.stdout
-    assert any(line.startswith("read ") for line in lines) and len(lines) <= 13
+    at_most = 13 if done.returncode == 0 else 20  # what a busy machine did to it is said
+    assert any(line.startswith("read ") for line in lines) and len(lines) <= at_most
     assert all(len(line) <= 80 for line in lines if "/" not in line)
     assert Path(lines[-1]) == folder_of(Path("runs")).relative_to(".") and not Path(NEW).exists()
     assert (folder_of(Path("runs")) / "plan.yaml").read_text().startswith(Path("again.yaml").read_text())
