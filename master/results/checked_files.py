@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..live.socket_paths import answers
-from ..output.csv_text import unguarded
+from ..output.csv_text import unguarded, whole_lines
 from ..output.file_names import SO_FAR
 from ..output.run_files import open_run_file, read_run_file
 from ..output.run_lock import holds
@@ -263,7 +263,7 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     """The columns, and each row with the number of its last line."""
     try:
         with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
-            reader = csv.DictReader(file)
+            reader = csv.DictReader(whole_lines(file))
             reader.fieldnames = [*map(unguarded, reader.fieldnames or ())]
             rows = [
                 (reader.line_num, {name: unguarded(cell) for name, cell in row.items()})
@@ -276,10 +276,10 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
 
 
 def read_rows(path: Path) -> list[list[str]]:
-    """A CSV's rows, with its header. Raises PlanError."""
+    """A CSV's whole lines as rows, with its header. Raises PlanError."""
     try:
         with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
-            return [[*map(unguarded, row)] for row in csv.reader(file)]
+            return [[*map(unguarded, row)] for row in csv.reader(whole_lines(file))]
     except (OSError, csv.Error) as error:
         raise PlanError(f"{path}: not read: {error}") from None
 
