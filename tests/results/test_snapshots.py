@@ -122,3 +122,17 @@ def test_what_is_read_is_of_one_snapshot_whenever_it_is_replaced(
     run = read_run("A1", tmp_path, ["all"])
     (window,), (row,) = run.record["steps"][0]["windows"], run.rows.values()
     assert str(window["last"]) == row.cells["last_subinterval"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_run_that_names_another_users_socket_does_not_run(tmp_path: Path) -> None:
+    folder, sockets = tmp_path / "run", tmp_path / "s"
+    sockets.mkdir()
+    made(folder, socket=str(sockets / "a"), uid=12345)
+    os.chown(folder, 12345, 12345)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(str(sockets / "a"))
+        server.listen()
+        assert state(folder) is RunState.CUT_OFF
+        os.chown(sockets, 12345, 12345)
+        assert state(folder) is RunState.RUNNING
