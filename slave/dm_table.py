@@ -20,6 +20,9 @@ DM_STATUS_TABLE_FLAG, DM_BUFFER_FULL_FLAG, DM_SECURE_DATA_FLAG = 1 << 4, 1 << 8,
 VERSION: Final = (4, 0, 0)
 LEAST, MOST = 16 << 10, 4 << 20  # bytes of the answer
 KEY_AT: Final = {"crypt": 1}  # which parameter is a secret, by type
+# How many parameters (without the key) say which data it is, by type; those behind change while it is used. Of others,
+# all do.
+LASTING: Final = {"crypt": 4, "cache": 4, "writecache": 4, "snapshot": 2, "thin-pool": 3, "vdo": 2, "integrity": 3}
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,25 @@ class DmTarget:
     length: int
     kind: str  # linear, striped, crypt ...
     parameters: tuple[str, ...]  # devices as major:minor; without keys
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """The parameters without those that change while it is used: thresholds, flags, how far it is in sync."""
+        words = self.parameters
+        if self.kind not in ("raid", "mirror") or len(words) < 2 or not words[1].isdecimal():
+            return words[: LASTING.get(self.kind)]
+        behind = 2 + int(words[1])  # settings, or arguments of the log
+        return (*words[:1], *words[2:3], *words[behind:]) if self.kind == "raid" else words[behind:]
+
+    def mapped(self, place: int) -> tuple[int, int] | None:
+        """Which sectors of the device at this place of the parameters it maps: the first, and the one behind the last.
+
+        None where all may count.
+        """
+        after = self.parameters[place + 1 : place + 2]
+        if self.kind not in ("linear", "crypt") or not after or not after[0].isdecimal():
+            return None
+        return int(after[0]), int(after[0]) + self.length
 
 
 def table_of(number: tuple[int, int], root: Path) -> tuple[DmTarget, ...]:

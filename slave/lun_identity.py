@@ -17,8 +17,9 @@ import hashlib
 import os
 import re
 import struct
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +29,7 @@ from ..protocol.text import sendable
 from . import udev
 from .block_devices import ROOT, BlockDevice, numbered
 from .block_devices import identity as names_of
-from .dm_table import table_of
+from .dm_table import DmTarget, table_of
 from .file_changes import last_change, noted
 from .holds import through
 from .kernel_files import first_line, path_in
@@ -37,7 +38,9 @@ from .storage_exports import LOOP_GET_STATUS64, LOOP_INFO64, lun_key
 
 WRITTEN: Final = "user.ivypy.written"  # of a file that ivypy wrote: its last change before that, as it was agreed to
 Facts = tuple[tuple[str, str], ...]
+Extent = tuple[int, int]  # sectors: the first, and the one behind the last
 
+SHOWN: Final = 200  # characters of a table; of a longer one a hash stands in the identity
 END: Final = 64 << 10  # bytes at each end that a fingerprint is of
 LOOP_INFO: Final = struct.Struct("=QQQQQ")  # device, inode, device (of a device), offset, size limit
 STATX: Final = 256  # bytes
@@ -91,7 +94,8 @@ def machine(root: Path = ROOT) -> str:
     return hashlib.sha256("\n".join(numbers if any(numbers) else [os.uname().nodename]).encode()).hexdigest()[:16]
 
 
-def _device(device: BlockDevice, path: str, held: int, root: Path) -> Facts:
+def _device(device: BlockDevice, path: str, held: int, root: Path, within: Extent | None = None) -> Facts:
+    """`within`: these sectors of it, where what is elsewhere does not count."""
     disk = device.disk
     number = tuple(map(int, first_line(disk / "dev").split(":")))
     known = udev.read((number[0], number[1]), root)
@@ -104,30 +108,54 @@ def _device(device: BlockDevice, path: str, held: int, root: Path) -> Facts:
     }
     facts = tuple((name, str(value)) for name, value in found.items() if value)
     facts = facts or _backing(device, path, held, root) or _attached(disk, root)
-    return (facts or _ends(path, held)) + _table(disk, (number[0], number[1]), root) + _partition(device, root)
+    table = _table(disk, (number[0], number[1]), root, None if device.is_partition else within)
+    return (facts or _ends(path, held)) + table + _partition(device, root)
 
 
-def _table(disk: Path, number: tuple[int, int], root: Path) -> Facts:
-    """Of a device-mapper device: what it is made of, whatever numbers that has now.
+def _table(disk: Path, number: tuple[int, int], root: Path, within: Extent | None) -> Facts:
+    """Of a device-mapper device: what it is made of, whatever numbers that has now; `within` these sectors of it.
 
     A multipath map is known by its LUN: its table has the paths that there are, which come and go.
     """
     uuid = first_line(disk / "dm/uuid")
     if not (disk / "dm").exists() or uuid.startswith("mpath-"):
         return ()
-    table = table_of(number, root)
-    if not table:
-        return ()
-    below = {first_line(folder / "dev"): "" for folder in (disk / "slaves").glob("*")}
-    below |= {named: repr(_made_of(named, root)) for named in below}
-    lines = [(one.start, one.length, one.kind, *(below.get(word) or word for word in one.parameters)) for one in table]
-    return (("table", hashlib.sha256(repr(lines).encode()).hexdigest()[:16]),)
+    below = {first_line(folder / "dev"): folder for folder in (disk / "slaves").glob("*")}
+    found = [one for one in map(partial(_line, below, root, within), table_of(number, root)) if one]
+    text = "; ".join(found)
+    shown = text if len(text) <= SHOWN else hashlib.sha256(text.encode()).hexdigest()[:16]
+    return (("table", shown),) if found else ()
 
 
-def _made_of(number: str, root: Path) -> Facts:
+def _line(below: Mapping[str, Path], root: Path, within: Extent | None, one: DmTarget) -> str:
+    """A line of a table, "" if it is not within these sectors."""
+    first, behind = within or (one.start, one.start + one.length)
+    end = min(one.start + one.length, behind)
+    if end <= max(first, one.start):
+        return ""
+    words = [
+        _made_of(below[word], one.kind, root, replace(one, length=end - one.start).mapped(place))
+        if word in below
+        else word
+        for place, word in enumerate(one.lasting)
+    ]
+    return " ".join((f"{one.start}+{end - one.start}", one.kind, *words))
+
+
+def _made_of(folder: Path, kind: str, root: Path, within: Extent | None) -> str:
+    """Which device is below one of this kind.
+
+    A volume of LVM is known by its UUID: LVM moves and extends it while it is used. So is the pool of a thin volume,
+    which grows by what is written there. Of other devices, only what is mapped counts.
+    """
+    uuid = first_line(folder / "dm/uuid")
+    if uuid.startswith("LVM-") or (uuid and kind == "thin"):
+        return uuid
+    number = first_line(folder / "dev")
     major, _, minor = number.partition(":")
     device = numbered(os.makedev(int(major), int(minor)), root)
-    return _device(device, device.path, -1, root) if device is not None else (("number", number),)
+    facts = _device(device, device.path, -1, root, within) if device is not None else (("number", number),)
+    return "(" + ", ".join(f"{name} {value!r}" for name, value in facts) + ")"
 
 
 def _partition(device: BlockDevice, root: Path) -> Facts:

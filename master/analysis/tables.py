@@ -21,7 +21,7 @@ from ..errors import PlanError
 from ..output.column import Column
 from ..output.columns import CPU, FILES, HALF_WIDTHS, HISTOGRAM, INTERLOCK, METRIC_COLUMNS, THREADS
 from ..output.file_names import stem, step_folder
-from ..results.checked_files import Counted, counted_in, numbered_rows, read_record, read_table, results_of
+from ..results.checked_files import Counted, Snapshot, counted_in, numbered_rows, read_table, snapshot
 from ..rollup.metrics import of_nothing
 from ..text.suggestions import suggestion
 
@@ -157,25 +157,25 @@ def parts_of(table: str, folders: Sequence[Path], by: str | None = None) -> list
 
     `by`: only of this rollup type. Raises PlanError for a run that cannot be read.
     """
-    return [part for folder in folders for part in _parts(table, folder, by) if part.path.is_file()]
+    return [part for folder in folders for part in _parts(table, snapshot(folder), by) if part.path.is_file()]
 
 
-def _parts(table: str, folder: Path, by: str | None) -> Iterator[Part]:
-    run = {"run": folder.name}
+def _parts(table: str, kept: Snapshot, by: str | None) -> Iterator[Part]:
+    run = {"run": kept.folder.name}
     if table == "summary":
-        yield Part(results_of(folder) / "summary.csv", run)  # it has the name that the folder had when it was written
+        yield Part(kept.results / "summary.csv", run)  # it has the name that the folder had when it was written
     elif table == "measurements":
         wanted = f"summary.{stem(by)}.csv" if by else "summary.?*.csv"
-        yield from (Part(path, run) for path in sorted(results_of(folder).glob(wanted)) if path.name != "summary.csv")
+        yield from (Part(path, run) for path in sorted(kept.results.glob(wanted)) if path.name != "summary.csv")
     elif table in _OF_RUN:
-        place = results_of(folder) if table == "connectors" else folder
+        place = kept.results if table == "connectors" else kept.folder
         yield Part(place / f"{table}.csv", run)
     else:
-        yield from _of_steps(table, folder, by)
+        yield from _of_steps(table, kept, by)
 
 
-def _of_steps(table: str, folder: Path, by: str | None) -> Iterator[Part]:
-    record = read_record(folder)
+def _of_steps(table: str, kept: Snapshot, by: str | None) -> Iterator[Part]:
+    folder, record = kept.folder, kept.record
     for step in record["steps"]:
         place = folder / step_folder(step["number"], step["name"])
         added = {"run": folder.name, "step": step["number"], "name": step["name"]}

@@ -87,11 +87,19 @@ def _of_folder(folder: Path) -> Path:
     if os.geteuid() not in (0, owner):
         allowed = f"{user_name(owner)}, or root," if owner else "root"
         raise PlanError(f"{folder}: the run is not yours: only {allowed} may follow or change it")
-    if not answers(path):
+    if not _is_in_folder_of(owner, said.get("uid"), path) or not answers(path):
         raise PlanError(
             f"{folder}: the run did not end properly (killed, or the machine restarted): no process listens at {path}"
         )
     return path
+
+
+def _is_in_folder_of(owner: int, user: object, socket: Path) -> bool:
+    """Whether a socket is in a folder of the run's user, as its run.json names him where NFS calls him another."""
+    try:
+        return socket.parent.stat().st_uid in (owner, user)
+    except OSError:
+        return False
 
 
 def exit_code_of(folder: str) -> int:
@@ -162,4 +170,17 @@ def connected(run: str | None, only: bool = False) -> Iterator[Client]:
             connect(connection, path, CONNECT_S)
         except OSError as error:
             raise PlanError(f"{path.stem}: the run cannot be reached: {error.strerror or error}") from None
-        yield Client(connection, path)
+        client = Client(connection, path)
+        if run and (Path(run) / "run.json").is_file():
+            _check_folder(Path(run), client.standing())
+        yield client
+
+
+def _check_folder(folder: Path, standing: RunStatus) -> None:
+    """Raises PlanError where a run.json names the socket of another run, as one that was copied, or made to, does."""
+    try:
+        if os.path.samefile(folder, standing.folder):
+            return
+    except OSError:
+        pass
+    raise PlanError(f"{folder}: at the socket that its run.json names is another run, of {standing.folder}")

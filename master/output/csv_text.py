@@ -13,7 +13,7 @@ import errno
 import io
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -138,6 +138,11 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def whole_lines(file: Iterable[str]) -> Iterator[str]:
+    """The lines of a file that may end within one: that one has no line break, and its last cell may be half a cell."""
+    return (line for line in file if line.endswith(("\n", "\r")))
 
 
 def cells(values: Sequence[Any]) -> str:

@@ -4,11 +4,9 @@ Rule: everything comes from the files of the folder, so that whoever looks never
 once, and then only what it has grown by. Times are unix seconds, units those of docs/columns.md, a blank is None.
 """
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,11 +17,9 @@ from ..errors import OutputError, PlanError
 from ..exit_codes import ExitCode
 from ..output.column import names
 from ..output.columns import HOST_FACTS
-from ..output.csv_text import unguarded
 from ..output.file_names import stem, step_folder
 from ..output.histogram_db_reader import HistogramReader
-from ..output.run_files import open_run_file
-from ..results.checked_files import RUN_JSON, counted_in, read_record, read_summary, read_table, results_of, runs
+from ..results.checked_files import RUN_JSON, Snapshot, counted_in, read_rows, read_summary, read_table, runs, snapshot
 from ..results.finished_run import plan_text
 from ..results.measured_rows import finding_of, read_measured
 from ..results.run_entries import RunState, entry_data, entry_of
@@ -94,13 +90,14 @@ class RunData:
         self._events = GrowingTable(folder / "events.csv", ("utc", "step", "subinterval", "host", "kind", "text"))
         self._seen: object = None  # of the files that the document is made of
         self._document = 0
-        self._record: tuple[object, dict[str, Any]] = (None, {})  # run.json; its stamp, and whether the run goes on
+        self._kept: Snapshot | None = None
+        self._as_of: object = None  # of the snapshot: the stamp of run.json, and whether the run goes on
 
     def progress(self) -> Progress:
         """Cheap: a few files' sizes, and what the step that runs has grown by."""
         record = self._run_json()
         paths = [self.folder / name for name in ("run.json", "summary.all.csv", "events.csv")]
-        seen = [self._record[0], *map(_stamp, paths)]
+        seen = [self._as_of, *map(_stamp, paths)]
         if seen != self._seen:
             self._seen, self._document = seen, self._document + 1
         number = max((step["number"] for step in record["steps"]), default=None)
@@ -229,7 +226,7 @@ class RunData:
         for path in sorted(self._folder(step).glob("*.csv")):
             if path.stem in _OTHER_TABLES:
                 continue
-            rows = _table(path)
+            rows = read_rows(path)
             if rows:
                 texts = [row for row in rows[1:] if len(row) == len(rows[0])]
                 found[path.stem] = {"columns": rows[0], "rows": [[_cell(text) for text in row] for row in texts]}
@@ -299,7 +296,7 @@ class RunData:
         return Level(row["name"], iops or 0.0, service_us, of.busy[ends])
 
     def _summary(self, by: str) -> list[dict[str, str]]:
-        path = results_of(self.folder) / f"summary.{stem(by)}.csv"
+        path = self._snapshot().results / f"summary.{stem(by)}.csv"
         return read_summary(path) if path.is_file() else []
 
     def _causes(self, record: Mapping[str, Any]) -> dict[tuple[int, str], str]:
@@ -380,11 +377,14 @@ class RunData:
         ]
 
     def _run_json(self) -> dict[str, Any]:
-        stamp, record = _stamp(self.folder / RUN_JSON), self._record[1]
-        if stamp is None or (stamp, bool(record) and runs(self.folder, record)) != self._record[0]:
-            record = read_record(self.folder)
-            self._record = (stamp, runs(self.folder, record)), record
-        return record
+        return self._snapshot().record
+
+    def _snapshot(self) -> Snapshot:
+        stamp, kept = _stamp(self.folder / RUN_JSON), self._kept
+        if kept is None or stamp is None or not kept.is_there or (stamp, runs(self.folder, kept.record)) != self._as_of:
+            kept = self._kept = snapshot(self.folder)
+            self._as_of = stamp, runs(self.folder, kept.record)
+        return kept
 
     def _folder(self, step: int) -> Path:
         """The folder of a step that began. Raises KeyError."""
@@ -456,15 +456,6 @@ def _within(folder: Path, name: str) -> Path | None:
     """The path of a file by the name that a table of the folder gives; None where it has none, or leads elsewhere."""
     path = folder / name
     return path if name and ".." not in path.parts and path.is_relative_to(folder) else None
-
-
-def _table(path: Path) -> list[list[str]]:
-    """A CSV's rows, with its header. Raises PlanError."""
-    try:
-        with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
-            return [[*map(unguarded, row)] for row in csv.reader(file)]
-    except (OSError, csv.Error) as error:
-        raise PlanError(f"{path}: not read: {error}") from None
 
 
 _VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")

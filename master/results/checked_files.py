@@ -12,19 +12,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..live.socket_paths import answers
-from ..output.csv_text import unguarded
+from ..output.csv_text import unguarded, whole_lines
 from ..output.file_names import SO_FAR
 from ..output.run_files import open_run_file, read_run_file
+from ..output.run_lock import holds
 from ..plan.attempts import attempts_that_count
 from ..rollup.metrics import METRICS, of_nothing
 from ..verdicts import Verdict
+
+T = TypeVar("T")
 
 RUN_JSON: Final = "run.json"
 _TEXTS: Final = ("name", "rollup_type", "rollup_instance", "reasons")  # columns that every summary has, as the next
@@ -71,23 +74,58 @@ class _Record(_Entry):
     uid: int | None = None  # who ran it, where it was run
 
 
-def read_record(folder: Path) -> dict[str, Any]:
-    """run.json, with every key that _Record has; of a run that was cut off, with what the step that ran had measured.
+@dataclass(frozen=True)
+class Snapshot:
+    """A run's folder as it was at one moment; of a run that was cut off, with what the step that ran had measured."""
 
-    Raises PlanError.
-    """
+    folder: Path
+    record: dict[str, Any]  # run.json, with every key that _Record has
+    results: Path  # the folder of the summaries that count: the run's, or one of what it had measured so far
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the results still are: a run.json is the first file that is removed."""
+        return (self.results / RUN_JSON).is_file()
+
+
+def snapshot(folder: Path) -> Snapshot:
+    """Raises PlanError."""
     record = _read(folder)
-    if (kept := _so_far(folder, record)) is not None:
-        record["steps"] = kept[1]
-    return record
+    if runs(folder, record):
+        return Snapshot(folder, record, folder)
+    if not record["end_utc"] and _read(folder) != record:
+        return snapshot(folder)  # it ended meanwhile
+    kept = _so_far(folder, record)
+    if kept is None:
+        return Snapshot(folder, record, folder)
+    return Snapshot(folder, record | {"steps": kept[1]}, kept[0])
+
+
+def read_whole(folder: Path, read: Callable[[Snapshot], T]) -> T:
+    """What is read of a snapshot, all of the same one: anew where its results were replaced meanwhile.
+
+    Raises PlanError, and what `read` does.
+    """
+    while True:
+        kept = snapshot(folder)
+        try:
+            found = read(kept)
+        except (PlanError, OSError):
+            if kept.is_there:
+                raise
+        else:
+            if kept.is_there:
+                return found
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Of the present snapshot. Raises PlanError."""
+    return snapshot(folder).record
 
 
 def results_of(folder: Path) -> Path:
-    """The folder of the summaries that count: the run's, or of a run that was cut off, what it left of the step that
-    ran. Raises PlanError.
-    """
-    kept = _so_far(folder, _read(folder))
-    return folder if kept is None else kept[0]
+    """The same: where its summaries are."""
+    return snapshot(folder).results
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +151,24 @@ def counted_in(record: Mapping[str, Any], step: int) -> Counted | None:
 
 
 def runs(folder: Path, record: Mapping[str, Any]) -> bool:
-    """Whether a process may still write the run: it listens at its socket, or the run is another user's, of whose
-    sockets only root can tell."""
+    """Whether a process may still write the run: it lives, or nobody can tell, as of another user's run only root
+    can."""
+    return not record["end_utc"] and (is_others(folder, record) or lives(folder, record) is not False)
+
+
+def lives(folder: Path, record: Mapping[str, Any]) -> bool | None:
+    """Whether the process of a run lives; None where that cannot be known.
+
+    By the lock that it holds, since its socket goes with its user's login; where there is no lock, by the socket. Of
+    versions before the lock there is only that.
+    """
     if record["end_utc"]:
         return False
-    path = record["socket"]
-    return is_others(folder, record) or (bool(path) and _may_ask(Path(path)) and answers(Path(path)))
+    try:
+        held = holds(folder)
+    except FileNotFoundError:
+        return _listens(folder, record)
+    return held if held is not None else _listens(folder, record) or None
 
 
 def is_others(folder: Path, record: Mapping[str, Any]) -> bool:
@@ -127,17 +177,24 @@ def is_others(folder: Path, record: Mapping[str, Any]) -> bool:
     return os.geteuid() not in (0, (folder / RUN_JSON).stat().st_uid, record["uid"])
 
 
-def _may_ask(socket: Path) -> bool:
-    """Whether a socket is in a folder of this user's, as those of runs are; others' are theirs."""
+def _listens(folder: Path, record: Mapping[str, Any]) -> bool:
+    """Whether somebody listens at the socket that a run names; in another user's folder than the run, it is not its."""
+    path = Path(record["socket"] or "")
     try:
-        return os.geteuid() in (0, socket.parent.stat().st_uid)
+        owners = (folder.stat().st_uid, record["uid"])
+        return bool(record["socket"]) and path.parent.stat().st_uid in owners and _may_ask(path) and answers(path)
     except OSError:
         return False
 
 
+def _may_ask(socket: Path) -> bool:
+    """Whether a socket is in a folder of this user's, as those of runs are; others' are theirs."""
+    return os.geteuid() in (0, socket.parent.stat().st_uid)
+
+
 def _so_far(folder: Path, record: Mapping[str, Any]) -> tuple[Path, list[dict[str, Any]]] | None:
     """What the step that ran when a run was cut off had measured, if that was written: its folder, and all steps."""
-    if not record["steps"] or record["steps"][-1]["verdict"] or runs(folder, record):
+    if not record["steps"] or record["steps"][-1]["verdict"]:
         return None
     try:
         names = [one.name for one in os.scandir(folder / SO_FAR) if one.name.isdecimal()]
@@ -146,7 +203,12 @@ def _so_far(folder: Path, record: Mapping[str, Any]) -> tuple[Path, list[dict[st
     kept = [folder / SO_FAR / name for name in sorted(names, key=int, reverse=True)]
     for one in kept:
         if (one / RUN_JSON).is_file():
-            steps = _read(one)["steps"]
+            try:
+                steps = _read(one)["steps"]
+            except PlanError:
+                if (one / RUN_JSON).is_file():
+                    raise
+                return _so_far(folder, record)  # it was replaced
             return (one, steps) if _places(steps) == _places(record["steps"]) else None  # of the step before
     return None
 
@@ -201,7 +263,7 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     """The columns, and each row with the number of its last line."""
     try:
         with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
-            reader = csv.DictReader(file)
+            reader = csv.DictReader(whole_lines(file))
             reader.fieldnames = [*map(unguarded, reader.fieldnames or ())]
             rows = [
                 (reader.line_num, {name: unguarded(cell) for name, cell in row.items()})
@@ -209,6 +271,15 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
                 if None not in row.values() and None not in row
             ]
             return [*reader.fieldnames], rows
+    except (OSError, csv.Error) as error:
+        raise PlanError(f"{path}: not read: {error}") from None
+
+
+def read_rows(path: Path) -> list[list[str]]:
+    """A CSV's whole lines as rows, with its header. Raises PlanError."""
+    try:
+        with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
+            return [[*map(unguarded, row)] for row in csv.reader(whole_lines(file))]
     except (OSError, csv.Error) as error:
         raise PlanError(f"{path}: not read: {error}") from None
 

@@ -9,7 +9,7 @@ from ..errors import PlanError
 from ..rollup.instances import ALL
 from ..text.metric_amounts import MetricUnit, unit_by_suffix
 from ..text.suggestions import suggestion
-from .checked_files import read_record, read_table, results_of, that_count
+from .checked_files import Snapshot, read_table, read_whole, results_of, that_count
 from .finished_run import why_no_results
 
 FILE: Final = "connectors.csv"
@@ -60,7 +60,11 @@ def has_connectors(folder: Path) -> bool:
 
 def all_connector_rows(folder: Path) -> list[ConnectorRow]:
     """Of a run's folder, of every attempt at a step; none for a run without connectors. Raises PlanError."""
-    return [_row(folder, cells) for cells in read_table(results_of(folder) / FILE)]
+    return read_whole(folder, _rows_in)
+
+
+def _rows_in(kept: Snapshot) -> list[ConnectorRow]:
+    return [_row(kept.folder, cells) for cells in read_table(kept.results / FILE)]
 
 
 def read_connector_rows(folder: Path, by: str | None = None, wanted: Sequence[str] = ()) -> list[ConnectorRow]:
@@ -69,11 +73,10 @@ def read_connector_rows(folder: Path, by: str | None = None, wanted: Sequence[st
 
     Raises PlanError where there is no such rollup type or step, or the file is of another version.
     """
-    rows = all_connector_rows(folder)
+    rows, steps = read_whole(folder, lambda kept: (_rows_in(kept), kept.record["steps"]))
     types = list(dict.fromkeys(one.rollup_type for one in rows))
     if rows and by is not None and by not in types:
         raise PlanError(f"{folder}: {FILE} has no rollup type {by!r}{suggestion(by, types)}")
-    steps = read_record(folder)["steps"]
     numbers = {step["number"] for step in that_count({"steps": steps})}
     for word in wanted:
         if not any(word in (step["name"], str(step["number"])) for step in steps):

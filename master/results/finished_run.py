@@ -17,7 +17,7 @@ from ..output.run_files import read_run_file
 from ..rollup.instances import ALL
 from ..rollup.metrics import Metric
 from ..verdicts import Scope, Verdict
-from .checked_files import counted_in, read_record, read_summary, read_table, results_of, runs
+from .checked_files import Snapshot, counted_in, read_summary, read_table, read_whole, runs
 
 
 class Key(NamedTuple):
@@ -126,17 +126,22 @@ class FinishedRun:
 
 def read_run(name: str, folder: Path, rollup_types: Sequence[str]) -> FinishedRun:
     """The run with its rows of these rollup types. Raises PlanError where it has no results, or not these types."""
-    record = read_record(folder)
-    if why := why_no_results(folder):
+    return read_whole(folder, lambda kept: run_in(name, kept, rollup_types))
+
+
+def run_in(name: str, kept: Snapshot, rollup_types: Sequence[str]) -> FinishedRun:
+    """The same, of a snapshot."""
+    folder = kept.folder
+    if why := why_none_in(kept):
         raise PlanError(f"{folder}: there are no results: {why}")
     rows: dict[Key, StepRow] = {}
     for kind in rollup_types:
-        path = results_of(folder) / f"summary.{stem(kind)}.csv"
+        path = kept.results / f"summary.{stem(kind)}.csv"
         if not path.is_file():
-            raise PlanError(f"{folder}: it has no rollup type {kind}; it has {', '.join(types_of(folder))}")
+            raise PlanError(f"{folder}: it has no rollup type {kind}; it has {', '.join(types_in(kept))}")
         for cells in read_summary(path):
             rows[Key(cells["name"], cells["rollup_type"], cells["rollup_instance"])] = StepRow(cells)
-    return FinishedRun(name, folder, record, rows)
+    return FinishedRun(name, folder, kept.record, rows)
 
 
 def plan_text(folder: Path) -> str:
@@ -149,19 +154,23 @@ def plan_text(folder: Path) -> str:
         return f"# plan.yaml: not read: {error.strerror}\n"
 
 
-def types_of(folder: Path) -> list[str]:
+def types_in(kept: Snapshot) -> list[str]:
     """Those of which a run has a summary; `all` is among them."""
-    summaries = sorted(results_of(folder).glob("summary.*.csv"))
+    summaries = sorted(kept.results.glob("summary.*.csv"))
     return [path.name.removeprefix("summary.").removesuffix(".csv") for path in summaries]
 
 
 def why_no_results(folder: Path) -> str:
     """Of a run's folder; "" where it has results. Raises PlanError."""
-    if (results_of(folder) / f"summary.{ALL}.csv").is_file():
+    return read_whole(folder, why_none_in)
+
+
+def why_none_in(kept: Snapshot) -> str:
+    """The same, of a snapshot."""
+    if (kept.results / f"summary.{ALL}.csv").is_file():
         return ""
-    record = read_record(folder)
-    code = record["exit_code"]
+    code = kept.record["exit_code"]
     if code is None:
         going_on = "no step of the run has ended, so far"
-        return going_on if runs(folder, record) else "the run was cut off before it had measured anything"
+        return going_on if runs(kept.folder, kept.record) else "the run was cut off before it had measured anything"
     return f"the run ended without results, exit code {code}: {ExitCode(code).sentence}"

@@ -4,12 +4,10 @@ Rule: the whole's rows are those that run.json keeps, which watchers were shown.
 of a run whose version did not keep them, are read from the summaries: there a row's cause is not known.
 """
 
-import csv
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,13 +17,11 @@ from ..errors import PlanError
 from ..live.reports import Latency, MeasurementRow, StepEnds
 from ..live.socket_messages import ANSWERS
 from ..output.csv_text import lines as csv_lines
-from ..output.csv_text import unguarded
 from ..output.file_names import stem
-from ..output.run_files import open_run_file
 from ..rollup.instances import ALL
 from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason, Scope, Severity, Verdict
-from .checked_files import results_of, that_count
+from .checked_files import read_rows, read_whole, that_count
 from .finished_run import FinishedRun, StepRow, read_run
 
 _FINDING: Final = re.compile(r"(?P<reason>\w+)\[(?P<severity>\w+)\](?: \((?P<detail>.*)\))?", re.DOTALL)
@@ -64,11 +60,9 @@ def chosen_steps(run: FinishedRun, wanted: Sequence[str]) -> list[Mapping[str, A
 
 def summary_text(folder: Path, measured: Measured) -> str:
     """The rows of summary.<rollup type>.csv that are of these steps, as CSV with its header."""
-    path = results_of(folder) / f"summary.{stem(measured.by)}.csv"
-    with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
-        header, *rows = ([*map(unguarded, row)] for row in csv.reader(file))
+    rows = read_whole(folder, lambda kept: read_rows(kept.results / f"summary.{stem(measured.by)}.csv"))
     numbers = {str(step.number) for step in measured.steps}
-    return csv_lines([header, *(row for row in rows if row[0] in numbers and len(row) == len(header))])
+    return csv_lines([rows[0], *(row for row in rows[1:] if row[0] in numbers and len(row) == len(rows[0]))])
 
 
 def _is(word: str, step: Mapping[str, Any]) -> bool:

@@ -18,8 +18,8 @@ from ..output.file_names import stem
 from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS
 from ..verdicts import Scope
-from .checked_files import results_of
-from .finished_run import FinishedRun, Key, StepRow, read_run, types_of, why_no_results
+from .checked_files import Snapshot, read_whole
+from .finished_run import FinishedRun, Key, StepRow, run_in, types_in, why_no_results
 from .measured_rows import chosen_steps, finding_of
 from .run_entries import RunEntry, entry_data, entry_of
 
@@ -112,17 +112,21 @@ def result_of(folder: Path, types: Sequence[str], wanted: Sequence[str] = ()) ->
 
     Raises PlanError where the run has no results, no such rollup type or no such step, or is of another version.
     """
-    found = types or _that_fit(folder)
-    run = read_run(folder.name, folder, found)
+    return read_whole(folder, lambda kept: _document(kept, wanted, types))
+
+
+def _document(kept: Snapshot, wanted: Sequence[str], types: Sequence[str]) -> ResultDocument:
+    found = types or _that_fit(kept)
+    run = run_in(kept.folder.name, kept, found)
     steps = [_step(one, run) for one in chosen_steps(run, wanted)]
-    entry = entry_of(folder, datetime.now(UTC))
-    left_out = [] if types else sorted({*types_of(folder)} - {*found})
+    entry = entry_of(kept.folder, datetime.now(UTC))
+    left_out = [] if types else sorted({*types_in(kept)} - {*found})
     return ResultDocument(format=1, run=_run(entry), left_out=left_out, steps=steps)
 
 
-def _that_fit(folder: Path) -> list[str]:
+def _that_fit(kept: Snapshot) -> list[str]:
     """The whole, and as many rollup types as there is room for, those with the fewest measurements first."""
-    sizes = {kind: (results_of(folder) / f"summary.{stem(kind)}.csv").stat().st_size for kind in types_of(folder)}
+    sizes = {kind: (kept.results / f"summary.{stem(kind)}.csv").stat().st_size for kind in types_in(kept)}
     found, room = [ALL], MOST_BYTES - sizes.pop(ALL, 0)
     for kind in sorted(sizes, key=lambda one: (sizes[one], one)):
         room -= sizes[kind]

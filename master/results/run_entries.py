@@ -1,7 +1,7 @@
 """The runs below a folder, each as an entry of a list: name, state, verdict, start, length, hosts, steps.
 
-Rule: a run that did not end is running if a process listens at its control socket; else it was cut off, killed or by a
-crash. Of another user's run nobody but root can tell.
+Rule: a run that did not end is running if its process holds the lock in its folder; else it was cut off, killed or by a
+crash. Of another user's run nobody but root can tell, and where there are no locks and no socket, nobody.
 """
 
 import os
@@ -16,14 +16,14 @@ from ..errors import PlanError
 from ..output.run_files import may_follow
 from ..text.scaled import BLANK, duration
 from ..verdicts import Severity, Verdict
-from .checked_files import RUN_JSON, is_others, read_record, runs, that_count
+from .checked_files import RUN_JSON, is_others, lives, read_record, that_count
 
 
 class RunState(StrEnum):
     RUNNING = "running"
     ENDED = "ended"
     CUT_OFF = "cut off"
-    NOT_ENDED = "open"  # of another user: running or cut off
+    NOT_ENDED = "open"  # running or cut off: of another user, or where nobody can tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,8 @@ def _time(text: str) -> datetime:
 def _state(folder: Path, record: dict[str, Any]) -> RunState:
     if record["end_utc"]:
         return RunState.ENDED
-    if is_others(folder, record):
-        return RunState.NOT_ENDED
-    return RunState.RUNNING if runs(folder, record) else RunState.CUT_OFF
+    alive = None if is_others(folder, record) else lives(folder, record)
+    return {True: RunState.RUNNING, False: RunState.CUT_OFF, None: RunState.NOT_ENDED}[alive]
 
 
 _TITLES: Final = ("started", "state", "verdict", "length", "hosts", "steps", "run")

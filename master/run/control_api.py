@@ -110,7 +110,7 @@ class ControlApi:
         """`by`: a rollup type whose instances are wanted too."""
         hub = self._hub
         return RunStatus(
-            folder=str(self._recorder.path),
+            folder=str(self._recorder.path.absolute()),  # clients are in other folders
             plan=self._plan,
             pid=os.getpid(),
             step=hub.step,

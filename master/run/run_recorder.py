@@ -42,6 +42,7 @@ from ..output.record_types import (
     StepRecord,
     SummaryRecord,
 )
+from ..output.run_lock import RunLock
 from ..output.step_folder import StepFolder
 from ..output.writer_thread import Writer
 from ..plan.model import TOTAL_IOPS, Plan, Step
@@ -81,6 +82,7 @@ class RunRecorder:
         self.clock = clock
         utc_ns = clock.utc_ns()
         self._folder = RunFolder.create(root, plan.name, datetime.fromtimestamp(utc_ns / 1e9, UTC))
+        self._lock = RunLock(self._folder.path)
         self.hub = Broadcast(watcher, self._console_lost, [spec.name for spec in plan.rollups])
         self.writer = Writer(str(self._folder.path), partial(self.event, "results_disk"))
         self._logs = HostLogs(self._log_soon, self._log_lacks, patiently)
@@ -216,6 +218,7 @@ class RunRecorder:
         finally:
             self.so_far.close()
             self.writer.close()
+            self._lock.release()
 
     def _finish(self) -> None:
         """In the writer's thread, as what follows."""

@@ -1,11 +1,12 @@
 """The host connector's process: `python -m ivypy.slave.host_connector`, or the folder of a bundle with `connector`.
 
 Rule: as for the slave, descriptor 1 is pointed at stderr, and what is written for the controller goes to a private copy
-of it. The process ends with `_exit` at the end of its input, or when the controller is silent (KeepAlive): nothing
-waits for a thread that a device holds.
+of it. The process ends with `_exit` at the end of its input, or when the controller is silent (KeepAlive) or reads
+nothing: nothing waits for a thread that a device holds.
 """
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -71,7 +72,7 @@ def keep_off_workload_threads(cores: "list[int]") -> None:
 def serve(connector: HostConnector, inward: int, outward: int) -> None:
     """Answer commands until the input ends, or nobody sends any more. Raises ProtocolError, and OSError where nobody
     reads the answers."""
-    write(outward, encode_line(ConnectorHello(CONNECTOR_PROTOCOL, "host")))
+    write(outward, encode_line(ConnectorHello(CONNECTOR_PROTOCOL, "host")), SILENCE_MS)
     reader = LineReader()
     silence_ms = SILENCE_MS
     while is_sent(inward, silence_ms):
@@ -83,7 +84,7 @@ def serve(connector: HostConnector, inward: int, outward: int) -> None:
             if isinstance(command, KeepAlive):
                 silence_ms = command.silence_ms
             else:
-                write(outward, answer_to(connector, command, time.monotonic_ns))
+                write(outward, answer_to(connector, command, time.monotonic_ns), silence_ms)
     print(f"no command from the controller for {silence_ms / 1000:g} s", file=sys.stderr)
 
 
@@ -94,10 +95,15 @@ def is_sent(inward: int, within_ms: int) -> bool:
     return bool(input_.poll(within_ms) or input_.poll(READ_ON_MS))
 
 
-def write(fd: int, data: bytes) -> None:
+def write(outward: int, data: bytes, within_ms: int) -> None:
+    """Raises BrokenPipeError where nobody reads for so long. After a freeze, a reader has time to go on."""
+    output = select.poll()
+    output.register(outward, select.POLLOUT)
     left = memoryview(data)
     while left:
-        left = left[os.write(fd, left) :]
+        if not (output.poll(within_ms) or output.poll(READ_ON_MS)):
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        left = left[os.write(outward, left[: select.PIPE_BUF]) :]  # which a pipe that is ready takes at once
 
 
 if __name__ == "__main__":

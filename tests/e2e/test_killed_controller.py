@@ -116,6 +116,19 @@ def test_a_killed_controller_leaves_the_measured_part_with_its_verdict(tmp_path:
     assert int(row["overall_service_count"]) == sum(int(one["overall_service_count"]) for one in stored)
 
 
+def test_a_run_that_lost_its_socket_is_not_cut_off(tmp_path: Path) -> None:
+    """As at a logout, which removes the folder of a user's sockets."""
+    with start(paced_plan(tmp_path, "10m"), tmp_path / "runs") as process:
+        folder = wait_until_measuring(tmp_path / "runs")
+        Path(json.loads((folder / "run.json").read_text())["socket"]).unlink()
+        try:
+            assert " running " in answered("list", str(folder)).stdout
+        finally:
+            process.kill()
+            process.communicate(timeout=60)
+    assert " cut off " in answered("list", str(folder)).stdout
+
+
 def test_of_another_users_run_nobody_but_root_can_tell_that_it_is_dead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,6 +158,37 @@ def ask_folder(folder: Path) -> object:
         return client.request(StatusRequest())
 
 
+def test_a_folder_that_names_another_runs_socket_leads_to_no_run(tmp_path: Path) -> None:
+    """As another user makes it for root, who would change a run of his own."""
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(12.0)
+        forged = tmp_path / "forged"
+        forged.mkdir()
+        (forged / "run.json").write_bytes((run.folder / "run.json").read_bytes())
+        with pytest.raises(PlanError, match=r"at the socket that its run\.json names is another run, of /"):
+            await asyncio.to_thread(ask_folder, forged)
+        assert isinstance(await asyncio.to_thread(ask_folder, run.folder), RunStatus)
+
+    assert stage(tmp_path, visit).step.verdict is Verdict.VALID
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_socket_in_a_folder_of_another_user_than_the_run_is_not_its(tmp_path: Path) -> None:
+    sockets, folder = tmp_path / "s", tmp_path / "run"
+    for made in (sockets, folder):
+        made.mkdir()
+    (folder / "run.json").write_text(json.dumps({"end_utc": None, "uid": 12345, "socket": str(sockets / "a")}))
+    os.chown(folder / "run.json", 12345, 12345)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(str(sockets / "a"))
+        server.listen()
+        with pytest.raises(PlanError, match="the run did not end properly"):
+            socket_of(str(folder))
+        os.chown(sockets, 12345, 12345)
+        assert socket_of(str(folder)) == sockets / "a"
+
+
 def test_an_edit_through_the_socket_names_its_sender(tmp_path: Path) -> None:
     async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)

@@ -1,5 +1,6 @@
 """The host connector as a process at the end of a pipe."""
 
+import fcntl
 import signal
 import subprocess
 import sys
@@ -122,6 +123,15 @@ def test_it_ends_itself_when_its_controller_is_silent(process: "subprocess.Popen
     send(process, encode_line(KeepAlive(1)))
     assert process.wait(PATIENCE_S) == 0
     assert process.stderr is not None and process.stderr.read() == b"no command from the controller for 0.001 s\n"
+
+
+def test_it_ends_itself_when_nobody_reads_its_answers(process: "subprocess.Popen[bytes]") -> None:
+    receive(process)
+    assert process.stdout is not None and process.stderr is not None
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    send(process, encode_line(KeepAlive(1)) + b"".join(encode_line(ReadConfig(number)) for number in range(100)))
+    assert process.wait(PATIENCE_S) == 0
+    assert process.stderr.read() == b""
 
 
 def test_what_it_is_told_last_about_silence_holds(process: "subprocess.Popen[bytes]") -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.consent_check import FINGERPRINT, START, lasting
+from ivypy.protocol.consent_check import FINGERPRINT, START, differences, lasting
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, Identity
 from ivypy.protocol.refusals import RefusalReason
@@ -177,6 +177,131 @@ class TestTables:
         root = self.tree(tmp_path)
         monkeypatch.setattr("fcntl.ioctl", DeviceMapper({}).ioctl)
         assert dict(of_tree(root, "dm-0")) == {"dm uuid": "LVM-abc"}
+
+
+Table = list[tuple[int, int, str, str]]
+SERIALS = ("A", "B")
+
+
+class TestStacks:
+    """Volumes over volumes: dm-1, dm-2 ... by their UUID and table, over two disks at 254:0 and 254:16."""
+
+    @pytest.fixture
+    def tree(self, tmp_path: Path) -> SysfsTree:
+        tree = SysfsTree(tmp_path)
+        (tmp_path / "sys/dev/block").mkdir(parents=True)
+        for i, serial in enumerate(SERIALS):
+            place = f"pci0000:00/0000:00:0{i + 4}.0/virtio{i}"
+            folder = tree.disk(place, f"vd{'ab'[i]}", f"254:{16 * i}", serial=serial, **QUEUE)
+            (tmp_path / f"sys/dev/block/254:{16 * i}").symlink_to(folder)
+        (tmp_path / "dev/mapper").mkdir()
+        (tmp_path / "dev/mapper/control").touch()
+        return tree
+
+    def top(self, tree: SysfsTree, monkeypatch: pytest.MonkeyPatch, **stack: tuple[str, Table]) -> dict[str, str]:
+        """The facts of the last of these, which are in order from below."""
+        root, tables = tree.root, {}
+        for minor, (name, (uuid, table)) in enumerate(stack.items()):
+            folder = root / "sys/devices/virtual/block" / name
+            tree.write(folder, size="2048", dev=f"253:{minor}", dm__uuid=uuid, dm__name=name, **QUEUE)
+            tables[253, minor] = table
+            for link in (root / "sys/block" / name, root / f"sys/dev/block/253:{minor}"):
+                link.unlink(missing_ok=True)
+                link.symlink_to(folder)
+            (root / "dev" / name).touch()
+            (folder / "slaves").mkdir(exist_ok=True)
+            for line in table:
+                for word in line[3].split():
+                    below = root / "sys/dev/block" / word
+                    if ":" in word and below.exists() and not (folder / "slaves" / below.resolve().name).exists():
+                        (folder / "slaves" / below.resolve().name).symlink_to(below.resolve())
+        with monkeypatch.context() as patch:
+            patch.setattr("fcntl.ioctl", DeviceMapper(tables).ioctl)
+            return dict(of_tree(root, name))
+
+    @pytest.mark.parametrize("pool", ["LVM-pool-tpool", "stratis-1-private-pool"])
+    def test_a_thin_volume_stays_the_same_while_its_pool_grows(
+        self, tree: SysfsTree, monkeypatch: pytest.MonkeyPatch, pool: str
+    ) -> None:
+        """As by dmeventd, through what ivypy writes."""
+
+        def thin(size: int, number: int, uuid: str = pool) -> dict[str, str]:
+            return self.top(
+                tree, monkeypatch, meta=("LVM-tmeta", [(0, size // 8, "linear", "254:16 0")]),
+                data=("LVM-tdata", [(0, size, "linear", "254:0 2048")]),
+                pool=(uuid, [(0, size, "thin-pool", f"253:0 253:1 128 {size // 128} 0")]),
+                thin=("LVM-thin", [(0, 9000, "thin", f"253:2 {number}")]),
+            )  # fmt: skip
+
+        before = thin(1024, 1)
+        assert before == thin(2048, 1)
+        assert before["table"] == f"0+9000 thin {pool} 1"
+        assert before != thin(1024, 2)
+        assert before != thin(1024, 1, pool + "2")
+
+    def test_a_volume_over_one_of_lvm_stays_while_that_is_moved_or_extended(
+        self, tree: SysfsTree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def encrypted(key: str, *lower: tuple[int, int, str, str]) -> dict[str, str]:
+            over = (0, 2048, "crypt", f"aes-xts-plain64 {key} 0 253:0 32768")
+            return self.top(tree, monkeypatch, below=("LVM-low", [*lower]), top=("CRYPT-LUKS2-u-v", [over]))
+
+        before = encrypted("00", (0, 65536, "linear", "254:0 2048"))
+        assert before == encrypted("00", (0, 65536, "linear", "254:16 2048")), "pvmove"
+        extended = [(0, 65536, "linear", "254:0 2048"), (65536, 65536, "linear", "254:16 0")]
+        assert before == encrypted("00", *extended), "lvextend"
+
+    def test_of_another_device_below_the_mapped_sectors_count(
+        self, tree: SysfsTree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def over(*lower: tuple[int, int, str, str]) -> dict[str, str]:
+            upper: Table = [(0, 1000, "linear", "253:0 500")]
+            return self.top(tree, monkeypatch, below=("CRYPT-LUKS2-u-low", [*lower]), top=("LVM-top", upper))
+
+        before = over((0, 2048, "crypt", "aes-xts-plain64 00 0 254:0 32768"))
+        longer = (0, 4096, "crypt", "aes-xts-plain64 00 0 254:0 32768 1 allow_discards")
+        assert before == over(longer)
+        assert before != over((0, 2048, "crypt", "aes-xts-plain64 00 0 254:0 32776"))
+        assert before != over((0, 2048, "crypt", "aes-xts-plain64 00 0 254:16 32768"))
+        assert over((0, 2048, "linear", "254:0 0")) == over(
+            (0, 1500, "linear", "254:0 0"), (1500, 9, "linear", "254:16 0")
+        )
+        assert over((0, 2048, "linear", "254:0 0")) != over(
+            (0, 1499, "linear", "254:0 0"), (1499, 9, "linear", "254:16 0")
+        )
+
+    @pytest.mark.parametrize(
+        ("kind", "one", "other"),
+        [
+            ("crypt", "aes 00 0 254:0 8", "aes 00 0 254:0 8 2 allow_discards no_read_workqueue"),
+            (
+                "cache",
+                "254:0 254:16 254:0 128 1 writeback smq 0",
+                "254:0 254:16 254:0 128 0 smq 2 migration_threshold 9",
+            ),
+            ("raid", "raid1 3 0 region_size 2048 1 - 254:0", "raid1 5 0 rebuild 0 region_size 4096 1 - 254:0"),
+            ("mirror", "core 1 1024 1 254:0 8", "core 2 1024 nosync 1 254:0 8"),
+            ("snapshot", "254:0 254:16 P 8", "254:0 254:16 N 8"),
+        ],
+    )
+    def test_what_changes_in_use_does_not_count_and_the_device_does(
+        self, tree: SysfsTree, monkeypatch: pytest.MonkeyPatch, kind: str, one: str, other: str
+    ) -> None:
+        def facts(words: str) -> dict[str, str]:
+            return self.top(tree, monkeypatch, top=("LVM-top", [(0, 2048, kind, words)]))
+
+        assert facts(one) == facts(other)
+        assert facts(one) != facts(one.replace("254:0", "254:16"))
+
+    def test_a_refusal_shows_what_a_volume_was_made_of_and_is(
+        self, tree: SysfsTree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before, after = (
+            self.top(tree, monkeypatch, top=("LVM-top", [(0, 2048, "linear", f"254:0 {at}")])) for at in (0, 8)
+        )
+        ones, others = (Identity("m", 1 << 20, tuple(facts.items())) for facts in (before, after))
+        had = "table 0+2048 linear (serial 'A') "
+        assert differences(ones, others) == (had + "0", had + "8")
 
 
 def test_a_machine_is_known_by_its_number_and_its_boards(tmp_path: Path) -> None:

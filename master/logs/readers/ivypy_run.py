@@ -24,7 +24,7 @@ from ....protocol.histogram import BUCKETS
 from ....protocol.lines import inflated
 from ....protocol.payload import ArrayType
 from ...errors import OutputError, PlanError
-from ...output.csv_text import unguarded
+from ...output.csv_text import unguarded, whole_lines
 from ...plan.attempts import attempts_that_count
 from ...verdicts import Verdict
 from ..faults import Fault
@@ -188,7 +188,7 @@ def _blank_rows(summary: Path) -> set[tuple[int, str]] | None:
     with open(summary, newline="", encoding="utf-8") as file:
         return {
             (int(row["step"]), unguarded(row["rollup_instance"]))
-            for row in csv.DictReader(file)
+            for row in csv.DictReader(whole_lines(file))
             if row.get("overall_service_us_mean") and not row.get("overall_response_us_mean")
         }
 
@@ -200,7 +200,7 @@ def _discredited(summary: Path) -> set[tuple[int, str]]:
     with open(summary, newline="", encoding="utf-8") as file:
         return {
             (int(row["step"]), latency)
-            for row in csv.DictReader(file)
+            for row in csv.DictReader(whole_lines(file))
             for latency in _SERIES_OF
             if row.get(f"{latency}_verdict", row.get("verdict")) == Verdict.INVALID
         }

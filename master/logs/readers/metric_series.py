@@ -17,6 +17,7 @@ from typing import Any, Final
 from ...control.observation import Phase
 from ...control.offline import ValueSeries
 from ...errors import PlanError
+from ...output.csv_text import whole_lines
 from ...text.suggestions import OLD_NAMES, suggestion
 from .fio_json import SteadySettings, filled, jobs_of, name_of, runtime_s, steady_settings
 
@@ -73,7 +74,7 @@ def _of_run(path: Path, metric: str, rollup: str) -> list[NamedSeries]:
         raise PlanError(f"{path}: no run folder: {remedy}")
     found = []
     for index in indexes:
-        every = _rows(index, index.read_text(encoding=_ENCODING))
+        every = _rows(index, _whole(index))
         rows = [row for row in every if row["rollup_type"] == rollup and row["file"]]
         if not rows:
             types = sorted({row["rollup_type"] for row in every})
@@ -85,7 +86,7 @@ def _of_run(path: Path, metric: str, rollup: str) -> list[NamedSeries]:
 
 
 def _of_instance(name: str, path: Path, metric: str) -> NamedSeries:
-    rows = [row for row in _rows(path, path.read_text(encoding=_ENCODING)) if row["phase"] not in _UNLOADED]
+    rows = [row for row in _rows(path, _whole(path)) if row["phase"] not in _UNLOADED]
     lengths = [float(row["length_s"]) for row in rows]
     changed = [
         i for i in range(1, len(rows))
@@ -166,6 +167,12 @@ def _begin_of_kept(job: Mapping[str, Any], kept_s: float) -> tuple[float, str]:
 
 def _scaled(values: Iterable[float | None], unit: float) -> list[float | None]:
     return [None if value is None else value * unit for value in values]
+
+
+def _whole(path: Path) -> str:
+    """A file of a run, which may end within a line."""
+    with open(path, encoding=_ENCODING, newline="") as file:
+        return "".join(whole_lines(file))
 
 
 def _rows(path: Path, text: str) -> list[dict[str, str]]:
