@@ -29,6 +29,11 @@ def last_change(place: str | int) -> str:
     """
     status = os.stat(place)
     _wait_past(status.st_ctime_ns)
+    return times_of(place)
+
+
+def times_of(place: str | int) -> str:
+    """As `last_change`, at once: a later change may still get the same time, for one tick."""
     status = os.stat(place)
     modified = "" if status.st_mtime_ns == status.st_ctime_ns else f" (contents {_utc(status.st_mtime_ns)})"
     return _utc(status.st_ctime_ns) + modified
