@@ -93,9 +93,13 @@ class EngineCommands:
         """Files that steps wrote, with their last change then; "" of those that are open."""
         return self._workloads.written
 
-    def settle(self) -> None:
-        """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
+    def settle(self) -> list[str]:
+        """Note that ivypy wrote the files that are open for writing. The engine must have closed them.
+
+        Returns those that it wrote, and that could not be noted.
+        """
         self._workloads.settle()
+        return sorted(self._workloads.unnoted)
 
     async def execute(self, command: Command) -> None:
         """Execute a command, and answer it."""

@@ -87,6 +87,7 @@ class OpenLuns:
         self._left: dict[
             Identity, Identity
         ] = {}  # of LUNs identified by their contents, too: agreed -> as they were left
+        self.unnoted: set[str] = set()  # files that ivypy wrote, and could not note it
         self.written: dict[LunKey, str] = {}  # files that steps wrote: their last change then; "" while they are open
 
     def handle(self, key: Key) -> int:
@@ -257,7 +258,7 @@ class OpenLuns:
 
     def _leave(self, lun: OpenLun) -> None:
         """Note that its contents are ours, unless somebody else changed it, or may still write it."""
-        with contextlib.suppress(NotDrivable, OSError):  # then the user has to agree to it again
+        try:
             what = lun_key(os.fstat(lun.held))
             self.written.pop(what, None)
             if what[0] == "file":
@@ -265,6 +266,8 @@ class OpenLuns:
             elif lun.identity is not None and FINGERPRINT in dict(lun.identity.facts):
                 there = find_target(through(lun.held), Surroundings.read(self._root), self._root)
                 self._left[lun.identity] = identity_of(there, lun.held, self._root)
+        except (NotDrivable, OSError):
+            self.unnoted.add(lun.path)  # the user has to agree to it again
 
     def _leave_file(self, lun: OpenLun, what: LunKey) -> None:
         """Raises OSError."""
@@ -280,6 +283,9 @@ class OpenLuns:
         if agreed is not None and not created and changed(lun.held) != agreed:
             if note(lun.held, WRITTEN, agreed.encode()):
                 now = _changed_at(now, agreed)
+                self.unnoted.discard(lun.path)
+            else:
+                self.unnoted.add(lun.path)
         self._left[lun.identity] = now
 
     def _targets(

@@ -182,6 +182,11 @@ class Workloads:
         """Files that steps wrote, with their last change then; "" of those that are open."""
         return self._luns.written
 
+    @property
+    def unnoted(self) -> frozenset[str]:
+        """Files that ivypy wrote, and could not note it."""
+        return frozenset(self._luns.unnoted)
+
     def settle(self) -> None:
         """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
         self._luns.settle()
