@@ -35,8 +35,9 @@ from .existing_files import (
     existing_at,
     open_to_lock,
 )
-from .file_changes import last_change, note, put
+from .file_changes import note, note_all, noted, put, times_of
 from .holds import lock
+from .lun_identity import WRITTEN
 from .storage_exports import LunKey, lun_key
 from .worker_progress import WORK
 
@@ -58,6 +59,7 @@ class CreatedFiles:
         self._locks: dict[str, int] = {}  # path -> the open file that holds its lock; the end of the process closes it
         self._written: set[str] = set()  # paths of those that this process wrote from nothing
         self._to_mark: set[str] = set()  # paths of those that stay: `remove` never closes these
+        self._notes: dict[str, dict[str, bytes]] = {}  # by path: what to mark it with, if more than MADE
         self._cancelled = threading.Event()
 
     def create(
@@ -135,11 +137,15 @@ class CreatedFiles:
                 continue
             try:
                 left = written.get(lun_key(os.fstat(fd)))
-                if left is not None and left in ("", last_change(fd)) and not note(fd, MARK, MADE):
+                if left is not None and not self._mark(fd, path, left):
                     unmarked.append(path)
             except OSError:
                 unmarked.append(path)
         return unmarked
+
+    def _mark(self, fd: int, path: str, left: str) -> bool:
+        """False where that cannot be kept; one that somebody changed is not to be marked."""
+        return left not in ("", times_of(fd)) or note_all(fd, self._notes.get(path, {MARK: MADE}), left)
 
     def remove(self) -> None:
         """Remove what was made and is not kept."""
@@ -181,6 +187,8 @@ class CreatedFiles:
         else:
             self._locks[path] = fd
             self._to_mark.add(path)
+            if (agreed_to := noted(fd, WRITTEN)) is not None:  # a token for it stays good, as only ivypy writes it
+                self._notes[path] = {MARK: MADE, WRITTEN: agreed_to}
         return reason
 
     def _inherit(self, files: Iterable[PlannedFile], used: Mapping[str, Identity]) -> None:

@@ -16,7 +16,7 @@ import os
 import resource
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Optional
 
@@ -28,11 +28,13 @@ from ..protocol.refusals import RefusalReason
 from .block_devices import ROOT
 from .bounded_calls import ANSWER_S, call_all
 from .engine._engine import Engine
-from .file_changes import note, times_of
+from .existing_files import MADE, MARK
+from .file_changes import note_all, noted, times_of
 from .holds import hold, is_written, through
-from .lun_identity import WRITTEN, changed, identity_of, identity_of_file
+from .lun_identity import WRITTEN, identity_of, identity_of_file
 from .lun_target import LunTarget, NotDrivable, find_target
 from .no_answer import no_answer_text
+from .open_for_writing import filesystem_that_may_hang
 from .storage_exports import LunKey, lun_key
 from .write_counters import WriteCounters
 from .write_gate import Evidence, Surroundings, in_use, reasons_against
@@ -49,6 +51,7 @@ class OpenLun:
     path: str = ""  # of one that may be written
     users: int = 0  # instances
     stands: str = ""  # of a file: its last change that was agreed to, or that a step made
+    kept: bool = False  # of a file: it was marked as one that ivypy made
     running: bool = False  # a step runs that may write it
     driven: bool = False  # such a step ran
 
@@ -238,13 +241,14 @@ class OpenLuns:
 
     def close_unused(self) -> None:
         unused = {key: lun for key, lun in self._luns.items() if lun.users == 0}
+        around = cache(partial(Surroundings.read, self._root))
         for key, lun in unused.items():
             del self._luns[key]
             if lun.handle >= 0:
                 self._engine.close_lun(lun.handle)
             if lun.held >= 0:
                 if lun.driven:
-                    self._leave(lun)
+                    self._leave(lun, around)
                 os.close(lun.held)
         if any(lun.handle >= 0 and lun.held >= 0 for lun in unused.values()):
             self._counters.note()  # what we wrote ourselves does not count
@@ -252,36 +256,40 @@ class OpenLuns:
     def settle(self) -> None:
         """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
         self.note_ended()
+        around = cache(partial(Surroundings.read, self._root))
         for lun in list(self._luns.values()):
             if lun.driven:
-                self._leave(lun)
+                self._leave(lun, around)
 
-    def _leave(self, lun: OpenLun) -> None:
+    def _leave(self, lun: OpenLun, around: Callable[[], Surroundings]) -> None:
         """Note that its contents are ours, unless somebody else changed it, or may still write it."""
         try:
             what = lun_key(os.fstat(lun.held))
             self.written.pop(what, None)
             if what[0] == "file":
-                self._leave_file(lun, what)
+                self._leave_file(lun, what, around)
             elif lun.identity is not None and FINGERPRINT in dict(lun.identity.facts):
                 there = find_target(through(lun.held), Surroundings.read(self._root), self._root)
                 self._left[lun.identity] = identity_of(there, lun.held, self._root)
         except (NotDrivable, OSError):
             self.unnoted.add(lun.path)  # the user has to agree to it again
 
-    def _leave_file(self, lun: OpenLun, what: LunKey) -> None:
+    def _leave_file(self, lun: OpenLun, what: LunKey, around: Callable[[], Surroundings]) -> None:
         """Raises OSError."""
         size = os.fstat(lun.held).st_size
         now = identity_of_file(through(lun.held), size, lun.held, self._root)
         created = what in self._locked()  # one of `create`, which this process has open for writing for itself
-        if lun.identity is None or not (created or not is_written(through(lun.held))):
-            return
-        if times_of(lun.held) != lun.stands:
+        written = False if created else _written_by_others(lun, around)
+        if written is None:
+            self.unnoted.add(lun.path)
+        # Compared last: what is kept is then of before any change by others.
+        if lun.identity is None or written is not False or times_of(lun.held) != lun.stands:
             return
         self.written[what] = lun.stands
         agreed = dict(lun.identity.facts).get(CHANGED)
-        if agreed is not None and not created and changed(lun.held) != agreed:
-            if note(lun.held, WRITTEN, agreed.encode()):
+        if agreed is not None and not created and dict(now.facts).get(CHANGED) != agreed:
+            notes = {WRITTEN: agreed.encode()} | ({MARK: MADE} if lun.kept else {})
+            if note_all(lun.held, notes, lun.stands):
                 now = _changed_at(now, agreed)
                 self.unnoted.discard(lun.path)
             else:
@@ -390,7 +398,7 @@ class OpenLuns:
         ours = self._luns[lun.what, True]
         held = ours.held
         with contextlib.suppress(OSError):  # before it is compared: what changes after that was not agreed to
-            ours.stands = _standing(ours)
+            ours.stands, ours.kept = _standing(ours), noted(held, MARK) == MADE
         if against := self._against_use(lun, around):
             return against
         found: Identity | None = None
@@ -407,6 +415,17 @@ class OpenLuns:
 def _standing(lun: OpenLun) -> str:
     """A file's last change by now; "" of a device. Raises OSError."""
     return times_of(lun.held) if lun_key(os.fstat(lun.held))[0] == "file" else ""
+
+
+def _written_by_others(lun: OpenLun, around: Callable[[], Surroundings]) -> bool | None:
+    """Whether anyone else has a file open for writing; None where nothing shows that. Raises OSError."""
+    written = is_written(through(lun.held))
+    if written is not None:
+        return written
+    there = os.fstat(lun.held)
+    if around().unseen or filesystem_that_may_hang(os.readlink(through(lun.held)), around().mounts):
+        return None  # a process, or another machine, may
+    return bool(around().uses_of(lun_key(there), there.st_size))
 
 
 def _changed_since(lun: OpenLun) -> str:

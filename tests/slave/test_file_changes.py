@@ -1,7 +1,9 @@
 """A file's contents are part of what a user agreed to lose: whoever changes them, but ivypy, ends the consent."""
 
+import contextlib
 import mmap
 import os
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -16,11 +18,12 @@ from ivypy.protocol.messages import EditWorkloads
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, FileToCreate, Refusal, Setting, WorkloadToCreate
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave import file_changes
+from ivypy.slave import file_changes, open_luns, write_gate
 from ivypy.slave.created_files import CreatedFiles
-from ivypy.slave.existing_files import Existing, PlannedFile, existing_at, planned_files
+from ivypy.slave.existing_files import MARK, Existing, PlannedFile, existing_at, planned_files
 from ivypy.slave.file_changes import LATEST_NS, note, noted
 from ivypy.slave.lun_identity import WRITTEN
+from ivypy.slave.open_for_writing import scan_processes
 from ivypy.slave.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, need, run
@@ -440,3 +443,69 @@ def test_an_edit_that_begins_to_write_is_a_step_that_writes(somebody: bool, file
     assert workloads.reinspect() == ([], []) and workloads.delete([0]) == []
     if has_attributes(file):
         assert agreed(str(file)) == consent
+
+
+@pytest.mark.parametrize("who", ["nobody", "somebody", "perhaps"])
+def test_where_no_lease_shows_who_writes_a_file_its_processes_do(
+    who: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_attributes(file):
+        pytest.skip("its filesystem has no user attributes")
+    workloads, (consent,) = on_files(file)
+    step(workloads, 0)
+    monkeypatch.setattr(open_luns, "is_written", lambda path: None)
+    seen = replace(scan_processes(Path("/")), denied=int(who == "perhaps"), hidden="")
+    monkeypatch.setattr(write_gate, "scan_processes", lambda root: replace(seen, writing=scan_processes(root).writing))
+    with contextlib.ExitStack() as undo:
+        if who == "somebody":
+            writer = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=undo.enter_context(open(file, "r+b")))
+            undo.callback(writer.communicate)
+        assert workloads.delete([0]) == []
+    assert (agreed(str(file)) == consent) is (who == "nobody")
+    assert workloads.unnoted == ({str(file)} if who == "perhaps" else set())
+
+
+def test_two_plans_that_use_one_file_in_turn_keep_each_others_notes(file: Path) -> None:
+    """One has it under `files`, with a token, the other under `create`, kept."""
+    file.unlink()
+    planned = PlannedFile(str(file), SIZE, True)
+    tokens: list[Consent] = []
+    for turn in range(3):
+        files = CreatedFiles()
+        files.create([planned], lambda notice: None)
+        if turn == 0 and noted(str(file), MARK) is None:
+            pytest.skip("its filesystem has no user attributes")
+        for fd in files._locks.values():
+            os.pwrite(fd, b"a step", 0)
+        files.settle(dict.fromkeys(files.locked(), ""))
+        for fd in files._locks.values():
+            os.close(fd)
+        tokens.append(agreed(str(file)))
+        assert tokens[0] == tokens[-1] and existing_at(planned) is Existing.OURS
+        assert drive(file, tokens[0], ("deleted", "ended")[turn % 2]) == []
+        assert agreed(str(file)) == tokens[0] and existing_at(planned) is Existing.OURS
+        after_the_note(file)
+
+
+@pytest.mark.parametrize("when", ["while it is asked who writes", "just before the note"])
+def test_what_somebody_changes_while_it_is_closed_is_not_adopted(
+    when: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workloads, (consent,) = on_files(file)
+    step(workloads, 0)
+    name = "is_written" if when.startswith("while") else "note_all"
+    real = getattr(open_luns, name)
+    done: list[Path] = []
+
+    def meanwhile(*given: object) -> object:
+        if not done:
+            done.append(file)
+            changed_by_somebody(file)
+        return real(*given)
+
+    monkeypatch.setattr(open_luns, name, meanwhile)
+    assert workloads.delete([0]) == []
+    monkeypatch.undo()
+    assert done and agreed(str(file)) != consent
+    asked = WorkloadToCreate(1, "h+f+w", str(file), consent, WRITE, 8, 4096)
+    assert workloads.create([asked]) != []
