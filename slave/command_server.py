@@ -57,7 +57,7 @@ from .workloads import Workloads
 from .write_counters import WriteCounters
 
 CLOSE_S: Final = 2.0  # how long the engine's threads, or a file being written, may take to end
-STUCK_S: Final = 3.0  # how long cleaning up may take: more than what it does within CLOSE_S
+STUCK_S: Final = 3.0  # how long each part of cleaning up may take: more than what it does within CLOSE_S
 SILENT_LEASES: Final = 3  # without any command; after that nobody will ever end this process
 SILENT_S: Final = 30.0  # at least; and before there is a lease
 READ_ON_S: Final = (
@@ -65,6 +65,7 @@ READ_ON_S: Final = (
 )
 LAST_WORDS_S: Final = 1.0  # how long the far end may take to read them
 SHORTEST_CLOCK_NS: Final = 10**9
+CLEAN_UP_S: Final = CLOSE_S + STUCK_S + STUCK_S + LAST_WORDS_S  # the last command, closing, notes, words
 LONGEST_CLOCK_NS: Final = 3600 * 10**9
 
 Value = TypeVar("Value")
@@ -322,10 +323,21 @@ class CommandServer:
         driving.close()
         return self._in_own_thread(lambda: driving.engine.close(CLOSE_S))
 
-    def _settle(self, driving: EngineCommands) -> None:
-        """Mark the files that ivypy wrote."""
-        self._files.settle(driving.written)
-        driving.settle()
+    async def _settle(self, driving: EngineCommands) -> str:
+        """Mark the files that ivypy wrote; what went wrong."""
+        written = dict(driving.written)
+        jobs = (driving.settle, partial(self._files.settle, written))
+        noting = [self._in_own_thread(job) for job in jobs]  # whatever happens to the other
+        done, _ = await asyncio.wait(noting, timeout=STUCK_S)
+        failed = [job.exception() for job in noting if job in done and job.exception() is not None]
+        left = "".join(f"; the notes on files that it wrote failed: {type(e).__name__}: {e}" for e in failed)
+        if len(done) < len(noting):
+            left += "; files that it wrote are still being noted as its own"
+        unnoted = [path for job in noting if job in done and job.exception() is None for path in job.result()]
+        if unnoted:
+            more = f" and {len(unnoted) - 1:,} more" if len(unnoted) > 1 else ""
+            left += f"; it could not be noted that only ivypy wrote {unnoted[0]}{more}: the next run asks again"
+        return left
 
     async def _clean_up(self, words: DyingWords) -> None:
         self._link.close_input()
@@ -334,9 +346,9 @@ class CommandServer:
         removed, closed = self._in_own_thread(self._files.remove), self._close_engine()
         cleaning: list[asyncio.Future[Any]] = [removed, closed]
         await asyncio.wait(cleaning, timeout=STUCK_S)
-        if self._engine_commands is not None and closed.done() and not closed.result():  # nothing writes any more
-            await asyncio.wait([self._in_own_thread(partial(self._settle, self._engine_commands))], timeout=STUCK_S)
         left = ""
+        if self._engine_commands is not None and closed.done() and not closed.result():  # nothing writes any more
+            left = await self._settle(self._engine_commands)
         if self._working is not None and not self._working.done():
             left += "; its last command is still running"
         elif not closed.done():

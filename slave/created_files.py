@@ -35,8 +35,9 @@ from .existing_files import (
     existing_at,
     open_to_lock,
 )
-from .file_changes import last_change, note, put
+from .file_changes import note, note_all, noted, put, times_of
 from .holds import lock
+from .lun_identity import WRITTEN
 from .storage_exports import LunKey, lun_key
 from .worker_progress import WORK
 
@@ -57,6 +58,8 @@ class CreatedFiles:
         self._made: dict[str, tuple[os.stat_result, bool]] = {}  # path -> (what it is, whether it is kept)
         self._locks: dict[str, int] = {}  # path -> the open file that holds its lock; the end of the process closes it
         self._written: set[str] = set()  # paths of those that this process wrote from nothing
+        self._to_mark: set[str] = set()  # paths of those that stay: `remove` never closes these
+        self._notes: dict[str, dict[str, bytes]] = {}  # by path: what to mark it with, if more than MADE
         self._cancelled = threading.Event()
 
     def create(
@@ -108,7 +111,11 @@ class CreatedFiles:
 
     def locked(self) -> frozenset[LunKey]:
         """The files that this process has for itself."""
-        return frozenset(lun_key(os.fstat(fd)) for fd in self._locks.values())
+        keys = set()
+        for fd in list(self._locks.values()):
+            with contextlib.suppress(OSError):  # it is removed in this moment, by another thread
+                keys.add(lun_key(os.fstat(fd)))
+        return frozenset(keys)
 
     def written(self) -> frozenset[LunKey]:
         """Of the locked ones, those that this process wrote itself, from nothing."""
@@ -118,16 +125,27 @@ class CreatedFiles:
         """The open file of one that was made or is used; for as long as this process has it."""
         return self._locks[path]
 
-    def settle(self, written: Mapping[LunKey, str]) -> None:
+    def settle(self, written: Mapping[LunKey, str]) -> list[str]:
         """Mark those of our files that were `written` as they are now, unless somebody changed one after that change.
 
-        Nothing may be writing to them any more.
+        Nothing may be writing to them any more. Returns those that could not be marked: the user has to agree to them
+        the next time.
         """
-        for fd in self._locks.values():
-            with contextlib.suppress(OSError):  # the mark is then an old one, and the user has to agree the next time
+        unmarked = []
+        for path, fd in list(self._locks.items()):  # others are being removed meanwhile, and closed
+            if path not in self._to_mark:
+                continue
+            try:
                 left = written.get(lun_key(os.fstat(fd)))
-                if left is not None and left in ("", last_change(fd)):
-                    note(fd, MARK, MADE)
+                if left is not None and not self._mark(fd, path, left):
+                    unmarked.append(path)
+            except OSError:
+                unmarked.append(path)
+        return unmarked
+
+    def _mark(self, fd: int, path: str, left: str) -> bool:
+        """False where that cannot be kept; one that somebody changed is not to be marked."""
+        return left not in ("", times_of(fd)) or note_all(fd, self._notes.get(path, {MARK: MADE}), left)
 
     def remove(self) -> None:
         """Remove what was made and is not kept."""
@@ -168,6 +186,9 @@ class CreatedFiles:
             os.close(fd)
         else:
             self._locks[path] = fd
+            self._to_mark.add(path)
+            if (agreed_to := noted(fd, WRITTEN)) is not None:  # a token for it stays good, as only ivypy writes it
+                self._notes[path] = {MARK: MADE, WRITTEN: agreed_to}
         return reason
 
     def _inherit(self, files: Iterable[PlannedFile], used: Mapping[str, Identity]) -> None:
@@ -176,6 +197,8 @@ class CreatedFiles:
             fd, agreed = self._locks.get(file.path), used.get(file.path)
             if fd is not None and agreed is not None and not another_file(fd, file.path, agreed, made=True):
                 self._made[file.path] = (os.fstat(fd), file.keep)
+                if not file.keep:
+                    self._to_mark.discard(file.path)
 
     def _write(self, file: PlannedFile, report: _WriteProgress) -> None:
         fd = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -199,11 +222,14 @@ class CreatedFiles:
         os.fsync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         self._made[file.path] = (os.fstat(fd), file.keep)
+        if file.keep:
+            self._to_mark.add(file.path)
 
     def _remove(self, paths: Iterable[str]) -> None:
         for path in list(paths):
             entry = self._made.pop(path, None)
             self._written.discard(path)
+            self._to_mark.discard(path)
             try:
                 # Somebody may have put another file there meanwhile; that one is not ours.
                 if entry is not None and os.path.samestat(os.lstat(path), entry[0]):

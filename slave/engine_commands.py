@@ -68,6 +68,7 @@ class EngineCommands:
         self._work = work
         self._step: StepLoop | None = None
         self._collector = ThreadPoolExecutor(1, "collect")
+        self._ending: asyncio.Future[None] | None = None  # while what the last step wrote is noted
         self._started = False  # the engine has begun a step, and has not ended it
         self._edited: asyncio.Future[tuple[int, int, int]] | None = None
         self._gathered: tuple[WorkloadToCreate, ...] = ()  # of messages whose last one is still to come
@@ -92,9 +93,13 @@ class EngineCommands:
         """Files that steps wrote, with their last change then; "" of those that are open."""
         return self._workloads.written
 
-    def settle(self) -> None:
-        """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
+    def settle(self) -> list[str]:
+        """Note that ivypy wrote the files that are open for writing. The engine must have closed them.
+
+        Returns those that it wrote, and that could not be noted.
+        """
         self._workloads.settle()
+        return sorted(self._workloads.unnoted)
 
     async def execute(self, command: Command) -> None:
         """Execute a command, and answer it."""
@@ -204,6 +209,8 @@ class EngineCommands:
 
     async def _edit(self, command: EditWorkloads) -> None:
         refusals = self._workloads.check_edit(command)
+        if not refusals and self._step is not None:
+            refusals = await self._work(lambda: self._workloads.start_edited(command))
         if refusals or not command.settings:
             self._done(command, refusals)
             return
@@ -226,16 +233,18 @@ class EngineCommands:
         if reason := self._workloads.check_go(command) or self._against_start(command):
             self._refuse(command, reason)
             return
+        if refusals := await self._work(lambda: self._workloads.start(array("I", command.order.data))):
+            self._done(command, refusals)
+            return
         order = self._workloads.order_of(command)
         roster = order.numbers(), order.classes(array("I", command.classes.data)), order.rows()
         self._started = True
         try:
             await self._work(lambda: self.engine.go(command.start_ns, command.length_ns, *roster))
         except OSError as error:
-            self._started = False
+            self._step_over()
             self._refuse(command, f"the engine cannot start: {error.strerror}")
             return
-        self._workloads.note_started()
         self._link.send(Ready(command.id))
         foreign = self._workloads.foreign_io(command)
         self._step = StepLoop(
@@ -245,6 +254,8 @@ class EngineCommands:
 
     def _step_over(self) -> None:
         self._step, self._started = None, False
+        # Before any later command's work: the worker thread takes one after the other.
+        self._ending = asyncio.ensure_future(self._work(self._workloads.note_ended))
 
     def _against_start(self, command: Go) -> str | None:
         now = now_ns()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Mapping
 from typing import Final
 
 LATEST_NS: Final = 50_000_000  # more than a tick of the clock that files' times are taken from
@@ -29,20 +30,39 @@ def last_change(place: str | int) -> str:
     """
     status = os.stat(place)
     _wait_past(status.st_ctime_ns)
-    status = os.stat(place)
+    return times_of(place)
+
+
+def times_of(place: str | int) -> str:
+    """As `last_change`, at once: a later change may still get the same time, for one tick."""
+    return _times(os.stat(place))
+
+
+def _times(status: os.stat_result) -> str:
     modified = "" if status.st_mtime_ns == status.st_ctime_ns else f" (contents {_utc(status.st_mtime_ns)})"
     return _utc(status.st_ctime_ns) + modified
 
 
-def note(fd: int, name: str, value: bytes) -> bool:
-    """Note something about an open file until its next change; False where that cannot be kept."""
+def note(fd: int, name: str, value: bytes, left: str = "") -> bool:
+    """Note something about an open file until its next change; False where that cannot be kept.
+
+    Nor is it where the file is not as it was `left`: its last change then.
+    """
+    return note_all(fd, {name: value}, left)
+
+
+def note_all(fd: int, notes: Mapping[str, bytes], left: str = "") -> bool:
+    """As `note`: each note is a change, so those that are to hold together are set together."""
     _wait_past(os.fstat(fd).st_mtime_ns)  # else a change in the same tick would have the same time
     before = os.fstat(fd)
+    if left and _times(before) != left:
+        return False
     at_ns = before.st_ctime_ns
     for _ in range(TRIES):
-        if not put(fd, name, b"%s %d %d %d" % (value, before.st_ino, before.st_mtime_ns, at_ns)):
+        tail = b" %d %d %d" % (before.st_ino, before.st_mtime_ns, at_ns)
+        if not all(put(fd, name, value + tail) for name, value in notes.items()):
             return False
-        if noted(fd, name) is not None:
+        if all(noted(fd, name) is not None for name in notes):
             return True
         at_ns = os.fstat(fd).st_ctime_ns
     return False

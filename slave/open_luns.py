@@ -14,10 +14,9 @@ import contextlib
 import errno
 import os
 import resource
-import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Optional
 
@@ -29,11 +28,13 @@ from ..protocol.refusals import RefusalReason
 from .block_devices import ROOT
 from .bounded_calls import ANSWER_S, call_all
 from .engine._engine import Engine
-from .file_changes import last_change, note
+from .existing_files import MADE, MARK
+from .file_changes import note_all, noted, times_of
 from .holds import hold, is_written, through
-from .lun_identity import WRITTEN, changed, identity_of, identity_of_file
+from .lun_identity import WRITTEN, identity_of, identity_of_file
 from .lun_target import LunTarget, NotDrivable, find_target
 from .no_answer import no_answer_text
+from .open_for_writing import filesystem_that_may_hang
 from .storage_exports import LunKey, lun_key
 from .write_counters import WriteCounters
 from .write_gate import Evidence, Surroundings, in_use, reasons_against
@@ -47,8 +48,12 @@ class OpenLun:
     handle: int = -1  # the engine's; -1: it is only held, to be checked and then opened
     held: int = -1  # of one that may be written: the gate's hold, a file descriptor
     identity: Identity | None = None  # of one that may be written: as it was agreed to, once it is open
+    path: str = ""  # of one that may be written
     users: int = 0  # instances
-    driven: bool = False  # a step ran while it was open for writing: what changed since may be ours
+    stands: str = ""  # of a file: its last change that was agreed to, or that a step made
+    kept: bool = False  # of a file: it was marked as one that ivypy made
+    running: bool = False  # a step runs that may write it
+    driven: bool = False  # such a step ran
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ class OpenLuns:
         self._left: dict[
             Identity, Identity
         ] = {}  # of LUNs identified by their contents, too: agreed -> as they were left
+        self.unnoted: set[str] = set()  # files that ivypy wrote, and could not note it
         self.written: dict[LunKey, str] = {}  # files that steps wrote: their last change then; "" while they are open
 
     def handle(self, key: Key) -> int:
@@ -95,12 +101,34 @@ class OpenLuns:
         """One more instance uses it."""
         self._luns[key].users += 1
 
-    def note_started(self) -> None:
-        """A step runs: what is open for writing may be written from now on."""
-        for (what, writable), lun in self._luns.items():
-            if writable and lun.users:
-                lun.driven = True
+    def start(self, keys: Iterable[Key]) -> list[Refusal]:
+        """A step writes these from now on; refused, and none is, where somebody has changed such a file meanwhile.
+
+        One that does not answer is not refused, as in `reinspect`.
+        """
+        luns = {key[0]: self._luns[key] for key in keys if not self._luns[key].running}
+        faults = call_all([partial(_changed_since, lun) for lun in luns.values()], ANSWER_S)
+        refusals = [
+            Refusal(lun.path, RefusalReason.NO_LONGER_TO_BE_WRITTEN.sentence(reason=reason))
+            for lun, reason in zip_strict(list(luns.values()), faults)
+            if isinstance(reason, str) and reason
+        ]
+        if not refusals:
+            for what, lun in luns.items():
+                lun.running = lun.driven = True
                 self.written[what] = ""
+        return refusals
+
+    def note_ended(self) -> None:
+        """No step runs any more: note the last change of the files that it wrote."""
+        luns = {what: lun for (what, _), lun in self._luns.items() if lun.running}
+        found = call_all([partial(_standing, lun) for lun in luns.values()], ANSWER_S)
+        for (what, lun), stands in zip_strict(list(luns.items()), found):
+            lun.running = False
+            if isinstance(stands, str):
+                lun.stands = self.written[what] = stands
+            else:
+                self.written.pop(what, None)  # its last change counts as somebody's
 
     def remove_user(self, key: Key) -> None:
         """One instance fewer uses it; `close_unused` closes those that none uses."""
@@ -126,7 +154,7 @@ class OpenLuns:
                 if consent := wanted[key][1].consent:
                     ours = self._luns[key]
                     ours.handle = self._engine.open_lun(through(ours.held), True, lun.path)
-                    ours.identity = consent.identity
+                    ours.identity, ours.path = consent.identity, lun.path
                 else:
                     self._luns[key] = OpenLun(self._engine.open_lun(lun.path, False))
             except OSError as error:
@@ -191,14 +219,21 @@ class OpenLuns:
 
     def _changed(self, lun: LunTarget, agreed: Identity, around: Surroundings) -> tuple[str, ...]:
         """Why a LUN that is open must not be written, and whether it is another by now. Raises OSError."""
-        held = self._luns[lun.what, True].held
+        ours = self._luns[lun.what, True]
         try:
             now = self._as_it_is(lun, around)
         except NotDrivable as error:
             return (str(error),)
-        found = identity_of(now, held, self._root)
-        said = consent_faults({lun.path: lasting(agreed)}, {lun.path: lasting(found)})
-        return (*said.values(), *reasons_against(replace(now.evidence(around, held), unreadable="")))
+        found = identity_of(now, ours.held, self._root)
+        as_agreed = agreed
+        if ours.stands or ours.driven:
+            found, as_agreed = lasting(found), lasting(agreed)
+            if ours.stands and found == as_agreed:  # a file
+                found, as_agreed = _changed_at(found, times_of(ours.held)), _changed_at(as_agreed, ours.stands)
+        elif self._left.get(agreed) == found:
+            found = agreed
+        said = consent_faults({lun.path: as_agreed}, {lun.path: found})
+        return (*said.values(), *reasons_against(replace(now.evidence(around, ours.held), unreadable="")))
 
     def _as_it_is(self, lun: LunTarget, around: Surroundings) -> LunTarget:
         """What a LUN that is open is by now, through our hold on it. Raises NotDrivable."""
@@ -206,57 +241,60 @@ class OpenLuns:
 
     def close_unused(self) -> None:
         unused = {key: lun for key, lun in self._luns.items() if lun.users == 0}
+        around = cache(partial(Surroundings.read, self._root))
         for key, lun in unused.items():
             del self._luns[key]
             if lun.handle >= 0:
                 self._engine.close_lun(lun.handle)
             if lun.held >= 0:
                 if lun.driven:
-                    self._leave(lun)
+                    self._leave(lun, around)
                 os.close(lun.held)
         if any(lun.handle >= 0 and lun.held >= 0 for lun in unused.values()):
             self._counters.note()  # what we wrote ourselves does not count
 
     def settle(self) -> None:
         """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
-        for lun in self._luns.values():
+        self.note_ended()
+        around = cache(partial(Surroundings.read, self._root))
+        for lun in list(self._luns.values()):
             if lun.driven:
-                with contextlib.suppress(OSError):
-                    self._note_written(lun)
+                self._leave(lun, around)
 
-    def _leave(self, lun: OpenLun) -> None:
-        """Note what of the changes since it was opened is ours: all, unless somebody else still writes it."""
-        what = lun_key(os.fstat(lun.held))
-        self.written.pop(what, None)
-        with contextlib.suppress(NotDrivable, OSError):  # then the user has to agree to it again
-            self._note_written(lun)
-            if what[0] == "file" and (self._is_created(lun) or not is_written(through(lun.held))):
-                self.written[what] = last_change(lun.held)
-            self._remember(lun)
+    def _leave(self, lun: OpenLun, around: Callable[[], Surroundings]) -> None:
+        """Note that its contents are ours, unless somebody else changed it, or may still write it."""
+        try:
+            what = lun_key(os.fstat(lun.held))
+            self.written.pop(what, None)
+            if what[0] == "file":
+                self._leave_file(lun, what, around)
+            elif lun.identity is not None and FINGERPRINT in dict(lun.identity.facts):
+                there = find_target(through(lun.held), Surroundings.read(self._root), self._root)
+                self._left[lun.identity] = identity_of(there, lun.held, self._root)
+        except (NotDrivable, OSError):
+            self.unnoted.add(lun.path)  # the user has to agree to it again
 
-    def _note_written(self, lun: OpenLun) -> None:
-        """Let a file that ivypy wrote be the one that was agreed to, until somebody changes it."""
-        agreed = dict(lun.identity.facts).get(CHANGED) if lun.identity is not None else None
-        if agreed is None or self._is_created(lun):
-            return  # a device, or one of `create`, which has its own mark
-        if changed(lun.held) != agreed and not is_written(through(lun.held)):
-            note(lun.held, WRITTEN, agreed.encode())
-
-    def _is_created(self, lun: OpenLun) -> bool:
-        """Whether it is one of `create`, which this process has locked, and open for writing, for itself."""
-        return lun_key(os.fstat(lun.held)) in self._locked()
-
-    def _remember(self, lun: OpenLun) -> None:
-        """Keep the new identity of a LUN that is identified by its contents, too."""
-        if lun.identity is None or not {FINGERPRINT, CHANGED} & dict(lun.identity.facts).keys():
+    def _leave_file(self, lun: OpenLun, what: LunKey, around: Callable[[], Surroundings]) -> None:
+        """Raises OSError."""
+        size = os.fstat(lun.held).st_size
+        now = identity_of_file(through(lun.held), size, lun.held, self._root)
+        created = what in self._locked()  # one of `create`, which this process has open for writing for itself
+        written = False if created else _written_by_others(lun, around)
+        if written is None:
+            self.unnoted.add(lun.path)
+        # Compared last: what is kept is then of before any change by others.
+        if lun.identity is None or written is not False or times_of(lun.held) != lun.stands:
             return
-        status = os.fstat(lun.held)
-        if not stat.S_ISREG(status.st_mode):
-            there = find_target(through(lun.held), Surroundings.read(self._root), self._root)
-            self._left[lun.identity] = identity_of(there, lun.held, self._root)
-        elif self._is_created(lun) or not is_written(through(lun.held)):
-            now = identity_of_file(through(lun.held), status.st_size, lun.held, self._root)
-            self._left[lun.identity] = now
+        self.written[what] = lun.stands
+        agreed = dict(lun.identity.facts).get(CHANGED)
+        if agreed is not None and not created and dict(now.facts).get(CHANGED) != agreed:
+            notes = {WRITTEN: agreed.encode()} | ({MARK: MADE} if lun.kept else {})
+            if note_all(lun.held, notes, lun.stands):
+                now = _changed_at(now, agreed)
+                self.unnoted.discard(lun.path)
+            else:
+                self.unnoted.add(lun.path)
+        self._left[lun.identity] = now
 
     def _targets(
         self, workloads: Sequence[WorkloadToCreate], around: Surroundings
@@ -357,9 +395,12 @@ class OpenLuns:
 
     def _since(self, lun: LunTarget, workload: WorkloadToCreate, around: Surroundings) -> tuple[str, ...]:
         """Why a LUN that is open must not be written; its size is the engine's by now."""
+        ours = self._luns[lun.what, True]
+        held = ours.held
+        with contextlib.suppress(OSError):  # before it is compared: what changes after that was not agreed to
+            ours.stands, ours.kept = _standing(ours), noted(held, MARK) == MADE
         if against := self._against_use(lun, around):
             return against
-        held = self._luns[lun.what, True].held
         found: Identity | None = None
         with contextlib.suppress(NotDrivable, OSError):
             found = identity_of(find_target(through(held), around, self._root), held, self._root)
@@ -369,6 +410,36 @@ class OpenLuns:
         if lun.device is None:
             return self._gate(lun, around)
         return _against_writing(lun, reasons_against(in_use(lun.device, around)))
+
+
+def _standing(lun: OpenLun) -> str:
+    """A file's last change by now; "" of a device. Raises OSError."""
+    return times_of(lun.held) if lun_key(os.fstat(lun.held))[0] == "file" else ""
+
+
+def _written_by_others(lun: OpenLun, around: Callable[[], Surroundings]) -> bool | None:
+    """Whether anyone else has a file open for writing; None where nothing shows that. Raises OSError."""
+    written = is_written(through(lun.held))
+    if written is not None:
+        return written
+    there = os.fstat(lun.held)
+    if around().unseen or filesystem_that_may_hang(os.readlink(through(lun.held)), around().mounts):
+        return None  # a process, or another machine, may
+    return bool(around().uses_of(lun_key(there), there.st_size))
+
+
+def _changed_since(lun: OpenLun) -> str:
+    """Whether somebody has changed a file since it was agreed to, or a step that wrote it ended. Raises OSError."""
+    now = _standing(lun)
+    if now == lun.stands:
+        return ""
+    return RefusalReason.CONTENTS_CHANGED.sentence(had=f"{CHANGED} {lun.stands}", has=f"{CHANGED} {now}")
+
+
+def _changed_at(identity: Identity, when: str) -> Identity:
+    """A file's identity with another last change."""
+    others = [fact for fact in identity.facts if fact[0] != CHANGED]
+    return replace(identity, facts=(*others, (CHANGED, when)))
 
 
 def key_of(workload: WorkloadToCreate, lun: LunTarget) -> Key:

@@ -154,7 +154,8 @@ class Workloads:
         except OSError as error:
             refusals = [Refusal(_all_of(workloads), f"the engine cannot prepare for this: {error.strerror}")]
             return refusals + self.delete([workload.number for workload in workloads])
-        self.note_started()
+        # The kernel keeps room for all instances of a thread, and for one I/O of its own.
+        self._contexts = [max(room, 1 + load.tags) for room, load in zip_strict(self._contexts, self._loads())]
         return []
 
     @property
@@ -180,6 +181,11 @@ class Workloads:
     def written(self) -> Mapping[LunKey, str]:
         """Files that steps wrote, with their last change then; "" of those that are open."""
         return self._luns.written
+
+    @property
+    def unnoted(self) -> frozenset[str]:
+        """Files that ivypy wrote, and could not note it."""
+        return frozenset(self._luns.unnoted)
 
     def settle(self) -> None:
         """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
@@ -243,10 +249,23 @@ class Workloads:
             return "its order and classes are not arrays of u32"
         return validation.order_fault(array("I", go.order.data), array("I", go.classes.data), list(self._instances))
 
-    def note_started(self) -> None:
-        """A step may write from now on. Keep what the kernel reserves for a thread: room for all instances and one."""
-        self._luns.note_started()
-        self._contexts = [max(room, 1 + load.tags) for room, load in zip_strict(self._contexts, self._loads())]
+    def start(self, numbers: Iterable[int]) -> list[Refusal]:
+        """A step of these instances begins: those that write may write their LUNs from now on.
+
+        Refused, all of it, where somebody has changed such a file since it was agreed to or ivypy last wrote it.
+        """
+        return self._start(number for number in numbers if may_write(self._instances[number].parameters))
+
+    def start_edited(self, command: EditWorkloads) -> list[Refusal]:
+        """As `start`, of those that an edit of the running step lets write."""
+        return self._start(setting.number for setting in command.settings if may_write(setting.parameters))
+
+    def _start(self, numbers: Iterable[int]) -> list[Refusal]:
+        return self._luns.start(dict.fromkeys(self._instances[number].lun for number in numbers))
+
+    def note_ended(self) -> None:
+        """The engine is idle: what changes from now on, somebody else changed."""
+        self._luns.note_ended()
 
     def _check(self, workloads: Sequence[WorkloadToCreate]) -> tuple[list[LunTarget], list[Refusal]]:
         """(the LUN of each, what stands against them); with refusals, the list of LUNs is short."""
@@ -397,6 +416,11 @@ class Workloads:
     def _name(self, number: int) -> str:
         instance = self._instances.get(number)
         return instance.workload.instance if instance else f"workload instance number {number}"
+
+
+def may_write(parameters: Parameters) -> bool:
+    """Whether an instance with these parameters writes at all."""
+    return parameters.fraction_read < 1 and parameters.iops != 0
 
 
 def engine_fields(parameters: Parameters) -> Fields:

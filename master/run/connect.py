@@ -28,7 +28,7 @@ from .fleet import Fleet
 from .reconnect import Reconnection
 
 HELLO_S: Final = 30.0  # from an open pipe to hello
-GOODBYE_S: Final = 6.5  # for `die`: more than a slave gives itself to clean up; the controller waits no longer
+GOODBYE_S: Final = 10.0  # for `die`: more than a slave gives itself to clean up; the controller waits no longer
 
 Opener = Callable[[HostSpec, Callable[[str], None]], Awaitable[Pipe]]  # a host and its log -> a pipe to its slave
 Log = Callable[[str], Callable[[str], None]]  # a host's name -> its log

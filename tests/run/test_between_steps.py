@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +16,14 @@ import ivypy
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.refusals import RefusalReason
+from ivypy.slave.engine._engine import now_ns
+from ivypy.slave.file_changes import LATEST_NS
 from tests.support.devices import losetup
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
 from tests.support.real_runs import presence
 from tests.support.refusals import refusals_in
-from tests.support.slave_client import Client
+from tests.support.slave_client import Client, u32
+from tests.support.waits import wait_until
 
 pytestmark = [pytest.mark.slow, needs_loops]
 
@@ -129,6 +133,24 @@ def test_what_is_changed_by_others_is_refused_before_the_next_step(
             os.link(file, file.with_name("other"))
     refused = slave.refused(m.ReinspectLuns)
     assert any(refusals_in(said) == {reason} and words in said for _, said in refused), refused
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_what_somebody_changed_before_a_step_is_not_written_by_it(steps: int, slave: Client, file: Path) -> None:
+    slave.create(file, WRITE, consent=True)
+    for _ in range(steps):
+        step(slave)
+        slave.do(m.ReinspectLuns)
+    wait_until(lambda: time.time_ns() > file.stat().st_ctime_ns + LATEST_NS, "another tick")
+    with open(file, "r+b") as other:
+        other.write(b"precious")
+    ((_, said),) = slave.refused(m.ReinspectLuns)
+    assert refusals_in(said) >= {RefusalReason.CONTENTS_CHANGED}
+    slave.ask(m.ClockProbe)
+    start_ns, numbers = now_ns() + 5 * 10**9, u32(0)
+    ((_, said),) = slave.refused(m.Go, start_ns=start_ns, length_ns=10**8, order=numbers, classes=numbers)
+    assert refusals_in(said) >= {RefusalReason.CONTENTS_CHANGED}
+    assert file.read_bytes().startswith(b"precious")
 
 
 def test_luns_that_are_only_read_are_not_inspected_again(slave: Client, file: Path) -> None:

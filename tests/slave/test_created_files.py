@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import subprocess
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,9 +15,10 @@ from ivypy.protocol.payload import FileToCreate, Notice, NoticeKind, Refusal
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave import created_files, existing_files, extents, write_gate
 from ivypy.slave.created_files import PIECE, Cancelled, CreatedFiles, random_pieces
-from ivypy.slave.existing_files import MADE, MARK, CannotCreate, PlannedFile, planned_files
-from ivypy.slave.file_changes import raw
+from ivypy.slave.existing_files import MADE, MARK, CannotCreate, Existing, PlannedFile, existing_at, planned_files
+from ivypy.slave.file_changes import note, raw
 from ivypy.slave.holds import lock
+from ivypy.slave.storage_exports import lun_key
 from ivypy.slave.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
@@ -395,3 +397,41 @@ def test_a_read_only_filesystem_is_called_that(shm: Path) -> None:
     finally:
         run("umount", str(shm))
     assert refused.value.refusals == (Refusal(f"{shm}/a", RefusalReason.FOLDER_READ_ONLY.sentence(folder=shm)),)
+
+
+def test_marks_are_set_while_files_are_still_being_removed(marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = CreatedFiles()
+    planned = [PlannedFile(f"{marked}/{i}", 100, keep=i % 2 == 0) for i in range(8)]
+    files.create(planned, quiet)
+    written = dict.fromkeys(files.locked(), "")
+    for file in planned:
+        with open(file.path, "r+b") as there:
+            there.write(b"a step")
+    removing, go_on = threading.Event(), threading.Event()
+    unlink = os.unlink
+
+    def slowly(path: str) -> None:
+        unlink(path)
+        removing.set()
+        go_on.wait()
+
+    def meanwhile(fd: int, name: str, value: bytes) -> bool:
+        """While the first is marked, the others are removed."""
+        go_on.set()
+        remover.join()
+        return note(fd, name, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", slowly)
+        patch.setattr(created_files, "note", meanwhile)
+        remover = threading.Thread(target=files.remove)
+        remover.start()
+        assert removing.wait(60)
+        try:
+            assert files.settle(written) == []
+        finally:
+            go_on.set()
+            remover.join()
+    assert files.locked() == {lun_key(os.stat(file.path)) for file in planned if file.keep}
+    assert {existing_at(file) for file in planned if file.keep} == {Existing.OURS}
+    ended(files)

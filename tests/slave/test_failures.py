@@ -10,16 +10,22 @@ from typing import Any
 
 import pytest
 
+from ivypy.master.run.connect import GOODBYE_S
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import Parameters
-from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
+from ivypy.protocol.payload import Consent, Refusal, Setting, WorkloadToCreate
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave.command_server import CommandServer, Exit
+from ivypy.slave import file_changes
+from ivypy.slave.command_server import CLEAN_UP_S, CommandServer, Exit
+from ivypy.slave.created_files import CreatedFiles
 from ivypy.slave.engine._engine import Ended, now_ns
+from ivypy.slave.file_changes import note
 from tests.support.fake_engine import FakeEngine, collected
+from tests.support.loop_devices import agreed
 from tests.support.slave_client import u32
 from tests.support.waits import wait_until_async
+from tests.support.workloads import WRITE
 
 pytestmark = pytest.mark.slow
 
@@ -61,11 +67,12 @@ class Conversation:
         self.send(kind, **fields)
         return await self.hear()
 
-    async def run(self, file: Path) -> None:
+    async def run(self, file: Path, consent: Consent | None = None) -> None:
         """Up to a step whose only instance is on `file`."""
         assert isinstance(await self.hear(), m.Hello)
         assert isinstance(await self.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11), m.Ok)
-        workload = WorkloadToCreate(0, "h+f+w", str(file), None, Parameters(), 1, 4096)
+        parameters = WRITE if consent else Parameters()
+        workload = WorkloadToCreate(0, "h+f+w", str(file), consent, parameters, 8, 4096)
         assert isinstance(await self.ask(m.CreateWorkloads, workloads=(workload,)), m.Ok)
         start = now_ns() + 500_000_000  # a machine stalls for tens of milliseconds now and then
         go = await self.ask(m.Go, start_ns=start, length_ns=10_000_000, order=u32(0), classes=u32(0))
@@ -393,3 +400,48 @@ async def test_the_lease_runs_from_what_a_probe_proves_and_never_backwards(talk:
             talk.slave._engine_commands._lease_until_ns = talk.engine.lease_ns = begun  # type: ignore[union-attr]
         else:
             assert talk.engine.lease_ns == begun + proves
+
+
+def has_attributes(file: Path) -> bool:
+    with open(file, "rb") as there:
+        return note(there.fileno(), "user.ivypy.test", b"x")
+
+
+def as_the_engine_does(file: Path) -> None:
+    file.write_bytes(b"y" * 8192)
+
+
+async def test_notes_of_files_are_set_and_reported_whatever_happens_to_the_others(
+    talk: Conversation, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_attributes(file):
+        pytest.skip("its filesystem has no user attributes")
+
+    def fails(self: CreatedFiles, written: object) -> list[str]:
+        raise RuntimeError("it changed")
+
+    monkeypatch.setattr(CreatedFiles, "settle", fails)
+    consent = agreed(str(file))
+    await talk.run(file, consent)
+    as_the_engine_does(file)
+    talk.slave.end(Exit.COMMANDED, "goodbye", 9, clean=True)
+    words = await talk.hear()
+    assert isinstance(words, m.DyingWords) and not words.clean
+    assert words.words == "goodbye; the notes on files that it wrote failed: RuntimeError: it changed"
+    assert agreed(str(file)) == consent
+
+
+async def test_files_that_could_not_be_noted_are_named(
+    talk: Conversation, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_changes, "put", lambda fd, name, value: False)
+    await talk.run(file, agreed(str(file)))
+    as_the_engine_does(file)
+    talk.slave.end(Exit.COMMANDED, "goodbye", 9, clean=True)
+    words = await talk.hear()
+    assert isinstance(words, m.DyingWords) and not words.clean
+    assert f"it could not be noted that only ivypy wrote {file}" in words.words
+
+
+def test_the_controller_waits_longer_than_a_slave_cleans_up() -> None:
+    assert CLEAN_UP_S < GOODBYE_S

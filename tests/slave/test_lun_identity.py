@@ -448,8 +448,9 @@ class TestKnownByItsContentsAlone:
         assert facts(loop).keys() == {FINGERPRINT}
         for step in range(3):
             assert workloads.create(asked) == [], step
-            workloads.note_started()
+            assert workloads.start([0]) == []
             scribble(loop, 4096, os.urandom(512))  # as the engine does
+            workloads.note_ended()
             assert workloads.delete([0]) == []
         scribble(loop, 8192, b"somebody")
         refusals = [refusal.reason for refusal in workloads.create(asked)]
