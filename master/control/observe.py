@@ -64,7 +64,8 @@ def observe(
     `of_connectors`: the samples of the focuses that are connectors' metrics.
     """
     layout = closed.layout
-    outstanding = Outstanding.of(closed.counts).of_paced(~layout.of_instances(settings.at_max))
+    known, paced = closed.known_instances(), ~layout.of_instances(settings.at_max)
+    outstanding = Outstanding.of(closed.counts, known).of_paced(paced)
     surged = rows_surged(layout, outstanding)
     samples, loads = observed(closed.figures, layout.rollups, focuses, surged, closed.part_rows)
     return Observation(

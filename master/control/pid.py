@@ -113,7 +113,10 @@ class Pid:
         if observation.number < self.acts_in:
             return self, Orders(measurable=self._measurable(), progress="the last move does not act yet")
         if observation.absent and observation.same_hosts:
-            return self, Orders(measurable=self._measurable(), progress="a host is late")
+            loops = self.loops
+            if observation.edited:
+                loops = {name: replace(loop, pool=None) for name, loop in loops.items()}
+            return replace(self, loops=loops), Orders(measurable=self._measurable(), progress="a host is late")
         loops, rows, errors = dict(self.loops), [], {}
         present = observation.samples[self.focus]
         for name, loop in self.loops.items():

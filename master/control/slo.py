@@ -41,12 +41,14 @@ class EarlyAbort:
         """With one more subinterval; it begins again where a window does. `set_aside`: it does not count."""
         if not observation.whole:
             return EarlyAbort()
-        if observation.phase is not Phase.RUN or observation.absent:
+        if observation.phase is not Phase.RUN:
             return self
         if set_aside:
             assert observation.disturbance is not None
             aside = (*self.aside, (observation.number, observation.disturbance))
             return replace(self, aside=aside) if self.subintervals else self
+        if observation.absent:
+            return self
         first = self.first if self.subintervals else observation.number
         before = self.batches or tuple(BatchMeans() for _ in thresholds)
         batches = tuple(

@@ -90,7 +90,11 @@ class Steady:
         if observation.number >= state.first:
             state = state._with(observation)
         standing = state.standing()
-        stage, state, measured = state._stage(observation.number, standing)
+        if observation.absent:  # the window is that of before
+            stage = SteadyStage.SEEKING if state.attained is None else SteadyStage.HOLDING
+            measured: tuple[Measured, ...] = ()
+        else:
+            stage, state, measured = state._stage(observation.number, standing)
         late = observation.end_s - (state.began_s or 0.0) >= self.spec.timeout_s
         if not measured and late:
             measured = (state._timed_out(observation.number, standing),)

@@ -61,12 +61,13 @@ class SettingsInForce:
         self._of: tuple[Mapping[Key, Parameters], ...] = ({}, {})
         self._settings = Settings.of(rollups, {})
 
-    def of(self, parameters: Mapping[Key, Parameters], hosts: Collection[str], steered: Collection[Key]) -> Settings:
+    def of(self, parameters: Mapping[Key, Parameters], hosts: Collection[str], as_planned: bool) -> Settings:
         """Of the instances of `hosts` alone: rows do not include the load of the others. The total target does, or a
-        part of the load would look like all of it; but what control steers, it divides among those that are there.
+        part of the load would look like all of it; but only while it is `as_planned`: what control or somebody sets, is
+        set for those that are there.
         """
         there = {key: one for key, one in parameters.items() if key[0] in hosts}
-        gone = {key: one for key, one in parameters.items() if key[0] not in hosts and key not in steered}
+        gone = {key: one for key, one in parameters.items() if as_planned and key[0] not in hosts}
         if (there, gone) != self._of:
             self._of, self._settings = (there, gone), Settings.of(self._rollups, there, gone)
         return self._settings

@@ -5,7 +5,7 @@ edit in force per workload instance, and so which subinterval a change from outs
 boundary is never missed, whenever its host acknowledges it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -138,9 +138,9 @@ class LiveChanges:
         return self._held is not None
 
     @property
-    def steered(self) -> Collection[Key]:
-        """The instances whose IOPS control has set in this step."""
-        return self._steered.keys()
+    def as_planned(self) -> bool:
+        """Neither control nor anybody else has set the load in this step."""
+        return not self._steered and not self._outside_changes
 
     @property
     def catching_up(self) -> int:
@@ -218,8 +218,7 @@ class LiveChanges:
         self._absent = interval.absent
         if not (self._sent or self._pauses or self._untaken or self._backlogs or self._acted_late):
             return EditEffect.NO
-        acted, newest, latest, catching_up = self._acted_late, 0, set[int](), self._backlogs.total > 0
-        self._acted_late = False
+        acted, newest, latest, catching_up = False, 0, set[int](), self._backlogs.total > 0
         self._numbers = interval.layout.numbers
         self._backlogs.only(interval.part)
         for host in interval.results:
@@ -235,11 +234,14 @@ class LiveChanges:
             self._taken_late(host, interval.subinterval)
         self._sent = [sent for sent in self._sent if any(self._newest(host) < sent.number for host in sent.hosts)]
         if acted:
-            self._acted_in = interval.subinterval
+            self._acted_in, self._acted_late = interval.subinterval, False
             return EditEffect.EDITED
         paused = any(begun in latest and (ended is None or ended > newest) for begun, ended in self._pauses.items())
         if paused:
             return EditEffect.PAUSED
+        if self._acted_late:
+            self._acted_late = False
+            return EditEffect.EDITED
         return EditEffect.CATCHING_UP if catching_up else EditEffect.NO
 
     def joined(self, host: str, result: Result) -> None:

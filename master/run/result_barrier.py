@@ -116,12 +116,12 @@ class ResultBarrier:
         for driver in hosts.in_order(hosts.awaited & hosts.live):
             hosts.is_late(driver, k)
         interval, missing = await self._merging.close(lambda: hosts.taking_part)
-        if interval.absent and (interval.hosts or hosts.live):  # else the step ends without it
-            self._holes[k] = set(interval.absent)
         if missing:  # their driver process ended with their results; the inbox has the loss of these hosts
             arrived = {driver: at_ns for driver, at_ns in arrived.items() if driver.name not in missing}
             while not fleet.inbox.empty():
                 self._take(*fleet.inbox.get_nowait(), k + 1, arrived, is_open=False)
+        if interval.absent and (interval.hosts or hosts.live):  # else the step ends without it
+            self._holes[k] = set(interval.absent)
         later = {driver.name for number, those in self._early.items() if number > k for driver in those}
         return Collected(interval, arrived, not later.isdisjoint(interval.absent), in_ns)
 

@@ -138,7 +138,7 @@ class StepCycle:
             if not (interval := collected.interval).hosts and not hosts.live:
                 break
             effect = self._changes.seen(interval)
-            settings = self._settings.of(self._changes.in_force(), interval.part, self._changes.steered)
+            settings = self._settings.of(self._changes.in_force(), interval.part, self._changes.as_planned)
             decision, acknowledged = Decision(self._after_the_end(k + 1)), dict[Driver, int]()
             deciding, late = progress.is_deciding, self._ended_since(end_ns)
             if deciding and effect is EditEffect.PAUSED:

@@ -22,22 +22,20 @@ def test_one_value_is_plain() -> None:
     }  # fmt: skip
 
 
-def test_a_total_is_of_hosts_that_are_gone_too_but_for_what_control_divides_anew() -> None:
+def test_a_total_is_of_hosts_that_are_gone_too_while_the_load_is_as_planned() -> None:
     """Nothing else of a row is of what is not in it."""
     parameters = {("h1", 0): Parameters(iops=100.0), ("h1", 1): Parameters(iops=40.0), ("h2", 0): Parameters(iops=7.0)}
     in_force = SettingsInForce(ROLLUPS)
-    for hosts, steered, totals in (
-        ({"h1", "h2"}, (), ("147", "140", "7")),
-        ({"h1"}, (), ("147", "140", "7")),
-        ({"h1"}, {("h2", 0)}, ("140", "140", "")),
-        ({"h2"}, {("h1", 0)}, ("47", "40", "7")),
+    for hosts, as_planned, totals in (
+        ({"h1", "h2"}, True, ("147", "140", "7")),
+        ({"h1"}, True, ("147", "140", "7")),
+        ({"h1"}, False, ("140", "140", "")),
+        ({"h2"}, True, ("147", "140", "7")),
     ):
-        found = in_force.of(parameters, hosts, steered)
+        found = in_force.of(parameters, hosts, as_planned)
         assert found.iops == totals
-        assert (
-            found.columns["iops"][0]
-            == Settings.of(ROLLUPS, {k: p for k, p in parameters.items() if k[0] in hosts}).columns["iops"][0]
-        )
+        there = {key: one for key, one in parameters.items() if key[0] in hosts}
+        assert found.columns == Settings.of(ROLLUPS, there).columns
 
 
 def test_several_values_are_listed_with_their_numbers() -> None:

@@ -70,6 +70,14 @@ def test_targets_are_those_of_all_hosts(tmp_path: Path) -> None:
     )
 
 
+def test_what_control_steers_is_asked_of_the_hosts_that_are_there(tmp_path: Path) -> None:
+    """The plan's own load, `max`, is no part of a level that a lost host has no part in."""
+    level = "go: { name: two, staircase: { start: 300, end: 600, step: 300 } }"
+    outcome = lost_and_back(tmp_path, text=THREE.replace("go: two, go: three", level))
+    _, *levels = outcome.rows("summary.all.csv")
+    assert [(row["iops_setting"], row["hosts_in"]) for row in levels] == [("300", "2"), ("600", "2")]
+
+
 def test_a_host_that_comes_back_does_io_as_it_did(tmp_path: Path) -> None:
     """What `backend: auto` was there; the other hosts chose otherwise, which is said."""
     lab = SimulatedHosts(**slaves(b=Faults(die_at=1, backend="io_uring"), a=Faults(backend="libaio")))
