@@ -80,9 +80,11 @@ class Count(IntEnum):
     EAGAIN = 13  # submissions that the kernel gave back with EAGAIN; they keep their times
     READS_SAMPLED = 14  # reads of which the data was checked, about one of 64
     ZERO_READS = 15  # of these, those that read as zeros
-    FOREIGN_BYTES = 16  # the instance's part of what others did on its disk; the slave's to fill in, not the engine's
+    FOREIGN_BYTES = 16  # the instance's part of what others did on its disk; the slave's to fill in, as the last two
     WITHDRAWN = 17  # of DROPPED: in SUBMITTED too, since the kernel gave them back before a pause discarded them
     EXPIRED = 18  # discarded since they waited for longer than `drop_after`; not in DROPPED
+    KEPT_NS = 19  # for which its thread waited for a core that other processes, or a quota, may have kept from it
+    STOLEN_NS = 20  # for which the hypervisor took its thread's core; both: of several threads the mean
 
 
 class ThreadCount(IntEnum):

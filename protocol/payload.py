@@ -96,8 +96,6 @@ class CpuTaken:
     steal_beside: Percent = 0.0  # of one core, as above
     busiest_beside: Percent = 100.0  # busy time of the busiest of those cores; not known: it may be any
     wait: Percent = 0.0  # for which a workload thread waited for a core (run-queue delay, throttled or not): the worst
-    mean_kept: Percent = 0.0  # of its wait, what other processes or a quota may have caused: the mean of the threads
-    mean_steal: Percent = 0.0  # of a workload thread's core: the mean of the threads
     throttled_ns: Duration = 0  # by the CPU quota of a cgroup, summed over cores; of several cgroups the most
     stalled_ns: Duration = 0  # machine stalls: no thread of the slave ran
     longest_stall_ns: Duration = 0

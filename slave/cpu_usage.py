@@ -7,9 +7,10 @@ the kernel's own threads and interrupts, which no counter tells from them.
 """
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ from .cgroups import groups_with, throttled_ns
 from .kernel_files import first_line
 
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
-WORKLOAD_THREADS: Final = "ivypy-"  # how the names of workload threads begin (thread/worker.c)
+WORKLOAD_THREAD: Final = re.compile(r"ivypy-(\d+)")  # the name of one, with its number (thread/worker.c)
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class ThreadTimes:
     ran_ns: int
     waited_ns: int  # for a core, in a run queue
     core: int = -1  # the only one that it may run on; -1: it has a choice
-    workload: bool = False  # it is a workload thread
+    number: int = -1  # of a workload thread; -1: it is none
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,20 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class LostTime:
+    """For which others kept a workload thread from running, percent."""
+
+    kept: float = 0.0  # of its wait for a core, what other processes or a quota may have caused
+    stolen: float = 0.0  # by the hypervisor, of its core
+
+
+@dataclass(frozen=True)
 class CpuUse:
     """Between two readings."""
 
     busy: tuple[float, ...]  # percent of each core
     taken: CpuTaken
+    lost: Mapping[int, LostTime] = field(default_factory=dict)  # by the workload thread's number
 
 
 class CpuMeter:
@@ -69,7 +79,7 @@ class CpuMeter:
     def __init__(self, cores: Sequence[int]) -> None:
         self._cores = tuple(cores)
         self._groups = groups_with("cpu")
-        self._pins: dict[int, tuple[int, bool]] = {}
+        self._names: dict[int, tuple[int, int]] = {}
         self._last = self._read()
         self._use = CpuUse((0.0,) * len(self._cores), CpuTaken())
 
@@ -86,7 +96,7 @@ class CpuMeter:
             cores=core_times(Path("/proc/stat").read_text()),
             ran_ns=time.process_time_ns(),
             user_ns=round(os.times().user * 1e9),
-            threads=thread_times(self._pins),
+            threads=thread_times(self._names),
             throttled_ns=throttled_ns(self._groups),
         )
 
@@ -120,10 +130,12 @@ def use_between(before: Reading, after: Reading, cores: Sequence[int], last: Cpu
             steal_beside=max((one for one, near in zip_strict(steal, beside) if near), default=0.0),
             busiest_beside=max((one for one, near in zip_strict(busy, beside) if near), default=100.0),
             wait=round(max((one.percent for one in waits), default=0.0), 2),
-            mean_kept=_mean([min(one.percent, _near(one, processes, cores) + quota) for one in waits]),
-            mean_steal=_mean([one for one, threads in zip_strict(steal, beside) for _ in range(threads)]),
             throttled_ns=throttled_ns,
         ),
+        {
+            one.number: LostTime(min(one.percent, _near(one, processes, cores) + quota), _near(one, steal, cores))
+            for one in waits
+        },
     )
 
 
@@ -131,6 +143,7 @@ def use_between(before: Reading, after: Reading, cores: Sequence[int], last: Cpu
 class _Wait:
     """Of a workload thread, for a core."""
 
+    number: int
     percent: float
     core: int  # the only one that it may run on; -1: it has a choice
 
@@ -147,13 +160,13 @@ def _own(before: Reading, after: Reading, cores: Sequence[int]) -> tuple[list[in
     own = dict.fromkeys(cores, 0)
     near = dict.fromkeys(cores, 0)
     waits = []
-    for number, now in after.threads.items():
-        then = before.threads.get(number, ThreadTimes(0, 0))
+    for thread, now in after.threads.items():
+        then = before.threads.get(thread, ThreadTimes(0, 0))
         if now.core in own:
             own[now.core] += max(now.ran_ns - then.ran_ns, 0)
-        if now.workload:
+        if now.number >= 0:
             percent_of_it = min(max(100 * (now.waited_ns - then.waited_ns) / elapsed_ns, 0.0), 100.0)
-            waits.append(_Wait(percent_of_it, now.core))
+            waits.append(_Wait(now.number, percent_of_it, now.core))
             for core in (now.core,) if now.core in own else cores:
                 near[core] += 1
     return list(own.values()), waits, list(near.values())
@@ -206,18 +219,18 @@ def core_times(text: str) -> dict[int, CoreTimes]:
     return found
 
 
-def thread_times(pins: dict[int, tuple[int, bool]], root: Path = ROOT) -> dict[int, ThreadTimes]:
-    """This process's threads, by number. `pins` keeps what does not change: (core, whether it is a workload thread)."""
+def thread_times(names: dict[int, tuple[int, int]], root: Path = ROOT) -> dict[int, ThreadTimes]:
+    """This process's threads, by id. `names` keeps what does not change: (core, number of the workload thread)."""
     folder = root / "proc/self/task"
     found = {}
-    for number in _numbers(folder):
-        fields = first_line(f"{folder}/{number}/schedstat").split()
+    for thread in _numbers(folder):
+        fields = first_line(f"{folder}/{thread}/schedstat").split()
         if len(fields) < 2:
             continue  # it has ended, or the kernel keeps no such account
-        if number not in pins:
-            pins[number] = _only_core(number), first_line(f"{folder}/{number}/comm").startswith(WORKLOAD_THREADS)
-        core, workload = pins[number]
-        found[number] = ThreadTimes(int(fields[0]), int(fields[1]), core, workload)
+        if thread not in names:
+            named = WORKLOAD_THREAD.fullmatch(first_line(f"{folder}/{thread}/comm").strip())
+            names[thread] = _only_core(thread), int(named[1]) if named else -1
+        found[thread] = ThreadTimes(int(fields[0]), int(fields[1]), *names[thread])
     return found
 
 

@@ -13,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ..protocol.counters import Count
 from ..protocol.parameters import AUTO, MAX, Iosequencer, Parameters
+from .cpu_usage import LostTime
 from .thread_assignment import LEAST_TAGS, even_shares
 
 FIRST_FURTHER: Final = 1 << 17  # numbers of instances end here
@@ -63,6 +65,7 @@ class EngineOrder:
     instances: int
     engine: tuple[int, ...]  # numbers
     owners: tuple[int, ...]  # of each further part: its instance's place
+    threads: tuple[tuple[int, ...], ...]  # of each instance's parts
     number_of: Mapping[int, int]  # a further part's number -> its instance's
 
     @classmethod
@@ -72,6 +75,7 @@ class EngineOrder:
             instances=len(numbers),
             engine=(*numbers, *(part for part, _ in further)),
             owners=tuple(place for _, place in further),
+            threads=tuple(tuple(part.thread for part in parts[number]) for number in numbers),
             number_of={part: numbers[place] for part, place in further},
         )
 
@@ -86,6 +90,16 @@ class EngineOrder:
     def rows(self) -> bytes:
         """The row of counts of each in the engine's order: parts of an instance share one."""
         return array("I", [*range(self.instances), *self.owners]).tobytes()
+
+    def with_lost_time(self, counts: bytes, lost: Mapping[int, LostTime], length_ns: int) -> bytes:
+        """`counts` of a subinterval of that length, with what others kept each instance's threads from running."""
+        rows, width = array("q", counts), len(Count)
+        for place, threads in enumerate(self.threads):
+            of_parts = [lost.get(thread, LostTime()) for thread in threads]
+            percent_ns = length_ns / len(threads) / 100
+            rows[place * width + Count.KEPT_NS] = round(sum(one.kept for one in of_parts) * percent_ns)
+            rows[place * width + Count.STOLEN_NS] = round(sum(one.stolen for one in of_parts) * percent_ns)
+        return rows.tobytes()
 
     def faults(self, collected: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
         """(number, errno, count) by instance."""

@@ -100,7 +100,9 @@ class StepLoop:
             return None
         lag_ns = now_ns() - (found.start_ns + found.length_ns)
         counts = self._foreign.add(found.counts, found.length_ns, lag_ns, complete=not found.missing)
-        message = result_message(found, counts, self._order, self._cpu_use(found.start_ns + found.length_ns))
+        cpu = self._cpu_use(found.start_ns + found.length_ns)
+        counts = self._order.with_lost_time(counts, cpu.lost, found.length_ns)
+        message = result_message(found, counts, self._order, cpu)
         return Delivery(message, encode_line(message))
 
     def _collected(self, collecting: asyncio.Future[Delivery | None]) -> None:
@@ -153,7 +155,7 @@ class StepLoop:
 
 
 def result_message(found: Collected, counts: bytes, order: EngineOrder, cpu: CpuUse) -> Result:
-    """The message with what the engine collected; `counts`: with what others did on the disks."""
+    """The message with what the engine collected; `counts`: with what others did."""
     return Result(
         subinterval=found.subinterval,
         start_ns=found.start_ns,

@@ -13,7 +13,7 @@ from ...protocol.counters import Count
 from ..verdicts import Finding, Reason, Severity
 from . import thread_stats
 from .arrays import Floats
-from .host_cpu import Contention, contentions, kept_share
+from .host_cpu import Contention, contentions, lost_shares
 from .parameters_in_force import Settings
 from .validity_case import Case, Rows, each, rows_of_host
 from .window import Measurement
@@ -22,6 +22,7 @@ LATENESS_NOTE: Final = 0.10  # of the response time
 LATENESS_INVALID: Final = 0.25
 KEPT_INVALID: Final = 0.25  # of the time: at max the rate is lower, and the mean longer, by that part
 BEYOND_P99: Final = 0.01  # of the I/Os
+IDLE_WEIGHT: Final = 1e-9  # of an instance without I/O among others: what its thread lost counts where none has any
 LEAST_PART_OF_DELAY: Final = 0.5  # that others had the time for: the delays are theirs
 OWN_PASSES: Final = 2.0  # mean service times; at max those are passes of the thread, and a completion waits for no more
 LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass, or a submit call, may take so long; less is not checked
@@ -160,32 +161,45 @@ def _idle_beside_busy(of_host: Mapping[str, thread_stats.ThreadSummary], uneven:
 def slowed_rows(measurement: Measurement, settings: Settings) -> dict[int, float]:
     """The rows with a load at max on a host whose threads were kept from running, with the share of the time, of the
     host that was kept longest: at max, rates are lower for it, and times longer."""
-    layout, of_host = measurement.layout, _kept_of_hosts(measurement)
-    shares = {host: share for host, share in of_host.items() if share > 0}
+    rows, shares = measurement.layout.pairs[0], _ratio(_lost_by_host(measurement))
     slowed: dict[int, float] = {}
-    for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
-        if settings.some_max[row] and layout.hosts[host] in shares:
-            slowed[row] = max(slowed.get(row, 0.0), shares[layout.hosts[host]])
+    for row, share in zip(rows.tolist(), shares.tolist(), strict=True):
+        if settings.some_max[row] and share > 0:
+            slowed[row] = max(slowed.get(row, 0.0), share)
     return slowed
 
 
 def kept_shares(measurement: Measurement) -> Floats:
-    """(R,) the share of the time for which each row's threads were kept from running; the mean over the row's hosts
-    that are in."""
-    layout, of_host = measurement.layout, _kept_of_hosts(measurement)
-    shares = np.array([of_host.get(host, np.nan) for host in layout.hosts])
-    rows, hosts = layout.pairs
-    there = ~np.isnan(shares[hosts])
-    rows, of_pair = rows[there], shares[hosts][there]
-    count = len(measurement.merged.counts)
-    return np.bincount(rows, of_pair, count) / np.maximum(np.bincount(rows, minlength=count), 1)
+    """(R,) the share of the time for which each row's threads were kept from running; the mean over the row's
+    instances whose hosts are in."""
+    of_rows = np.zeros((len(measurement.merged.counts), 2))
+    np.add.at(of_rows, measurement.layout.pairs[0], _lost_by_host(measurement))
+    return _ratio(of_rows)
 
 
-def _kept_of_hosts(measurement: Measurement) -> dict[str, float]:
-    position = measurement.layout.position
-    return {
-        host: kept_share(taken, int(measurement.length_ns[position[host]])) for host, taken in measurement.taken.items()
-    }
+def _lost_by_host(measurement: Measurement) -> Floats:
+    """(P, 2) of the instances of each pair of a row and a host, in the order of the layout's `pairs`: the shares of the
+    time for which their threads were kept from running, weighted and added, and the weights; 0 where the host is not
+    in."""
+    layout, account = measurement.layout, measurement.account
+    weights = np.where((account.due > 0) | (account.in_flight > 0), 1.0, IDLE_WEIGHT)
+    found = np.zeros((len(weights), 2))
+    for host, taken in measurement.taken.items():
+        place, length_ns = layout.instances[host], int(measurement.length_ns[layout.position[host]])
+        shares = lost_shares(taken, length_ns, *measurement.lost[place].T)
+        found[place] = np.stack([shares * weights[place], weights[place]], axis=1)
+    classes = np.zeros((len(layout.class_host), 2))
+    layout.to_classes.into(classes, found)
+    of_pairs = np.zeros((len(layout.pairs[0]), 2))
+    np.add.at(of_pairs, layout.class_pairs.T, classes)
+    return of_pairs
+
+
+def _ratio(sums: Floats) -> Floats:
+    """Means, of (n, 2) weighted sums and weights."""
+    lost, weights = sums.T
+    means: Floats = np.divide(lost, weights, out=np.zeros(len(sums)), where=weights > 0)
+    return means
 
 
 def _contentions(measurement: Measurement) -> dict[str, list[Contention]]:

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+import numpy as np
+
 from ...protocol.payload import CpuTaken
+from .arrays import Floats, Ints
 
 # (wait, others beside): a thread that wakes often waits some microseconds each time, on an idle machine too, so a short
 # wait needs others with a good part of the core. With little of others, threads wait for each other.
@@ -59,8 +62,6 @@ class TakenTotals:
     steal_beside: float = 0.0
     busiest_beside: float = 0.0
     wait: float = 0.0
-    mean_kept: float = 0.0
-    mean_steal: float = 0.0
     throttled_ns: int = 0
     stalled_ns: int = 0
     longest_stall_ns: int = 0
@@ -74,8 +75,6 @@ class TakenTotals:
         self.steal_beside += taken.steal_beside * length_ns
         self.busiest_beside += taken.busiest_beside * length_ns
         self.wait += taken.wait * length_ns
-        self.mean_kept += taken.mean_kept * length_ns
-        self.mean_steal += taken.mean_steal * length_ns
         self.throttled_ns += taken.throttled_ns
         self.stalled_ns += taken.stalled_ns
         self.longest_stall_ns = max(self.longest_stall_ns, taken.longest_stall_ns)
@@ -85,8 +84,8 @@ class TakenTotals:
         over = max(self.length_ns, 1)
         return CpuTaken(
             self.others / over, self.others_user / over, self.others_beside / over, self.steal / over,
-            self.steal_beside / over, self.busiest_beside / over, self.wait / over, self.mean_kept / over,
-            self.mean_steal / over, self.throttled_ns, self.stalled_ns, self.longest_stall_ns,
+            self.steal_beside / over, self.busiest_beside / over, self.wait / over, self.throttled_ns,
+            self.stalled_ns, self.longest_stall_ns,
         )  # fmt: skip
 
 
@@ -105,15 +104,17 @@ class Contention:
     sentence: str  # the same, in short
 
 
-def kept_share(taken: CpuTaken, length_ns: int) -> float:
-    """The part of its time for which a workload thread was kept from running, 0 to 1: the mean of the host's threads.
+def lost_shares(taken: CpuTaken, length_ns: int, kept_ns: Ints, stolen_ns: Ints) -> Floats:
+    """The part of the time, 0 to 1, for which the threads of each of a host's instances were kept from running.
 
+    `kept_ns`, `stolen_ns`: (instances,) over `length_ns`, see Count. What the host as a whole shows none of is noise.
     A thread waits, or loses its core to the hypervisor, never both; a machine's stall may be either of them.
     """
-    waited = taken.mean_kept if _waited(taken) or _throttled(taken, length_ns) else 0.0
-    stolen = taken.mean_steal if taken.steal_beside >= LEAST_STEAL_PERCENT else 0.0
-    stalled = 100 * taken.stalled_ns / length_ns if _stalled(taken, length_ns) else 0.0
-    return min(max(waited + stolen, stalled) / 100, 1.0)
+    waited = kept_ns * (_waited(taken) or _throttled(taken, length_ns))
+    stolen = stolen_ns * (taken.steal_beside >= LEAST_STEAL_PERCENT)
+    stalled_ns = taken.stalled_ns if _stalled(taken, length_ns) else 0
+    shares: Floats = np.minimum(np.maximum(waited + stolen, stalled_ns) / length_ns, 1.0)
+    return shares
 
 
 def _waited(taken: CpuTaken) -> bool:

@@ -58,6 +58,7 @@ class MergeLayout:
     direct: tuple[int, ...]  # the types that are a sum of no other type
     between_rows: tuple[Reduction, ...]  # R -> R: the others as sums of a finer one; to be done in this order
     pairs: tuple[Ints, Ints]  # (row, host): every host that has a part in a row, once
+    class_pairs: Ints  # (G, T) the pair of each class in its row
     host_count: Ints  # (R,) hosts of each row
     instance_count: Ints  # (R,) workload instances of each row
 
@@ -77,7 +78,7 @@ class MergeLayout:
             class_host.extend([position] * len(found.rows))
         rows = np.array(class_rows, np.int64).reshape(len(class_rows), len(rollups.types))
         hosts = np.array(class_host, np.int64)
-        pairs = _pairs(rows, hosts)
+        pairs, class_pairs = _pairs(rows, hosts)
         sizes = np.bincount(np.array(class_of, np.int64), minlength=len(class_rows))
         instance_count = np.zeros(len(rollups.rows), np.int64)
         to_rows = tuple(Reduction.by(rows[:, t]) for t in range(len(rollups.types)))
@@ -99,6 +100,7 @@ class MergeLayout:
             direct=direct,
             between_rows=between_rows,
             pairs=pairs,
+            class_pairs=class_pairs,
             host_count=np.bincount(pairs[0], minlength=len(rollups.rows)),
             instance_count=instance_count,
         )
@@ -118,10 +120,10 @@ class MergeLayout:
         return MergePlaces(numbers, {host: rows.searchsorted(one) for host, one in class_rows.items()}, rows)
 
 
-def _pairs(class_rows: Ints, class_host: Ints) -> tuple[Ints, Ints]:
+def _pairs(class_rows: Ints, class_host: Ints) -> tuple[tuple[Ints, Ints], Ints]:
     both = np.stack([class_rows, np.broadcast_to(class_host[:, None], class_rows.shape)], axis=-1).reshape(-1, 2)
-    unique = np.unique(both, axis=0)
-    return unique[:, 0], unique[:, 1]
+    unique, place = np.unique(both, axis=0, return_inverse=True)
+    return (unique[:, 0], unique[:, 1]), place.reshape(class_rows.shape)
 
 
 def _refinements(class_rows: Ints) -> tuple[tuple[int, ...], tuple[Reduction, ...]]:

@@ -11,6 +11,7 @@ them and is done later is not too much.
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -40,6 +41,8 @@ from .merge_layout import MergeLayout
 from .overload import Account, Outstanding
 from .thread_stats import ThreadSummary, ThreadTotals
 
+LOST: Final = (Count.KEPT_NS, Count.STOLEN_NS)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
@@ -66,6 +69,7 @@ class Measurement:
     faults: dict[tuple[str, int, int], int]  # (host, workload number, errno; 0: short transfers): how many
     workers: dict[str, ThreadSummary]  # host: what its workload threads did
     taken: dict[str, CpuTaken]  # host: what kept its threads from running, over the window
+    lost: Ints  # (I, LOST) of each workload instance
 
 
 class Window:
@@ -86,6 +90,7 @@ class Window:
         self._account = Account.none(len(layout.class_of))
         self._class_io = np.zeros((len(layout.class_host), KINDS, 2), np.uint64)
         self._length_ns = np.zeros(len(layout.hosts), np.int64)
+        self._lost = np.zeros((len(layout.class_of), len(LOST)), np.int64)
         self._samples = BatchedFigures(5, rows)
         self._services = BatchedHistograms(tuple(range(SERVICE, SERVICE + KINDS)))
         self._responses = BatchedHistograms(tuple(range(RESPONSE, RESPONSE + KINDS)))
@@ -130,6 +135,7 @@ class Window:
         self._first = interval.subinterval if self._last is None else self._first
         self._class_io += interval.class_io
         self._length_ns += interval.length_ns
+        self._lost += interval.counts[:, LOST]
         if not interval.absent:  # else it is no sample of what all hosts do
             self._samples.add(figures_of(merged))
             self._services.add(merged)
@@ -184,6 +190,7 @@ class Window:
             faults=dict(self._faults),
             workers={host: workers.seen() for host, workers in self._workers.items()},
             taken=taken,
+            lost=self._lost.copy(),
         )
 
     def _newest(self) -> MergedSubinterval | None:

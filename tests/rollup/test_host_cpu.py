@@ -2,13 +2,14 @@
 
 from dataclasses import astuple, replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.generator_checks import slowed_rows
-from ivypy.master.rollup.host_cpu import TakenTotals, contentions, kept_share
+from ivypy.master.rollup.host_cpu import TakenTotals, contentions, lost_shares
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.metrics import column
 from ivypy.master.rollup.parameters_in_force import Settings
@@ -18,13 +19,13 @@ from ivypy.protocol.counters import SERVICE, Count
 from ivypy.protocol.parameters import Iops, Parameters
 from ivypy.protocol.payload import CpuTaken
 from tests.support.rollup import instance, merger_of, rollups_by
-from tests.support.rollup_results import HostData, result
+from tests.support.rollup_results import HostData, lost, result
 
 MS = 10**6
 S = 10**9
 LENGTH = 10 * S
 
-HOGS = CpuTaken(others=61, others_user=60, others_beside=98, wait=48, mean_kept=48)
+HOGS = CpuTaken(others=61, others_user=60, others_beside=98, wait=48)
 SAID = "other processes used 61 % of this host's CPU and 98 % of one core, a workload thread waited 48 % of the time for its core"  # noqa: E501
 
 
@@ -65,7 +66,7 @@ def test_what_is_said_of_ten_seconds(taken: CpuTaken, says: str) -> None:
 
 percents = st.floats(0, 100)
 times = st.integers(0, S)
-takens = st.builds(CpuTaken, *[percents] * 9, times, times, times)
+takens = st.builds(CpuTaken, *[percents] * 7, times, times, times)
 
 
 @pytest.mark.parametrize(
@@ -89,27 +90,30 @@ def test_what_kept_threads_from_running_and_for_how_long(taken: CpuTaken, percen
 
 
 @pytest.mark.parametrize(
-    ("taken", "percent"),
+    ("taken", "kept", "stolen", "percent"),
     [
-        (CpuTaken(), 0),
-        (HOGS, 48),
-        (replace(HOGS, mean_kept=3), 3),  # the longest wait is one thread's
-        (replace(HOGS, others_beside=4), 0),
+        (CpuTaken(), 0, 0, 0),
+        (HOGS, 48, 0, 48),
+        (HOGS, 3, 0, 3),  # the longest wait is another thread's
+        (replace(HOGS, others_beside=4), 48, 0, 0),
         # eight cores, each throttled for 4 % of the time; too short to matter
-        (CpuTaken(wait=5, mean_kept=4, throttled_ns=8 * LENGTH // 25), 4),
-        (CpuTaken(wait=5, mean_kept=4, throttled_ns=LENGTH // 1001), 0),
+        (CpuTaken(wait=5, throttled_ns=8 * LENGTH // 25), 4, 0, 4),
+        (CpuTaken(wait=5, throttled_ns=LENGTH // 1001), 4, 0, 0),
         # who is stolen from does not wait
-        (replace(HOGS, mean_kept=20, steal_beside=40, mean_steal=10), 30),
-        (CpuTaken(steal_beside=0.9, mean_steal=0.8), 0),
+        (replace(HOGS, steal_beside=40), 20, 10, 30),
+        (CpuTaken(steal_beside=0.9), 0, 0.8, 0),
         # a stall of the machine may have been the hypervisor's
-        (CpuTaken(steal_beside=30, mean_steal=30, stalled_ns=LENGTH // 4), 30),
-        (CpuTaken(steal_beside=30, mean_steal=30, stalled_ns=LENGTH // 2), 50),
-        (CpuTaken(stalled_ns=LENGTH // 1001), 0),
-        (replace(HOGS, mean_kept=80, mean_steal=70, steal_beside=70), 100),
+        (CpuTaken(steal_beside=30, stalled_ns=LENGTH // 4), 0, 30, 30),
+        (CpuTaken(steal_beside=30, stalled_ns=LENGTH // 2), 0, 30, 50),
+        (CpuTaken(stalled_ns=LENGTH // 1001), 0, 0, 0),
+        (replace(HOGS, steal_beside=70), 80, 70, 100),
     ],
 )
-def test_the_part_of_the_time_that_was_lost_for_others(taken: CpuTaken, percent: float) -> None:
-    assert kept_share(taken, LENGTH) == pytest.approx(percent / 100)
+def test_the_part_of_the_time_that_was_lost_for_others(
+    taken: CpuTaken, kept: float, stolen: float, percent: float
+) -> None:
+    of_instances = (np.array([round(share / 100 * LENGTH)]) for share in (kept, stolen))
+    assert lost_shares(taken, LENGTH, *of_instances) == pytest.approx([percent / 100])
 
 
 @given(st.lists(st.tuples(takens, st.integers(1, 10 * S)), min_size=1, max_size=8))
@@ -122,9 +126,9 @@ def test_a_window_lies_between_its_subintervals_and_adds_their_times(parts: list
     for place, share in enumerate(shares):
         assert min(one[place] for one in every) - 1e-9 <= share <= max(one[place] for one in every) + 1e-9
     assert (throttled, stalled, longest) == (
-        sum(e[9] for e in every),
-        sum(e[10] for e in every),
-        max(e[11] for e in every),
+        sum(e[7] for e in every),
+        sum(e[8] for e in every),
+        max(e[9] for e in every),
     )
 
 
@@ -157,14 +161,17 @@ def measurement_of(
     for k in range(20):
         merger.open(k)
         for host, one in taken.items():
-            merger.add(host, result(data, k, S, taken=one, cpu=cpu))
+            counts = {**lost(one, data.instances, S), **data.counts}
+            merger.add(host, result(replace(data, counts=counts), k, S, taken=one, cpu=cpu))
         window.add(merger.close())
-    return window.measurement(), Settings.of(rollups, {(host, 0): Parameters(iops=iops) for host in taken})
+    return window.measurement(), Settings.of(
+        rollups, {(host, n): Parameters(iops=iops) for host in taken for n in range(data.instances)}
+    )
 
 
 def test_it_stands_on_the_rows_of_its_host_and_names_the_worst_of_many() -> None:
     rollups = rollups_by([instance(0, host) for host in ("h1", "h2", "h3")], "host")
-    said, _ = measured(rollups, {"h1": HOGS, "h2": CpuTaken(), "h3": replace(HOGS, wait=70, mean_kept=70)})
+    said, _ = measured(rollups, {"h1": HOGS, "h2": CpuTaken(), "h3": replace(HOGS, wait=70)})
     assert said["host=h1"] == f"cpu_contention[invalid] (h1: {SAID})"
     assert said["host=h2"] == ""
     assert said["all=all"] == f"cpu_contention[invalid] (h3: {SAID.replace('48', '70')} (and 1 more host))"
@@ -173,17 +180,16 @@ def test_it_stands_on_the_rows_of_its_host_and_names_the_worst_of_many() -> None
 @pytest.mark.parametrize(
     ("iops", "taken", "invalid"),
     [
-        ("max", {"h1": replace(HOGS, mean_kept=24.9)}, False),
-        ("max", {"h1": replace(HOGS, mean_kept=25)}, True),
-        ("max", {"h1": replace(HOGS, wait=99, mean_kept=1.5)}, False),  # one of 64 threads
-        (100.0, {"h1": replace(HOGS, wait=100, mean_kept=100)}, False),  # its own checks say what that did
+        ("max", {"h1": replace(HOGS, wait=24.9)}, False),
+        ("max", {"h1": replace(HOGS, wait=25)}, True),
+        (100.0, {"h1": replace(HOGS, wait=100)}, False),  # its own checks say what that did
         # the hosts' mean
-        ("max", {"h1": replace(HOGS, mean_kept=49.9), "h2": CpuTaken()}, False),
-        ("max", {"h1": replace(HOGS, mean_kept=50), "h2": CpuTaken()}, True),
+        ("max", {"h1": replace(HOGS, wait=49.9), "h2": CpuTaken()}, False),
+        ("max", {"h1": replace(HOGS, wait=50), "h2": CpuTaken()}, True),
         (
             "max",
             {
-                "h1": replace(HOGS, wait=100, mean_kept=100),
+                "h1": replace(HOGS, wait=100),
                 **{f"h{n}": CpuTaken() for n in (2, 3, 4)},
             },
             True,
@@ -195,18 +201,39 @@ def test_at_max_the_rate_is_what_was_left(iops: Iops, taken: dict[str, CpuTaken]
     assert said["all=all"].startswith("cpu_contention[invalid]" if invalid else "cpu_contention[note]")
 
 
+@pytest.mark.parametrize(
+    ("hogged", "idle", "invalid"),
+    [
+        # of four LUNs, each on a thread of its own
+        ({0: 50}, (), {"serial=0"}),
+        ({0: 24}, (), set()),
+        ({0: 50, 1: 50}, (), {"serial=0", "serial=1", "all=all"}),
+        ({0: 51}, (2, 3), {"serial=0", "all=all"}),  # what is paused has no part in a row's rate
+        ({0: 100}, (0, 1, 2, 3), {"all=all", "serial=0"}),  # nothing had any
+    ],
+)
+def test_a_row_is_invalid_by_what_its_own_threads_lost(
+    hogged: dict[int, int], idle: tuple[int, ...], invalid: set[str]
+) -> None:
+    luns = range(4)
+    rollups = rollups_by([instance(n, "h1", serial=str(n)) for n in luns], "serial")
+    counts = {(n, count): 100 * (n not in idle) for n in luns for count in (Count.DUE, Count.COMPLETED)}
+    counts |= {(n, Count.KEPT_NS): hogged.get(n, 0) * S // 100 for n in luns}
+    samples = {(n, SERVICE): [MS] * 100 * (n not in idle) for n in luns}
+    said, _ = measured(rollups, {"h1": replace(HOGS, wait=max(hogged.values()))}, data=HostData(4, 4, samples, counts))
+    assert {row for row in said if "cpu_contention[invalid]" in said[row]} == invalid
+
+
 @pytest.mark.parametrize(("iops", "slowed"), [("max", {"host=h1": 0.48, "host=h3": 0.2, "all=all": 0.48}), (100.0, {})])
 def test_rows_at_max_are_slowed_by_the_part_of_their_worst_host(iops: Iops, slowed: dict[str, float]) -> None:
     rollups = rollups_by([instance(0, host) for host in ("h1", "h2", "h3")], "host")
-    found = slowed_rows(
-        *measurement_of(rollups, {"h1": HOGS, "h2": CpuTaken(), "h3": replace(HOGS, mean_kept=20)}, iops)
-    )
+    found = slowed_rows(*measurement_of(rollups, {"h1": HOGS, "h2": CpuTaken(), "h3": replace(HOGS, wait=20)}, iops))
     assert {str(row): found[row.row] for row in rollups.rows if row.row in found} == pytest.approx(slowed)
 
 
 def test_a_host_that_is_gone_has_no_part_in_the_mean() -> None:
     rollups = rollups_by([instance(0, host) for host in ("h1", "h2")])
-    said, _ = measured(rollups, {"h1": replace(HOGS, mean_kept=30)})
+    said, _ = measured(rollups, {"h1": replace(HOGS, wait=30)})
     assert "cpu_contention[invalid]" in said["all=all"]
 
 

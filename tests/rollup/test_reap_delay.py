@@ -16,9 +16,9 @@ from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Verdict, verdict_of
 from ivypy.protocol.counters import DELAYED, LATENESS, RESPONSE, SERVICE, UNDELAYED, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
-from ivypy.protocol.payload import ArrayType, CpuTaken
+from ivypy.protocol.payload import NOTHING_TAKEN, ArrayType, CpuTaken
 from tests.support.rollup import instance, merger_of, rollups_by
-from tests.support.rollup_results import HostData, packed, result
+from tests.support.rollup_results import HostData, lost, packed, result
 
 US = 1000
 S = 10**9
@@ -40,12 +40,14 @@ def undelayed(found: Found) -> Found:
     return [(count, us - delay, 0) for count, us, delay in delayed(found)]
 
 
-def checked(rollups: Rollups, luns: list[Found], iops: Iops = 400.0, **changes: object) -> Validity:
+def checked(
+    rollups: Rollups, luns: list[Found], iops: Iops = 400.0, taken: CpuTaken = NOTHING_TAKEN, **changes: object
+) -> Validity:
     """Of LUNs, each a merge class of its own."""
     merger = merger_of(rollups)
     window = Window(merger.layout)
     samples: dict[tuple[int, int], list[int]] = {}
-    counts: dict[tuple[int, Count], int] = {}
+    counts = lost(taken, len(luns), 5 * S)
     for klass, service in enumerate(luns):
         samples |= {(klass, SERVICE): times(service), (klass, DELAYED): times(delayed(service))}
         samples |= {(klass, UNDELAYED): times(undelayed(service))}
@@ -55,7 +57,7 @@ def checked(rollups: Rollups, luns: list[Found], iops: Iops = 400.0, **changes: 
     data = HostData(len(luns), len(luns), samples, counts)
     for k in range(SUBINTERVALS):
         merger.open(k)
-        merger.add("h", result(data, k, 5 * S, **changes))
+        merger.add("h", result(data, k, 5 * S, taken=taken, **changes))
         window.add(merger.close())
     in_force = Settings.of(rollups, {("h", n): Parameters(iops=iops) for n in range(len(luns))})
     return check_validity(window.measurement(), in_force, 0.0025, 5.0)
@@ -104,7 +106,7 @@ def test_reap_delays(found: Found, iops: Iops, says: str) -> None:
 @pytest.mark.parametrize(("wait", "severity"), [(15.2, "note"), (15.4, "invalid"), (24, "invalid")])
 def test_at_max_delays_count_where_others_had_the_time_to_cause_them(wait: float, severity: str) -> None:
     """The slowest hundredth of the I/Os waited 2 ms each, which is 15.3 % of the mean, 130 us."""
-    taken = CpuTaken(others=50, others_user=50, others_beside=50, wait=wait, mean_kept=wait)
+    taken = CpuTaken(others=50, others_user=50, others_beside=50, wait=wait)
     found: Found = [(1970, 100, 0), (30, 2100, 2000)]
     (delay, *_), *_ = checked(rollups_by([instance(0, "h")]), [found], "max", taken=taken).findings
     assert str(delay) == f"reap_delay[{severity}] (23% of the mean, 95% of the p99, 95% of the p99.9)"
@@ -123,7 +125,7 @@ def test_at_max_delays_count_where_others_had_the_time_to_cause_them(wait: float
 def test_at_max_a_threads_own_passes_are_not_others_delays(delay: int, steal: float, severity: str) -> None:
     """Every I/O waits 50 us for its thread, and one of 50 for longer."""
     found: Found = [(DONE - DONE // 50, 100, 50), (DONE // 50, 50 + delay, delay)]
-    taken = CpuTaken(steal=steal, steal_beside=steal, mean_steal=steal)
+    taken = CpuTaken(steal=steal, steal_beside=steal)
     (finding, *_), *_ = checked(rollups_by([instance(0, "h")]), [found], "max", taken=taken).findings
     assert str(finding).startswith(f"reap_delay[{severity}]")
 
@@ -172,7 +174,7 @@ def test_no_valid_p99_at_max_is_longer_by_what_others_took(
     """Others take the core for a hundredth to a hundred times as long as an I/O takes."""
     took, delays, off = preempted(np.random.default_rng(seed), shape, mean_us, kept, max(mean_us * 10**longer, 20.0))
     true = 1 - np.percentile(took - delays, 99) / np.percentile(took, 99)
-    taken = CpuTaken(others_beside=100, wait=min(100.0, 100 * off), mean_kept=min(100.0, 100 * off))
+    taken = CpuTaken(others_beside=100, wait=min(100.0, 100 * off))
     found = [(1, int(us), int(delay)) for us, delay in zip(took, delays, strict=True)]
     validity = checked(rollups_by([instance(0, "h")]), [found], "max", taken=taken)
     assert verdict_of(validity.findings[0]) is Verdict.INVALID or true <= LATENESS_INVALID + 0.04

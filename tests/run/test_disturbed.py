@@ -16,7 +16,7 @@ from tests.support.simulated.runs import ONE_STEP, TWO_STEPS, SimulatedRun, cont
 from tests.support.simulated.slave import Faults, steady
 
 RATE_AT_MAX = 10_000
-WAITED = CpuTaken(others=30, others_user=30, others_beside=60, wait=25, mean_kept=24.9)
+WAITED = CpuTaken(others=30, others_user=30, others_beside=60, wait=24.9)
 LONGER = ONE_STEP.replace("measure: 30s", "measure: 60s")  # 12 subintervals, of which 3 may be set aside
 TABLE = "step0000.one/all/all.csv"
 B = Faults(taken={3: WAITED, 6: WAITED})
@@ -47,7 +47,7 @@ def test_the_folder_has_the_disturbed_rows_and_a_measurement_without_them(tmp_pa
 
 def test_a_share_of_what_others_left_at_max_is_run_and_is_partial(tmp_path: Path) -> None:
     """All of the time on all hosts: nothing else than that speaks against the rate."""
-    starved = Faults(taken={k: replace(WAITED, wait=40, mean_kept=40) for k in range(9)})
+    starved = Faults(taken={k: replace(WAITED, wait=40) for k in range(9)})
     staged = run(
         tmp_path, TWO_STEPS.replace("measure: 30s", "measure: 30s, disturbed: keep"), a=starved, b=starved, c=starved
     )

@@ -15,6 +15,7 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count, ThreadCount
 from ivypy.protocol.parameters import AUTO, MAX, Iops, Iosequencer, Parameters, Spread
 from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
+from ivypy.slave.cpu_usage import LostTime
 from ivypy.slave.spread import (
     FIRST_FURTHER,
     ONE_THREAD_IOPS,
@@ -128,6 +129,22 @@ def test_parts_share_the_row_and_the_faults_of_their_instance(sizes: list[int]) 
         assert {row_of[part.number] for part in parts[number]} == {place}
     faults = [(number, errno.EIO, 1) for number in order.engine]
     assert order.faults(faults) == [(number, errno.EIO, size) for number, size in zip(numbers, sizes, strict=True)]
+
+
+def test_an_instance_lost_the_mean_of_what_its_threads_lost() -> None:
+    parts = {
+        7: [InstancePart(7, 2, 1)],
+        8: [InstancePart(8, 0, 1), InstancePart(FIRST_FURTHER, 1, 1), InstancePart(FIRST_FURTHER + 1, 2, 1)],
+        9: [InstancePart(9, 3, 1)],
+    }
+    before = array("q", range(3 * len(Count)))
+    lost = {0: LostTime(30.0, 6.0), 2: LostTime(60.0, 0.5), 3: LostTime()}  # nothing is known of the thread 1
+    after = array("q", EngineOrder.of([7, 8, 9], parts).with_lost_time(before.tobytes(), lost, 2 * 10**9))
+    ms = 10**6
+    assert after[Count.KEPT_NS :: len(Count)].tolist() == [1200 * ms, 600 * ms, 0]
+    assert after[Count.STOLEN_NS :: len(Count)].tolist() == [10 * ms, round(6.5 / 3 * 20 * ms), 0]
+    untouched = [i for i in range(len(before)) if i % len(Count) not in (Count.KEPT_NS, Count.STOLEN_NS)]
+    assert [after[i] for i in untouched] == untouched
 
 
 @pytest.fixture

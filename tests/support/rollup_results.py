@@ -8,7 +8,7 @@ import numpy as np
 from ivypy.protocol.counters import SERIES, Count, ThreadCount
 from ivypy.protocol.histogram import BUCKETS, bucket_of
 from ivypy.protocol.messages import IoFault, Result
-from ivypy.protocol.payload import Array, ArrayType
+from ivypy.protocol.payload import Array, ArrayType, CpuTaken
 
 # (class, series) -> latencies in ns, each of an I/O of `blocksize` bytes
 Samples = Mapping[tuple[int, int], Sequence[int]]
@@ -72,6 +72,12 @@ def result(data: HostData, subinterval: int = 0, length_ns: int = 5 * 10**9, **c
         "missing": (),
     }
     return Result(**(fields | changes))  # type: ignore[arg-type]
+
+
+def lost(taken: CpuTaken, instances: int, length_ns: int) -> dict[tuple[int, Count], int]:
+    """The counts of instances whose threads all lost what the host's worst one did."""
+    of_each = {Count.KEPT_NS: taken.wait, Count.STOLEN_NS: taken.steal_beside}
+    return {(n, c): round(share / 100 * length_ns) for n in range(instances) for c, share in of_each.items()}
 
 
 def fault(number: int, errno: int, count: int) -> IoFault:

@@ -420,6 +420,7 @@ class SimulatedSlave:
             counts[base + Count.BACKLOG] = self._backlog[number]
             counts[base + Count.DROPPED] = self._discarded.pop(number, 0)
             counts[base + Count.QUEUE_LIMITED] = self.faults.queue_limited
+            counts[base + Count.KEPT_NS] = round(self._taken(k).wait / 100 * (end - start))  # of all its threads
             counts[base + Count.ERRORS] = 3 if k == self.faults.errors_at else 0
             reads = round(done * parameters.fraction_read)
             random = parameters.iosequencer is not Iosequencer.SEQUENTIAL
@@ -468,8 +469,11 @@ class SimulatedSlave:
             packed(ArrayType.I64, counts), packed(ArrayType.U64, moments), packed(ArrayType.U32, spans),
             packed(ArrayType.U64, buckets), packed(ArrayType.I64, threads),
             tuple(m.IoFault(number, errno.EIO, 3) for number in order) if k == self.faults.errors_at else (), (),
-            self.faults.taken.get(k, CpuTaken()),
+            self._taken(k),
         )  # fmt: skip
+
+    def _taken(self, k: int) -> CpuTaken:
+        return self.faults.taken.get(k, CpuTaken())
 
 
 def known(lun: Lun, host: str = "a") -> Lun:
