@@ -91,7 +91,6 @@ class HostTiming:
     start_skew_ns: int
     boundary_skew_ns: int
     jump_ns: int = 0  # what its clock moved beyond any drift, noticed in this subinterval or just before it
-    jumped_since_ns: int = 0  # when at the earliest, counted from this subinterval's start: before it, mostly
 
 
 @dataclass(frozen=True, slots=True)

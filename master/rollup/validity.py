@@ -40,6 +40,7 @@ from .window import Measurement
 
 MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
 ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
+REPEATED: Final = frozenset({Reason.HOST_LATE, Reason.LATE_DECISION})  # that a long step can have any number of
 LEAST_TAIL: Final = 0.99  # counts, whatever the step was for
 MOST_HALF_WIDTH: Final = 0.10  # of a maximum's IOPS
 OF_ONE_HOST: Final = frozenset({"host", "lun"})  # attributes by which a row is of one host alone
@@ -183,7 +184,7 @@ def _present(measurement: Measurement, length_s: float, outside: Iterable[Scoped
     short, it may be why); one that is missing makes its rows partial though no event says so.
     """
     missing = _missing(measurement, length_s)
-    said = [one for one in outside if one.since <= measurement.last and not _was_over(one, measurement.first)]
+    said = once([one for one in outside if one.since <= measurement.last and not _was_over(one, measurement.first)])
     shortened = any(one.finding.reason is Reason.SHORTENED for one in said)
     for one in said:
         absence = bool(one.host) and one.finding.reason in ABSENCES
@@ -199,6 +200,26 @@ def _present(measurement: Measurement, length_s: float, outside: Iterable[Scoped
     for host, why in missing.items():
         if why:
             yield ScopedFinding(Finding(Reason.HOST_MISSING, f"{host}: {why}"), host)
+
+
+def once(findings: Iterable[ScopedFinding]) -> list[ScopedFinding]:
+    """The findings, but of each REPEATED one and host the first, with the number of the others."""
+    found: list[ScopedFinding] = []
+    others: dict[tuple[Reason, str], list[int]] = {}  # where the first is, and how many follow it
+    for one in findings:
+        if one.finding.reason not in REPEATED:
+            found.append(one)
+        elif seen := others.get((one.finding.reason, one.host)):
+            seen[1] += 1
+        else:
+            others[one.finding.reason, one.host] = [len(found), 0]
+            found.append(one)
+    for place, more in others.values():
+        if more:
+            finding = found[place].finding
+            words = f"{finding.detail}, and {more} time{'s' * (more > 1)} more"
+            found[place] = replace(found[place], finding=replace(finding, detail=words))
+    return found
 
 
 def _was_over(one: ScopedFinding, first: int) -> bool:

@@ -2,10 +2,11 @@
 clocks are, and the findings on the step's rows that follow.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ..hosts.clock_offset import Jump
 from ..hosts.driver import Driver
 from ..output.record_types import HostTiming, Timing
 from ..rollup.merge import MergedSubinterval
@@ -15,7 +16,7 @@ from .step_types import ClosedSubinterval
 
 SLOW_CONTROLLER: Final = 0.5  # of a subinterval at work, or stalled
 UNCERTAIN_CLOCK: Final = 0.01  # of a subinterval: error bound of an offset
-BEFORE_NS: Final = 10**9  # of the first boundary: a step noticed so late was not known when the start was placed
+BEFORE_NS: Final = 10**9  # of the start: a step noticed so late is shown beside the subinterval
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,6 @@ def timing_of(interval: MergedSubinterval, at: Moments, stalled_ns: int, cpu_ns:
             start_skew_ns=began - at.start,
             boundary_skew_ns=ended - at.end,
             jump_ns=stepped.by_ns if stepped else 0,
-            jumped_since_ns=stepped.since_ns - at.start if stepped else 0,
         )
     barrier_2_ns = max(at.acknowledged.values(), default=at.decided)
     return Timing(
@@ -72,14 +72,22 @@ class InterlockChecks:
         self._event = event
         self._overdue_ns: list[int] = []  # by how much decisions are late, one after the other
         self._reported: set[tuple[Reason, str]] = set()  # with the host, "" for the controller
+        self._known: dict[Driver, Jump | None] = {}  # of its clock, when its start was placed
         self.findings: list[ScopedFinding] = []
 
-    def check(self, closed: ClosedSubinterval) -> None:
-        """One more subinterval."""
+    def placed(self, driver: Driver) -> None:
+        """A host's start is placed by what is known of its clock now."""
+        self._known[driver] = driver.clock.jump
+
+    def check(self, closed: ClosedSubinterval, part: Iterable[Driver]) -> None:
+        """One more subinterval. `part`: the hosts that take part in it, also those that are late."""
         self._check_decision(closed)
         self._check_controller(closed)
         for host, timing in closed.timing.hosts.items():
-            self._check_clock(host, timing, closed.number)
+            self._check_bound(host, timing, closed.number)
+        for driver in part:
+            if (jump := driver.clock.jump) is not None and jump is not self._known.get(driver):
+                self._stepped(driver.name, jump, closed)
 
     def _check_decision(self, closed: ClosedSubinterval) -> None:
         """Whether control decided before the next subinterval had ended; an event for the first of several, and the
@@ -115,14 +123,20 @@ class InterlockChecks:
             self.findings.append(ScopedFinding(Finding(Reason.SLOW_CONTROLLER, words)))
             self._event("", "slow_controller", f"the controller took {words}")
 
-    def _check_clock(self, host: str, timing: HostTiming, number: int) -> None:
-        """Whether a host's clock is known well enough, and was not stepped."""
+    def _check_bound(self, host: str, timing: HostTiming, number: int) -> None:
+        """Whether a host's clock is known well enough."""
         if timing.error_bound_ns > UNCERTAIN_CLOCK * self._length_ns and self._is_new(Reason.CLOCK_UNCERTAIN, host):
             words = f"{host}: +-{timing.error_bound_ns / 1e6:.1f} ms"
             self.findings.append(ScopedFinding(Finding(Reason.CLOCK_UNCERTAIN, words), host, since=number))
-        if timing.jump_ns and self._is_new(Reason.CLOCK_STEPPED, host):
-            words = f"by {timing.jump_ns / 1e6:+,.3f} ms, detected in subinterval {number}"
-            since = max(number + timing.jumped_since_ns // self._length_ns, 0)
+
+    def _stepped(self, host: str, jump: Jump, closed: ClosedSubinterval) -> None:
+        """A host's clock was stepped since its start was placed."""
+        if self._is_new(Reason.CLOCK_STEPPED, host):
+            since, noticed = (
+                max(closed.number + (at_ns - closed.start_ns) // self._length_ns, 0)
+                for at_ns in (jump.since_ns, jump.noticed_ns)
+            )
+            words = f"by {jump.by_ns / 1e6:+,.3f} ms, detected in subinterval {noticed}"
             self.findings.append(ScopedFinding(Finding(Reason.CLOCK_STEPPED, f"{host}: {words}"), host, since=since))
             self._event(host, "clock_stepped", f"its clock was stepped {words}")
 

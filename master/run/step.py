@@ -106,8 +106,9 @@ class StepCycle:
             self._joined, stop_on_error, lease_ns,
         )  # fmt: skip
         self._start = StepStart(
-            fleet, self._hosts, rollups, boundaries, self._results, recorder, length_ns, start_timeout_s
-        )
+            fleet, self._hosts, rollups, boundaries, self._results, recorder, self._interlock.placed, length_ns,
+            start_timeout_s,
+        )  # fmt: skip
         self._commands = StepCommands(
             fleet, self._hosts, rollups, boundaries, self._changes, recorder, progress, length_ns, cooldown
         )
@@ -310,7 +311,7 @@ class StepCycle:
         for alert in decision.alerts:
             self._raise_alert(alert)
         self._measurements.add(closed)
-        self._interlock.check(closed)
+        self._interlock.check(closed, self._hosts.live | self._hosts.late)
         self._keep()
 
     def _phase(self, announced: Phase, effect: EditEffect, set_aside: bool) -> Phase:

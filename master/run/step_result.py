@@ -12,7 +12,7 @@ from ..plan.model import Step
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.metrics import column
 from ..rollup.parameters_in_force import Settings
-from ..rollup.validity import ScopedFinding, Validity, check_validity
+from ..rollup.validity import ScopedFinding, Validity, check_validity, once
 from ..text.suggestions import listed
 from ..verdicts import Finding, Reason, Scope, Severity, counting_for, speaking, verdict_of
 from .baseline_step import Key, Reference
@@ -70,7 +70,7 @@ def result_of(
     settings = Settings.of(discovered.rollups, parameters)
     checked = [_validity(one, tolerance, step, outside, discovered) for one in taken]
     if all(isinstance(one, EmptyMeasurement) for one in taken):
-        findings = [o.finding for o in outside] + [f for one in taken for f in one.measured.findings]
+        findings = [o.finding for o in once(outside)] + [f for one in taken for f in one.measured.findings]
         return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
     pairs = list(zip(taken, checked, strict=True))
     records = tuple(_record(begun_utc_ns, one, validity, settings, utc_ns) for one, validity in pairs)
@@ -94,7 +94,7 @@ def _validity(
 ) -> Validity:
     own, purpose, tail = one.measured.findings, step.control.purpose, step.control.tail
     if isinstance(one, EmptyMeasurement):
-        each = dict.fromkeys([*(o.finding for o in outside), *own])
+        each = dict.fromkeys([*(o.finding for o in once(outside)), *own])
         return Validity.unmeasured(discovered.rollups, each, purpose)
     scoped = [*outside, *map(ScopedFinding, own)]
     found = check_validity(one.measurement, one.settings, tolerance, step.subinterval_s, scoped, purpose, tail)

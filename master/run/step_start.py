@@ -6,7 +6,7 @@ that began are halted, the host is waited for, and the step starts anew, once; n
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ...protocol.messages import Go
@@ -42,16 +42,18 @@ class StepStart:
         boundaries: Boundaries,
         results: ResultBarrier,
         recorder: Recorder,
+        placed: Callable[[Driver], None],
         length_ns: int,
         timeout_s: float,
     ) -> None:
-        """`timeout_s`: the longest lead, and how long hosts that are not ready by then are waited for."""
+        """`placed`: called as a host's start is placed. `timeout_s`: the longest lead, and how long hosts that are not ready by then are waited for."""
         self._fleet = fleet
         self._hosts = hosts
         self._rollups = rollups
         self._boundaries = boundaries
         self._results = results
         self._recorder = recorder
+        self._placed = placed
         self._length_ns = length_ns
         self._timeout_s = timeout_s
 
@@ -83,6 +85,7 @@ class StepStart:
 
         async def go(driver: Driver) -> None:
             classes = self._rollups.classes(driver.name)
+            self._placed(driver)
             local_ns = driver.clock.to_local(start_ns)
             self._boundaries.begin(driver, local_ns)
             await driver.request(

@@ -277,3 +277,25 @@ def test_a_level_is_judged_by_subintervals_that_all_hosts_are_in(tmp_path: Path)
     run = controlled(tmp_path, STAIRS, steady(), hosts="a, b", faults={"b": hiccup("late", 3, 9.0)})
     levels = [float(row["achieved_iops"]) for row in run.rows("step0000.it/staircase.csv")]
     assert levels[0] == pytest.approx(200, rel=1e-3)
+
+
+@pytest.mark.parametrize("by_s", [0.4, -0.4])
+def test_a_clock_that_is_stepped_while_its_host_is_late_is_reported(tmp_path: Path, by_s: float) -> None:
+    """A host that was suspended, or moved, has both at once: its boundaries lie elsewhere than the others'."""
+    faults = hiccup("late", 5, 8.0)
+    faults.clock_step[8] = by_s
+    run = controlled(tmp_path, f"{SECONDS}measure: 30s", steady(), hosts="a, b", faults={"b": faults})
+    assert run.code is ExitCode.PARTIAL
+    reasons = run.rows("summary.all.csv")[0]["reasons"]
+    assert "clock_stepped[partial] (b: by " in reasons and "detected in subinterval 8)" in reasons
+    (event,) = [row for row in run.rows("events.csv") if row["kind"] == "clock_stepped"]
+    assert event["host"] == "b"
+
+
+def test_a_host_that_is_late_again_and_again_is_one_reason(tmp_path: Path) -> None:
+    faults = Faults(late={at: 8.0 for at in range(5, 80, 20)})
+    run = controlled(tmp_path, f"{SECONDS}measure: 90s", steady(), hosts="a, b", faults={"b": faults})
+    (row,) = run.rows("summary.all.csv")
+    assert row["reasons"].count("host_late") == 1
+    assert "host_late[note] (b: no result of subinterval 5 in time, and 3 times more" in row["reasons"]
+    assert [event["kind"] for event in run.rows("events.csv")].count("late") == 4
