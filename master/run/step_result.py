@@ -22,6 +22,10 @@ from .step_reports import ALL_ROW, figures_of, measurement_report
 from .step_types import ClosedMeasurement, EmptyMeasurement, StepOutcome
 
 MOST_NAMED = 3  # LUNs that are spelled out
+NOT_THE_STORAGE = {
+    Reason.HOST_LOST, Reason.HOST_LATE, Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.EDIT_NOT_APPLIED,
+    Reason.CLOCK_STEPPED, Reason.OVERRUN, Reason.CPU_CONTENTION, Reason.GENERATOR_LATE,
+}  # fmt: skip
 VOLATILE = "write back"  # the kernel's words for a cache that it has to flush
 
 
@@ -63,8 +67,8 @@ def result_of(
 ) -> StepResult:
     """Check a step's measurements, a summary row each. `utc_ns`: an instant of the controller's clock as UTC.
 
-    Later steps refer to the last one that counts: not to the level at which a staircase saturated,
-    which is invalid as it should be.
+    Later steps refer to the last one that counts: not to the level at which a staircase saturated, which is invalid as
+    it should be. For the step's verdict that counts only where its hosts, not the storage, may be why it was.
     """
     taken, outside = ended.measurements, [*ended.findings, *_found_on_luns(discovered, parameters)]
     settings = Settings.of(discovered.rollups, parameters)
@@ -74,9 +78,15 @@ def result_of(
         return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
     pairs = list(zip(taken, checked, strict=True))
     records = tuple(_record(begun_utc_ns, one, validity, settings, utc_ns) for one, validity in pairs)
-    counting = [record for record, one in zip(records, taken, strict=True) if not _saturated(one)] or [*records]
+    saturated = [_saturated(one) for one in taken]
+    counting = [record for record, is_end in zip(records, saturated, strict=True) if not is_end] or [*records]
     referred = next(record for record in [*counting[::-1], *records[::-1]] if record.measurement)
-    return _result(step, discovered.rollups, records, referred, counting)
+    found = [(record.suffix, _all_findings(record.validity, discovered.rollups)) for record in records]
+    if not all(saturated):
+        ends = [(suffix, _of_the_hosts(findings)) for suffix, findings in found]
+        found = [end if is_end else one for one, end, is_end in zip(found, ends, saturated, strict=True)]
+        found = [one for one, is_end in zip(found, saturated, strict=True) if one[1] or not is_end]
+    return _result(step, discovered.rollups, records, referred, found)
 
 
 def without_measurement(step: Step, begun_utc_ns: int, discovered: PlacedPlan, why: Finding) -> StepResult:
@@ -106,6 +116,12 @@ def _saturated(one: ClosedMeasurement) -> bool:
     return any(finding.reason is Reason.LOAD_NOT_SUSTAINED for finding in one.measured.findings)
 
 
+def _of_the_hosts(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings that a load may be short for, whatever the storage does."""
+    found = (one for one in findings if one.severity is not Severity.NOTE)
+    return tuple(one for one in found if one.reason in NOT_THE_STORAGE)
+
+
 def _record(
     begun_utc_ns: int, one: ClosedMeasurement, validity: Validity, settings: Settings, utc_ns: Callable[[int], int]
 ) -> SummaryRecord:
@@ -122,10 +138,10 @@ def _result(
     rollups: Rollups,
     records: tuple[SummaryRecord, ...],
     referred: SummaryRecord,
-    counting: Sequence[SummaryRecord],
+    counting: Sequence[tuple[str, tuple[Finding, ...]]],
 ) -> StepResult:
-    """The step's own verdict and findings are of all measurements that count."""
-    findings = _of_several([(one.suffix, _all_findings(one.validity, rollups)) for one in counting])
+    """The step's own verdict and findings are of all measurements that count: (suffix, findings) of each."""
+    findings = _of_several(counting)
     verdict = verdict_of(counting_for(findings, step.control.purpose))
     shown = tuple(
         measurement_report(step.name + record.suffix, record, _all_findings(record.validity, rollups))
@@ -160,7 +176,7 @@ def _blank(
 ) -> StepResult:
     validity = Validity.unmeasured(discovered.rollups, dict.fromkeys(findings), step.control.purpose)
     record = SummaryRecord(begun_utc_ns, None, None, None, validity, settings)
-    return _result(step, discovered.rollups, (record,), record, [record])
+    return _result(step, discovered.rollups, (record,), record, [("", _all_findings(validity, discovered.rollups))])
 
 
 def _all_findings(validity: Validity, rollups: Rollups) -> tuple[Finding, ...]:

@@ -277,6 +277,28 @@ def test_a_staircase_without_end_stops_at_saturation(tmp_path: Path) -> None:
     assert float(rows[3]["overall_iops"]) == pytest.approx(400)  # half of the last level that was sustained
 
 
+@pytest.mark.parametrize(
+    ("faults", "says"),
+    [
+        ({"b": Faults(die_at=25)}, "host_lost[partial] (total_iops=2500: b"),
+        ({"b": Faults(die_at=27)}, "host_lost[partial] (total_iops=2500: b"),
+        ({"a": Faults(clock_step={43: 0.2})}, "clock_stepped[partial] (total_iops=4500: a"),
+        ({"a": Faults(clock_step={5: 0.2})}, "clock_stepped[partial] (a"),  # of all levels from then on
+    ],
+)
+def test_a_level_that_its_hosts_were_short_for_is_not_where_the_storage_saturates(
+    tmp_path: Path, faults: dict[str, Faults], says: str
+) -> None:
+    """The storage sustains 4000 IOPS, each host half of that."""
+    go = "subinterval: 1s, warmup: 1s, measure: 4s, staircase: { start: 500, step: 500 }"
+    outcome = controlled(tmp_path, go, queue(2000.0, 500_000), hosts="a, b", faults=faults)
+    assert outcome.code is ExitCode.PARTIAL
+    assert outcome.rows("summary.all.csv")[-1]["verdict"] == "invalid"
+    (step,) = json.loads((outcome.folder / "run.json").read_text())["steps"]
+    assert step["verdict"] == "partial" and any(reason.startswith(says) for reason in step["reasons"])
+    assert not any(reason.startswith("load_not_sustained") for reason in step["reasons"])
+
+
 def test_a_curve_is_fractions_of_the_maximum(tmp_path: Path) -> None:
     outcome = controlled(tmp_path, "iops_curve: [10%, 50%]", steady(1000.0))
     assert outcome.code is ExitCode.OK
