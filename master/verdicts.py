@@ -109,7 +109,7 @@ class Reason(Enum):
         ALL,
         "Others took CPU time that workload threads needed; the detail says who: other processes, the hypervisor "
         "(steal), the CPU quota of a cgroup, or a stall of the whole machine. Invalid, under iops: max: they kept "
-        "threads from running for 25 % of the time or more (the mean over the row's workload instances), so "
+        "threads from running for 25 % of the time or more (the mean over those with iops: max), so "
         "the figures are those of what was left of the host. Note: less, or a paced load; what it did to latencies, "
         "generator_late and reap_delay say.",
         "Stop what else runs on the host, keep it off the cores of the workload threads (`cpus`), or get the host "

@@ -10,6 +10,7 @@ import asyncio
 from array import array
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from ..protocol.messages import (
@@ -247,8 +248,9 @@ class EngineCommands:
             return
         self._link.send(Ready(command.id))
         foreign = self._workloads.foreign_io(command)
+        threads = partial(self._workloads.driving_threads, array("I", command.order.data))
         self._step = StepLoop(
-            self.engine, self._link, self._cores, command, order, foreign, self._collector, self._step_over
+            self.engine, self._link, self._cores, command, order, threads, foreign, self._collector, self._step_over
         )
         self.poll()
 

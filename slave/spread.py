@@ -46,6 +46,11 @@ def busy_parts(parameters: Parameters, parts: int) -> int:
     return max(1, min(parts, parameters.maxtags // LEAST_TAGS))
 
 
+def driving_parts(parameters: Parameters, parts: int) -> int:
+    """How many of an instance's parts, the first ones, have a tag."""
+    return min(busy_parts(parameters, parts), parameters.maxtags)
+
+
 def split_parameters(parameters: Parameters, parts: int) -> list[Parameters]:
     """The parameters of each part. One without a tag, since there are fewer tags than parts, is paused."""
     if parts == 1:
@@ -65,7 +70,6 @@ class EngineOrder:
     instances: int
     engine: tuple[int, ...]  # numbers
     owners: tuple[int, ...]  # of each further part: its instance's place
-    threads: tuple[tuple[int, ...], ...]  # of each instance's parts
     number_of: Mapping[int, int]  # a further part's number -> its instance's
 
     @classmethod
@@ -75,7 +79,6 @@ class EngineOrder:
             instances=len(numbers),
             engine=(*numbers, *(part for part, _ in further)),
             owners=tuple(place for _, place in further),
-            threads=tuple(tuple(part.thread for part in parts[number]) for number in numbers),
             number_of={part: numbers[place] for part, place in further},
         )
 
@@ -91,16 +94,6 @@ class EngineOrder:
         """The row of counts of each in the engine's order: parts of an instance share one."""
         return array("I", [*range(self.instances), *self.owners]).tobytes()
 
-    def with_lost_time(self, counts: bytes, lost: Mapping[int, LostTime], length_ns: int) -> bytes:
-        """`counts` of a subinterval of that length, with what others kept each instance's threads from running."""
-        rows, width = array("q", counts), len(Count)
-        for place, threads in enumerate(self.threads):
-            of_parts = [lost.get(thread, LostTime()) for thread in threads]
-            percent_ns = length_ns / len(threads) / 100
-            rows[place * width + Count.KEPT_NS] = round(sum(one.kept for one in of_parts) * percent_ns)
-            rows[place * width + Count.STOLEN_NS] = round(sum(one.stolen for one in of_parts) * percent_ns)
-        return rows.tobytes()
-
     def faults(self, collected: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
         """(number, errno, count) by instance."""
         found: dict[tuple[int, int], int] = {}
@@ -108,3 +101,17 @@ class EngineOrder:
             key = self.number_of.get(number, number), error
             found[key] = found.get(key, 0) + count
         return [(number, error, count) for (number, error), count in found.items()]
+
+
+def with_lost_time(
+    counts: bytes, threads: Sequence[Sequence[int]], lost: Mapping[int, LostTime], length_ns: int
+) -> bytes:
+    """`counts` of a subinterval of that length, with the time for which others kept the `threads` of each instance from
+    running: their mean."""
+    rows, width = array("q", counts), len(Count)
+    for place, of_instance in enumerate(threads):
+        of_threads = [lost.get(thread, LostTime()) for thread in of_instance]
+        percent_ns = length_ns / len(of_threads) / 100
+        rows[place * width + Count.KEPT_NS] = round(sum(one.kept for one in of_threads) * percent_ns)
+        rows[place * width + Count.STOLEN_NS] = round(sum(one.stolen for one in of_threads) * percent_ns)
+    return rows.tobytes()

@@ -11,7 +11,7 @@ result and named in it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,7 +23,7 @@ from .cpu_usage import CpuMeter, CpuUse
 from .engine._engine import Collected, Ended, Engine, now_ns
 from .foreign_io import ForeignIo
 from .slave_link import ControllerLink
-from .spread import EngineOrder
+from .spread import EngineOrder, with_lost_time
 from .stall_witness import StallWitness
 
 MOST_HELD: Final = 2  # results that the far end has not taken
@@ -48,12 +48,16 @@ class StepLoop:
         cores: tuple[int, ...],
         go: Go,
         order: EngineOrder,
+        threads: Callable[[], Sequence[Sequence[int]]],
         foreign: ForeignIo,
         collector: Executor,
         on_over: Callable[[], None],
     ) -> None:
-        """`collector`: one thread, to collect in; `on_over` is called once `stopped` was sent."""
+        """`threads`: those that drive each instance now; `collector`: one thread, to collect in; `on_over` is called
+        once `stopped` was sent.
+        """
         self._engine, self._link, self._order, self._foreign = engine, link, order, foreign
+        self._threads = threads
         self._collector, self._on_over = collector, on_over
         self._collecting = self._news = self._closed = False  # news: something happened while it was collecting
         self._cpu = CpuMeter(cores)
@@ -101,7 +105,7 @@ class StepLoop:
         lag_ns = now_ns() - (found.start_ns + found.length_ns)
         counts = self._foreign.add(found.counts, found.length_ns, lag_ns, complete=not found.missing)
         cpu = self._cpu_use(found.start_ns + found.length_ns)
-        counts = self._order.with_lost_time(counts, cpu.lost, found.length_ns)
+        counts = with_lost_time(counts, self._threads(), cpu.lost, found.length_ns)
         message = result_message(found, counts, self._order, cpu)
         return Delivery(message, encode_line(message))
 

@@ -28,7 +28,15 @@ from .lun_target import LunTarget
 from .memory_limits import BESIDE_INSTANCE, TAG, why_too_much
 from .nowait import without_nowait
 from .open_luns import Key, OpenLuns, key_of
-from .spread import FIRST_FURTHER, ONE_THREAD_IOPS, EngineOrder, InstancePart, split_parameters, threads_wanted
+from .spread import (
+    FIRST_FURTHER,
+    ONE_THREAD_IOPS,
+    EngineOrder,
+    InstancePart,
+    driving_parts,
+    split_parameters,
+    threads_wanted,
+)
 from .storage_exports import LunKey
 from .thread_assignment import LEAST_TAGS, InstanceToAssign, ThreadLoad, assign_threads
 from .worker_progress import WORK
@@ -235,6 +243,14 @@ class Workloads:
         """The engine's order for that of a `go` that was checked."""
         parts = {number: instance.parts for number, instance in self._instances.items()}
         return EngineOrder.of(array("I", go.order.data), parts)
+
+    def driving_threads(self, numbers: Sequence[int]) -> list[tuple[int, ...]]:
+        """Of each of these instances, the threads that drive it with the parameters in force."""
+        instances = [self._instances[number] for number in numbers]
+        return [
+            tuple(part.thread for part in one.parts[: driving_parts(one.parameters, len(one.parts))])
+            for one in instances
+        ]
 
     def foreign_io(self, go: Go) -> ForeignIo:
         """The accounts of the disks below the instances of a `go` that was checked."""

@@ -107,7 +107,8 @@ def reap_delay(case: Case) -> Rows:
         return ", ".join(f"{found[row]:.0%} of the {name}" for name, found in parts.items() if found[row] > 0)
 
     paced = ~np.array(case.settings.some_max, bool)
-    kept, delayed = kept_shares(case.measurement), np.nan_to_num(service.percentile("p99") - figures.undelayed("p99"))
+    kept = kept_shares(case.measurement, case.settings)
+    delayed = np.nan_to_num(service.percentile("p99") - figures.undelayed("p99"))
     mean_us = np.nan_to_num(service.mean)
     enough = (kept > 0) & (kept * mean_us >= BEYOND_P99 * delayed)
     by_others = enough & ((kept >= LEAST_PART_OF_DELAY * np.nan_to_num(mean)) | (delayed > OWN_PASSES * mean_us))
@@ -161,28 +162,29 @@ def _idle_beside_busy(of_host: Mapping[str, thread_stats.ThreadSummary], uneven:
 def slowed_rows(measurement: Measurement, settings: Settings) -> dict[int, float]:
     """The rows with a load at max on a host whose threads were kept from running, with the share of the time, of the
     host that was kept longest: at max, rates are lower for it, and times longer."""
-    rows, shares = measurement.layout.pairs[0], _ratio(_lost_by_host(measurement))
+    rows, shares = measurement.layout.pairs[0], _ratio(_lost_by_host(measurement, settings))
     slowed: dict[int, float] = {}
     for row, share in zip(rows.tolist(), shares.tolist(), strict=True):
-        if settings.some_max[row] and share > 0:
+        if share > 0:
             slowed[row] = max(slowed.get(row, 0.0), share)
     return slowed
 
 
-def kept_shares(measurement: Measurement) -> Floats:
-    """(R,) the share of the time for which each row's threads were kept from running; the mean over the row's
-    instances whose hosts are in."""
+def kept_shares(measurement: Measurement, settings: Settings) -> Floats:
+    """(R,) the share of the time for which the threads of each row's instances at max were kept from running; the mean
+    over those whose hosts are in, 0 where none is."""
     of_rows = np.zeros((len(measurement.merged.counts), 2))
-    np.add.at(of_rows, measurement.layout.pairs[0], _lost_by_host(measurement))
+    np.add.at(of_rows, measurement.layout.pairs[0], _lost_by_host(measurement, settings))
     return _ratio(of_rows)
 
 
-def _lost_by_host(measurement: Measurement) -> Floats:
-    """(P, 2) of the instances of each pair of a row and a host, in the order of the layout's `pairs`: the shares of the
-    time for which their threads were kept from running, weighted and added, and the weights; 0 where the host is not
-    in."""
+def _lost_by_host(measurement: Measurement, settings: Settings) -> Floats:
+    """(P, 2) of the instances at max of each pair of a row and a host, in the order of the layout's `pairs`: the shares
+    of the time for which their threads were kept from running, weighted and added, and the weights; 0 where the host
+    is not in."""
     layout, account = measurement.layout, measurement.account
     weights = np.where((account.due > 0) | (account.in_flight > 0), 1.0, IDLE_WEIGHT)
+    weights *= layout.of_instances(settings.at_max)
     found = np.zeros((len(weights), 2))
     for host, taken in measurement.taken.items():
         place, length_ns = layout.instances[host], int(measurement.length_ns[layout.position[host]])
@@ -223,7 +225,7 @@ def cpu_contention(case: Case) -> Rows:
     had_io = case.count(Count.DUE) + case.count(Count.COMPLETED) + outstanding > 0
     some_max = np.array(case.settings.some_max, bool)
     concerned = had_io | some_max
-    invalid = some_max & (kept_shares(measurement) >= KEPT_INVALID)
+    invalid = kept_shares(measurement, case.settings) >= KEPT_INVALID
     layout = measurement.layout
     said = _contentions(measurement)
     of_row: dict[int, list[str]] = {}

@@ -46,7 +46,9 @@ class StepStart:
         length_ns: int,
         timeout_s: float,
     ) -> None:
-        """`placed`: called as a host's start is placed. `timeout_s`: the longest lead, and how long hosts that are not ready by then are waited for."""
+        """`placed`: called as a host's start is placed. `timeout_s`: the longest lead, and how long hosts that are not
+        ready by then are waited for.
+        """
         self._fleet = fleet
         self._hosts = hosts
         self._rollups = rollups

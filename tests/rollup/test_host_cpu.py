@@ -138,7 +138,7 @@ BUSY = HostData(1, 1, {(0, SERVICE): [MS] * 100}, {(0, Count.DUE): 100, (0, Coun
 def measured(
     rollups: Rollups,
     taken: dict[str, CpuTaken],
-    iops: Iops = "max",
+    iops: Iops | dict[int, Iops] = "max",
     cpu: tuple[float, float] = (50.0, 50.0),
     data: HostData = BUSY,
 ) -> tuple[dict[str, str], Figures]:
@@ -152,7 +152,7 @@ def measured(
 def measurement_of(
     rollups: Rollups,
     taken: dict[str, CpuTaken],
-    iops: Iops = "max",
+    iops: Iops | dict[int, Iops] = "max",
     cpu: tuple[float, float] = (50.0, 50.0),
     data: HostData = BUSY,
 ) -> tuple[Measurement, Settings]:
@@ -164,8 +164,9 @@ def measurement_of(
             counts = {**lost(one, data.instances, S), **data.counts}
             merger.add(host, result(replace(data, counts=counts), k, S, taken=one, cpu=cpu))
         window.add(merger.close())
+    of = iops if isinstance(iops, dict) else dict.fromkeys(range(data.instances), iops)
     return window.measurement(), Settings.of(
-        rollups, {(host, n): Parameters(iops=iops) for host in taken for n in range(data.instances)}
+        rollups, {(host, n): Parameters(iops=one) for host in taken for n, one in of.items()}
     )
 
 
@@ -202,25 +203,28 @@ def test_at_max_the_rate_is_what_was_left(iops: Iops, taken: dict[str, CpuTaken]
 
 
 @pytest.mark.parametrize(
-    ("hogged", "idle", "invalid"),
+    ("hogged", "idle", "paced", "invalid"),
     [
         # of four LUNs, each on a thread of its own
-        ({0: 50}, (), {"serial=0"}),
-        ({0: 24}, (), set()),
-        ({0: 50, 1: 50}, (), {"serial=0", "serial=1", "all=all"}),
-        ({0: 51}, (2, 3), {"serial=0", "all=all"}),  # what is paused has no part in a row's rate
-        ({0: 100}, (0, 1, 2, 3), {"all=all", "serial=0"}),  # nothing had any
+        ({0: 50}, (), (), {"serial=0"}),
+        ({0: 24}, (), (), set()),
+        ({0: 50, 1: 50}, (), (), {"serial=0", "serial=1", "all=all"}),
+        ({0: 51}, (2, 3), (), {"serial=0", "all=all"}),  # what is paused has no part in a row's rate
+        ({0: 100}, (0, 1, 2, 3), (), {"all=all", "serial=0"}),  # nothing had any
+        ({0: 50, 1: 99}, (), (1, 2, 3), {"all=all", "serial=0"}),  # paced loads have checks of their own
     ],
 )
 def test_a_row_is_invalid_by_what_its_own_threads_lost(
-    hogged: dict[int, int], idle: tuple[int, ...], invalid: set[str]
+    hogged: dict[int, int], idle: tuple[int, ...], paced: tuple[int, ...], invalid: set[str]
 ) -> None:
     luns = range(4)
     rollups = rollups_by([instance(n, "h1", serial=str(n)) for n in luns], "serial")
     counts = {(n, count): 100 * (n not in idle) for n in luns for count in (Count.DUE, Count.COMPLETED)}
     counts |= {(n, Count.KEPT_NS): hogged.get(n, 0) * S // 100 for n in luns}
     samples = {(n, SERVICE): [MS] * 100 * (n not in idle) for n in luns}
-    said, _ = measured(rollups, {"h1": replace(HOGS, wait=max(hogged.values()))}, data=HostData(4, 4, samples, counts))
+    iops: dict[int, Iops] = {n: 100.0 if n in paced else "max" for n in luns}
+    taken = {"h1": replace(HOGS, wait=max(hogged.values()))}
+    said, _ = measured(rollups, taken, iops, data=HostData(4, 4, samples, counts))
     assert {row for row in said if "cpu_contention[invalid]" in said[row]} == invalid
 
 

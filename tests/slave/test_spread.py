@@ -22,8 +22,10 @@ from ivypy.slave.spread import (
     EngineOrder,
     InstancePart,
     busy_parts,
+    driving_parts,
     split_parameters,
     threads_wanted,
+    with_lost_time,
 )
 from ivypy.slave.thread_assignment import LEAST_TAGS, InstanceToAssign, even_shares
 from ivypy.slave.workloads import Workloads
@@ -131,15 +133,25 @@ def test_parts_share_the_row_and_the_faults_of_their_instance(sizes: list[int]) 
     assert order.faults(faults) == [(number, errno.EIO, size) for number, size in zip(numbers, sizes, strict=True)]
 
 
+@pytest.mark.parametrize(
+    ("parameters", "parts", "driving"),
+    [
+        (Parameters(maxtags=64, iops=MAX), 4, 4),
+        (Parameters(maxtags=8, iops=MAX), 4, 1),  # `auto` puts eight tags on a thread
+        (Parameters(maxtags=64, iops=100.0), 4, 1),
+        (Parameters(maxtags=64, iops=100.0, spread=4), 4, 4),
+        (Parameters(maxtags=3, iops=MAX, spread=4), 4, 3),
+    ],
+)
+def test_the_parts_that_drive(parameters: Parameters, parts: int, driving: int) -> None:
+    assert driving_parts(parameters, parts) == driving
+    assert [one.iops != 0 for one in split_parameters(parameters, parts)] == [part < driving for part in range(parts)]
+
+
 def test_an_instance_lost_the_mean_of_what_its_threads_lost() -> None:
-    parts = {
-        7: [InstancePart(7, 2, 1)],
-        8: [InstancePart(8, 0, 1), InstancePart(FIRST_FURTHER, 1, 1), InstancePart(FIRST_FURTHER + 1, 2, 1)],
-        9: [InstancePart(9, 3, 1)],
-    }
     before = array("q", range(3 * len(Count)))
     lost = {0: LostTime(30.0, 6.0), 2: LostTime(60.0, 0.5), 3: LostTime()}  # nothing is known of the thread 1
-    after = array("q", EngineOrder.of([7, 8, 9], parts).with_lost_time(before.tobytes(), lost, 2 * 10**9))
+    after = array("q", with_lost_time(before.tobytes(), [(2,), (0, 1, 2), (3,)], lost, 2 * 10**9))
     ms = 10**6
     assert after[Count.KEPT_NS :: len(Count)].tolist() == [1200 * ms, 600 * ms, 0]
     assert after[Count.STOLEN_NS :: len(Count)].tolist() == [10 * ms, round(6.5 / 3 * 20 * ms), 0]
