@@ -218,7 +218,7 @@ class StepCycle:
         after = f"after subinterval {self._progress.running - 1}"
         findings.append(ScopedFinding(Finding(Reason.CONTROLLER_ENDED, after, severity)))
         hung = tuple(self._faults.hung)
-        unsummed, summed = self._measurements.so_far(cut)
+        unsummed, summed = self._measurements.so_far(cut, self._recorder.stored_late)
         return SoFar(unsummed, lambda windows: StepOutcome(summed(windows), tuple(findings), hung))
 
     def _found(self) -> list[ScopedFinding]:

@@ -260,6 +260,20 @@ def test_control_concludes_nothing_from_a_part_of_the_hosts(tmp_path: Path, name
     assert verdicts(late) == verdicts(without)
 
 
+@pytest.mark.parametrize("at", [0, 3])
+def test_windows_csv_says_in_the_end_what_the_summary_says(tmp_path: Path, at: int) -> None:
+    """Its row was written when the level closed, with half of the load, or less: the others missed their threshold."""
+    go = f"{STAIRS}, slo: {{ metric: overall_iops, at_least: 190 }}"
+    run = controlled(tmp_path, go, steady(), hosts="a, b", faults={"b": hiccup("late", at, 10.0)}, end="lease: 60s")
+    windows, levels = run.rows("step0000.it/windows.csv"), run.rows("summary.all.csv")
+    assert len(windows) == 3 and run.code is ExitCode.OK
+    for window, level in zip(windows, levels, strict=True):
+        assert level["verdict"] == "valid" and "at least" not in window["why"], window["why"]
+        for one in ("first_subinterval", "last_subinterval"):
+            assert window[one] == level[one]
+        assert window["hosts"] == level["hosts_in"] == "2"
+
+
 ALWAYS = {number: 8.0 for number in range(2000)}
 BY_HOST = "measure: { metric: overall_iops, rollup: host, accuracy: 2%, min: 70s, timeout: 30m }"
 
