@@ -194,6 +194,14 @@ class Reason(Enum):
         "time again. Note: the results came in the end, and are in the measurement. Partial: some did not come.",
         "Look for what delays the host: `send_up_ms` in interlock.csv.",
     )
+    HOST_NOT_AWAITED = (
+        PARTIAL,
+        ALL,
+        "Control (a measurement, a steady state, feedback control, a search, thresholds) went by the other hosts "
+        "alone, since a host had been late for a minute, and for 36 subintervals in a row. Its results may be in the "
+        "figures; in what control made of them they were not.",
+        "As for host_late. The detail has the subintervals.",
+    )
     SHARED_LUN = (
         NOTE,
         ALL,

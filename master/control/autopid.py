@@ -17,13 +17,14 @@ from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .decision import Cell, ControlRow, LoadEdit, Measured
 from .focus import Focus
-from .observation import Observation, achieved_iops
+from .observation import NO_LOAD, Observation, achieved_iops
 from .pid import COLUMNS, Pid
 from .pid_loop import Loop, PidEvent, PidRules, Range, loop_in
 from .steer import Orders
 
 LOW_SHARE = 0.02  # of the IOPS at max
 HIGH_SHARE = 0.98  # the most that is paced: at capacity itself the backlog never drains
+NO_SAMPLE = MetricSample(0.0, 0.0)  # of an instance whose hosts are late for ever
 _SPARE = 1.2  # Poisson arrivals vary
 
 
@@ -77,7 +78,7 @@ class AutoPid:
                 self.focus, self.target, left, self.rules, self.settle, self.look, since=observation.acts_in
             )
             return state, Orders(state.opening(), progress="finding the range again, with other hosts")
-        seen = self.seen
+        seen = self.seen if observation.same_figures else ()
         if observation.number >= self.since + self.settle and not observation.absent:
             seen = (*seen, observation)
         rows = tuple(self._row(observation, name) for name in self.instances)
@@ -85,7 +86,7 @@ class AutoPid:
         if len(seen) < self.look:
             return replace(self, seen=seen), Orders(rows=rows, progress=progress)
         found: dict[str, float | None] = {
-            name: value_of([one.samples[self.focus][name] for one in seen], self.focus.fraction)
+            name: value_of([one.samples[self.focus].get(name, NO_SAMPLE) for one in seen], self.focus.fraction)
             for name in self.instances
         }
         if self.stage is RangeEnd.MAX:
@@ -121,6 +122,9 @@ class AutoPid:
         """Insufficient samples: even the maximum has too few I/Os in a subinterval."""
         least, since = self._seeable_iops(observation.length_s), observation.acts_in
         most = min(self.capacity[name] for name in names)
+        if most <= 0:
+            why = f"{', '.join(name for name in names if self.capacity[name] <= 0)} did no I/O at max that is known"
+            return Unreachable(self.focus, self.targets, since, why), Orders(rows=rows, measurable=since, progress=why)
         remedy = f"take subintervals of {least / max(most, 1e-9) * observation.length_s / HIGH_SHARE:.3g} s or more"
         why = (
             f"{self.focus.metric} of {', '.join(names)} is blank below {least:.6g} IOPS, and the maximum is {most:.6g};"
@@ -146,8 +150,6 @@ class AutoPid:
                 faults.append(f"{name} is at {shown(low)} already at {share:.0%} of its maximum, {least:.6g} IOPS")
             elif high is not None and high <= self.target:
                 faults.append(f"{name} is only at {shown(high)} at its maximum, {most:.6g} IOPS")
-            elif most <= 0:
-                faults.append(f"{name} did no I/O at max")
             else:
                 ends = Range(least, HIGH_SHARE * most, low, high)
                 loops[name] = loop_in(ends, self.target, self.rules)
@@ -159,11 +161,11 @@ class AutoPid:
         return pid, Orders(pid.opening(), rows, progress="range found")
 
     def _achieved(self, seen: tuple[Observation, ...], name: str) -> float:
-        return achieved_iops(one.loads[self.focus.rollup][name] for one in seen)
+        return achieved_iops(one.loads[self.focus.rollup].get(name, NO_LOAD) for one in seen)
 
     def _row(self, observation: Observation, name: str) -> ControlRow:
-        value = value_of([observation.samples[self.focus].get(name, MetricSample(0, 0))], self.focus.fraction)
-        load = observation.loads[self.focus.rollup][name]
+        value = value_of([observation.samples[self.focus].get(name, NO_SAMPLE)], self.focus.fraction)
+        load = observation.loads[self.focus.rollup].get(name, NO_LOAD)
         cells: dict[str, Cell] = {
             **dict.fromkeys(COLUMNS),
             "subinterval": observation.number,

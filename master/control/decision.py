@@ -69,6 +69,7 @@ class Measured:
     findings: tuple[Finding, ...] = ()
     checks: tuple[Check, ...] = ()  # still to be applied
     set_aside: tuple[int, ...] = ()  # subintervals between `first` and `last` that it does not include
+    rests_on: int | None = None  # the first subinterval that it was chosen by; None: its own first
 
     @property
     def subintervals(self) -> int:

@@ -130,7 +130,7 @@ class Measure:
             return state.restarted(observation.number + 1)
         if observation.edited:
             return state.restarted(observation.number + 1)
-        if not observation.same_hosts:
+        if not observation.same_figures:
             state = state.restarted(observation.number)
         if observation.absent:
             return state

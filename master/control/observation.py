@@ -74,8 +74,9 @@ class Observation:
     loads: Mapping[str, Mapping[str, InstanceLoad]] = field(default_factory=dict)  # by rollup type and instance
     outstanding: Outstanding = field(default_factory=Outstanding.none)  # of each workload instance
     disturbance: Disturbance | None = None  # what its hosts did to the generator; None: too little to matter
-    # A host that takes part is not in, and what it did comes late or not at all: nothing is concluded from its sums.
+    # A host that control waits for is not in, and what it did comes late or not at all: nothing is concluded from this.
     absent: bool = False
+    rejudged: bool = False  # control has just ceased to wait for a host, or such a host is in again: late_hosts.py
     covers: int = 0  # subintervals before this one that a host's result covers, too
     late: int = 0  # subintervals that have ended since: what control changes now acts in the one after them
 
@@ -94,9 +95,14 @@ class Observation:
         return self.start_s + self.length_s
 
     @property
+    def same_figures(self) -> bool:
+        """They are of the same hosts as those of the one before."""
+        return self.same_hosts and not self.rejudged
+
+    @property
     def whole(self) -> bool:
-        """It had one load and the same hosts as the one before, so a window may run through it."""
-        return self.same_hosts and not self.edited
+        """It had one load and figures of the same hosts as the one before, so a window may run through it."""
+        return self.same_figures and not self.edited
 
     def value(self, focus: Focus, instance: str) -> float | None:
         """The focus metric of one rollup instance in this subinterval alone; None where it is blank."""

@@ -26,6 +26,7 @@ from ..rollup.window import Measurement
 from ..stats.metric_sample import MetricSample, value_of
 from ..stats.percentiles import NS_PER_US
 from .focus import Focus
+from .late_hosts import LateHosts
 from .observation import NO_LOAD, InstanceLoad, Observation, Phase
 
 Samples = Mapping[Focus, Mapping[str, MetricSample]]  # by rollup instance
@@ -54,23 +55,26 @@ def observe(
     start_s: float,
     length_s: float,
     phase: Phase,
-    same_hosts: bool,
     edited: bool,
+    hosts: LateHosts,
+    before: LateHosts,
     late: int = 0,
     of_connectors: Samples = MappingProxyType({}),
 ) -> Observation:
     """What control sees of a closed subinterval; `settings`: in force at its end. The rest: see Observation.
 
-    `of_connectors`: the samples of the focuses that are connectors' metrics.
+    `hosts`: whom it judges by, and `before`: in the one before. `of_connectors`: the samples of the focuses that are
+    connectors' metrics.
     """
     layout = closed.layout
     known, paced = closed.known_instances(), ~layout.of_instances(settings.at_max)
     outstanding = Outstanding.of(closed.counts, known).of_paced(paced)
     surged = rows_surged(layout, outstanding)
-    samples, loads = observed(closed.figures, layout.rollups, focuses, surged, closed.part_rows)
+    samples, loads = observed(closed.figures, layout.rollups, focuses, surged, layout.rows_of(hosts.judged))
     return Observation(
-        closed.subinterval, start_s, length_s, phase, same_hosts, edited, {**samples, **of_connectors}, loads,
-        outstanding, disturbance(closed.results), bool(closed.absent), _covers(closed, length_s), late,
+        closed.subinterval, start_s, length_s, phase, hosts.part == before.part, edited, {**samples, **of_connectors},
+        loads, outstanding, disturbance(closed.results), not closed.absent.isdisjoint(hosts.judged),
+        hosts.since.keys() != before.since.keys(), _covers(closed, length_s), late,
     )  # fmt: skip
 
 
@@ -82,16 +86,15 @@ def _covers(closed: MergedSubinterval, length_s: float) -> int:
 
 
 def connector_samples(
-    closed: MergedSubinterval, focuses: Iterable[Focus], sample: Callable[[str, int], MetricSample]
+    rollups: Rollups, rows: NDArray[np.bool_], focuses: Iterable[Focus], sample: Callable[[str, int], MetricSample]
 ) -> dict[Focus, dict[str, MetricSample]]:
     """The samples of the focuses that are connectors' metrics, by rollup instance.
 
-    `sample`: of a metric, by its full name, and of a row. Instances none of whose hosts takes part are left out.
+    `sample`: of a metric, by its full name, and of a row. `rows`: (R,) those that have a host which is judged.
     """
-    part, rollups = closed.part_rows, closed.layout.rollups
     return {
         focus: {
-            one.name: sample(focus.metric, one.row) for one in rollups.type(focus.rollup).instances if part[one.row]
+            one.name: sample(focus.metric, one.row) for one in rollups.type(focus.rollup).instances if rows[one.row]
         }
         for focus in set(focuses)
         if focus.connector
@@ -141,7 +144,7 @@ def observed(
 ) -> tuple[dict[Focus, dict[str, MetricSample]], dict[str, dict[str, InstanceLoad]]]:
     """`samples` and `loads` of an Observation: all that a state with these focuses looks at, in one subinterval.
 
-    `surged`: (R,) rows in which a workload instance falls behind; `part`: (R,) rows that have a host which takes part.
+    `surged`: (R,) rows in which a workload instance falls behind; `part`: (R,) rows that have a host which is judged.
     The others are left out; one of which no host is in is blank.
     """
     wanted = set(focuses)

@@ -110,13 +110,8 @@ class Pid:
     def after(self, observation: Observation) -> "tuple[Pid, Orders]":
         if observation.number < self.since + self.warmup:
             return self, Orders(() if observation.same_hosts else self.opening(), progress="warming up")
-        if observation.number < self.acts_in:
-            return self, Orders(measurable=self._measurable(), progress="the last move does not act yet")
-        if observation.absent and observation.same_hosts:
-            loops = self.loops
-            if observation.edited:
-                loops = {name: replace(loop, pool=None) for name, loop in loops.items()}
-            return replace(self, loops=loops), Orders(measurable=self._measurable(), progress="a host is late")
+        if observation.number < self.acts_in or observation.absent:
+            return self._unmoved(observation)
         loops, rows, errors = dict(self.loops), [], {}
         present = observation.samples[self.focus]
         for name, loop in self.loops.items():
@@ -139,6 +134,21 @@ class Pid:
         )
         state = replace(state, acts_in=observation.acts_in) if edits else state
         return state, Orders(edits, tuple(rows), state._measurable(), state._progress(observation, errors))
+
+    def _unmoved(self, observation: Observation) -> "tuple[Pid, Orders]":
+        """After a subinterval that says nothing of the present load. Other hosts get it nevertheless."""
+        progress = "a host is late" if observation.absent else "the last move does not act yet"
+        state = self if observation.whole else self._emptied()
+        if observation.same_hosts:
+            return state, Orders(measurable=state._measurable(), progress=progress)
+        present = observation.samples[self.focus]
+        state = replace(state, gone=frozenset(state.loops.keys() - present.keys()), acts_in=observation.acts_in)
+        edits = tuple(edit for edit in state.opening() if edit.instance in present)
+        return state, Orders(edits, measurable=state._measurable(), progress=progress)
+
+    def _emptied(self) -> "Pid":
+        """What is in the pools is of another load, or of other hosts."""
+        return replace(self, loops={name: replace(loop, pool=None) for name, loop in self.loops.items()})
 
     def _with_sample(self, loop: Loop, sample: MetricSample, observation: Observation) -> Loop:
         """The loop with the subinterval's sample in its pool, if there is one."""

@@ -27,7 +27,6 @@ from .focus import Focus
 from .observation import Observation, Phase, achieved_iops
 from .probe import Probe, ProbeAnswer, probed
 
-MOST_ABSENT: Final = 3  # longest probes for which a late host is waited for; none is late for so long, and not lost
 MOST_DISTURBED: Final = 3  # unclear probes in a row in which the generator was disturbed
 
 
@@ -86,12 +85,10 @@ class Find:
             state = replace(self, since=observation.acts_in, seen=())
             progress = "search: other hosts; the load is shared over them"
             return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self._load),), progress=progress)
-        state = self
+        state = self if observation.same_figures else replace(self, seen=())
         if observation.edited:  # the probe starts again
             state = replace(self, since=observation.number + 1, seen=())
-        elif observation.absent and observation.number - state.since < MOST_ABSENT * self.spec.longest_probe:
-            pass
-        elif observation.began >= state.since + state.settle:
+        elif not observation.absent and observation.began >= state.since + state.settle:
             state = replace(state, seen=(*state.seen, observation))
         if state.stage is SearchStage.MAX:
             return state._at_max(observation)
@@ -109,8 +106,9 @@ class Find:
         return self._with_repeated(self._cut_short(number))
 
     def _with_repeated(self, measured: Measured) -> Measured:
-        """With a note for each probe that was repeated."""
-        return replace(measured, findings=(*measured.findings, *(one.finding for one in self.repeated)))
+        """With a note for each probe that was repeated; all of the search has led to it."""
+        repeated = (one.finding for one in self.repeated)
+        return replace(measured, findings=(*measured.findings, *repeated), rests_on=0)
 
     @property
     def _runs(self) -> int:
@@ -157,8 +155,7 @@ class Find:
             return self, Decision(
                 Phase.TAIL, measured=(nothing_measured(observation.number, why),), progress=why.detail
             )
-        unknown = observation.absent and observation.number - self.since < self.spec.longest_probe
-        if outstanding > 0 or unknown:
+        if outstanding > 0 or observation.absent:
             return self, Decision(Phase.TRANSIENT, progress=f"search: {outstanding:,} I/Os outstanding")
         return self._start(observation, ())
 

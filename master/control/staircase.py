@@ -59,7 +59,11 @@ class LevelSubinterval:
     number: int
     load: InstanceLoad
     outstanding: Outstanding
-    absent: bool = False  # it is without a host that takes part
+
+    @property
+    def known(self) -> int:
+        """The workload instances whose host is in."""
+        return int(self.outstanding.known.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ class Staircase:
             measurement=measurement,
             seen=(
                 *self.seen,
-                LevelSubinterval(observation.number, load, observation.outstanding, observation.absent),
+                LevelSubinterval(observation.number, load, observation.outstanding),
             ),
         )
         if not decision.done and not observation.same_hosts:  # the hosts that are left get the whole load
@@ -133,7 +137,8 @@ class Staircase:
     def _came_of(self, closed: Measured) -> tuple[float, str | None]:
         """(IOPS achieved over the level's measurement, why it was not sustained or None)."""
         window = [one for one in self.seen if closed.first <= one.number <= closed.last]
-        window = [one for one in window if not one.absent] or window
+        most = max((one.known for one in window), default=0)
+        window = [one for one in window if one.known == most]  # late hosts are in as many as they can be
         if not window:
             return 0.0, "nothing was measured"
         behind = why_not_sustained(account(one.outstanding for one in window), self.tolerance)

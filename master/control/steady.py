@@ -163,7 +163,7 @@ class Steady:
     def _with(self, observation: Observation) -> "Steady":
         if observation.edited or observation.began < self.first:  # it has two loads, or figures of before
             return self.restarted(observation.number + 1)
-        state = self if observation.same_hosts else self.restarted(observation.number)
+        state = self if observation.same_figures else self.restarted(observation.number)
         if observation.absent:
             return state
         focus = self.criterion.focus

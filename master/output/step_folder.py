@@ -97,11 +97,11 @@ class StepFolder:
 
     def window(self, record: WindowRecord) -> None:
         """A row of windows.csv."""
-        row = (
-            record.window, record.first, record.last, record.set_aside, utc(record.start_utc_ns),
-            utc(record.end_utc_ns), record.hosts, record.why,
-        )  # fmt: skip
-        self._append("windows.csv", names(WINDOWS), [row])
+        self._append("windows.csv", names(WINDOWS), [_window_row(record)])
+
+    def windows(self, records: Iterable[WindowRecord]) -> None:
+        """All of windows.csv, anew: at each instant there is the whole file, of before or of now."""
+        replace_file(self.path, "windows.csv", lines([names(WINDOWS), *map(_window_row, records)]))
 
     def measured(self, subintervals: Collection[int]) -> None:
         """Note in the rows of these subintervals that a measurement includes them."""
@@ -160,6 +160,13 @@ class StepFolder:
     def _append_text(self, file: str, header: Sequence[str], text: str) -> None:
         append(self.path / file, text if file in self._begun else lines([header]) + text)
         self._begun.add(file)
+
+
+def _window_row(record: WindowRecord) -> Row:
+    return (
+        record.window, record.first, record.last, record.set_aside, utc(record.start_utc_ns),
+        utc(record.end_utc_ns), record.hosts, record.why,
+    )  # fmt: skip
 
 
 def _set_flags(path: Path, subintervals: Collection[int]) -> None:

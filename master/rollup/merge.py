@@ -57,13 +57,6 @@ class MergedSubinterval:
         return self.hosts | self.absent
 
     @property
-    def part_rows(self) -> NDArray[np.bool_]:
-        """(R,) the rows that have a host which takes part."""
-        rows, hosts = self.layout.pairs
-        takes_part = np.array([host in self.part for host in self.layout.hosts], bool)
-        return np.bincount(rows[takes_part[hosts]], minlength=len(self.layout.rollups.rows)) > 0
-
-    @property
     def last(self) -> bool:
         """Whether a host marked this as its step's last subinterval."""
         return any(result.last for result in self.results.values())

@@ -109,6 +109,12 @@ class MergeLayout:
         """(I,) which workload instances are among these (host, number)."""
         return np.array([(host, one) in keys for host in self.hosts for one in self.numbers[host]], bool)
 
+    def rows_of(self, hosts: Collection[str]) -> NDArray[np.bool_]:
+        """(R,) the rows in which one of these hosts has a part."""
+        rows, positions = self.pairs
+        named = np.array([host in hosts for host in self.hosts], bool)
+        return np.bincount(rows[named[positions]], minlength=len(self.rollups.rows)) > 0
+
     def places(self, hosts: Sequence[str] | None = None) -> MergePlaces:
         """Where results are added: those of all hosts, in tables of all rows; or of some hosts, in tables of their
         rows alone."""

@@ -19,7 +19,7 @@ changes acts after them, and they are decided on at once.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -28,6 +28,7 @@ from ...protocol.states import State as HostState
 from ..connectors.gathering import Gathering
 from ..control.decide import opening
 from ..control.decision import Alert, Decision, Measured
+from ..control.late_hosts import LateHosts
 from ..control.observation import Phase
 from ..control.observe import Samples, connector_samples, observe
 from ..hosts.driver import DRIVING, Driver
@@ -90,6 +91,7 @@ class StepCycle:
         self._findings: list[ScopedFinding] = []
         self._ended: Sequence[ScopedFinding] | None = None  # its findings; None until the step is over
         self._keeping: asyncio.Task[None] | None = None  # of what was measured so far
+        self._judged = LateHosts(frozenset())  # as in the subinterval that was decided on
         self._of_connectors: Samples = {}  # of the subinterval that was decided on
         self._settings = SettingsInForce(rollups)
         self._progress = progress = live.progress
@@ -130,7 +132,7 @@ class StepCycle:
         self._changes.begin(start_ns)
         first = opening(self._live.control)
         self._changes.steers(steered(first.edits, self._rollups, self._changes.in_force(), hosts.names))
-        announced, decided_part = first.next_phase, hosts.names
+        announced, self._judged = first.next_phase, LateHosts(hosts.names)
         while (hosts.live or (hosts.late and not progress.is_halted)) and (k := progress.running) <= progress.last:
             end_ns = start_ns + (k + 1) * self._length_ns
             collected = await self._results.collect(k, end_ns, self._length_ns, self._commands.halt)
@@ -147,8 +149,7 @@ class StepCycle:
             elif deciding and collected.covered:  # it is decided on with the one whose result covers it
                 decision = Decision(announced)
             elif deciding:
-                decision = self._decide(collected, settings, announced, effect, interval.part == decided_part, late)
-                decided_part = interval.part
+                decision = self._decide(collected, settings, announced, effect, late)
             if deciding and self._live.skipped_by and not decision.done:
                 decision = self._end_with_measured(decision)
             decided_ns = self._fleet.now_ns()
@@ -213,12 +214,12 @@ class StepCycle:
         cut, findings = None, [*self._found(), *self._interlock.findings]
         if not self._progress.is_complete:
             cut = self._live.control.cut_short(self._progress.decided)
-            findings += self._changes.edited(cut.first, cut.last)
+            findings += self._found_in(cut)
         severity = Severity.NOTE if cut is None else Severity.PARTIAL
         after = f"after subinterval {self._progress.running - 1}"
         findings.append(ScopedFinding(Finding(Reason.CONTROLLER_ENDED, after, severity)))
         hung = tuple(self._faults.hung)
-        unsummed, summed = self._measurements.so_far(cut)
+        unsummed, summed = self._measurements.so_far(cut, self._recorder.stored_late)
         return SoFar(unsummed, lambda windows: StepOutcome(summed(windows), tuple(findings), hung))
 
     def _found(self) -> list[ScopedFinding]:
@@ -232,21 +233,21 @@ class StepCycle:
         settings: Settings,
         announced: Phase,
         effect: EditEffect,
-        same_hosts: bool,
         late: int,
     ) -> Decision:
-        """Control's decision on a closed subinterval. `same_hosts`: the same take part as in the one that it decided
-        on before; `late`: how many subintervals have ended since.
-        """
+        """Control's decision on a closed subinterval. `late`: how many subintervals have ended since."""
         interval, k = collected.interval, self._progress.running
         start_s = k * self._length_ns / 1e9
         edited = effect in (EditEffect.EDITED, EditEffect.CATCHING_UP)
         focuses = self._live.control.focuses
+        before, self._judged = self._judged, self._judged.after(k, interval.part, interval.absent, self._length_s)
+        self._note_unawaited(before)
+        rows = interval.layout.rows_of(self._judged.judged)
         self._of_connectors = connector_samples(
-            interval, focuses, lambda metric, row: self._gathering.sample(k, metric, row)
+            self._rollups, rows, focuses, lambda metric, row: self._gathering.sample(k, metric, row)
         )
         seen = observe(
-            interval, settings, focuses, start_s, self._length_s, announced, same_hosts, edited, late,
+            interval, settings, focuses, start_s, self._length_s, announced, edited, self._judged, before, late,
             self._of_connectors,
         )  # fmt: skip
         decision = self._live.decide(seen)
@@ -270,7 +271,20 @@ class StepCycle:
     def _note_measured(self, measured: Iterable[Measured]) -> None:
         for one in measured:
             self._progress.unmeasured = one.last + 1
-            self._findings += self._changes.edited(one.first, one.last)
+            self._findings += self._found_in(one)
+
+    def _found_in(self, measured: Measured) -> Iterator[ScopedFinding]:
+        """The findings of one measurement."""
+        yield from self._changes.edited(measured.first, measured.last)
+        if self._live.control.focuses:  # else it has gone by no figures
+            yield from self._judged.findings(measured)
+
+    def _note_unawaited(self, before: LateHosts) -> None:
+        if not self._live.control.focuses:
+            return
+        for host in self._judged.since.keys() - before.since.keys():
+            words = f"{self._judged.missed[host] - 1} subintervals in a row were without it: control goes by the others"
+            self._recorder.event(host, "not_awaited", words)
 
     def _end(self, no_host: bool = False) -> Sequence[ScopedFinding]:
         """Close the measurement that the end cuts short, and return the findings of the step. The first call counts.

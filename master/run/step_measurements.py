@@ -40,7 +40,7 @@ class StepMeasurements:
     """Holds one step's open window, the settings that its measurements may end with, and those that closed."""
 
     def __init__(self, length_ns: int, summed: Callable[[SummedMeasurement], None]) -> None:
-        """`summed` gets each measurement as soon as it has its sum."""
+        """`summed` gets each measurement as soon as it has its sum, and once more where it was summed again."""
         self._length_ns = length_ns
         self._summed = summed
         self._settings: list[tuple[int, Settings]] = []  # each with its first subinterval
@@ -52,6 +52,7 @@ class StepMeasurements:
         self._sums: dict[int, SummedMeasurement] = {}  # by place in `_closed`: those that were summed when they closed
         self._joined: set[int] = set()  # subintervals of which a result came late
         self._read: dict[_Key, Window] = {}  # from the disk, for what was measured so far
+        self._read_with = 0  # what `so_far` was told when these were read
         self._connectors: dict[Focus, dict[int, Mapping[str, MetricSample]]] = {}  # by subinterval and instance
 
     def add(self, closed: ClosedSubinterval) -> None:
@@ -81,9 +82,8 @@ class StepMeasurements:
         self._closed.append(one)  # without a sum: it is summed once the step has ended, for the disk may be slow
 
     def joined(self, number: int) -> None:
-        """A result of subinterval `number` came late, and is stored: what includes it is summed again."""
+        """A result of subinterval `number` came late, and will be stored: what includes it is summed again."""
         self._joined.add(number)
-        self._read = {}
 
     async def all_summed(self, stored: Callable[[Measured], Awaitable[Window]]) -> tuple[ClosedMeasurement, ...]:
         """Every measurement, with its sum; `stored` reads its subintervals back."""
@@ -93,19 +93,21 @@ class StepMeasurements:
                 found.append(one)
                 continue
             summed = self._sums.get(place)
-            if summed is None or not self._joined.isdisjoint(range(one.measured.first, one.measured.last + 1)):
+            if summed is None or self._has_joined(one.measured):
                 self._sums[place] = self._sum(one, await stored(one.measured))
-            if summed is None:
                 self._summed(self._sums[place])
             found.append(self._sums[place])
         return tuple(found)
 
     def so_far(
-        self, cut: Measured | None
+        self, cut: Measured | None, stored: int
     ) -> tuple[tuple[Measured, ...], Callable[[Sequence[Window]], tuple[ClosedMeasurement, ...]]]:
         """Every measurement that closed, and `cut` as if it closed now: those that are to be read from the disk, and a
-        function that returns all of them, given the windows that were read."""
-        read = self._read  # what is read now: a late result begins another
+        function that returns all of them, given the windows that were read. `stored`: how often late results have been
+        stored by now; what was read before is read again."""
+        if stored != self._read_with:
+            self._read, self._read_with = {}, stored
+        read = self._read  # a reading that goes on has its own
         closed = [*self._closed, *([self._cut(cut)] if cut is not None else [])]
         found = [self._in_memory(place, one) or one for place, one in enumerate(closed)]
         needed = {_key(one.measured): one.measured for one in found if isinstance(one, _Closed)}
@@ -123,10 +125,16 @@ class StepMeasurements:
         """A measurement that needs no reading."""
         if isinstance(one, EmptyMeasurement):
             return one
+        if self._has_joined(one.measured):
+            return None
         if place < len(self._closed) and place in self._sums:
             return self._sums[place]
         window = self._summed_window(one.measured)
         return None if window is None else self._sum(one, window)
+
+    def _has_joined(self, measured: Measured) -> bool:
+        """A late result has joined it, which no sum in memory has."""
+        return not self._joined.isdisjoint(range(measured.first, measured.last + 1))
 
     def _cut(self, measured: Measured, progress: str = "") -> "EmptyMeasurement | _Closed":
         if measured.last < measured.first:

@@ -51,12 +51,14 @@ class StepRecorder:
         self._folder = folder
         self._connectors = connectors
         self._measured: list[Measured] = []
+        self._windows: dict[tuple[int, int, str], WindowRecord] = {}  # by first, last and suffix, in the file's order
         self._gone: set[str] = set()  # connectors, by title
         self.begun_utc_ns = begun_utc_ns
         self._remaining_s = step.planned_s
         self._later_steps_s = 0.0
         self._running = 0  # number of the subinterval that is running
         self._judge: Callable[[StepOutcome], StepResult] | None = None
+        self.stored_late = 0  # how often late results have been stored
         self._late: dict[int, dict[str, Result]] = {}  # by subinterval and host: to be stored
         self._late_lock = Lock()  # the loop adds, the writer's thread takes
         self._holes: dict[int, tuple[str, int]] = {}  # subintervals without some of their hosts: phase, start in UTC
@@ -131,9 +133,9 @@ class StepRecorder:
         self._run.hub.show_subinterval(report, lambda by: instances_of(closed, figures, step, rollups.type(by)))
 
     def measured(self, measurement: SummedMeasurement) -> None:
-        """Record a measurement: a row of windows.csv, and which rows of subintervals it includes."""
+        """Record a measurement: a row of windows.csv, and which rows of subintervals it includes. Where it was summed
+        again, with late results, windows.csv is replaced as a whole."""
         measured, hosts = measurement.measured, len(measurement.measurement.hosts)
-        self._measured.append(measured)
         start_utc_ns, end_utc_ns = map(self._run.clock.utc_ns, (measurement.start_ns, measurement.end_ns))
         row = WindowRecord(
             "measurement",
@@ -145,6 +147,13 @@ class StepRecorder:
             hosts,
             measurement.why,
         )
+        place = measured.first, measured.last, measured.suffix
+        if place in self._windows:
+            self._windows[place] = row
+            self._run.writer.post(partial(self._folder.windows, [*self._windows.values()]))
+            return
+        self._windows[place] = row
+        self._measured.append(measured)
         self._run.writer.post(partial(self._folder.window, row))
         counted = frozenset(range(measured.first, measured.last + 1)).difference(measured.set_aside)
         self._run.writer.post(partial(self._folder.measured, counted))
@@ -231,6 +240,7 @@ class StepRecorder:
         for host, result in late.items():
             merger.add(host, whole(result))
         self._folder.join(phase, start_utc_ns, late, merger.close())
+        self.stored_late += 1
 
     def _sum(self, measured: Measured, is_given_up: Callable[[], bool] = lambda: False) -> Window:
         """In a thread. Raises OutputError."""

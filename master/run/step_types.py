@@ -77,7 +77,9 @@ class Recorder(Protocol):
 
     def record_subinterval(self, closed: ClosedSubinterval) -> None: ...
 
-    def measured(self, measurement: SummedMeasurement) -> None: ...
+    def measured(self, measurement: SummedMeasurement) -> None:
+        """A measurement has its sum, or another one with the late results in it."""
+        ...
 
     async def stored(self, measured: Measured) -> Window:
         """The sum of a measurement's subintervals, which were handed over. It reads the disk."""
@@ -90,6 +92,11 @@ class Recorder(Protocol):
 
     async def so_far(self, take: Callable[[], SoFar]) -> None:
         """Record what was measured so far: what is left if the controller is killed. Raises nothing."""
+        ...
+
+    @property
+    def stored_late(self) -> int:
+        """How often late results have been stored: what is read from now on has them."""
         ...
 
     def join(self, host: str, result: Result) -> None:

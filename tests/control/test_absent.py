@@ -65,6 +65,14 @@ def test_a_load_that_is_steady_is_measured_as_such(name: str, absent: dict[int, 
     assert found.last - found.first >= expected.last - expected.first
 
 
+@pytest.mark.parametrize("absent", range(40))
+def test_a_hold_ends_with_a_last_check_of_all_hosts(absent: int) -> None:
+    """The drift is looked at there, which is not done within the hold."""
+    *_, (seen, last) = driven(STATES["restarted"], {absent: 0.0})
+    (measured,) = last.measured
+    assert measured.last == seen.number != absent
+
+
 def test_what_is_set_aside_is_noted_also_where_a_host_is_absent() -> None:
     spec, disturbance = slo_spec(FOCUS, 90, side=Side.AT_LEAST, abort_early=True), Disturbance(Cause.STEAL, "a", 50.0)
     samples = {FOCUS: {"all": MetricSample(500.0, 5.0)}}

@@ -160,16 +160,30 @@ class TestPool:
         loop = with_pooled(replace(loop, iops=1000.0 * moved), MetricSample(800.0, 2.0), RULES)
         assert loop.pool is not None and (loop.pool.per == pytest.approx(3)) is kept
 
-    @pytest.mark.parametrize(("edited", "same_hosts", "after"), [(True, True, None), (False, False, 2.0)])
-    def test_an_edit_and_other_hosts_empty_it(self, edited: bool, same_hosts: bool, after: float | None) -> None:
-        """The subinterval of an edit has two loads, and is not kept; other hosts begin with their first."""
+    @pytest.mark.parametrize(
+        ("edited", "same_hosts", "absent", "acts_in", "after"),
+        [
+            (True, True, False, 0, None),
+            (False, False, False, 0, 2.0),
+            (True, True, True, 0, None),
+            (False, True, True, 0, 9.0),
+            (False, False, True, 0, None),
+            (True, True, False, 2, None),
+            (False, False, False, 2, None),
+        ],
+    )
+    def test_an_edit_and_other_hosts_empty_it(
+        self, edited: bool, same_hosts: bool, absent: bool, acts_in: int, after: float | None
+    ) -> None:
+        """The subinterval of an edit has two loads, and is not kept; other hosts begin with their first. Nothing is
+        kept of one that a late host is not in, nor of one in which the last move does not act."""
         loop = with_pooled(self.loop(), MetricSample(18_000.0, 9.0), RULES)
         seen = Observation(
             1, 5.0, 5.0, Phase.RUN, same_hosts, edited, {MEAN: {"a": MetricSample(4000.0, 2.0)}},
-            {"all": {"a": load_of(1000, 1000, 0)}},
+            {"all": {"a": load_of(1000, 1000, 0)}}, absent=absent,
         )  # fmt: skip
-        state, _ = Pid(MEAN, {"a": loop}, RULES, warmup=0, since=0).after(seen)
-        assert isinstance(state, Pid)
+        state, orders = Pid(MEAN, {"a": loop}, RULES, warmup=0, since=0, acts_in=acts_in).after(seen)
+        assert isinstance(state, Pid) and bool(orders.edits) is ((not absent and not acts_in) or not same_hosts)
         pool = state.loops["a"].pool
         assert (None if pool is None else pool.per) == after
 

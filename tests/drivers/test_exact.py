@@ -34,7 +34,7 @@ from tests.support.real_runs import presence
 from tests.support.rollup import instance, merger_of, rollups_by
 from tests.support.rollup_results import HostData
 from tests.support.rollup_results import result as sent
-from tests.support.simulated.driver_processes import staged
+from tests.support.simulated.driver_processes import NEVER, staged
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.plants import noisy
 from tests.support.simulated.runs import Eyes, SimulatedHosts
@@ -86,7 +86,11 @@ class Folder:
 
 
 def run(
-    faults: Mapping[str, Faults], process_of: Mapping[str, int], die: Mapping[int, float], press_s: float | None = None
+    faults: Mapping[str, Faults],
+    process_of: Mapping[str, int],
+    die: Mapping[int, float],
+    press_s: float | None = None,
+    deaf: Mapping[int, float] = NEVER,
 ) -> Folder:
     slaves = {
         name: SimulatedSlave(
@@ -107,7 +111,7 @@ def run(
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.time_ns", lambda: 1_700_000_000_000_000_000)
         patch.setattr(ControllerLag.__init__, "__defaults__", (lambda: 0,))  # the CPU time that the controller used
-        patch.setattr(session_run, "driver_processes", staged(opening, process_of, die))
+        patch.setattr(session_run, "driver_processes", staged(opening, process_of, die, deaf))
         code = simulate(main(Path(name)))
         (folder,) = Path(name).iterdir()
         files = sorted(path for path in folder.rglob("*") if path.suffix in (".csv", ".jsonl"))
@@ -163,6 +167,15 @@ def test_a_driver_process_that_dies_loses_only_its_hosts() -> None:
     assert verdicts == [("max", "partial"), ("paced", "partial")]
     paced = {row["host"]: row["verdict"] for row in left.rows("summary.host.csv") if row["name"] == "paced"}
     assert paced == {"a": "partial", "b": "partial", "c": "valid", "d": "valid", "e": "valid"}
+
+
+def test_a_late_result_that_comes_while_a_driver_process_dies_ends_nothing() -> None:
+    """The process is asked for the sum of subinterval 2 and dies; meanwhile the result of it comes that all went on
+    without."""
+    left = run({"c": Faults(late={2: 7.0})}, {"a": 1}, {1: 25.0}, deaf={1: 19.0})
+    events = [(row["host"], row["kind"], row["subinterval"]) for row in left.rows("events.csv")]
+    assert ("c", "late", "2") in events and ("a", "lost", "2") in events
+    assert left.code is ExitCode.PARTIAL and left.rows("summary.all.csv")[0]["hosts_in"] == "4"
 
 
 ROLLUPS = rollups_by([instance(n, h, port=n % 2) for h in HOSTS for n in range(2)], "host", "port")

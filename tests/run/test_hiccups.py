@@ -260,6 +260,67 @@ def test_control_concludes_nothing_from_a_part_of_the_hosts(tmp_path: Path, name
     assert verdicts(late) == verdicts(without)
 
 
+@pytest.mark.parametrize("at", [0, 3])
+def test_windows_csv_says_in_the_end_what_the_summary_says(tmp_path: Path, at: int) -> None:
+    """Its row was written when the level closed, with half of the load, or less: the others missed their threshold."""
+    go = f"{STAIRS}, slo: {{ metric: overall_iops, at_least: 190 }}"
+    run = controlled(tmp_path, go, steady(), hosts="a, b", faults={"b": hiccup("late", at, 10.0)}, end="lease: 60s")
+    windows, levels = run.rows("step0000.it/windows.csv"), run.rows("summary.all.csv")
+    assert len(windows) == 3 and run.code is ExitCode.OK
+    for window, level in zip(windows, levels, strict=True):
+        assert level["verdict"] == "valid" and "at least" not in window["why"], window["why"]
+        for one in ("first_subinterval", "last_subinterval"):
+            assert window[one] == level[one]
+        assert window["hosts"] == level["hosts_in"] == "2"
+
+
+ALWAYS = {number: 8.0 for number in range(2000)}
+BY_HOST = "measure: { metric: overall_iops, rollup: host, accuracy: 2%, min: 70s, timeout: 30m }"
+
+
+def far_behind(tmp_path: Path, go: str, iops: str, late: dict[int, float]) -> SimulatedRun:
+    """The second host's results come 8 s late, and later than that nothing is."""
+    plant = noisy(queue(2000.0, 900_000), 0.005, seed=8)
+    return both(tmp_path, go, iops, SimulatedSlave("b", plant=plant, delay_s=0.005, faults=Faults(late=dict(late))))
+
+
+@pytest.mark.parametrize("name", ["measure", "steady", "by host", "find"])
+def test_a_host_that_is_always_late_ends_no_step_without_a_row(tmp_path: Path, name: str) -> None:
+    """Control goes by the other after a minute; what it concludes is partial, though all results come in the end."""
+    run = far_behind(tmp_path, *{**ON_BOTH, "by host": (BY_HOST, "500")}[name], ALWAYS)
+    (row,) = run.rows("summary.all.csv")
+    assert run.code is (ExitCode.NOT_REACHED if name == "find" else ExitCode.PARTIAL), row["reasons"]
+    assert "host_not_awaited[partial] (b: control went by the others alone in subintervals 60 to " in row["reasons"]
+    assert row["hosts_in"] == "2" and int(row["first_subinterval"]) >= 60
+    assert run.events("not_awaited") == ["60 subintervals in a row were without it: control goes by the others"]
+    of_each = {one["host"]: "host_not_awaited" in one["reasons"] for one in run.rows("summary.host.csv")}
+    assert of_each == {"a": False, "b": True}
+
+
+def test_feedback_of_each_host_finds_no_range_for_one_that_is_always_late(tmp_path: Path) -> None:
+    go = f"measure: 8s, control: {{ pid: {{ metric: {MEAN}, target: 1ms, rollup: host, auto: true }} }}"
+    run = far_behind(tmp_path, go, "max", ALWAYS)
+    (row,) = run.rows("summary.all.csv")
+    assert run.code is ExitCode.NOT_REACHED and int(row["last_subinterval"]) < 90
+    assert "target_not_held[invalid] (b did no I/O at max that is known)" in row["reasons"]
+
+
+def test_a_host_that_is_in_time_again_after_minutes_is_measured_with_the_others(tmp_path: Path) -> None:
+    """A measurement of the other alone had begun by then."""
+    run = far_behind(tmp_path, BY_HOST, "500", {number: 8.0 for number in range(100)})
+    (row,) = run.rows("summary.all.csv")
+    assert run.code is ExitCode.OK and run.events("not_awaited"), row["reasons"]
+    assert int(row["first_subinterval"]) >= 100 and float(row["overall_iops"]) == pytest.approx(1000, rel=0.01)
+
+
+def test_a_fixed_time_waits_for_nobody_and_is_whole(tmp_path: Path) -> None:
+    """It concludes nothing; what comes late is in the sums."""
+    run = far_behind(tmp_path, "measure: 100s", "500", ALWAYS)
+    (row,) = run.rows("summary.all.csv")
+    assert (run.code, row["verdict"], run.events("not_awaited")) == (ExitCode.OK, "valid", [])
+    assert (row["first_subinterval"], row["last_subinterval"]) == ("1", "100")
+
+
 def test_errors_that_end_a_run_are_in_the_level_whose_result_came_late(tmp_path: Path) -> None:
     """Of level one, which ends with subinterval 3; the other two have none."""
     faults = hiccup("late", 3, 7.5)

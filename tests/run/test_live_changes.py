@@ -9,8 +9,10 @@ import pytest
 
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.json_lines import plain
+from ivypy.master.live.reports import Subinterval
 from ivypy.master.run.live_changes import EditRefused
 from ivypy.master.run.run import Run
+from ivypy.master.run.step import PAUSED
 from ivypy.master.verdicts import Reason, Verdict
 from ivypy.protocol import messages as m
 from tests.support.simulated.plants import queue
@@ -80,6 +82,26 @@ def test_an_edit_of_a_host_whose_results_come_late_is_in_no_valid_measurement(
         assert "edited[note]" in summary["reasons"]
     else:
         assert "edit_not_applied[invalid]" in summary["reasons"]
+
+
+def test_a_pause_stays_one_where_a_result_that_comes_late_shows_its_begin(tmp_path: Path) -> None:
+    """It acts in subinterval 24 of one host, in 25 of the other, whose results come in the middle of the pause."""
+    text = ONE_STEP.replace("subinterval: 5s, warmup: 5s", "subinterval: 1s, warmup: 1s").replace("b, c]", "b]")
+    slaves = {"a": SimulatedSlave("a"), "b": SimulatedSlave("b", delay_s=0.005, faults=Faults(late={20: 8.0}))}
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(2.0)
+        (go,) = [one for one in slaves["a"].received if isinstance(one, m.Go)]
+        await asyncio.sleep(go.start_ns / 1e9 + 24.999 - asyncio.get_running_loop().time())
+        await run.api.pause(ME)
+        await asyncio.sleep(10.0)
+        await run.api.unpause(ME)
+
+    staged = stage(tmp_path, visit, text, slaves)
+    said = {one.number: one.messages for one in staged.eyes.seen if isinstance(one, Subinterval)}
+    assert [number for number, messages in said.items() if PAUSED in messages] == [*range(25, 35)]
+    without = [int(row["subinterval"]) for row in staged.rows("step0000.one/all/all.csv") if row["hosts_in"] == "1"]
+    assert without[0] == 20 and 25 in without and without[-1] < 33
 
 
 VALUES = [

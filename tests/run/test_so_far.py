@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,11 @@ from ivypy.master.run.run import Run
 from ivypy.master.run.so_far import SHARE, SoFarKeeper
 from ivypy.master.run.step_measurements import StepMeasurements
 from ivypy.master.run.step_recorder import StepRecorder
-from ivypy.master.run.step_types import SoFar, StepOutcome
+from ivypy.master.run.step_types import SoFar, StepOutcome, SummedMeasurement
+from ivypy.protocol.messages import Result
 from tests.support.simulated.loop import SimulatedLoop, simulate
-from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, controlled, stage
+from tests.support.simulated.slave import Faults, steady
 from tests.support.small_run import write_run
 from tests.support.waits import wait_until
 
@@ -203,6 +205,51 @@ def test_half_of_what_was_kept_is_never_read(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("ivypy.master.output.folder.shutil.rmtree", lambda *_, **__: None)
     kept.drop_so_far()
     assert not [*folder.glob("so_far/*/run.json")]
+
+
+STAIRS = "subinterval: 1s, warmup: 1s, measure: 3s, staircase: { start: 200, end: 1200, step: 200 }"
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("disk", ["quick", "slow"])
+def test_a_late_result_is_in_what_is_kept_as_soon_as_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk: str
+) -> None:
+    """Of a level that has closed long before. Slow: what is kept is read just before the result is stored."""
+    seen: list[Mapping[str, int]] = []
+    write, join = StepRecorder._write_so_far, StepRecorder.join
+    sums, joins = StepRecorder._sum, StepRecorder._join
+    read_before = threading.Event()
+
+    def keep(self: StepRecorder, outcome: StepOutcome) -> Any:
+        seen.extend(one.measurement.within for one in outcome.measurements[:1] if isinstance(one, SummedMeasurement))
+        return write(self, outcome)
+
+    def slow(self: StepRecorder, host: str, result: Result) -> None:
+        if not self._late:
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, SimulatedLoop)
+            loop.freeze_disk(0.5)
+        join(self, host, result)
+
+    def read(self: StepRecorder, measured: Measured, *given: Any) -> Window:
+        try:
+            return sums(self, measured, *given)
+        finally:
+            read_before.set()
+
+    def stored(self: StepRecorder, *given: Any) -> None:
+        assert read_before.wait(20.0)
+        joins(self, *given)
+
+    monkeypatch.setattr(StepRecorder, "_write_so_far", keep)
+    if disk == "slow":
+        monkeypatch.setattr(StepRecorder, "join", slow)
+        monkeypatch.setattr(StepRecorder, "_sum", read)
+        monkeypatch.setattr(StepRecorder, "_join", stored)
+    controlled(tmp_path, STAIRS, steady(), hosts="a, b", faults={"b": Faults(late={2: 8.0})})
+    assert {"a": 3, "b": 1} in seen
+    assert seen[-1] == {"a": 3, "b": 3}
 
 
 @pytest.mark.usefixtures("always")

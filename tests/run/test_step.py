@@ -72,6 +72,10 @@ class Notebook:
             (window.set_aside if closed.number in measured.set_aside else window.add)(merger.close())
         return window
 
+    @property
+    def stored_late(self) -> int:
+        return len(self.joined)
+
     def join(self, host: str, result: m.Result) -> None:
         self.joined.append((host, result))
 
@@ -247,8 +251,8 @@ def test_a_late_host_is_back_with_its_first_result_that_is_in_time() -> None:
         ("h1", 2), ("h1", 3)
     ]  # fmt: skip
     assert [(m.first, m.last, m.findings) for m in outcome.measured] == [(1, 4, ())]
-    (told,), (measurement,) = outcome.book.measurements, outcome.ended.measurements
-    assert isinstance(measurement, SummedMeasurement)
+    (told, told_again), (measurement,) = outcome.book.measurements, outcome.ended.measurements
+    assert isinstance(measurement, SummedMeasurement) and told_again is measurement
     assert told.measurement.length_ns.tolist() == pytest.approx([20e9, 10e9, 20e9], rel=1e-3)
     assert measurement.measurement.length_ns.tolist() == pytest.approx([20e9] * 3, rel=1e-3)
     assert measurement.measurement.merged.counts[0, Count.COMPLETED] == pytest.approx(3 * 20_000, abs=3)

@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from ivypy.master.control.choices import OnDisturbance
 from ivypy.master.control.control_spec import ControlSpec, FixedSpec
 from ivypy.master.control.decision import Decision
+from ivypy.master.control.late_hosts import LateHosts
 from ivypy.master.control.observation import Phase, achieved_iops
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, observe, observe_measurement
 from ivypy.master.live.json_lines import JsonLines
@@ -113,7 +114,10 @@ class Shown:
         self.figures = self.interval.figures.shown(SETTINGS.response_rows())
         self.start_utc_ns = START + place * LENGTH_NS
         focuses = list(map(focus_on, FOCUS_METRICS))
-        self.seen = observe(self.interval, SETTINGS, focuses, PLANNED_S * place, PLANNED_S, Phase.RUN, True, False)
+        judged = LateHosts(self.interval.part)
+        self.seen = observe(
+            self.interval, SETTINGS, focuses, PLANNED_S * place, PLANNED_S, Phase.RUN, False, judged, judged
+        )
 
     def csv(self) -> dict[str, str]:
         row = replace(record(self.interval, SETTINGS, "run", timed=False), figures=self.figures)

@@ -8,7 +8,7 @@ const LANES = [
   ["edits", ["edit", "target", "pause", "unpause", "skip", "stop", "halt", "stopped"], "diamond", "purple"],
   ["thresholds", ["slo_breached"], "cross", "orange"],
   ["marks", ["mark"], "triangle-down", "blue"],
-  ["hosts", ["lost", "missed", "late", "absent", "unanswered", "dying_words", "not_rejoined", "waiting", "start", "clock_stepped", "io_errors"], "x", "red"],
+  ["hosts", ["lost", "missed", "late", "not_awaited", "absent", "unanswered", "dying_words", "not_rejoined", "waiting", "start", "clock_stepped", "io_errors"], "x", "red"],
 ];
 const LEAST_HEIGHT = 64; // pixels, without lanes
 const LANE_HEIGHT = 20;

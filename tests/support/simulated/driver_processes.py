@@ -4,11 +4,14 @@ import asyncio
 import pickle
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from ivypy.master.drivers.controller_side import DriverProcess
 from ivypy.master.drivers.process_side import HostShare
 from ivypy.master.run.connect import Opener
+
+NEVER: Final[Mapping[int, float]] = MappingProxyType({})
 
 
 class Cut:
@@ -43,6 +46,10 @@ class Staged:
         )
         self._to.receive, self._back.receive = self._share.receive, self.process.receive
 
+    def hear_nothing(self) -> None:
+        """It answers nothing more; what it said is still on the way."""
+        self._to.is_cut = True
+
     def die(self) -> None:
         """As if killed: its pipes are closed by the kernel, and it says nothing more."""
         self._to.is_cut = self._back.is_cut = True
@@ -58,16 +65,18 @@ class Staged:
 
 
 def staged(
-    opener: Opener, process_of: Mapping[str, int], die: Mapping[int, float]
+    opener: Opener, process_of: Mapping[str, int], die: Mapping[int, float], deaf: Mapping[int, float] = NEVER
 ) -> Callable[..., AbstractAsyncContextManager[Mapping[str, DriverProcess]]]:
     """What takes the place of `driver_processes`. `process_of`: hosts that are driven by a process, and by which.
-    `die`: after how many seconds a process does."""
+    `die`: after how many seconds a process does; `deaf`: hears nothing more."""
 
     @asynccontextmanager
     async def processes(*_: Any) -> AsyncIterator[Mapping[str, DriverProcess]]:
         every = {number: Staged(opener) for number in sorted(set(process_of.values()))}
         for number, after_s in die.items():
             asyncio.get_running_loop().call_later(after_s, every[number].die)
+        for number, after_s in deaf.items():
+            asyncio.get_running_loop().call_later(after_s, every[number].hear_nothing)
         try:
             yield {host: every[number].process for host, number in process_of.items()}
         finally:
