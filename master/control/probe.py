@@ -60,7 +60,7 @@ def probed(spec: FindSpec, tolerance: float, iops: float, seen: Sequence[Observa
     value = worst.value if worst else None
     width = worst.half_width if worst and worst.half_width < inf else None
     above = behind or (value is not None and value > spec.target)
-    return Probe(iops, achieved, answer, value, width, instance, not behind, seen[0].number, seen[-1].number, above)
+    return Probe(iops, achieved, answer, value, width, instance, not behind, seen[0].began, seen[-1].number, above)
 
 
 def _falls_behind(tolerance: float, seen: Sequence[Observation]) -> bool:

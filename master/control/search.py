@@ -4,6 +4,7 @@ Rule: first a short run at max, for the capacity; then probes, each at the load 
 each beginning with an empty backlog: after a load that was not sustained, the load is 0 until no I/O is
 outstanding.
 Where no load fails, or none passes, max is measured again: one unusual run must not decide the search.
+Where other hosts take part, or somebody edits the load, all of it starts anew: its probes were of another load.
 A probe in which the generator was disturbed is repeated, once for each load. Three such probes in a row that are
 unclear end the search: more would be, too.
 The highest pass is the measurement; the bracket and every probe are rows of find.csv.
@@ -64,6 +65,8 @@ class Find:
     repeats: bool = False  # disturbed probes are repeated
     repeated: tuple[RepeatedProbe, ...] = ()
     disturbed: int = 0  # unclear probes in which the generator was disturbed, the last in a row
+    earlier: int = 0  # probes of before it started anew
+    changed: int | None = None  # the subinterval that other hosts took part in, the last
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
@@ -81,14 +84,12 @@ class Find:
         return state, replace(decision, measured=tuple(map(state._with_repeated, decision.measured)))
 
     def _after(self, observation: Observation) -> "tuple[Find, Decision]":
-        if not observation.same_hosts:  # the hosts that are left get the whole load
-            state = replace(self, since=observation.acts_in, seen=())
-            progress = "search: other hosts; the load is shared over them"
-            return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self._load),), progress=progress)
+        if not observation.same_hosts:
+            return replace(self, changed=observation.number)._anew(observation, "other hosts")
+        if observation.edited:
+            return self._anew(observation, "an edit")
         state = self if observation.same_figures else replace(self, seen=())
-        if observation.edited:  # the probe starts again
-            state = replace(self, since=observation.number + 1, seen=())
-        elif not observation.absent and observation.began >= state.since + state.settle:
+        if not observation.absent and observation.began >= state.since + state.settle:
             state = replace(state, seen=(*state.seen, observation))
         if state.stage is SearchStage.MAX:
             return state._at_max(observation)
@@ -96,10 +97,18 @@ class Find:
             return state._draining(observation)
         return state._probing(observation)
 
+    def _anew(self, observation: Observation, why: str) -> "tuple[Find, Decision]":
+        state = replace(
+            self, capacity=None, stage=SearchStage.MAX, since=observation.acts_in, seen=(), probes=(), maxima=1,
+            confirmed=False, repeated=(), disturbed=0, earlier=self._probe_number - 1,
+        )  # fmt: skip
+        progress = f"search: {why}; it starts anew, at max"
+        return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", None),), progress=progress)
+
     @property
-    def _load(self) -> float | None:
-        """Total IOPS of the present stage; None is max."""
-        return {SearchStage.MAX: None, SearchStage.DRAIN: 0.0, SearchStage.PROBE: self.iops}[self.stage]
+    def _probe_number(self) -> int:
+        """Of the present one, from 1."""
+        return self.earlier + len(self.probes) + len(self.repeated) + 1
 
     def cut_short(self, number: int) -> Measured:
         """The highest pass so far, and what the bracket still lacks."""
@@ -107,8 +116,10 @@ class Find:
 
     def _with_repeated(self, measured: Measured) -> Measured:
         """With a note for each probe that was repeated; all of the search has led to it."""
-        repeated = (one.finding for one in self.repeated)
-        return replace(measured, findings=(*measured.findings, *repeated), rests_on=0)
+        found = [*measured.findings, *(one.finding for one in self.repeated)]
+        if self.changed is not None:
+            found.append(Finding(Reason.HOSTS_CHANGED, f"in subinterval {self.changed}, where the search started anew"))
+        return replace(measured, findings=tuple(found), rests_on=0)
 
     @property
     def _runs(self) -> int:
@@ -162,8 +173,7 @@ class Find:
     def _probing(self, observation: Observation) -> "tuple[Find, Decision]":
         probe = probed(self.spec, self.tolerance, self.iops, self.seen) if self.seen else None
         if probe is None:
-            number = len(self.probes) + len(self.repeated) + 1
-            progress = f"search: probe {number} at {self.iops:.6g} IOPS{self._so_far()}"
+            progress = f"search: probe {self._probe_number} at {self.iops:.6g} IOPS{self._so_far()}"
             return self, Decision(Phase.RUN, progress=progress)
         if (why := self._why_repeated()) is not None:
             state = replace(self, repeated=(*self.repeated, RepeatedProbe(self.iops, why)))
@@ -198,8 +208,7 @@ class Find:
         if self._runs + 1 >= self.spec.probes:
             return None
         share = f"{len(disturbed)} of {len(self.seen)} subintervals: {causes(disturbed)}"
-        number = len(self.probes) + len(self.repeated) + 1
-        return Finding(Reason.SET_ASIDE, f"probe {number} at {self.iops:.6g} IOPS, {share}, repeated")
+        return Finding(Reason.SET_ASIDE, f"probe {self._probe_number} at {self.iops:.6g} IOPS, {share}, repeated")
 
     def _so_far(self) -> str:
         """The probe's present value, of the instance that is furthest from passing."""
@@ -308,7 +317,7 @@ class Find:
     def _cells(self, probe: Probe, repeated: bool) -> dict[str, Cell]:
         wanted, found = self.result()
         return {
-            "probe": len(self.probes) + len(self.repeated),
+            "probe": self._probe_number - 1,
             "total_iops": probe.iops,
             "achieved_iops": probe.achieved,
             "metric": self.spec.focus.metric,

@@ -47,7 +47,7 @@ class EarlyAbort:
             assert observation.disturbance is not None
             aside = (*self.aside, (observation.number, observation.disturbance))
             return replace(self, aside=aside) if self.subintervals else self
-        if observation.absent:
+        if observation.absent or (observation.covers and not self.subintervals):  # it may reach back into the warmup
             return self
         first = self.first if self.subintervals else observation.number
         before = self.batches or tuple(BatchMeans() for _ in thresholds)

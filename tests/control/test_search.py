@@ -436,20 +436,19 @@ def test_a_search_that_is_cut_short_says_what_its_bracket_lacks(
     assert [one.reason for one in found.findings] == reasons
 
 
-def test_other_hosts_get_the_load_of_the_stage_and_begin_it_again() -> None:
-    load = load_of(2500, 2500, 0)
-    for stage, wanted in ((SearchStage.MAX, None), (SearchStage.DRAIN, 0.0), (SearchStage.PROBE, 500.0)):
-        state = found_so_far(stage=stage, iops=500.0, since=3)
-        other = Observation(7, 35.0, 5.0, Phase.RUN, same_hosts=False, loads={"all": {"all": load}})
-        after, decision = state.after(other)
-        assert (after.since, after.seen, after.stage) == (8, (), stage)
-        assert [edit.total_iops for edit in decision.edits] == [wanted] and decision.next_phase is Phase.TRANSIENT
-
-
-def test_an_edit_begins_the_stage_again() -> None:
-    seen = (Observation(5, 25.0, 5.0, Phase.RUN, loads={"all": {"all": load_of(1000, 1000, 0)}}),)
-    after, _ = found_so_far(iops=500.0, since=3, seen=seen).after(replace(seen[0], number=7, edited=True))
-    assert (after.since, after.seen) == (8, ())
+@pytest.mark.parametrize("stage", SearchStage)
+@pytest.mark.parametrize("hosts_changed", [True, False])
+def test_a_search_starts_anew_with_another_load(stage: SearchStage, hosts_changed: bool) -> None:
+    before = Observation(6, 30.0, 5.0, Phase.RUN, loads={"all": {"all": load_of(2500, 2500, 0)}})
+    state = found_so_far(
+        probe(500, "pass", 900.0), probe(700, "fail", 9000.0), stage=stage, iops=600.0, since=3, seen=(before,)
+    )
+    other = replace(before, number=7, same_hosts=not hosts_changed, edited=not hosts_changed)
+    after, decision = state.after(other)
+    assert (after.since, after.seen, after.stage, after.probes, after.capacity) == (8, (), SearchStage.MAX, (), None)
+    assert [edit.total_iops for edit in decision.edits] == [None] and decision.next_phase is Phase.TRANSIENT
+    assert after._probe_number == 3
+    assert [one.reason for one in after.cut_short(9).findings].count(Reason.HOSTS_CHANGED) == hosts_changed
 
 
 def test_a_drain_is_given_up_after_the_longest_probe() -> None:

@@ -25,7 +25,12 @@ from tests.support.control_specs import slo_spec
 FOCUS = Focus("overall_response_us_mean")
 
 
-def drive(state: ControlState, values: Callable[[int], dict[str, float | None]], most: int = 100) -> list[Decision]:
+def drive(
+    state: ControlState,
+    values: Callable[[int], dict[str, float | None]],
+    most: int = 100,
+    covers: Callable[[int], int] = lambda number: 0,
+) -> list[Decision]:
     phase, decisions = opening(state).next_phase, []
     seen: list[Observation] = []
     for number in range(most):
@@ -35,7 +40,8 @@ def drive(state: ControlState, values: Callable[[int], dict[str, float | None]],
                 for name, value in values(number).items()
             }
         }
-        seen.append(Observation(number, number * 5.0, 5.0, phase, samples=samples))
+        reaches_back = covers(number)
+        seen.append(Observation(number, number * 5.0, 5.0, phase, samples=samples, covers=reaches_back))
         state, decision = decide(state, seen[-1])
         decisions.append(checked(decision, seen))
         phase = decision.next_phase
@@ -153,6 +159,18 @@ def test_a_hopeless_step_is_aborted_early_only_with_abort_early() -> None:
     assert measured.first == 2
     assert "aborted early" in measured.findings[0].detail
     assert len(drive(watched(), slow)) == 22
+
+
+@pytest.mark.parametrize(("covers", "first"), [({2: 1}, 3), ({3: 1}, 2), ({2: 1, 3: 2}, 4)])
+def test_what_is_aborted_does_not_begin_with_a_result_that_reaches_back(covers: dict[int, int], first: int) -> None:
+    noise = np.random.default_rng(1).standard_normal(100)
+    decisions = drive(
+        watched(abort_early=True),
+        lambda number: {"all": 200.0 + float(noise[number])},
+        covers=lambda k: covers.get(k, 0),
+    )
+    (measured,) = decisions[-1].measured
+    assert measured.first == first and "aborted early" in measured.findings[0].detail
 
 
 def test_a_step_near_its_threshold_is_not_aborted() -> None:

@@ -360,3 +360,13 @@ def test_a_host_that_is_late_again_and_again_is_one_reason(tmp_path: Path) -> No
     assert row["reasons"].count("host_late") == 1
     assert "host_late[note] (b: no result of subinterval 5 in time, and 3 times more" in row["reasons"]
     assert [event["kind"] for event in run.rows("events.csv")].count("late") == 4
+
+
+@pytest.mark.parametrize("at", [74, 75, 76])
+def test_a_probe_may_begin_with_a_result_that_reaches_back(tmp_path: Path, at: int) -> None:
+    """The probe that passes begins with subinterval 76: the first that is used is all of a covering result, or none."""
+    plant = noisy(queue(2000.0, 500_000), 0.005, seed=9)
+    faults = {"b": hiccup("frozen", at, 2.2)}
+    run = controlled(tmp_path, CONTROLS["find"], plant, hosts="a, b", faults=faults)
+    assert verdicts(run) == ["valid"], run.rows("summary.all.csv")[0]["reasons"]
+    assert iops(run) == pytest.approx([1960], rel=0.05)
