@@ -15,6 +15,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from ..protocol.payload import Notice, NoticeKind
@@ -42,7 +43,7 @@ class Surroundings:
         default_factory=dict
     )  # on filesystems that may hang, by these
     ours: frozenset[LunKey] = frozenset()  # what this process has open for writing
-    twins: Mapping[int, tuple[LunKey, ...]] = field(default_factory=dict)  # of files in use, by inode; see `uses_of`
+    twins: Mapping[int, tuple[LunKey, ...]] = field(default_factory=dict)  # of files in use, by `_own`; see `uses_of`
     plain: frozenset[int] = frozenset()  # filesystems, by st_dev, whose files are no other filesystem's
     unseen: str = ""  # why processes may have something open for writing that is not among the uses
     blkid: str = ""  # the program, if it is asked for signatures, too
@@ -62,7 +63,7 @@ class Surroundings:
         for entry in parse_swaps((root / "proc/swaps").read_bytes()):
             if (found := lun_key_at(root, entry)) is not None:
                 uses[found].append(Use(RefusalReason.SWAP, {"entry": entry}))
-        for one in served_paths(root):
+        for one in (*served_paths(root), *_mounted_files(root, mounts, seen.mounts)):
             if filesystem := filesystem_that_may_hang(one.path, mounts):
                 unasked[filesystem].append(one)
             elif (found := one.what()) is not None:
@@ -89,13 +90,14 @@ class Surroundings:
     def uses_of(self, what: LunKey, size: int = -1) -> tuple[Use, ...]:
         """Everything that uses a block device, or a file of `size` bytes; may block as long as its filesystem does.
 
-        An overlay's file is one of a filesystem below it, with the same inode number, and nothing tells which one.
+        An overlay's file is one of a filesystem below it, with the same inode number but for some high bits (xino), and
+        nothing tells which one.
         """
         found = [*self.uses.get(what, ())]
         kind, filesystem, inode = what
         if kind == "file":
             found += [one.use for one in self.unasked.get(filesystem, ()) if one.what() == what]
-            for twin in self.twins.get(inode, ()):
+            for twin in self.twins.get(_own(inode), ()):
                 if not {filesystem, twin[1]} <= self.plain:
                     found += [use for use in self.uses[twin] if use.size in (-1, size)]
         return tuple(dict.fromkeys(found))
@@ -256,6 +258,31 @@ def _mounted(
                 yield block(os.makedev(*mount.number)), Use(RefusalReason.MOUNTED_ELSEWHERE, words)
 
 
+def _mounted_files(root: Path, mounts: Sequence[Mount], others: Mapping[int, Sequence[Mount]]) -> Iterator[ServedPath]:
+    """Files that are mounted without a loop device (erofs), here and in other mount namespaces."""
+    for mount in mounts:
+        if mount.source.startswith("/"):
+            use = Use(RefusalReason.MOUNTED, {"point": mount.point})
+            yield ServedPath(mount.source, use, partial(_file_at, root, mount.source))
+    for pid, theirs in others.items():
+        for mount in theirs:
+            if mount.source.startswith("/") and mount not in mounts:
+                folder = root / "proc" / str(pid)
+                words = {"point": mount.point, "pid": pid, "program": program(folder)}
+                use = Use(RefusalReason.MOUNTED_ELSEWHERE, words)
+                yield ServedPath(mount.source, use, partial(_file_at, folder / "root", mount.source))
+
+
+def _file_at(root: Path, path: str) -> LunKey | None:
+    found = lun_key_at(root, path)
+    return found if found is not None and found[0] == "file" else None
+
+
+def _own(inode: int) -> int:
+    """What an overlay leaves of the number of a file below it: with xino, its high bits tell the filesystem."""
+    return inode & 0xFFFFFFFF
+
+
 def _of_open(one: OpenFile) -> Use:
     who = {"pid": one.pid, "program": one.program}
     reason = RefusalReason.IS_RUN if one.runs else RefusalReason.OPEN_FOR_WRITING
@@ -263,13 +290,13 @@ def _of_open(one: OpenFile) -> Use:
 
 
 def _twins(uses: Iterable[LunKey], mounts: Sequence[Mount]) -> tuple[dict[int, tuple[LunKey, ...]], frozenset[int]]:
-    """(files by inode number, filesystems that are not made of others); both empty where there is no overlay."""
+    """(files by `_own` inode number, filesystems that are not made of others); both empty where there is no overlay."""
     if not any(mount.filesystem == "overlay" for mount in mounts):
         return {}, frozenset()
     files: defaultdict[int, list[LunKey]] = defaultdict(list)
     for what in uses:
         if what[0] == "file":
-            files[what[2]].append(what)
+            files[_own(what[2])].append(what)
     plain = frozenset(os.makedev(*mount.number) for mount in mounts if mount.filesystem != "overlay")
     return {inode: tuple(found) for inode, found in files.items()}, plain
 

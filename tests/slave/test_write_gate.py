@@ -107,7 +107,7 @@ def in_use_by(*uses: tuple[LunKey, Use], plain: frozenset[int] = frozenset({PLAI
     twins: dict[int, tuple[LunKey, ...]] = {}
     for what, _ in uses:
         if what[0] == "file":
-            twins[what[2]] = (*twins.get(what[2], ()), what)
+            twins[what[2] & 0xFFFFFFFF] = (*twins.get(what[2] & 0xFFFFFFFF, ()), what)
     return Surroundings(Path("/"), (), {what: (use,) for what, use in uses}, twins=twins, plain=plain)
 
 
@@ -120,6 +120,10 @@ def in_use_by(*uses: tuple[LunKey, Use], plain: frozenset[int] = frozenset({PLAI
         (("file", OVERLAY, 5), ("file", PLAIN, 5), True),
         (("file", PLAIN, 5), ("file", OVERLAY, 5), True),
         (("file", OVERLAY, 5), ("file", PLAIN, 6), False),
+        # with xino, which filesystem it is of stands in the high bits
+        (("file", OVERLAY, 5 + (2 << 32)), ("file", PLAIN, 5), True),
+        (("file", PLAIN, 5), ("file", OVERLAY, 5 + (1 << 62)), True),
+        (("file", OVERLAY, 5 + (2 << 32)), ("file", PLAIN, 6), False),
         # two filesystems that are made of no others number their own
         (("file", OTHER_PLAIN, 5), ("file", PLAIN, 5), False),
         (("block", PLAIN, 5), ("file", PLAIN, 5), False),

@@ -4,6 +4,7 @@ Rows with a reason must be refused for that reason, and not a byte of the device
 """
 
 import contextlib
+import ctypes
 import hashlib
 import os
 import shutil
@@ -108,19 +109,20 @@ class Prepared:
         self.undo.callback(run, "chattr", f"-{flag}", file)
         return file
 
-    def overlay(self) -> tuple[Path, Path, Path]:
-        """The folders of an overlay: lower, upper, merged."""
+    def overlay(self, lower: Path | None = None, more: str = "") -> tuple[Path, Path, Path]:
+        """The folders of an overlay: lower, upper, merged. `more`: options."""
         base = self.path()
         for name in ("lower", "upper", "work", "merged"):
             (base / name).mkdir(parents=True)
-        options = f"lowerdir={base}/lower,upperdir={base}/upper,workdir={base}/work"
+        lower = lower or base / "lower"
+        options = f"lowerdir={lower},upperdir={base}/upper,workdir={base}/work{more}"
         done = subprocess.run(
             ["mount", "-t", "overlay", "overlay", "-o", options, str(base / "merged")], capture_output=True, check=False
         )
         if done.returncode:
             pytest.skip("this machine lacks overlay filesystems")
         self.undo.callback(run, "umount", str(base / "merged"))
-        return base / "lower", base / "upper", base / "merged"
+        return lower, base / "upper", base / "merged"
 
 
 Row = Callable[[Prepared], str]  # prepares the device, and returns the path of what is to be driven
@@ -608,6 +610,37 @@ def a_file_that_is_an_overlays_that_is_below_a_loop_device(p: Prepared) -> str:
     (merged / "f").write_bytes(os.urandom(MiB))
     p.over(str(merged / "f"))
     return str(upper / "f")
+
+
+@row(RefusalReason.BELOW_LOOP)
+def a_file_below_an_overlay_with_numbers_of_its_own(p: Prepared) -> str:
+    """Its layers are on two filesystems, and which one a file is of stands in its number."""
+    lower = p.mount(p.ext4(p.loop()), "rw")
+    (lower / "f").write_bytes(os.urandom(MiB))
+    _, _, merged = p.overlay(lower, ",xino=on")
+    if (merged / "f").stat().st_ino == (lower / "f").stat().st_ino:
+        pytest.skip("this machine's overlays number files as their layers do")
+    p.over(str(merged / "f"), "--read-only")
+    return str(lower / "f")
+
+
+@row(RefusalReason.MOUNTED)
+def a_file_that_is_mounted_without_a_loop_device(p: Prepared) -> str:
+    need("mkfs.erofs")
+    base = p.path()
+    for folder in ("from", "on"):
+        (base / folder).mkdir(parents=True)
+    (base / "from/f").write_bytes(os.urandom(MiB))
+    image = p.mount(p.ext4(p.loop(4 * SIZE)), "rw") / "image"  # not on a tmpfs
+    run("mkfs.erofs", str(image), str(base / "from"))
+    mount = ctypes.CDLL(None, use_errno=True).mount
+    if mount(os.fsencode(image), os.fsencode(base / "on"), b"erofs", os.ST_RDONLY, None):
+        pytest.skip("this kernel mounts no file without a loop device")
+    p.undo.callback(run, "umount", str(base / "on"))
+    with image.open("r+b") as file:  # it is read already
+        file.seek(1024)
+        file.write(bytes(4))
+    return str(image)
 
 
 @row(RefusalReason.BELOW_LOOP)
