@@ -4,6 +4,7 @@ Rule: news only wakes a thread; all reading, serving and writing is in threads o
 """
 
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -110,12 +111,16 @@ def write_file(registry: "CollectorRegistry", path: Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         what = "a folder" if path.is_dir() else f"there is no folder {path.parent}"
         raise PlanError(f"--metrics-file {path}: {what}; name a file, which ends in .prom")
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_bytes(generate_latest(registry))
-        beside.chmod(0o644)
-        os.replace(beside, path)
+        file, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(file, "wb") as opened:
+                opened.write(generate_latest(registry))
+                os.fchmod(file, 0o644)
+            os.replace(beside, path)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(beside)
+            raise
     except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
         raise OutputError(f"{path}: not written: {error.strerror or error}") from None

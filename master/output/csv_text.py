@@ -50,20 +50,27 @@ def _append(path: Path, size: int, data: bytes) -> None:
     """Behind the first `size` bytes: all of it or, with the error, nothing.
 
     At a place of its own, so that another try writes the same bytes to it again: how much of a failed one the disk
-    has, nobody knows. NFS reports a full disk or quota when the file is closed.
+    has, nobody knows. NFS reports a full disk or quota when the file is closed. A link is not followed: somebody else
+    put it there.
     """
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
+        with _opened(path, os.O_CREAT) as file:
             written = 0
             while written < len(data):
                 written += os.pwrite(file, data[written:] if written else data, size + written)
-        finally:
-            os.close(file)
     except OSError:
-        with contextlib.suppress(OSError):
-            os.truncate(path, size)
+        with contextlib.suppress(OSError), _opened(path) as file:
+            os.ftruncate(file, size)
         raise
+
+
+@contextlib.contextmanager
+def _opened(path: Path, more: int = 0) -> Iterator[int]:
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | more, 0o644)
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 def replace_file(folder: Path, file: str, text: str) -> None:
@@ -72,7 +79,9 @@ def replace_file(folder: Path, file: str, text: str) -> None:
 
     def write() -> None:
         try:
-            beside.write_text(text, encoding="utf-8", errors="surrogateescape")
+            beside.unlink(missing_ok=True)  # of a run that was killed
+            with beside.open("x", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(text)
             os.replace(beside, path)
         except OSError:
             with contextlib.suppress(OSError):

@@ -4,6 +4,8 @@ Rule: no command writes to a block device by its name: that is for a run, with c
 """
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -43,15 +45,16 @@ def save_own(path: Path, write: Callable[[Path], object]) -> None:
         save(path, lambda: write(path))  # a pipe, standard output
         return
     place = path.resolve()
-    beside = place.with_name(f".{place.stem}.new{place.suffix}")
     try:
-        save(beside, lambda: write(beside))
+        folder = Path(tempfile.mkdtemp(prefix=".ivypy-", dir=place.parent))  # a name that nobody can put a link at
+        beside = folder / place.name
         try:
+            save(path, lambda: write(beside))
             if place.exists() and (old := _head(place)) and old != _head(beside):
                 raise PlanError(f"{path}: the file is not one that this command wrote; name another, or remove it")
             os.replace(beside, place)
         finally:
-            beside.unlink(missing_ok=True)
+            shutil.rmtree(folder)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
 

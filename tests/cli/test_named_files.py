@@ -53,7 +53,7 @@ def test_percentiles_replaces_what_it_wrote_and_nothing_else() -> None:
         assert done.returncode == ExitCode.PLAN, done.stderr
         assert f"{words[-1]}: the file is not one that this command wrote; name another, or remove it" in done.stderr
     assert Path("notes.csv").read_text() == Path("picture.png").read_text() == "precious"
-    assert not [one.name for one in Path().iterdir() if ".new" in one.name]
+    assert not [one.name for one in Path().iterdir() if one.name.startswith(".")]
     for more in ((), ("--percentiles", "10,20")):
         assert answered(*PERCENTILES, "mine.csv", *more).returncode == 0
     assert "p10" in Path("mine.csv").read_text().splitlines()[0]
@@ -65,3 +65,12 @@ def test_percentiles_replaces_what_it_wrote_and_nothing_else() -> None:
 def test_what_has_no_end_is_not_read_to_its_end(command: str) -> None:
     done = answered(command, "/dev/zero")
     assert done.returncode == ExitCode.PLAN and "/dev/zero: more than 8.00 MiB are too much for a" in done.stderr
+
+
+def test_a_link_beside_the_output_leads_nowhere() -> None:
+    """The name of the file that was written first could be told beforehand, and another user's link was followed."""
+    Path("victim").write_text("precious")
+    for name in (".out.new.csv", ".out.csv.new", ".out.csv"):
+        Path(name).symlink_to("victim")
+    assert answered(*PERCENTILES, "out.csv").returncode == 0
+    assert Path("victim").read_text() == "precious" and not Path("out.csv").is_symlink()

@@ -261,7 +261,12 @@ def test_a_bucket_holds_what_certainly_took_no_longer(seed: int) -> None:
 @pytest.mark.slow
 def test_the_file_is_whole_for_whoever_reads_it(running: Path, tmp_path: Path) -> None:
     registry, path = registry_of(lambda: [running], None), tmp_path / "ivypy.prom"
+    (victim := tmp_path / "victim").write_text("precious")
+    link = tmp_path / f".ivypy.prom.{os.getpid()}"
+    link.symlink_to(victim)  # another user's, at a name that could be told beforehand
     write_file(registry, path)
+    assert victim.read_text() == "precious"
+    link.unlink()
     whole, ended = path.read_bytes(), threading.Event()
     seen: set[bytes] = set()
 

@@ -1,9 +1,11 @@
 """CSV text, and files that only ever grow by whole lines."""
 
+import contextlib
 import csv
 import io
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.errors import OutputError
-from ivypy.master.output.csv_text import append, cells, lines, number_cells, unguarded, utc
+from ivypy.master.output.csv_text import append, cells, lines, number_cells, replace_file, unguarded, utc
 
 TEXT = st.text(st.characters(exclude_characters="\0\r\n"))
 
@@ -137,3 +139,25 @@ def test_what_could_not_be_written_completely_is_taken_back(tmp_path: Path) -> N
     done = subprocess.run([sys.executable, "-c", HALF_WRITTEN, path], capture_output=True, text=True, check=True)
     assert done.stdout == f"{path}: not written: File too large\n"
     assert path.read_text() == "1,2\n5,6\n"
+
+
+def append_to(folder: Path) -> None:
+    append(folder / "x.csv", "1,2\n")
+
+
+def replace_in(folder: Path) -> None:
+    replace_file(folder, "x.csv", "1,2\n")
+
+
+@pytest.mark.parametrize(("write", "link"), [(append_to, "x.csv"), (replace_in, "x.csv"), (replace_in, ".x.csv.new")])
+def test_nothing_is_written_through_a_link_that_somebody_put_there(
+    tmp_path: Path, write: Callable[[Path], None], link: str
+) -> None:
+    (victim := tmp_path / "victim").write_text("precious")
+    (folder := tmp_path / "run").mkdir()
+    (folder / link).symlink_to(victim)
+    with contextlib.suppress(OutputError):
+        write(folder)
+    assert victim.read_text() == "precious"
+    replace_in(folder)
+    assert (folder / "x.csv").read_text() == "1,2\n" and not (folder / "x.csv").is_symlink()
