@@ -3,7 +3,6 @@
 Rule: blocking, one thing per command. Every error names the run that was meant.
 """
 
-import json
 import os
 import socket
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from ..text.foreign_json import json_of
 from .real_user import of_another
 from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
 from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, FollowRequest, Rejection, Request, StatusRequest
@@ -75,7 +75,7 @@ def _own(found: list[Path]) -> list[Path]:
 
 def _of_folder(folder: Path) -> Path:
     try:
-        said = json.loads((folder / "run.json").read_text())
+        said = json_of((folder / "run.json").read_text())
         owner = (folder / "run.json").stat().st_uid
         ended, path = said.get("end_utc"), Path(str(said.get("socket", "")))
     except (OSError, ValueError, AttributeError) as error:
@@ -105,7 +105,7 @@ def _is_in_folder_of(owner: int, user: object, socket: Path) -> bool:
 def exit_code_of(folder: str) -> int:
     """The exit code in run.json, for a run that ended without RunEnds; 1 if there is none."""
     with suppress(OSError, ValueError, AttributeError):
-        code = json.loads((Path(folder) / "run.json").read_text()).get("exit_code")
+        code = json_of((Path(folder) / "run.json").read_text()).get("exit_code")
         return code if isinstance(code, int) else ExitCode.INTERNAL
     return ExitCode.INTERNAL
 

@@ -21,6 +21,7 @@ from ...protocol.lines import inflated
 from ..connectors.element_figures import FamilyFigures, FamilyLayout, metric_name
 from ..errors import OutputError
 from ..rollup.arrays import Floats
+from ..text.foreign_json import json_of
 from .csv_text import not_written
 from .full_disk import patiently
 from .run_files import check_run_file
@@ -131,7 +132,7 @@ def _window(base: sqlite3.Connection, step: int, first: int, last: int, without:
     layouts = dict(base.execute("SELECT number, parts FROM layout"))
     found: dict[tuple[int, str, str], _Total] = {}
     for layout, of_layout in totals.items():
-        _add(found, json.loads(layouts[layout]), of_layout)
+        _add(found, json_of(layouts[layout]), of_layout)
     return [total.value(row, metric, unit) for (row, metric, unit), total in found.items()]
 
 
@@ -142,7 +143,7 @@ def units_in(path: Path) -> dict[str, str]:
         # rw, where that is allowed: after a crash in mid-transaction the journal must be rolled back first
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as base:
             base.execute("PRAGMA query_only = ON")
-            layouts = [json.loads(parts) for (parts,) in base.execute("SELECT parts FROM layout").fetchall()]
+            layouts = [json_of(parts) for (parts,) in base.execute("SELECT parts FROM layout").fetchall()]
         return {str(name): str(unit) for parts in layouts for *_, metrics, _ in parts for name, unit in metrics}
     except (sqlite3.Error, OSError, ValueError, TypeError):
         return {}

@@ -4,7 +4,6 @@ Rule: reading needs nothing but the file, works while the run is still writing, 
 file is locked only while a few rows are fetched, since the run cannot write meanwhile.
 """
 
-import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from ..errors import OutputError
 from ..rollup.arrays import LIMBS, NO_LEAST, integers, limbs_of
 from ..rollup.instances import ALL
 from ..rollup.merge import MergedSubinterval, Merger, covered_by
+from ..text.foreign_json import json_of
 from .histogram_db import VERSION, TotalMoment
 from .run_files import check_run_file
 
@@ -130,7 +130,7 @@ class HistogramReader:
     def classes(self, step: int) -> list[StoredClass]:
         query = "SELECT host, class, workloads, rollups FROM class WHERE step = ? ORDER BY host, class"
         return [
-            StoredClass(host, number, tuple(json.loads(workloads)), json.loads(rollups))
+            StoredClass(host, number, tuple(json_of(workloads)), json_of(rollups))
             for host, number, workloads, rollups in self._base.execute(query, (step,))
         ]
 
@@ -141,7 +141,7 @@ class HistogramReader:
             " WHERE step = ? GROUP BY subinterval ORDER BY subinterval"
         )
         return [
-            StoredSubinterval(number, phase, start, length, tuple(sorted(json.loads(hosts))))
+            StoredSubinterval(number, phase, start, length, tuple(sorted(json_of(hosts))))
             for number, phase, start, length, hosts in self._base.execute(query, (step,))
         ]
 
@@ -263,7 +263,7 @@ def _result(
     subinterval: int, length_ns: int, counts: bytes, moments: bytes, spans: bytes, buckets: bytes,
     bucket_type: str, threads: bytes, rest: str,
 ) -> Result:  # fmt: skip
-    said = json.loads(rest)
+    said = json_of(rest)
     kind, used = ArrayType(bucket_type), _array(ArrayType.U32, spans)
     room = kind.size * buckets_of(used.data)
     return Result(

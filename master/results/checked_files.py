@@ -5,7 +5,6 @@ whoever reads on may trust the types.
 """
 
 import csv
-import json
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ from ..output.run_files import open_run_file, read_run_file
 from ..output.run_lock import holds
 from ..plan.attempts import attempts_that_count
 from ..rollup.metrics import METRICS, of_nothing
+from ..text.foreign_json import json_of
 from ..verdicts import Verdict
 
 T = TypeVar("T")
@@ -220,12 +220,12 @@ def _places(steps: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
 def _read(folder: Path) -> dict[str, Any]:
     path = folder / RUN_JSON
     try:
-        record = _Record.model_validate(json.loads(read_run_file(path).decode("utf-8", "surrogateescape"))).model_dump()
+        record = _Record.model_validate(json_of(read_run_file(path).decode("utf-8", "surrogateescape"))).model_dump()
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise PlanError(f"{path}: not read: {place + ': ' if place else ''}{first['msg']}") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise PlanError(f"{path}: not read: {error}") from None
     code = record["exit_code"]
     if code is not None and code not in [*ExitCode]:

@@ -5,7 +5,6 @@ manager makes of them: the sums over a measurement are exact so. OSDs report eve
 subintervals have nothing new in most of them.
 """
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 from ....protocol.connector import OPTIONAL, Cannot, Combine, ElementMetric, ReadingKind, Readings, Unit
 from ....protocol.payload import Fact
+from ...text.foreign_json import json_of
 from .found_facts import FoundFacts, finite
 from .options import read_options, timeout_seconds
 from .run_command import run_commands
@@ -75,8 +75,8 @@ class Ceph:
         answers = []
         for request, output in zip(requests, run_commands(commands, self._timeout_s), strict=True):
             try:
-                answers.append(json.loads(output))
-            except (ValueError, RecursionError) as error:
+                answers.append(json_of(output))
+            except ValueError as error:
                 shown = output[:60].decode("utf-8", "replace")
                 raise Cannot(f"ceph {request}: its output is not JSON ({error}); it begins {shown!r}") from None
         return answers

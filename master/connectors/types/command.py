@@ -6,7 +6,6 @@ value; any other text where a number belongs is an error, since it means that th
 
 import csv
 import io
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any, Final, Literal
 
 from ....protocol.connector import OPTIONAL, Cannot, ElementMetric, ReadingKind, Readings
 from ....protocol.payload import Fact
+from ...text.foreign_json import json_of
 from ...text.suggestions import did_you_mean, listed
 from .found_facts import FoundFacts, finite
 from .options import MetricOptions, declared, instance_of, read_options, timeout_seconds
@@ -112,8 +112,8 @@ class CommandOutput:
 def json_rows(text: str, place: str, keyed: bool, name: str) -> list[Row]:
     """The rows of a JSON text: a list of objects, or, `keyed`, an object of them. Raises Cannot."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = json_of(text)
+    except ValueError as error:
         raise Cannot(f"the output of {name} is not JSON ({error}); it begins {text[:60]!r}") from None
     for part in filter(None, place.split(".")):
         if not isinstance(found, dict) or part not in found:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...text.foreign_json import json_of
 from ...text.units import parse_duration
 from .source import DIRECTIONS
 
@@ -49,10 +50,13 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
 def _last_document(text: str) -> Any:
     begin = _BEGIN.search(text)
     if begin is None:
-        return json.loads(text)
-    while begin is not None:
-        document, end = json.JSONDecoder().raw_decode(text, begin.end() - 1)
-        begin = _BEGIN.search(text, end)
+        return json_of(text)
+    try:
+        while begin is not None:
+            document, end = json.JSONDecoder().raw_decode(text, begin.end() - 1)
+            begin = _BEGIN.search(text, end)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
     return document
 
 
