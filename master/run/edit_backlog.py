@@ -59,6 +59,10 @@ class Backlogs:
         """Outstanding I/Os of earlier loads at the end of the newest subinterval; 0: none."""
         return sum(backlog.total for backlog in self._open.values())
 
+    def waits(self, host: str) -> bool:
+        """Whether the host has a backlog that the step waits for."""
+        return host in self._open
+
     @property
     def waiting(self) -> int:
         """The same, with those that stopped shrinking, as they were when they did."""

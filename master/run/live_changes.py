@@ -122,8 +122,8 @@ class LiveChanges:
         self._pauses: dict[int, int | None] = {}  # numbers of pauses, and of the edits that ended them
         self._in_force: dict[str, NDArray[np.int64]] = {}  # by host: each instance's last edit, as last seen
         self._absent: frozenset[str] = frozenset()  # not in the interval that was seen last, though they take part
-        self._acted_in = -1  # the last subinterval in which a change from outside was seen to act
-        self._acted_late = False  # a later one had acted by then, as a result that came late says
+        self._changed_in = -1  # the last subinterval that no measurement has, since one load was not all that it had
+        self._changed_late = False  # a later one was so, too, as a result that came late says
         self._sent: list[_SentEdit] = []  # not yet seen on all of their hosts
         self._outside_changes: list[_OutsideChange] = []
         self._begun: Mapping[Key, Parameters] = {}  # the step's own: what the plan says
@@ -215,34 +215,27 @@ class LiveChanges:
 
     def seen(self, interval: MergedSubinterval) -> EditEffect:
         """What changes from outside did to the subinterval that has just closed. Call it once for each, in order."""
-        self._absent = interval.absent
-        if not (self._sent or self._pauses or self._untaken or self._backlogs or self._acted_late):
+        self._absent, self._numbers = interval.absent, interval.layout.numbers
+        if not (self._sent or self._pauses or self._untaken or self._backlogs or self._changed_late):
             return EditEffect.NO
         acted, newest, latest, catching_up = False, 0, set[int](), self._backlogs.total > 0
-        self._numbers = interval.layout.numbers
         self._backlogs.only(interval.part)
         for host in interval.results:
             counts = interval.counts[interval.layout.instances[host]]
-            now = counts[:, Count.EDIT]
-            before = self._in_force.get(host, np.zeros_like(now))
-            here = self._acted(before, now)
-            acted |= here
-            self._in_force[host] = now
-            newest = max(newest, int(now.max(initial=0)))
-            latest.update(now.tolist())
-            self._follow_backlog(interval, host, counts, (now != before) & here)
-            self._taken_late(host, interval.subinterval)
+            acted |= self._follow(interval.subinterval, host, counts)
+            newest = max(newest, self._newest(host))
+            latest.update(self._in_force[host].tolist())
         self._sent = [sent for sent in self._sent if any(self._newest(host) < sent.number for host in sent.hosts)]
         if acted:
-            self._acted_in, self._acted_late = interval.subinterval, False
+            self._changed_in, self._changed_late = interval.subinterval, False
             return EditEffect.EDITED
         paused = any(begun in latest and (ended is None or ended > newest) for begun, ended in self._pauses.items())
         if paused:
             return EditEffect.PAUSED
-        if self._acted_late:
-            self._acted_late = False
-            return EditEffect.EDITED
-        return EditEffect.CATCHING_UP if catching_up else EditEffect.NO
+        if self._changed_late or catching_up:
+            edited, self._changed_in, self._changed_late = self._changed_late, interval.subinterval, False
+            return EditEffect.EDITED if edited else EditEffect.CATCHING_UP
+        return EditEffect.NO
 
     def joined(self, host: str, result: Result) -> None:
         """What changes from outside did to a subinterval that was seen without the host, and whose result came late.
@@ -250,13 +243,23 @@ class LiveChanges:
         A measurement that has ended may include it; one that goes on begins anew after what is seen next, unless it
         began after the same change.
         """
-        now = np.frombuffer(result.counts.data, np.int64).reshape(-1, len(Count))[:, Count.EDIT]
-        if self._acted(self._in_force.get(host, np.zeros_like(now)), now):
-            words = f"{host}: it has two loads in subinterval {result.subinterval}, whose result came late"
-            finding, number = Finding(Reason.EDIT_NOT_APPLIED, words), result.subinterval
+        counts = np.frombuffer(result.counts.data, np.int64).reshape(-1, len(Count))
+        number, catching_up = result.subinterval, self._backlogs.waits(host)
+        if acted := self._follow(number, host, counts):
+            words = f"{host}: it has two loads in subinterval {number}, whose result came late"
+            finding = Finding(Reason.EDIT_NOT_APPLIED, words)
             self._findings.append(ScopedFinding(finding, host, since=number, until=number))
-            self._acted_late |= number > self._acted_in
+        self._changed_late |= (acted or catching_up) and number > self._changed_in
+
+    def _follow(self, number: int, host: str, counts: NDArray[np.int64]) -> bool:
+        """A host's result of subinterval `number`, in its turn: whether a change from outside acted there."""
+        now = counts[:, Count.EDIT]
+        before = self._in_force.get(host, np.zeros_like(now))
+        acted = self._acted(before, now)
         self._in_force[host] = now
+        self._follow_backlog(number, host, counts, (now != before) & acted)
+        self._taken_late(host, number)
+        return acted
 
     def _acted(self, before: NDArray[np.int64], now: NDArray[np.int64]) -> bool:
         """Whether a change from outside acted between these last edits of a host's instances."""
@@ -305,16 +308,16 @@ class LiveChanges:
         return now != replace(plan, iops=self._steered.get(key, plan.iops))
 
     def _follow_backlog(
-        self, interval: MergedSubinterval, host: str, counts: NDArray[np.int64], edited: NDArray[np.bool_]
+        self, subinterval: int, host: str, counts: NDArray[np.int64], edited: NDArray[np.bool_]
     ) -> None:
         if not self._backlogs and not edited.any():
             return
-        numbers = interval.layout.numbers[host]
+        numbers = self._numbers[host]
         paced = np.array([self._host_settings.parameters[host, number].iops != MAX for number in numbers], bool)
         newest = counts[:, Count.EDIT].tolist()
         of_rate = [(host, n) in self._retimed.get(edit, ()) for n, edit in zip(numbers, newest, strict=True)]
         retimed = edited & np.array(of_rate, bool)
-        self._backlogs.seen(interval.subinterval, host, counts, edited & ~retimed, retimed, paced)
+        self._backlogs.seen(subinterval, host, counts, edited & ~retimed, retimed, paced)
 
     def _taken_late(self, host: str, subinterval: int) -> None:
         """Its results show an edit that it did not acknowledge in time: the finding ends with this subinterval."""

@@ -38,7 +38,9 @@ def hosts(capacity: float = CAPACITY, **faults: Faults) -> dict[str, SimulatedSl
     return {name: SimulatedSlave(name, plant=steady(capacity), faults=faults.get(name)) for name in "ab"}
 
 
-def edited(root: Path, *edits: tuple[float, str], slaves: dict[str, SimulatedSlave] | None = None) -> SimulatedRun:
+def edited(
+    root: Path, *edits: tuple[float, str], slaves: dict[str, SimulatedSlave] | None = None, plan: str = PLAN
+) -> SimulatedRun:
     """(seconds since the one before, words)"""
 
     async def visit(run: Run, staged: SimulatedRun) -> None:
@@ -46,7 +48,7 @@ def edited(root: Path, *edits: tuple[float, str], slaves: dict[str, SimulatedSla
             await asyncio.sleep(after_s)
             await run.api.edit(words.split(), False, ME)
 
-    return stage(root, visit, PLAN, slaves or hosts())
+    return stage(root, visit, plan, slaves or hosts())
 
 
 def by_tags(offered: float, parameters: Parameters) -> tuple[float, int]:
@@ -94,6 +96,28 @@ def test_the_measurement_begins_when_the_earlier_backlog_is_done(tmp_path: Path)
     ]
     messages = [text for text in staged.eyes.messages() if "of the earlier load are still outstanding" in text]
     assert len(messages) == pytest.approx(10, abs=2)
+
+
+@pytest.mark.parametrize("edit", ["host=b maxtags=12", "all=all maxtags=12"])
+@pytest.mark.parametrize("measure_s", [5, 10, 30])
+def test_a_backlog_that_is_seen_first_in_a_late_result_is_waited_for(tmp_path: Path, edit: str, measure_s: int) -> None:
+    """Twelve seconds at 900 of 400 leave 6,000 of each instance of one host, done at 300 a second. What it does comes
+    in the middle of that: the measurement of the others has begun, or is over."""
+    slaves = {
+        "a": SimulatedSlave("a", plant=by_tags),
+        "b": SimulatedSlave("b", plant=by_tags, delay_s=0.005, faults=Faults(late={16: 8.0})),
+    }
+    plan = PLAN.replace("warmup: 2s, measure: 10s", f"warmup: 17s, measure: {measure_s}s")
+    staged = edited(tmp_path, (4.7, "host=b iops=900"), (12.0, edit), slaves=slaves, plan=plan)
+    (row,) = staged.rows("summary.all.csv")
+    late = [int(one["subinterval"]) for one in staged.rows("step0000.one/all/all.csv") if one["hosts_in"] == "1"]
+    assert late[0] == 16 and 23 <= late[-1] <= 27
+    if int(row["last_subinterval"]) < late[-1]:  # control had decided; the sums have what came late
+        assert row["verdict"] == "invalid" and "earlier_backlog[invalid]" in row["reasons"]
+    else:
+        assert row["verdict"] == "valid" and float(row["overall_iops"]) == pytest.approx(2000.0), row["reasons"]
+        assert int(row["first_subinterval"]) == pytest.approx(37, abs=2)
+    assert (measure_s == 5) is (row["verdict"] == "invalid")
 
 
 def test_a_backlog_that_never_shrinks_is_reported(tmp_path: Path) -> None:
