@@ -88,6 +88,7 @@ class PendingRequest:
     sent_ns: int
     answer: asyncio.Future[list[HostMessage]]
     answers: list[HostMessage] = field(default_factory=list)  # those received so far
+    luns: int = 0  # that they list
 
 
 class Driver(ABC):

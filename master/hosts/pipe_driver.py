@@ -195,7 +195,11 @@ class PipeDriver(Driver):
         if request is None:
             raise ProtocolError(f"{wire_name(type(message))!r} answers {message.re}, which was not sent")
         request.answers.append(message)
-        if sum(len(one.luns) for one in request.answers if isinstance(one, Luns)) > MOST_LUNS:
-            raise ProtocolError(f"it lists more than {MOST_LUNS:,} LUNs")
+        if isinstance(message, Luns):
+            if not message.luns:  # of such there could be any number
+                raise ProtocolError("it lists no LUNs in a message of its own")
+            request.luns += len(message.luns)
+            if request.luns > MOST_LUNS:
+                raise ProtocolError(f"it lists more than {MOST_LUNS:,} LUNs")
         if check_answer(type(request.command), message):
             self.settle(message.re, request.answers)

@@ -305,6 +305,20 @@ def test_a_host_that_lists_luns_without_end_is_lost(monkeypatch: pytest.MonkeyPa
     with_host(test, faults=Faults(mute={"list_luns"}))
 
 
+def test_a_host_that_lists_nothing_without_end_is_lost() -> None:
+    """Each message cost as much as there were before it: a megabyte of them kept the controller busy for a minute."""
+
+    async def test(driver: PipeDriver) -> None:
+        question = asyncio.create_task(driver.request(m.ListLuns, blocks=True, globs=()))
+        await asyncio.sleep(0.01)
+        (asked,) = driver.pending
+        driver._pipe.say(encode_line(m.Luns(asked, ())))  # type: ignore[attr-defined]
+        with pytest.raises(HostLost, match="it lists no LUNs in a message of its own"):
+            await question
+
+    with_host(test, faults=Faults(mute={"list_luns"}))
+
+
 @pytest.mark.slow
 def test_a_host_that_lists_luns_at_great_length_is_lost() -> None:
     async def test(driver: PipeDriver) -> None:

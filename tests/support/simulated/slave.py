@@ -301,7 +301,8 @@ class SimulatedSlave:
         self._lease_until_ns = max(self._lease_until_ns, proven_ns)
 
     def _say_luns(self, re: int, luns: Sequence[Lun]) -> None:
-        self._say(m.Luns(re, tuple(luns)))
+        if luns:
+            self._say(m.Luns(re, tuple(luns)))
         self._say(m.End(re))
 
     def _has(self, path: str) -> bool:
