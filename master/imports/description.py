@@ -45,7 +45,7 @@ class Stream:
     """A stream of I/Os on each of some targets; depth and `iops` are per target. Texts are as a plan writes them."""
 
     name: str
-    paths: tuple[str, ...]  # empty: all targets, or those of `select`
+    paths: tuple[str, ...]  # empty: all targets
     sequential: bool
     fraction_read: float
     blocksize: int  # bytes
@@ -54,7 +54,6 @@ class Stream:
     poisson: bool = False
     span: tuple[str, str] | None = None  # first byte and the byte after the last; None: all
     seed: int | None = None
-    select: "Select" = ()
     on: tuple[tuple[str, tuple[str, ...]], ...] = ()  # hosts and their paths, where not every host has all of them
 
     @property
@@ -62,7 +61,6 @@ class Stream:
         return "sequential" if self.sequential else "random_independent" if self.poisson else "random_steady"
 
 
-Select = tuple[tuple[str, tuple[str, ...]], ...]  # attributes and what they may be; all must hold
 Settings = tuple[tuple[str, str], ...]  # names and values as a plan writes them
 
 
@@ -87,15 +85,6 @@ Loop = tuple[tuple[str, tuple[str, ...]], ...]  # settings and their values; the
 
 
 @dataclass(frozen=True, slots=True)
-class Rollup:
-    """A grouping of the results."""
-
-    by: str  # `serial+port`
-    quantity: int | None = None
-    max_droop: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Description:
     """A whole test."""
 
@@ -108,6 +97,4 @@ class Description:
     hosts: tuple[str, ...] = ()  # as a plan writes them; empty: this machine
     host_keys: tuple[tuple[str, Settings], ...] = ()  # of some of the hosts, by their names: address, user
     user: str = ""  # to log in as, where the file says so
-    select: Select = ()  # block devices by their attributes, instead of targets
-    rollups: tuple[Rollup, ...] = ()
     notes: tuple[str, ...] = ()  # what else to know about the plan

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final
 
-from ..plan.select.attributes import ATTRIBUTES
 from ..text.units import format_bytes, format_fraction
-from .description import Description, Edit, Rollup, Run, Select, Settings, Stream, Target
+from .description import Description, Edit, Run, Settings, Stream, Target
 
 FEW_STEPS: Final = 4  # fewer have their times with them
 _TIMES: Final = ("subinterval", "warmup", "measure", "cooldown")
@@ -34,7 +33,6 @@ def to_plan(description: Description, command: str) -> str:
         *([f"ssh: {{ user: {_quoted(description.user)} }}"] if description.user else []),
         "",
         *_luns(description),
-        *_attributes(description),
         *_consent(description),
         "",
         "workloads:",
@@ -55,8 +53,6 @@ def _host(name: str, description: Description) -> str:
 
 def _luns(description: Description) -> Iterator[str]:
     yield "luns:"
-    if description.select:
-        yield f"  select: {_select(description.select)}"
     devices = [target for target in description.targets if target.device]
     if any(target.host for target in devices):
         ones = [f"{{ host: {_quoted(one.host)}, path: {_quoted(one.path)} }}" for one in devices]
@@ -73,19 +69,6 @@ def _luns(description: Description) -> Iterator[str]:
         yield f"    - {{ path: {_quoted(target.path)}, size: {format_bytes(target.size or 0)} }}"
 
 
-def _attributes(description: Description) -> Iterator[str]:
-    """What the test selects or groups by and ivypy does not find out by itself."""
-    used = [name for select in (description.select, *(one.select for one in description.streams)) for name, _ in select]
-    used += [name for rollup in description.rollups for name in rollup.by.split("+")]
-    own = [name for name in dict.fromkeys(used) if name not in ATTRIBUTES]
-    if not own:
-        return
-    yield ""
-    yield f"# ivypy does not find out {', '.join(own)}: write which LUNs have which. As it stands, no LUN has any."
-    yield "attributes:"
-    yield f"  - {{ match: {{ serial: none }}, set: {{ {', '.join(f'{name}: none' for name in own)} }} }}"
-
-
 def _consent(description: Description) -> Iterator[str]:
     writing = [stream for stream in description.streams if stream.fraction_read < 1]
     edited = [value for action in description.actions if isinstance(action, Edit) for value in action.settings]
@@ -100,10 +83,10 @@ def _consent(description: Description) -> Iterator[str]:
         for target in description.targets
         if (whole or target.path in paths) and (target.device or target.exists)
     ]
-    if not doomed and not (description.select and streams):
+    if not doomed:
         return
     yield ""
-    yield f"# This plan overwrites {', '.join(map(_one_line, doomed)) or 'what it selects'}: what is there is lost."
+    yield f"# This plan overwrites {', '.join(map(_one_line, doomed))}: what is there is lost."
     yield "# If that is meant, take the next line's # away, and give `ivypy run` the token that `ivypy devices`"
     yield "# prints: --destroy TOKEN."
     yield "# destroy: true"
@@ -120,9 +103,7 @@ def _workload(stream: Stream, targets: tuple[Target, ...]) -> Iterator[str]:
         yield f"    range: {stream.span[0]}..{stream.span[1]}"
     if stream.seed is not None:
         yield f"    seed: {stream.seed}"
-    if stream.select:
-        yield f"    select: {_select(stream.select)}"
-    elif stream.on:
+    if stream.on:
         ones = [f"{{ host: {_quoted(host)}, path: [ {', '.join(map(_quoted, paths))} ] }}" for host, paths in stream.on]
         yield f"    select: [ {', '.join(ones)} ]"
     elif stream.paths and set(stream.paths) != {target.path for target in targets}:
@@ -137,16 +118,8 @@ def _is_whole(stream: Stream, targets: tuple[Target, ...]) -> bool:
 
 
 def _rollups(description: Description) -> list[str]:
-    if not description.rollups:
-        by_workload = len(description.streams) > 1 or any(isinstance(one, Edit) for one in description.actions)
-        return ["rollups: [ workload ]", ""] if by_workload else []
-    return [f"rollups: [ {', '.join(map(_rollup, description.rollups))} ]", ""]
-
-
-def _rollup(rollup: Rollup) -> str:
-    more = [f"quantity: {rollup.quantity}"] if rollup.quantity is not None else []
-    more += [f"max_droop: {rollup.max_droop}"] if rollup.max_droop else []
-    return f"{{ by: {', '.join([_quoted(rollup.by), *more])} }}" if more else _quoted(rollup.by)
+    by_workload = len(description.streams) > 1 or any(isinstance(one, Edit) for one in description.actions)
+    return ["rollups: [ workload ]", ""] if by_workload else []
 
 
 def _shared(runs: list[Run]) -> Settings:
@@ -166,13 +139,6 @@ def _step(action: Edit | Run, shared: Settings) -> str:
 
 def _flow(settings: Settings) -> str:
     return ", ".join(f"{key}: {value}" for key, value in settings)
-
-
-def _select(select: Select) -> str:
-    def values(of: tuple[str, ...]) -> str:
-        return _quoted(of[0]) if len(of) == 1 else f"[ {', '.join(map(_quoted, of))} ]"
-
-    return f"{{ {', '.join(f'{name}: {values(of)}' for name, of in select)} }}"
 
 
 def _plan_name(source: str) -> str:
