@@ -53,24 +53,18 @@ def _append(path: Path, size: int, data: bytes) -> None:
     has, nobody knows. NFS reports a full disk or quota when the file is closed. A link is not followed: somebody else
     put it there.
     """
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
-        with _opened(path, os.O_CREAT) as file:
+        try:
             written = 0
             while written < len(data):
                 written += os.pwrite(file, data[written:] if written else data, size + written)
+        finally:
+            os.close(file)
     except OSError:
-        with contextlib.suppress(OSError), _opened(path) as file:
-            os.ftruncate(file, size)
+        with contextlib.suppress(OSError):
+            os.truncate(path, size)
         raise
-
-
-@contextlib.contextmanager
-def _opened(path: Path, more: int = 0) -> Iterator[int]:
-    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | more, 0o644)
-    try:
-        yield file
-    finally:
-        os.close(file)
 
 
 def replace_file(folder: Path, file: str, text: str) -> None:
