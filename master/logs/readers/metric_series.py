@@ -39,6 +39,11 @@ class NamedSeries:
     breaks: tuple[int, ...] = ()  # the first value after an edit, or with other hosts
     settings: SteadySettings | None = None  # fio's JSON: the steady state that the job was asked for
     notes: tuple[str, ...] = ()
+    hosts: tuple[tuple[int, int], ...] = ()  # a run's: of each value, whose results it includes, and of how many
+
+    def hosts_at(self, place: int) -> tuple[int, int]:
+        """Of one value; (0, 0) where hosts are not known."""
+        return self.hosts[place] if self.hosts else (0, 0)
 
 
 MetricOf = Callable[[SteadySettings | None], str]  # which metric to read
@@ -92,7 +97,9 @@ def _of_instance(name: str, path: Path, metric: str) -> NamedSeries:
         i for i in range(1, len(rows))
         if rows[i]["hosts_in"] != rows[i - 1]["hosts_in"] or rows[i - 1]["phase"] == Phase.TRANSIENT
     ]  # fmt: skip
-    return NamedSeries(name, ValueSeries(_starts(lengths), lengths, _values(path, rows, metric)), tuple(changed))
+    series = ValueSeries(_starts(lengths), lengths, _values(path, rows, metric))
+    hosts = tuple((int(row["hosts_in"] or 0), int(row.get("hosts_of") or 0)) for row in rows)
+    return NamedSeries(name, series, tuple(changed), hosts=hosts)
 
 
 def _of_csv(path: Path, text: str, metric: str, length_s: float) -> NamedSeries:
