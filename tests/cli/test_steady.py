@@ -130,12 +130,24 @@ def test_what_lacks_hosts_is_not_plainly_steady(tmp_path: Path) -> None:
     assert (block["verdict"], block["hosts_in"], block["hosts_of"]) == ("partial", 1, 3)
 
 
-def step_of(tmp_path: Path, *rows: tuple[int, int, float]) -> Path:
-    """A run's folder with rows of: hosts in, hosts of, IOPS."""
+def test_a_host_that_was_lost_has_no_values_from_then_on(tmp_path: Path) -> None:
+    """Nor is there a length of its subintervals."""
+    folder = step_of(tmp_path, *[(1, 1, 500.0)] * 2, *[(0, 1, None)] * 2, *[(1, 1, 500.0)] * 3)
+    done = run_steady(folder, "--window", "3s")
+    assert done.return_value == ExitCode.OK and "steady after 7 s" in done.stdout
+    (folder / "step0000.it" / "all" / "all.csv").unlink()
+    nothing = step_of(tmp_path, *[(0, 1, None)] * 5)
+    assert "no window is complete" in run_steady(nothing, "--window", "3s").stdout
+
+
+def step_of(tmp_path: Path, *rows: tuple[int, int, float | None]) -> Path:
+    """A run's folder with rows of: hosts in, hosts of, IOPS, which are blank, as is the length, without a host."""
     step = tmp_path / "step0000.it"
-    (step / "all").mkdir(parents=True)
+    (step / "all").mkdir(parents=True, exist_ok=True)
     (step / "index.csv").write_text("rollup_type,rollup_instance,file\nall,all,all/all.csv\n")
-    lines = [f"1,run,{here},{of_all},{iops}\n" for here, of_all, iops in rows]
+    lines = [
+        f"{'1' if here else ''},run,{here},{of_all},{'' if iops is None else iops}\n" for here, of_all, iops in rows
+    ]
     (step / "all" / "all.csv").write_text("".join(["length_s,phase,hosts_in,hosts_of,overall_iops\n", *lines]))
     return tmp_path
 
