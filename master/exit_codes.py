@@ -75,6 +75,7 @@ OF_COMMANDS: Final = (
     ("ivypy attach", ExitCode.OK, "Exits with the code of the run that it follows."),
     ("ivypy import", ExitCode.NOT_REACHED, "Something that changes the load has no counterpart in the plan."),
     ("ivypy steady", ExitCode.NOT_REACHED, "The criterion was never attained in the data."),
+    ("ivypy steady", ExitCode.PARTIAL, "The criterion was attained only while hosts were missing."),
     ("ivypy connector check", ExitCode.HOSTS, "The program cannot be started."),
     ("ivypy connector check", ExitCode.INVALID, "The program does not conform; the output says how."),
     ("ivypy compare", ExitCode.OK, "No figure is worse by more than the limit."),

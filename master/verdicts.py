@@ -462,9 +462,10 @@ class Reason(Enum):
         STEP,
         "The measurement breaches a threshold (slo) of the step. Invalid: the figure is blank, so nothing shows that "
         "the threshold is met; or the load is at max, and the CPU time that was taken from it (cpu_contention) may "
-        "explain the miss, so nothing shows that the storage misses it.",
+        "explain the miss, or a rate that has to be higher lacks the share of a host: nothing shows that the storage "
+        "misses it.",
         "Ask for less: `find` shows the highest load that meets the threshold. If the figure is blank, measure "
-        "for longer. If others used the CPU, stop them, or set `iops`.",
+        "for longer. If others used the CPU, stop them, or set `iops`. If a host is missing, run the step again.",
     )
 
     def __init__(self, severities: tuple[Severity, ...], scope: tuple[Scope, ...], sentence: str, remedy: str) -> None:

@@ -5,7 +5,7 @@ Rule: this module only parses words; heavy modules are imported when the command
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,6 +15,7 @@ import click
 from ..control.choices import CRITERIA, LATENCIES, LIMIT_PERCENT, WINDOW_S
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from ..verdicts import Verdict
 
 if TYPE_CHECKING:
     from ..control.criteria import Criterion
@@ -54,9 +55,8 @@ def steady(
 
     Reads finished data: a run folder, what fio's JSON keeps of its window, or a column of a CSV file; - is standard
     input. From fio's JSON it takes the steady state that the job asked for. Exits with 6 if
-    some series never became steady.
+    some series never became steady, and with 7 if one did only while hosts were missing.
     """
-    from ..control.offline import best_window, first_attained, windows
     from ..logs.readers.metric_series import series_of
     from ..text.units import parse_duration
 
@@ -77,17 +77,17 @@ def steady(
             )
         ]
         fitted = [_fitted(question, named) for named in every]  # before anything is printed: it finds faults, too
-        never = False
+        never = partial = False
         for named, (fit, window_s) in zip(every, fitted, strict=True):
             for note in named.notes:
                 click.echo(f"note: {note}", err=True)
-            found = first_attained(windows(fit, named.series, ramp_s, named.breaks))
-            never |= found is None
-            found = found or best_window(windows(fit, named.series, ramp_s, named.breaks))
+            found = _found(named, fit, ramp_s)
+            never |= found is None or not found.score.attained
+            partial |= found is not None and _lacks_hosts(named, found)
             click.echo(_block(named, fit, found, window_s) if as_json else _sentence(named, fit, found))
     except ValueError as error:
         raise PlanError(str(error)) from None
-    return ExitCode.NOT_REACHED if never else ExitCode.OK
+    return ExitCode.NOT_REACHED if never else ExitCode.PARTIAL if partial else ExitCode.OK
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +143,31 @@ def _fitted(question: _Question, named: "NamedSeries") -> tuple["Criterion", flo
     return fitted, window_s
 
 
+def _found(named: "NamedSeries", criterion: "Criterion", ramp_s: float) -> "ScoredWindow | None":
+    """The first window that attained, of all hosts if there is one; or else the best. No window has a change of hosts
+    within."""
+    from ..control.offline import best_window, first_attained, windows
+
+    def every() -> "Iterator[ScoredWindow]":
+        return windows(criterion, named.series, ramp_s, named.breaks)
+
+    whole = (window for window in every() if not _lacks_hosts(named, window))
+    return first_attained(whole) or first_attained(every()) or best_window(every())
+
+
+def _lacks_hosts(named: "NamedSeries", window: "ScoredWindow") -> bool:
+    here, of_all = named.hosts_at(window.first)
+    return here < of_all
+
+
 def _sentence(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow | None") -> str:
     from ..text.metric_amounts import amount_in_words
 
-    series = named.series
-    never = f"{named.name}: not steady{_stretch(series)}: {criterion} over {criterion.window} values"
+    series, title = named.series, named.name
+    if found is not None and _lacks_hosts(named, found):
+        here, of_all = named.hosts_at(found.first)
+        title = f"{title}: {Verdict.PARTIAL}, {here} of {of_all} hosts"
+    never = f"{title}: not steady{_stretch(series)}: {criterion} over {criterion.window} values"
     if found is None:
         return f"{never}; no window is complete"
     begin_s, got = series.starts_s[found.first], found.score
@@ -155,7 +175,7 @@ def _sentence(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow
     mean = f"mean {amount_in_words(criterion.focus.unit, got.mean)}"
     if not got.attained:
         return f"{never}; the best window: {stands}, {mean}"
-    return f"{named.name}: steady after {found.second:g} s: {criterion}: {stands}, {mean}"
+    return f"{title}: steady after {found.second:g} s: {criterion}: {stands}, {mean}"
 
 
 def _stretch(series: "ValueSeries") -> str:
@@ -178,6 +198,8 @@ def _block(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow | 
     block = fio_block(criterion, found.score, window_s, {criterion.focus.metric: values})
     window = {"begin_s": named.series.starts_s[found.first], "end_s": found.second}
     second = {"second": found.second} if found.score.attained else {}
-    return json.dumps(
-        {"series": named.name, **second, **block, "time_weighted_mean": found.score.mean, "window": window}
-    )
+    verdict = {"verdict": Verdict.PARTIAL} if _lacks_hosts(named, found) else {}
+    here, of_all = named.hosts_at(found.first)
+    hosts = {"hosts_in": here, "hosts_of": of_all} if of_all else {}
+    mean = {"time_weighted_mean": found.score.mean}
+    return json.dumps({"series": named.name, **verdict, **hosts, **second, **block, **mean, "window": window})

@@ -127,22 +127,29 @@ class SloSpec:
         """A value of its metric, with the unit; on its side of the threshold also in the digits that are shown."""
         return amount_in_words(self.focus.unit, value, digits, self.limit)
 
-    def findings(self, values: Mapping[str, float | None], slowed: Mapping[str, float]) -> tuple[Finding, ...]:
-        """One for each instance of a measurement that missed, or has no value. A miss of a `slowed` one shows nothing
-        about the storage, where the host alone may have caused it."""
+    def findings(
+        self, values: Mapping[str, float | None], slowed: Mapping[str, float], lacking: Mapping[str, str]
+    ) -> tuple[Finding, ...]:
+        """One for each instance of a measurement that missed, or has no value. A miss of one that is `slowed` or
+        `lacking` shows nothing about the storage, where the hosts alone may have caused it."""
         return tuple(
-            self._missed(value, instance, slowed.get(instance, 0.0))
+            self._missed(value, instance, slowed.get(instance, 0.0), lacking.get(instance, ""))
             for instance, value in values.items()
             if value is None or self.excess(value) > 0
         )
 
-    def _missed(self, value: float | None, instance: str, slowed: float) -> Finding:
+    def _missed(self, value: float | None, instance: str, slowed: float, hosts: str) -> Finding:
         if value is None:
             return Finding(Reason.SLO_MISSED, f"{self}: blank of {instance}", Severity.INVALID)
-        return self.missed(value, f"{self}: {self.in_words(value)} of {instance}", slowed)
+        return self.missed(value, f"{self}: {self.in_words(value)} of {instance}", slowed, hosts)
 
-    def missed(self, value: float, detail: str, slowed: float) -> Finding:
-        """That a value misses it. `slowed`: the instance's share, see Check."""
+    def missed(self, value: float, detail: str, slowed: float, hosts: str) -> Finding:
+        """That a value misses it. `slowed`: the instance's share, `hosts`: those it is of where it lacks some; see
+        Check."""
+        if hosts:
+            detail = f"{detail}, which is of {hosts}"
+            if self.side is Side.AT_LEAST and self.focus.scope is Scope.RATE:
+                return Finding(Reason.SLO_MISSED, detail, Severity.INVALID)
         if slowed and self._met_but_for_the_host(value, slowed):
             why = f"at max, where threads were kept from running for {slowed:.0%} of the time"
             return Finding(Reason.SLO_MISSED, f"{detail}, {why}", Severity.INVALID)

@@ -50,11 +50,13 @@ class Check(Protocol):
     @property
     def focus(self) -> Focus: ...
 
-    def findings(self, values: Mapping[str, float | None], slowed: Mapping[str, float]) -> tuple[Finding, ...]:
+    def findings(
+        self, values: Mapping[str, float | None], slowed: Mapping[str, float], lacking: Mapping[str, str]
+    ) -> tuple[Finding, ...]:
         """What is wrong with the values of the focus, by rollup instance; None is blank.
 
         `slowed`: the instances with a load at max on a host whose threads were kept from running, with the share of
-        the time.
+        the time. `lacking`: those without the results of a host, with what they are of: "2 of 3 hosts".
         """
         ...
 
@@ -77,14 +79,19 @@ class Measured:
         return self.last - self.first + 1 - len(self.set_aside)
 
     def checked(
-        self, values: Mapping[Focus, Mapping[str, float | None]], slowed: Mapping[Focus, Mapping[str, float]]
+        self,
+        values: Mapping[Focus, Mapping[str, float | None]],
+        slowed: Mapping[Focus, Mapping[str, float]],
+        lacking: Mapping[Focus, Mapping[str, str]],
     ) -> "Measured":
         """With the findings of its checks; `values`: of the whole measurement, by focus and rollup instance. The rest:
         see Check."""
         found = tuple(
             finding
             for check in self.checks
-            for finding in check.findings(values[check.focus], slowed.get(check.focus, {}))
+            for finding in check.findings(
+                values[check.focus], slowed.get(check.focus, {}), lacking.get(check.focus, {})
+            )
         )
         return replace(self, findings=(*self.findings, *found), checks=())
 

@@ -52,7 +52,9 @@ class TargetCheck:
     iops: float  # where the load stood at the end
     clamped: bool  # at a bound of its range
 
-    def findings(self, values: Mapping[str, float | None], slowed: Mapping[str, float]) -> tuple[Finding, ...]:
+    def findings(
+        self, values: Mapping[str, float | None], slowed: Mapping[str, float], lacking: Mapping[str, str]
+    ) -> tuple[Finding, ...]:
         if self.instance not in values:  # no host of it is left
             return ()
         value = values[self.instance]

@@ -84,9 +84,12 @@ class _CertainMiss:
     def focus(self) -> Focus:
         return self.threshold.focus
 
-    def findings(self, values: Mapping[str, float | None], slowed: Mapping[str, float]) -> tuple[Finding, ...]:
+    def findings(
+        self, values: Mapping[str, float | None], slowed: Mapping[str, float], lacking: Mapping[str, str]
+    ) -> tuple[Finding, ...]:
         """Whatever the window's value: it was certain before the window was summed."""
-        return (self.threshold.missed(self.value, self.detail, slowed.get(self.instance, 0.0)),)
+        of_hosts = slowed.get(self.instance, 0.0), lacking.get(self.instance, "")
+        return (self.threshold.missed(self.value, self.detail, *of_hosts),)
 
 
 def _surely_missed(threshold: SloSpec, batches: BatchMeans) -> _CertainMiss | None:

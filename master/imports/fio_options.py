@@ -13,6 +13,7 @@ SYNONYMS: Final = {
     "steadystate_duration": "ss_dur", "steadystate_ramp_time": "ss_ramp", "iomem": "mem",
     "bs_unaligned": "blocksize_unaligned", "fill_fs": "fill_device",
     "cpumask": "cpus_allowed", "random_seed": "randseed", "fileoffset": "offset", "threads": "thread",
+    "iodepth_batch_complete": "iodepth_batch_complete_min", "ratecycle": "rate_cycle",
 }  # fmt: skip
 
 # Option -> what of the plan it becomes.
@@ -44,14 +45,15 @@ ALWAYS: Final = frozenset(
     block_error_percentiles exitall_on_error continue_on_error ignore_error error_dump verify_fatal verify_dump
     verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_pattern verify_interval verify_offset
     verify_state_load verify_state_save do_verify experimental_verify mem iomem_align hugepage-size lockmem
-    fadvise_hint unique_filename lockfile registerfiles fixedbufs nonvectored
-    cpus_allowed_policy numa_cpu_nodes numa_mem_policy userspace_reap iodepth_batch_complete
+    fadvise_hint unique_filename registerfiles fixedbufs nonvectored
+    cpus_allowed_policy numa_cpu_nodes numa_mem_policy userspace_reap
     iodepth_batch_complete_max trim_verify_zero trim_backlog trim_backlog_batch
     rate_cycle dedupe_mode dedupe_working_set_percentage dedupe_global buffer_compress_chunk latency_window
     latency_percentile latency_run read_beyond_wp max_open_zones
     job_max_open_zones ignore_zone_limits flow_id flow_sleep cgroup_nodelete cgroup_weight sqthread_poll_cpu
     uncached busy_poll merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars zone_reset_frequency
-    zone_reset_threshold
+    zone_reset_threshold thinktime_blocks_type thinktime_iotime rate_ignore_thinktime read_iolog_chunked
+    replay_no_stall replay_redirect replay_scale replay_align replay_time_scale replay_skip
     """.split()
 )
 
@@ -108,6 +110,7 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "exitall": ("all streams of a step end together, after its time", "", True),
     "file_append": ("ivypy does not write after the end of a file", "", True),
     "file_service_type": ("each file has its own I/Os in flight", "", True),
+    "lockfile": ("I/Os of a file wait for no lock", "", True),
     "pre_read": ("ivypy does not read files into the page cache", "", False),
     "trim_percentage": ("ivypy does not trim", "", True),
     "prio": ("I/Os have no priority", "", True),

@@ -162,7 +162,7 @@ class RunReader:
             found += [Lun(lun.sd, paths)] if paths else []
             if not (self.rd.direct or wd.direct or lun.sd.direct or all(map(is_device, paths.values()))):
                 why = "no `openflags=o_direct`: vdbench would use the page cache"
-                self._drop_of(lun.sd, "openflags", why, "ivypy always uses O_DIRECT", matters=False)
+                self._drop_of(lun.sd, "openflags", why, "ivypy always uses O_DIRECT", matters=True)
         if patterns and not found and self.luns.all:
             self.faults.append(f"{wd.record.where}: {wd.record.text}: none of its hosts has any of its LUNs")
         return found

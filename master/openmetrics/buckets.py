@@ -28,13 +28,25 @@ class Coarse:
 
     def __init__(self) -> None:
         self.counts: NDArray[np.int64] = np.zeros(len(BOUNDS_S) + 1, np.int64)
-        self.sum_s = 0.0
+        self._total_ns = 0  # exact, so that no sum is lower after a column was taken out and added with more I/Os
+
+    @property
+    def sum_s(self) -> float:
+        return self._total_ns / 1e9
 
     def add(self, parts: Iterable[Cells]) -> None:
         for one in parts:
-            places = _PLACES[one.low : min(one.high, BUCKETS)]
-            np.add.at(self.counts, places, one.counts[: len(places)].astype(np.int64))
-            self.sum_s += one.total / 1e9
+            self._add(one, 1)
+
+    def take(self, parts: Iterable[Cells]) -> None:
+        """Take out what was added."""
+        for one in parts:
+            self._add(one, -1)
+
+    def _add(self, one: Cells, times: int) -> None:
+        places = _PLACES[one.low : min(one.high, BUCKETS)]
+        np.add.at(self.counts, places, times * one.counts[: len(places)].astype(np.int64))
+        self._total_ns += times * one.total
 
     def cumulative(self) -> list[tuple[str, float]]:
         """(bound, I/Os that took no longer), as an exposition has them."""

@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from ..connectors.gathered import GatherState
 from ..control.observation import Phase
 from ..errors import IvypyError
 from ..pages.growing_table import number
+from ..pages.histogram_columns import Column
 from ..pages.run_data import CPU_METRICS, Progress, RunData
 from ..rollup.instances import ALL
 from ..verdicts import Verdict
@@ -37,6 +39,7 @@ _US_PER_S: Final = 1e6
 _MIB: Final = 2.0**-20  # bytes are so many of it
 _SUMMED: Final = {"errors": "ivypy_io_errors", "dropped": "ivypy_dropped_ios", "expired": "ivypy_expired_ios"}
 _STEP: Final = ("run", "step")
+NO_IO: Final[Column] = {}
 _INSTANCE: Final = (*_STEP, "rollup_type", "rollup_instance")
 _GAUGES: Final = {  # name: (help, labels)
     "ivypy_iops": ("I/Os completed per second in the last subinterval", (*_INSTANCE, "io")),
@@ -82,9 +85,20 @@ class _Sums:
 
     step: int | None = None
     rows: int = 0
-    columns: int = 0
+    columns: list[Column] = field(default_factory=list)  # that are in `histograms`
     counters: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_SUMMED, 0.0))
     histograms: dict[str, Coarse] = field(default_factory=dict)
+
+    def follow(self, columns: Sequence[Column]) -> None:
+        """Add those that are new. One that was read again, since it got a late result, takes its own place."""
+        for column, before in zip_longest(columns, self.columns, fillvalue=NO_IO):
+            if column is before:
+                continue
+            for name, cells in before.items():
+                self.histograms[name].take([cells])
+            for name, cells in column.items():
+                self.histograms.setdefault(name, Coarse()).add([cells])
+        self.columns = [*columns]
 
 
 class RunCollector(Collector):
@@ -226,11 +240,7 @@ class _Run:
         return {kind: some for kind, some in rollups.items() if kind == ALL or types is None or kind in types}
 
     def _histograms_into(self, families: _Families, step: int, labels: Sequence[str]) -> None:
-        columns = self._data.columns(step)
-        for column in columns[self._sums.columns :]:
-            for name, cells in column.items():
-                self._sums.histograms.setdefault(name, Coarse()).add([cells])
-        self._sums.columns = len(columns)
+        self._sums.follow(self._data.columns(step))
         for name, coarse in self._sums.histograms.items():
             io, time = name.split(".")
             families.histograms[time].add_metric([*labels, io], coarse.cumulative(), coarse.sum_s)

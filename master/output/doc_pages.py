@@ -86,7 +86,8 @@ Each step has a code, which follows from its verdict ([verdicts](verdicts.md)):
   ({targets}).
   A threshold whose figure is discredited or blank, or that stands beside a load that was not sustained, gives
   {invalid}, never {slo}. So does one that a load at
-  max misses, where the CPU time that was taken from it may explain the miss (`cpu_contention`).
+  max misses, where the CPU time that was taken from it may explain the miss (`cpu_contention`);
+  and a rate that has to be higher, where it lacks the share of a host.
 - `failed`: {slo} where a threshold is missed, or {target} where a search ended unresolved.
 - `partial`: {partial}. `valid`: 0.
 

@@ -163,6 +163,17 @@ class HistogramReader:
                     yield host, result
             place = rows[-1][1], rows[-1][0]
 
+    def newest(self) -> int:
+        """A mark of the result that was stored last, for `first_since`."""
+        (newest,) = self._base.execute("SELECT COALESCE(MAX(rowid), 0) FROM result").fetchone()
+        return int(newest)
+
+    def first_since(self, step: int, mark: int) -> int | None:
+        """The first subinterval that has got a result since a mark: it may be one that had closed before."""
+        query = "SELECT MIN(subinterval) FROM result WHERE rowid > ? AND +step = ?"  # +: not by the index of steps
+        (first,) = self._base.execute(query, (mark, step)).fetchone()
+        return None if first is None else int(first)
+
     def totals(self, step: int, first: int = 0) -> Iterator[tuple[int, StoredTotal]]:
         """(subinterval, all hosts together) from the subinterval `first` on, in order; only where `has_totals`."""
         query = (

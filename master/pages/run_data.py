@@ -1,7 +1,8 @@
 """A run's folder as the data of a page: one answer for each thing that is drawn, of a finished or a running run.
 
 Rule: everything comes from the files of the folder, so that whoever looks never disturbs the run; each file is read
-once, and then only what it has grown by. Times are unix seconds, units those of docs/columns.md, a blank is None.
+once, and then only what it has grown by; but histograms again from the first subinterval that got a late result. Times
+are unix seconds, units those of docs/columns.md, a blank is None.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,13 +66,21 @@ class Progress:
 
 
 @dataclass(slots=True)
+class _Histograms:
+    """Those of a rollup instance, as far as they were read."""
+
+    columns: list[Column] = field(default_factory=list)
+    mark: int = 0  # of the newest result when they were: see HistogramReader
+
+
+@dataclass(slots=True)
 class _Step:
     """What is kept of a step's files."""
 
     folder: Path
     tables: dict[tuple[str, str], GrowingTable] = field(default_factory=dict)  # by rollup type and instance
     cpu: GrowingTable | None = None
-    histograms: dict[tuple[str, str], list[Column]] = field(default_factory=dict)
+    histograms: dict[tuple[str, str], _Histograms] = field(default_factory=dict)
     files: dict[str, dict[str, Path | None]] = field(default_factory=dict)  # of index.csv, once it is written
     measured_with: object = None  # the step's entry in run.json when its rows were read
     elements: StepElements | None = None
@@ -152,11 +161,12 @@ class RunData:
         """The histograms of the same, as histogram_columns.py says."""
         table = self._rows(step, by, instance)
         of = self._steps[step]
-        kept = of.histograms.pop((by, instance), [])
+        found = of.histograms.pop((by, instance), _Histograms())
         while len(of.histograms) >= _MOST_INSTANCES:
             del of.histograms[next(iter(of.histograms))]
-        of.histograms[by, instance] = kept  # as the newest
-        self._read_histograms(step, by, instance, kept, len(table))
+        of.histograms[by, instance] = found  # as the newest
+        self._read_histograms(step, by, instance, found, len(table))
+        kept = found.columns
         starts = [_unix(text) for text in table.columns["start_utc"][: len(kept)]]
         times = Times(
             start=starts,
@@ -218,7 +228,7 @@ class RunData:
     def columns(self, step: int) -> Sequence[Column]:
         """The histograms of everything in each subinterval, in order. Do not change them."""
         self.histograms(step)
-        return self._steps[step].histograms[ALL, ALL]
+        return self._steps[step].histograms[ALL, ALL].columns
 
     def control(self, step: int) -> dict[str, Any]:
         """The tables that control wrote: measure, pid, staircase ...; name: columns, and rows of texts and numbers."""
@@ -420,6 +430,7 @@ class RunData:
         ended = next((one["verdict"], one["end_utc"]) for one in self._run_json()["steps"] if one["number"] == step)
         if ended != of.measured_with:  # in_measurement has been set, in rows that were read
             of.tables.clear()
+            of.histograms.clear()  # a late result may have come with the last subinterval
             of.measured_with = ended
         if (by, instance) not in of.tables:
             path = self._path(step, by, instance)
@@ -436,12 +447,17 @@ class RunData:
             return [int(text == "1") for text in table.columns["in_measurement"]]
         return [int(int(text) in counted) for text in table.columns["subinterval"]]
 
-    def _read_histograms(self, step: int, by: str, instance: str, kept: list[Column], closed: int) -> None:
-        """Up to the subintervals that have rows."""
+    def _read_histograms(self, step: int, by: str, instance: str, found: _Histograms, closed: int) -> None:
+        """Up to the subintervals that have rows; again from the first one that got a result late."""
+        kept = found.columns
         if len(kept) >= closed:
             return
         try:
             with HistogramReader(self.folder / "histograms.sqlite") as reader:
+                mark = reader.newest()  # before they are read: what comes meanwhile is read again
+                if kept and (first := reader.first_since(step, found.mark)) is not None:
+                    del kept[first:]
+                found.mark = mark
                 for subinterval, column in columns_from(reader, step, by, instance, len(kept)):
                     if subinterval >= closed:
                         break

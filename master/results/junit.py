@@ -1,8 +1,9 @@
 """A run as JUnit's XML, which CI systems show: a test case for each step, and one for each of its thresholds.
 
 Rule: a failure says that the storage did not do what it had to; an error, that the figures do not tell. So a threshold
-of a step that is invalid is an error, met or missed. Of a step that was repeated, the last attempt counts. A run that
-did not end is an error, whatever its steps were.
+of a step that is invalid is an error, met or missed; and a step is one whose figures lack something, whatever it
+missed. Of a step that was repeated, the last attempt counts. A run that did not end is an error, whatever its steps
+were.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,6 +41,8 @@ def cases_of(step: StepEnds, thresholds: Sequence[str]) -> list[Case]:
     match step.verdict:
         case Verdict.INVALID | Verdict.PARTIAL if against:
             own = Case(name, ERROR, against)
+        case Verdict.FAILED if any(one.severity is Severity.PARTIAL for one in others):
+            own = Case(name, ERROR, against)
         case Verdict.FAILED if any(one.severity is Severity.FAILED for one in others):
             own = Case(name, FAILURE, against)
         case _:
@@ -65,9 +68,12 @@ def _misses(threshold: str, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _against(step: StepEnds, findings: Sequence[Finding]) -> str:
-    """The first cause of its measurements, and what is more than a note."""
+    """The first cause of its measurements, what is more than a note, and the hosts that a measurement is of."""
     cause = next((one.cause for one in step.measured if one.cause), "")
-    return "\n".join(filter(None, [cause, *(str(one) for one in findings if one.severity is not Severity.NOTE)]))
+    partly = [f"{one.name}: of {one.missing}" for one in step.measured if one.missing]
+    return "\n".join(
+        filter(None, [cause, *(str(one) for one in findings if one.severity is not Severity.NOTE), *partly])
+    )
 
 
 def junit_of(entry: RunEntry, measured: Measured, record: Mapping[str, Any], why: str) -> str:

@@ -108,6 +108,11 @@ class Presence:
     instances: Ints  # (R,) workload instances
     cpu: Floats  # (R, HostCpu) of the hosts that are in, percent
 
+    def lacking(self, row: int) -> str:
+        """The hosts that a row is of, where that is not all: "1 of 3 hosts"; else ""."""
+        here, of_all = int(self.hosts_in[row]), int(self.hosts_of[row])
+        return f"{here} of {of_all} hosts" if here < of_all else ""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merged:

@@ -15,7 +15,7 @@ from ..control.observation import Phase
 from ..control.observe import observe_measurement, slowed_instances
 from ..rollup.merge import MergedSubinterval
 from ..rollup.parameters_in_force import Settings
-from ..rollup.window import Window
+from ..rollup.window import Measurement, Window
 from ..stats.metric_sample import MetricSample, value_of
 from ..verdicts import Finding, Reason
 from .boundaries import MOST_STEERED
@@ -155,7 +155,7 @@ class StepMeasurements:
         focuses = [check.focus for check in one.measured.checks]
         slowed = slowed_instances(measurement, one.settings, focuses)
         values = observe_measurement(measurement, focuses) | self._of_connectors(one.measured, focuses)
-        measured = one.measured.checked(values, slowed)
+        measured = one.measured.checked(values, slowed, _lacking_hosts(measurement, focuses))
         if gaps := self._gaps(measured):
             measured = replace(measured, findings=(*measured.findings, gaps))
         why = "; ".join(str(finding) for finding in measured.findings) or one.progress or "as planned"
@@ -231,3 +231,12 @@ def real_length_ns(closed: MergedSubinterval, planned_ns: int) -> int:
         return planned_ns
     longest_ns = round(planned_ns * (1 + MOST_STEERED))
     return min(round(float(closed.merged.presence.length_s[ALL_ROW]) * 1e9), longest_ns)
+
+
+def _lacking_hosts(measurement: Measurement, focuses: Iterable[Focus]) -> dict[Focus, dict[str, str]]:
+    """Of each focus, the instances that lack hosts, with what they are of."""
+    rollups, presence = measurement.layout.rollups, measurement.merged.presence
+    return {
+        focus: {one.name: of for one in rollups.type(focus.rollup).instances if (of := presence.lacking(one.row))}
+        for focus in {*focuses}
+    }

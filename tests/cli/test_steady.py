@@ -12,7 +12,7 @@ from ivypy.master.exit_codes import ExitCode
 from tests.support.logs import run_steady
 from tests.support.simulated.plants import over_time
 from tests.support.simulated.runs import controlled
-from tests.support.simulated.slave import steady
+from tests.support.simulated.slave import Faults, steady
 
 FIO = Path(__file__).parents[1] / "control" / "fio"
 
@@ -114,6 +114,54 @@ def test_run_folder_is_steady_where_the_run_was(tmp_path: Path) -> None:
     end_s = (int(stopped["last_subinterval"]) + 1) * 5
     done = run_steady(outcome.folder, "--window", "20s", "--ramp", "5s")
     assert f"step0000.it all=all: steady after {end_s} s" in done.output
+
+
+@pytest.mark.slow
+def test_what_lacks_hosts_is_not_plainly_steady(tmp_path: Path) -> None:
+    """As the run's own verdict is partial, and its exit code 7."""
+    go = "subinterval: 1s, warmup: 1s, measure: 40s"
+    lost = {"b": Faults(die_at=3), "c": Faults(die_at=3)}
+    outcome = controlled(tmp_path, go, steady(), iops="500", hosts="a, b, c", faults=lost)
+    assert outcome.code == ExitCode.PARTIAL
+    done = run_steady(outcome.folder, "--window", "20s")
+    assert done.return_value == ExitCode.PARTIAL
+    assert "all=all: partial, 1 of 3 hosts: steady after " in done.stdout
+    block = json.loads(run_steady(outcome.folder, "--window", "20s", "--json").stdout)
+    assert (block["verdict"], block["hosts_in"], block["hosts_of"]) == ("partial", 1, 3)
+
+
+def test_a_host_that_was_lost_has_no_values_from_then_on(tmp_path: Path) -> None:
+    """Nor is there a length of its subintervals."""
+    folder = step_of(tmp_path, *[(1, 1, 500.0)] * 2, *[(0, 1, None)] * 2, *[(1, 1, 500.0)] * 3)
+    done = run_steady(folder, "--window", "3s")
+    assert done.return_value == ExitCode.OK and "steady after 7 s" in done.stdout
+    (folder / "step0000.it" / "all" / "all.csv").unlink()
+    nothing = step_of(tmp_path, *[(0, 1, None)] * 5)
+    assert "no window is complete" in run_steady(nothing, "--window", "3s").stdout
+
+
+def step_of(tmp_path: Path, *rows: tuple[int, int, float | None]) -> Path:
+    """A run's folder with rows of: hosts in, hosts of, IOPS, which are blank, as is the length, without a host."""
+    step = tmp_path / "step0000.it"
+    (step / "all").mkdir(parents=True, exist_ok=True)
+    (step / "index.csv").write_text("rollup_type,rollup_instance,file\nall,all,all/all.csv\n")
+    lines = [
+        f"{'1' if here else ''},run,{here},{of_all},{'' if iops is None else iops}\n" for here, of_all, iops in rows
+    ]
+    (step / "all" / "all.csv").write_text("".join(["length_s,phase,hosts_in,hosts_of,overall_iops\n", *lines]))
+    return tmp_path
+
+
+def test_a_window_of_all_hosts_counts_before_an_earlier_one_of_some(tmp_path: Path) -> None:
+    rows = [(1, 2, 500.0)] * 3 + [(2, 2, 1000.0)] * 3
+    done = run_steady(step_of(tmp_path, *rows), "--window", "3s")
+    assert done.return_value == ExitCode.OK and "all=all: steady after 6 s" in done.stdout
+
+
+def test_what_never_settles_names_the_hosts_of_its_best_window(tmp_path: Path) -> None:
+    done = run_steady(step_of(tmp_path, *((1, 2, 500.0 * k) for k in range(1, 6))), "--window", "3s")
+    assert done.return_value == ExitCode.NOT_REACHED
+    assert "all=all: partial, 1 of 2 hosts: not steady in 5 s" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -312,6 +312,6 @@ def test_a_disturbed_subinterval_neither_aborts_nor_alerts() -> None:
     step = run(Watched(fixed(1, 40), (threshold,)), {3: DELAY}, values=steady)
     assert Counter(step.phases)[Phase.RUN] < 40
     assert step.measured.set_aside == (3,)
-    (miss,) = (finding for check in step.measured.checks for finding in check.findings({}, {}))
+    (miss,) = (finding for check in step.measured.checks for finding in check.findings({}, {}, {}))
     assert (miss.reason, miss.severity) == (Reason.SLO_MISSED, Severity.FAILED)
     assert len(step.notes()) == 1

@@ -87,9 +87,29 @@ def test_a_miss_that_the_host_alone_may_have_caused_is_none_of_the_storages(
     metric: str, side: Side, slowed: dict[str, float], severity: Severity
 ) -> None:
     value = 101.0 if side is Side.AT_MOST else 99.0
-    (found,) = slo_spec(focus_on(metric), 100, side=side).findings({"a": value}, slowed)
+    (found,) = slo_spec(focus_on(metric), 100, side=side).findings({"a": value}, slowed, {})
     assert (found.reason, found.severity) == (Reason.SLO_MISSED, severity)
     assert ("kept from running" in found.detail) == (severity is Severity.INVALID)
+
+
+@pytest.mark.parametrize(
+    ("metric", "side", "lacking", "severity"),
+    [
+        ("overall_iops", Side.AT_LEAST, "a", Severity.INVALID),
+        ("overall_mib_per_s", Side.AT_LEAST, "a", Severity.INVALID),
+        ("overall_iops", Side.AT_LEAST, "b", Severity.FAILED),
+        ("overall_iops", Side.AT_MOST, "a", Severity.FAILED),  # with all hosts it would be even more
+        ("overall_service_us_p99", Side.AT_MOST, "a", Severity.FAILED),
+    ],
+)
+def test_a_rate_that_lacks_the_share_of_a_host_shows_nothing_about_the_storage(
+    metric: str, side: Side, lacking: str, severity: Severity
+) -> None:
+    value = 101.0 if side is Side.AT_MOST else 50.0
+    hosts = {lacking: "2 of 3 hosts"}
+    (found,) = slo_spec(focus_on(metric), 100, side=side).findings({"a": value}, {}, hosts)
+    assert (found.reason, found.severity) == (Reason.SLO_MISSED, severity)
+    assert ("of 2 of 3 hosts" in found.detail) == (lacking == "a")  # whoever sees it, sees of whom it is
 
 
 @given(st.floats(1, 1e9), st.floats(1, 1e9))

@@ -321,6 +321,10 @@ def test_the_command_prints_the_plan_and_exits_by_what_it_drops(tmp_path: Path) 
         ("rw=write\nsize=1g\ndirect=1", 6),  # once through
         ("rw=write\nsize=1g\nruntime=9\ntime_based", 6),  # by the page cache
         ("rw=read\nzonesize=1m\nzoneskip=1m\ndirect=1\nruntime=9\ntime_based", 6),
+        ("rw=read\niodepth_batch_complete=16\ndirect=1\nruntime=9\ntime_based", 6),
+        ("rw=read\niodepth_batch_complete=1\ndirect=1\nruntime=9\ntime_based", 0),
+        ("rw=read\nlockfile=exclusive\nnumjobs=4\nsize=1g\ndirect=1\nruntime=9\ntime_based", 6),
+        ("rw=read\nlockfile=none\ndirect=1\nruntime=9\ntime_based", 0),
     ],
 )
 def test_a_default_that_makes_it_another_load_counts(tmp_path: Path, options: str, code: int) -> None:
@@ -366,16 +370,24 @@ def test_each_of_fios_examples_is_imported_or_refused_with_a_line(path: Path) ->
         assert plan_of(one).steps
 
 
+def fate(name: str) -> str:
+    """The option that decides what becomes of it; "": it has no part in the load."""
+    option = SYNONYMS.get(name, name)
+    return "" if option in ALWAYS else option
+
+
 @needs_fio
 @pytest.mark.slow  # fio is started once per option: it tells of one only
 def test_every_option_that_fio_itself_lists_is_known() -> None:
-    """By their names and by their other names."""
+    """By their names and by their other names, which have the same fate."""
 
     def said(what: str) -> str:
         return subprocess.run(["fio", f"--cmdhelp={what}"], capture_output=True, text=True).stdout
 
-    names = re.findall(r"^([a-z]\S*) *:", said("all"), re.MULTILINE)
-    assert len(names) > 100
-    names += [alias for name in names for alias in re.findall(r"^ *alias: (\S+)", said(name), re.MULTILINE)]
+    names = re.findall(r"^ *([a-z]\S*?) *:", said("all"), re.MULTILINE)  # a child is indented
+    assert len(names) > 200
+    aliases = [(name, alias) for name in names for alias in re.findall(r"^ *alias: (\S+)", said(name), re.MULTILINE)]
+    assert len(aliases) > 10
     known = {*MAPPED, *ALWAYS, *UNMAPPED, *REFUSED, *SYNONYMS, "zonemode"}
-    assert [name for name in names if name not in known] == []
+    assert [name for name in (*names, *(alias for _, alias in aliases)) if name not in known] == []
+    assert [(name, alias) for name, alias in aliases if fate(name) != fate(alias)] == []

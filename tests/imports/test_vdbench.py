@@ -309,7 +309,7 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(kind: str, k
         (SD + WD + "rd=r,wd=wd1,iorate=max,forcompratio=(1,2)\n", [("forcompratio=(1,2)", True)]),
         ("validate=yes\ncompratio=1\n" + SD + WD + RD, [("validate=yes", True)]),
         ("sd=sd1,lun=/dev/sdb,openflags=(o_direct,o_sync)\n" + WD + RD, [("openflags=(o_direct,o_sync)", True)]),
-        ("sd=sd1,lun=f,size=1g\n" + WD + RD, [("sd=sd1", False)]),
+        ("sd=sd1,lun=f,size=1g\n" + WD + RD, [("sd=sd1", True)]),
         ("sd=sd1,lun=f,size=1g\nwd=wd1,sd=sd1,openflags=directio\n" + RD, []),
         ("sd=sd1,lun=f,size=1g\n" + WD + "rd=r,wd=wd1,iorate=max,openflags=o_direct\n", []),
         (SD + "wd=wd1,sd=sd1,xfersize=(4096,100)\n" + RD, []),

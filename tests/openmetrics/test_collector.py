@@ -31,6 +31,7 @@ from ivypy.master.pages.histogram_columns import Cells
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Run
 from ivypy.protocol.histogram import bucket_of
+from tests.support.late_results import without_result
 from tests.support.made_once import Store
 from tests.support.shown_runs import DECLINED, gathered
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
@@ -123,6 +124,30 @@ def test_what_is_summed_is_the_same_however_often_it_is_scraped(ended: Path, run
         often = [*collector.collect()]
         once = [*RunCollector(lambda: [running]).collect()]
         assert often == once
+
+
+def test_a_result_that_comes_late_is_added_once(ended: Path, running: Path) -> None:
+    """No counter goes down meanwhile."""
+    collector = RunCollector(lambda: [running])
+    (whole,), (growing,) = (path.glob("step0001.*/all/all.csv") for path in (ended, running))
+    join = without_result(running, 1, 1, "b")
+    before = histograms_of(collector)
+    join()
+    growing.write_text("".join(whole.read_text().splitlines(keepends=True)[:5]))
+    after = histograms_of(collector)
+    assert after == histograms_of(RunCollector(lambda: [running]))
+    assert before.keys() <= after.keys() and all(after[key] >= value for key, value in before.items())
+    ios = sum(int(float(row["read_service_count"])) for row in rows(running, "all/all"))
+    assert [one for key, one in after.items() if "ivypy_service_seconds_count" in key and "read" in key] == [ios]
+
+
+def histograms_of(collector: RunCollector) -> dict[tuple[str, ...], float]:
+    return {
+        (one.name, *one.labels.values()): one.value
+        for family in collector.collect()
+        for one in family.samples
+        if "_seconds_" in one.name and family.type == "histogram"
+    }
 
 
 def test_an_ended_step_leaves_its_verdict_and_nothing_else(ended: Path) -> None:

@@ -20,6 +20,7 @@ from ivypy.master.results.result_document import result_of
 from ivypy.master.run.run import Run
 from ivypy.master.stats.percentiles import percentile
 from tests.support.compared_runs import Made
+from tests.support.late_results import without_result
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
@@ -128,6 +129,32 @@ def test_what_grows_is_read_as_if_it_had_been_there(folder: Path, tmp_path: Path
     whole = RunData(folder)
     assert seen == whole.series(0, by, instance)["subinterval"]
     assert data.histograms(0, by, instance) == whole.histograms(0, by, instance)
+
+
+@pytest.mark.parametrize(("by", "instance"), [("all", "all"), ("host", "b")])
+@pytest.mark.parametrize("when", ["while it runs", "at its end"])
+def test_a_result_that_comes_late_is_shown_to_whoever_looked_before(
+    folder: Path, tmp_path: Path, by: str, instance: str, when: str
+) -> None:
+    copy = tmp_path / folder.name
+    shutil.copytree(folder, copy)
+    (path,) = copy.glob(f"step0000.*/{by}/{instance}.csv")
+    record, text = (copy / "run.json").read_text(), path.read_text()
+    if when == "while it runs":
+        path.write_text("".join(text.splitlines(keepends=True)[:5]))
+    else:
+        going = json.loads(record)
+        going["steps"][0] |= {"verdict": "", "end_utc": None}
+        (copy / "run.json").write_text(json.dumps(going))
+    join = without_result(copy, 0, 2, "b")
+    data, whole = RunData(copy), RunData(folder).histograms(0, by, instance)
+    before, _ = decoded(data.histograms(0, by, instance))
+    join()
+    path.write_text(text)
+    (copy / "run.json").write_text(record)
+    header, _ = decoded(whole)
+    assert before["sets"][0]["count"][2] < header["sets"][0]["count"][2]
+    assert data.histograms(0, by, instance) == whole
 
 
 def test_the_document_has_the_figures_of_the_results(folder: Path) -> None:

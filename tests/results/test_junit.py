@@ -18,7 +18,8 @@ from ivypy.master.results.run_entries import RunState, entry_of
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 from tests.results.test_run_entries import START, a_run
-from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, controlled, stage
+from tests.support.simulated.slave import Faults, steady
 
 FAST, SLOW = "p99 at most 1 ms", "p99 at most 5 ms"
 MISSED = Finding(Reason.SLO_MISSED, f"{FAST}: 2.1 ms of all=all", Severity.FAILED)
@@ -40,6 +41,8 @@ UNRESOLVED = Finding(Reason.SEARCH_UNRESOLVED, "9 %")
         (Verdict.INVALID, (LATE, MISSED), [ERROR, ERROR, ERROR]),  # nothing is known of either threshold
         (Verdict.INVALID, (BLANK,), ["", ERROR, ERROR]),
         (Verdict.PARTIAL, (LOST,), [ERROR, "", ""]),
+        (Verdict.FAILED, (LOST, MISSED), [ERROR, FAILURE, ""]),  # of the hosts that are left, and the storage's
+        (Verdict.FAILED, (LOST, UNRESOLVED), [ERROR, "", ""]),
     ],
 )
 def test_a_failure_is_the_storages_and_an_error_is_not(
@@ -123,6 +126,22 @@ def test_the_thresholds_of_a_run_are_cases(tmp_path: Path) -> None:
     ]
     assert (found.get("tests"), found.get("failures"), found.get("errors")) == ("4", "1", "0")
     assert "overall_iops at most 1: " in found[1][0].get("message", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("die_at", [3, 20])  # before the measurement, and in it
+def test_the_share_of_a_lost_host_is_no_failure_of_the_storage(tmp_path: Path, die_at: int) -> None:
+    """Three hosts have 500 IOPS each: two of them cannot reach 1400."""
+    go = "subinterval: 1s, warmup: 5s, measure: 30s, slo: [ { metric: overall_iops, at_least: 1400 } ]"
+    done = controlled(tmp_path, go, steady(), iops="500", hosts="a, b, c", faults={"b": Faults(die_at=die_at)})
+    (row,) = done.rows("summary.all.csv")
+    assert (row["overall_iops"], row["hosts_in"], row["rate_verdict"]) == ("1000", "2", "partial")
+    assert (row["verdict"], done.code) == ("invalid", 8)
+    write_junit(tmp_path / "x.xml", done.folder)
+    step, threshold = suite(tmp_path / "x.xml")
+    assert [one.tag for one in (*step, *threshold)] == [ERROR, ERROR]
+    assert "2 of 3 hosts" in (step[0].text or "") and "host_lost" in (step[0].text or "")
+    assert threshold[0].get("message") == "overall_iops at least 1400: 1000 of all, which is of 2 of 3 hosts"
 
 
 PLAN_TEXT = "name: p\n"

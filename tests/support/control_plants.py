@@ -201,7 +201,7 @@ def checked(decision: Decision, seen: Sequence[Observation]) -> Decision:
 
 def asked(measured: Measured, seen: Sequence[Observation]) -> Measured:
     """A measurement with what its checks find, if it is one."""
-    return measured.checked(_values(measured, seen), {}) if measured.first <= measured.last else measured
+    return measured.checked(_values(measured, seen), {}, {}) if measured.first <= measured.last else measured
 
 
 def _values(measured: Measured, seen: Sequence[Observation]) -> dict[Focus, dict[str, float | None]]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from ...control.observation import Phase
@@ -39,6 +40,11 @@ class NamedSeries:
     breaks: tuple[int, ...] = ()  # the first value after an edit, or with other hosts
     settings: SteadySettings | None = None  # fio's JSON: the steady state that the job was asked for
     notes: tuple[str, ...] = ()
+    hosts: tuple[tuple[int, int], ...] = ()  # a run's: of each value, whose results it includes, and of how many
+
+    def hosts_at(self, place: int) -> tuple[int, int]:
+        """Of one value; (0, 0) where hosts are not known."""
+        return self.hosts[place] if self.hosts else (0, 0)
 
 
 MetricOf = Callable[[SteadySettings | None], str]  # which metric to read
@@ -87,12 +93,22 @@ def _of_run(path: Path, metric: str, rollup: str) -> list[NamedSeries]:
 
 def _of_instance(name: str, path: Path, metric: str) -> NamedSeries:
     rows = [row for row in _rows(path, _whole(path)) if row["phase"] not in _UNLOADED]
-    lengths = [float(row["length_s"]) for row in rows]
+    lengths = _lengths_of_run(path, rows)
     changed = [
         i for i in range(1, len(rows))
         if rows[i]["hosts_in"] != rows[i - 1]["hosts_in"] or rows[i - 1]["phase"] == Phase.TRANSIENT
     ]  # fmt: skip
-    return NamedSeries(name, ValueSeries(_starts(lengths), lengths, _values(path, rows, metric)), tuple(changed))
+    series = ValueSeries(_starts(lengths), lengths, _values(path, rows, metric))
+    hosts = tuple((int(row["hosts_in"] or 0), int(row.get("hosts_of") or 0)) for row in rows)
+    return NamedSeries(name, series, tuple(changed), hosts=hosts)
+
+
+def _lengths_of_run(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """A subinterval without any host has no length, and no value: only later times count with it, as if it were like
+    the others."""
+    found = _values(path, rows, "length_s")
+    usual = median([one for one in found if one is not None] or [1.0])
+    return [usual if one is None else one for one in found]
 
 
 def _of_csv(path: Path, text: str, metric: str, length_s: float) -> NamedSeries:
