@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import importlib.util
 import json
 import re
 import struct
@@ -288,7 +289,8 @@ def test_buckets_that_are_the_pages_stay_as_they_are() -> None:
 def test_picture_that_cannot_be_drawn_costs_no_other_output(
     tmp_path: Path, stall: list[str], monkeypatch: pytest.MonkeyPatch, sla: str, code: ExitCode
 ) -> None:
-    monkeypatch.setattr("ivypy.master.report.draw.importlib.util.find_spec", lambda name: None)
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else found(name))
     picture, page, distribution = (tmp_path / name for name in ("x.png", "x.html", "x.hgrm"))
     ran = run(*stall, "--plot", picture, "--plot", page, "--hgrm", distribution, "--sla", sla)
     assert (page.exists(), distribution.exists(), picture.exists()) == (True, True, False)
