@@ -206,7 +206,10 @@ class StepCycle:
         return StepOutcome(measurements, tuple(findings), tuple(self._faults.hung))
 
     def _keep(self) -> None:
-        """Have recorded what was measured so far, if it is time; it may read the disk, so nobody waits for it."""
+        """Have recorded what was measured so far, if it is time; it may read the disk, so nobody waits for it.
+
+        It is taken at once: between a decision and its record, control is ahead of what was measured.
+        """
         if self._recorder.wants_so_far and (self._keeping is None or self._keeping.done()):
             self._keeping = asyncio.create_task(self._recorder.so_far(self._so_far))
 
@@ -216,7 +219,7 @@ class StepCycle:
             cut = self._live.control.cut_short(self._progress.decided)
             findings += self._found_in(cut)
         severity = Severity.NOTE if cut is None else Severity.PARTIAL
-        after = f"after subinterval {self._progress.running - 1}"
+        after = f"after subinterval {self._progress.running}"
         findings.append(ScopedFinding(Finding(Reason.CONTROLLER_ENDED, after, severity)))
         hung = tuple(self._faults.hung)
         unsummed, summed = self._measurements.so_far(cut, self._recorder.stored_late)

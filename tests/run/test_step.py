@@ -1,9 +1,10 @@
 """The subinterval cycle on simulated time: who is merged, who is late, and how a step ends, whatever a host does."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -57,8 +58,10 @@ class Notebook:
     def wants_so_far(self) -> bool:
         return True
 
-    async def so_far(self, take: Callable[[], SoFar]) -> None:
-        so_far, number = take(), self.kept[-1].number
+    def so_far(self, take: Callable[[], SoFar]) -> Coroutine[Any, Any, None]:
+        return self._keep(take(), self.kept[-1].number)
+
+    async def _keep(self, so_far: SoFar, number: int) -> None:
         self.so_fars[number] = so_far.outcome([await self.stored(one) for one in so_far.unsummed])
 
     async def stored(self, measured: Measured) -> Window:
