@@ -43,12 +43,19 @@ class Course:
         return change
 
 
-def unique_name(name: str, taken: set[str]) -> str:
-    """A name that a plan allows for a workload or a step, unlike those that are taken; it is taken then."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._-") or "job"
-    number, unique = 1, plain
-    while unique.lower() in taken:
-        number += 1
-        unique = f"{plain}-{number}"
-    taken.add(unique.lower())
-    return unique
+class UniqueNames:
+    """Names that a plan allows for workloads or steps, each unlike those before it."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._last: dict[str, int] = {}  # by name: the number of the newest of that name; those below are taken
+
+    def of(self, name: str) -> str:
+        """A name like `name`; it is taken then."""
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._-") or "job"
+        number = self._last.get(plain.lower(), 0) + 1
+        while (unique := plain if number == 1 else f"{plain}-{number}").lower() in self._taken:
+            number += 1
+        self._last[plain.lower()] = number
+        self._taken.add(unique.lower())
+        return unique

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..errors import PlanError
 from ..text.units import format_duration
-from .course import Course, unique_name
+from .course import Course, UniqueNames
 from .description import Description, Dropped, Edit, Run, Settings, Stream, Surroundings, Target
 from .fio_job import Job, ReadJob
 from .fio_text import sections
@@ -68,21 +68,20 @@ def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[Edit | Ru
         if job.begins_group or not parted:
             parted.append([])
         parted[-1].append(job)
-    names: set[str] = set()
+    names = UniqueNames()
     groups = [
-        [replace(stream, name=unique_name(stream.name, names)) for job in members for stream in job.streams]
-        for members in parted
+        [replace(stream, name=names.of(stream.name)) for job in members for stream in job.streams] for members in parted
     ]
     streams = [
         stream if members is groups[0] else replace(stream, iops="0") for members in groups for stream in members
     ]
     course = Course({stream.name: {"iops": stream.iops} for stream in streams})
-    steps: set[str] = set()
+    steps = UniqueNames()
     uneven: list[Dropped] = []
     for members, of_group in zip(parted, groups, strict=True):
         uneven += [_uneven(job, members[0]) for job in members if job.times != members[0].times]
         wanted = {stream.name: {"iops": stream.iops} for stream in of_group}
-        course.run(unique_name(members[0].section.name, steps), wanted, _keys(members))
+        course.run(steps.of(members[0].section.name), wanted, _keys(members))
     return tuple(streams), tuple(course.actions), uneven
 
 

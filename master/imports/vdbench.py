@@ -11,7 +11,7 @@ from typing import Final
 
 from ..errors import PlanError
 from ..text.units import format_fraction
-from .course import Course, Wanted, unique_name
+from .course import Course, UniqueNames, Wanted
 from .description import Description, Dropped, Edit, Run, Stream, Surroundings
 from .loops import folded
 from .vdbench_definitions import Rd, Reader, Wd
@@ -137,7 +137,7 @@ def _course(runs: Sequence[Runs]) -> tuple[tuple[Stream, ...], tuple[Edit | Run,
     """The workloads of the plan, and its steps and edits."""
     names, streams = _streams(runs)
     course = Course({stream.name: {**load.fixed, "iops": stream.iops} for stream, load in streams})
-    taken: set[str] = set()
+    taken = UniqueNames()
     for run in runs:
         passes = [{names[load.identity]: load.settings for load in one.loads} for one in run.passes]
         whole = _as_one_step(run, passes, {stream.name for stream, _ in streams})
@@ -145,16 +145,16 @@ def _course(runs: Sequence[Runs]) -> tuple[tuple[Stream, ...], tuple[Edit | Run,
             common, loop = whole
             points = ", ".join(map(format_fraction, run.curve))
             keys = (("iops_curve", f"[ {points} ]"), *run.keys) if run.curve else run.keys
-            course.run(unique_name(run.name, taken), common, keys, loop)
+            course.run(taken.of(run.name), common, keys, loop)
             continue
         for one, wanted in zip(run.passes, passes, strict=True):
-            name = unique_name("-".join(filter(None, [run.name, one.label, "max" if run.curve else ""])), taken)
+            name = taken.of("-".join(filter(None, [run.name, one.label, "max" if run.curve else ""])))
             course.run(name, wanted, run.keys)
             for share in run.curve:
                 rate = {"total_iops": f'"{format_fraction(share)} of step {name}"'}
                 point = {stream: _paced(settings, rate) for stream, settings in wanted.items()}
                 of_max = format_fraction(share).replace("%", "pct")
-                course.run(unique_name(f"{name.removesuffix('-max')}-{of_max}", taken), point, run.keys)
+                course.run(taken.of(f"{name.removesuffix('-max')}-{of_max}"), point, run.keys)
     return tuple(stream for stream, _ in streams), tuple(course.actions)
 
 
@@ -179,11 +179,11 @@ def _streams(runs: Sequence[Runs]) -> tuple[dict[object, str], list[tuple[Stream
     """Names by identity; the workloads as they are created, with their first loads."""
     names: dict[object, str] = {}
     streams: list[tuple[Stream, Load]] = []
-    taken: set[str] = set()
+    taken = UniqueNames()
     for place, load in enumerate(load for run in runs for one in run.passes for load in one.loads):
         if load.identity in names:
             continue
-        names[load.identity] = unique_name(load.stream.name, taken)
+        names[load.identity] = taken.of(load.stream.name)
         at_once = place < len(runs[0].passes[0].loads) and load.rate is None
         streams.append((replace(load.stream, name=names[load.identity], iops="max" if at_once else "0"), load))
     return names, streams

@@ -124,9 +124,9 @@ class Merger:
         """Merge a sum that a driver process made, of hosts whose results were noted."""
         self._adder.put(part)
 
-    def forget(self, host: str) -> None:
-        """Drop a noted host whose partial merge will not arrive."""
-        del self._results[host]
+    def add_noted(self, host: str, result: Result) -> None:
+        """Merge the result of a noted host, whose partial merge will not arrive. Raises ProtocolError."""
+        self._adder.add(host, result, self._adder.check(host, result))
 
     def close(self, part: Collection[str] = ()) -> MergedSubinterval:
         """The subinterval, merged from the results that were added. `part`: the hosts that take part in it."""

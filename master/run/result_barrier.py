@@ -4,11 +4,11 @@ Rule: the load goes on whatever is awaited here, so a host has seconds, however 
 nothing but a later decision. A host that is not in by the deadline is late and awaited no longer, until a result of it
 arrives by its own deadline again, even if the others, who are nearer, were in before; while none is in, nobody is late
 before OF_A_LEASE is over. A controller that was stalled first reads the results that arrived, then extends the deadline
-by the stall.
+by the stall. A result that arrived is in, though its host may be lost before its subinterval is collected.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -115,15 +115,16 @@ class ResultBarrier:
                 break
         for driver in hosts.in_order(hosts.awaited & hosts.live):
             hosts.is_late(driver, k)
-        interval, missing = await self._merging.close(lambda: hosts.taking_part)
-        if missing:  # their driver process ended with their results; the inbox has the loss of these hosts
-            arrived = {driver: at_ns for driver, at_ns in arrived.items() if driver.name not in missing}
-            while not fleet.inbox.empty():
-                self._take(*fleet.inbox.get_nowait(), k + 1, arrived, is_open=False)
-        if interval.absent and (interval.hosts or hosts.live):  # else the step ends without it
+        later = frozenset(driver.name for those in self._early.values() for driver in those)
+        interval = await self._merging.close(hosts.taking_part | later)
+        if interval.absent and (interval.hosts or later):  # else the step ends without it
             self._holes[k] = set(interval.absent)
-        later = {driver.name for number, those in self._early.items() if number > k for driver in those}
         return Collected(interval, arrived, not later.isdisjoint(interval.absent), in_ns)
+
+    @property
+    def has_early(self) -> bool:
+        """Whether there are results of subintervals that have not been collected yet."""
+        return bool(self._early)
 
     async def next_event(self, deadline: Deadline) -> "tuple[Driver, Event] | None":
         """The next event from a host; None at the deadline, or at the first interrupt."""
@@ -164,29 +165,32 @@ class ResultBarrier:
                 return self._fleet.now_ns()
         return 0
 
-    def _take(self, driver: Driver, event: Event, k: int, arrived: dict[Driver, int], is_open: bool = True) -> None:
-        """Handle an event; `k` is the subinterval that is awaited, and merged unless it is not open yet."""
+    def _take(self, driver: Driver, event: Event, k: int, arrived: dict[Driver, int]) -> None:
+        """Handle an event; `k` is the subinterval that is awaited."""
         if not self._fleet.takes_part(driver):
             return
         hosts = self._hosts
         match event:
             case Delivered(result, arrived_ns):
                 hosts.newest[driver] = result
-                self._take_result(driver, result, arrived_ns, k, arrived, is_open)
+                self._take_result(driver, result, arrived_ns, k, arrived)
             case Stopped():
                 self._faults.stopped(driver.name, event, hosts.newest.get(driver), self._progress.running)
-                hosts.has_stopped(driver, event, k, arrived)
+                hosts.has_stopped(driver, event, self._first_without(driver, k, arrived), driver in arrived)
             case DyingWords():
                 self._recorder.event(driver.name, "dying_words", f"thread {event.thread}: {event.words}")
                 hosts.died(driver, event.words)
             case Notice():
                 self._recorder.event(driver.name, event.kind, event.text)
             case Lost():
-                hosts.lose(driver, event.reason, k, arrived)
+                hosts.lose(driver, event.reason, self._first_without(driver, k, arrived))
 
-    def _take_result(
-        self, driver: Driver, result: Result, at_ns: int, k: int, arrived: dict[Driver, int], is_open: bool
-    ) -> None:
+    def _first_without(self, driver: Driver, k: int, arrived: Container[Driver]) -> int:
+        """The first subinterval that no result of a host will be in, if it leaves now; `k` is awaited."""
+        early = [number for number, those in self._early.items() if driver in those]
+        return max(early) + 1 if early else min(k, self._progress.running) + (driver in arrived)
+
+    def _take_result(self, driver: Driver, result: Result, at_ns: int, k: int, arrived: dict[Driver, int]) -> None:
         hosts, progress = self._hosts, self._progress
         if driver in hosts.aside:
             self._recorder.late(driver.name, result)
@@ -211,7 +215,7 @@ class ResultBarrier:
             return
         if driver in hosts.late:
             hosts.is_back(driver, k)
-        if result.subinterval > k or not is_open:  # of `k` there is none: this one covers it, too, or `k` is in already
+        if result.subinterval > k:  # of `k` there is none: this one covers it, too; or `k` is in already
             hosts.awaited.discard(driver)
             self._early.setdefault(result.subinterval, {})[driver] = (result, at_ns)
         else:
@@ -238,13 +242,10 @@ class ResultBarrier:
         self._note_errors(driver, result)
 
     def _merge(self, driver: Driver, result: Result, at_ns: int, arrived: dict[Driver, int]) -> None:
-        hosts = self._hosts
-        if driver not in hosts.live:
-            return
         if not _taken(driver, partial(self._merging.add, driver, result)):
             return
         arrived[driver] = at_ns
-        hosts.awaited.discard(driver)
+        self._hosts.awaited.discard(driver)
         self._note_errors(driver, result)
 
     def _note_errors(self, driver: Driver, result: Result) -> None:

@@ -8,9 +8,9 @@ once, and ends nothing.
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..control.decision import Measured
 from ..output.writer_thread import OneThread, Writer
@@ -49,17 +49,30 @@ class SoFarKeeper:
             return False
         return time.monotonic_ns() >= self._due_ns and self._writer.behind_s < SLOW_S
 
-    async def keep(
+    def keep(
         self,
         take: Callable[[], SoFar],
         read: Callable[[Measured, IsGivenUp], Window],
         prepare: Callable[[StepOutcome], Callable[[], object]],
-    ) -> None:
-        """Once more. `take` is called in the loop, `read` and `prepare` in a thread, and what that one returns in the
-        writer's. Cancel it when the step ends. Raises nothing."""
-        self._due_ns, self._cost_ns, wait_ns = None, 0, 0
+    ) -> Coroutine[Any, Any, None]:
+        """Once more. `take` is called now; while the result is awaited, `read` and `prepare` are in a thread, and what
+        that one returns in the writer's. Cancel it when the step ends. Raises nothing."""
+        self._due_ns, self._cost_ns = None, 0
         try:
-            so_far = self._counted(take)
+            return self._keep(self._counted(take), read, prepare)
+        except Exception as error:
+            return self._keep(error, read, prepare)
+
+    async def _keep(
+        self,
+        so_far: SoFar | Exception,
+        read: Callable[[Measured, IsGivenUp], Window],
+        prepare: Callable[[StepOutcome], Callable[[], object]],
+    ) -> None:
+        wait_ns = 0
+        try:
+            if isinstance(so_far, Exception):
+                raise so_far
             windows = [await self._apart(partial(read, one)) for one in so_far.unsummed]
             outcome = self._counted(partial(so_far.outcome, windows))
             write = await self._apart(lambda _: prepare(outcome))

@@ -133,12 +133,12 @@ class StepCycle:
         first = opening(self._live.control)
         self._changes.steers(steered(first.edits, self._rollups, self._changes.in_force(), hosts.names))
         announced, self._judged = first.next_phase, LateHosts(hosts.names)
-        while (hosts.live or (hosts.late and not progress.is_halted)) and (k := progress.running) <= progress.last:
+        while self._goes_on and (k := progress.running) <= progress.last:
             end_ns = start_ns + (k + 1) * self._length_ns
             collected = await self._results.collect(k, end_ns, self._length_ns, self._commands.halt)
             await self._connectors(k)
             merged_ns = self._fleet.now_ns()
-            if not (interval := collected.interval).hosts and not hosts.live:
+            if not (interval := collected.interval).hosts and not self._results.has_early:
                 break
             effect = self._changes.seen(interval)
             settings = self._settings.of(self._changes.in_force(), interval.part, self._changes.as_planned)
@@ -169,6 +169,12 @@ class StepCycle:
             progress.move(Change.NO_HOST)
         await self._wait_until_stopped(hosts.commanded)
         self._end(no_host)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether there is or may be a result of the running subinterval."""
+        hosts = self._hosts
+        return bool(hosts.live or self._results.has_early or (hosts.late and not self._progress.is_halted))
 
     def _joined(self, host: str, result: Result) -> None:
         """A result of a subinterval that was decided on came late."""
@@ -206,7 +212,10 @@ class StepCycle:
         return StepOutcome(measurements, tuple(findings), tuple(self._faults.hung))
 
     def _keep(self) -> None:
-        """Have recorded what was measured so far, if it is time; it may read the disk, so nobody waits for it."""
+        """Have recorded what was measured so far, if it is time; it may read the disk, so nobody waits for it.
+
+        It is taken at once: between a decision and its record, control is ahead of what was measured.
+        """
         if self._recorder.wants_so_far and (self._keeping is None or self._keeping.done()):
             self._keeping = asyncio.create_task(self._recorder.so_far(self._so_far))
 
@@ -216,7 +225,7 @@ class StepCycle:
             cut = self._live.control.cut_short(self._progress.decided)
             findings += self._found_in(cut)
         severity = Severity.NOTE if cut is None else Severity.PARTIAL
-        after = f"after subinterval {self._progress.running - 1}"
+        after = f"after subinterval {self._progress.running}"
         findings.append(ScopedFinding(Finding(Reason.CONTROLLER_ENDED, after, severity)))
         hung = tuple(self._faults.hung)
         unsummed, summed = self._measurements.so_far(cut, self._recorder.stored_late)

@@ -125,17 +125,17 @@ class StepHosts:
         """A workload thread of the host died, with these words."""
         self._words.setdefault(driver, words)
 
-    def has_stopped(self, driver: Driver, stopped: Stopped, k: int, arrived: Container[Driver]) -> None:
-        """It sent `stopped` in subinterval `k`, of which the results of `arrived` are in."""
+    def has_stopped(self, driver: Driver, stopped: Stopped, since: int, is_in: bool) -> None:
+        """It sent `stopped`; subintervals from `since` on are without it. `is_in`: the one that is awaited is not."""
         if stopped.reason is not StopReason.COMMANDED:
-            self.lose(driver, self._why_stopped(driver, stopped.reason), k, arrived, "ended")
-        elif driver not in arrived:
+            self.lose(driver, self._why_stopped(driver, stopped.reason), since, "ended")
+        elif not is_in:
             self.leave(driver)
 
-    def lose(self, driver: Driver, why: str, k: int, arrived: Container[Driver] = (), kind: str = "lost") -> None:
-        """The host is lost. It counts if it was sent `go`, even if nobody waits for it any more."""
+    def lose(self, driver: Driver, why: str, since: int, kind: str = "lost") -> None:
+        """The host is lost, and subintervals from `since` on are without it. It counts if it was sent `go`, even if
+        nobody waits for it any more."""
         if driver in self.part:
-            since = min(k, self._progress.running) + (driver in arrived)
             before = self._losses.get(driver)
             if before is None or before.provisional:
                 self._losses[driver] = _Loss(before.since if before else since, why)

@@ -1,15 +1,17 @@
 """Merges a step's results where they arrive: in the controller, or in the driver process that holds the host.
 
 Rule: the interval is the same wherever its hosts are added up. The sum of a driver process is fetched when barrier 1
-closes, for exactly the hosts whose results the controller took.
+closes, for exactly the hosts whose results the controller took. If the process has ended, the controller adds them up:
+it has their compressed streams.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...protocol.messages import Result
 from ..drivers.controller_side import DriverProcess, ProcessGone, RemoteDriver
 from ..hosts.driver import Driver
+from ..rollup.decode_result import whole
 from ..rollup.instances import Rollups
 from ..rollup.merge import MergedSubinterval, Merger
 
@@ -20,7 +22,7 @@ class StepMerge:
     def __init__(self, rollups: Rollups, order: Mapping[str, Sequence[int]], drivers: Iterable[Driver]) -> None:
         """`order`: per host the workload instances that take part in the step. `drivers`: of these hosts."""
         self._merger = Merger(rollups, order)
-        self._remote: dict[DriverProcess, set[str]] = {}  # whose results of the open subinterval each process has
+        self._remote: dict[DriverProcess, dict[str, Result]] = {}  # what each process has of the open subinterval
         self._hosts: dict[DriverProcess, list[str]] = {}
         for driver in drivers:
             if isinstance(driver, RemoteDriver):
@@ -44,7 +46,7 @@ class StepMerge:
             return
         driver.check(result)
         self._merger.note(driver.name, result)
-        self._remote.setdefault(driver.process, set()).add(driver.name)
+        self._remote.setdefault(driver.process, {})[driver.name] = result
 
     def check(self, driver: Driver, result: Result) -> None:
         """Raises ProtocolError if one host's result does not fit, whichever subinterval it is of."""
@@ -53,23 +55,18 @@ class StepMerge:
         else:
             self._merger.check(driver.name, result)
 
-    async def close(self, part: Callable[[], Collection[str]]) -> tuple[MergedSubinterval, frozenset[str]]:
-        """The subinterval; and the hosts whose results were lost with their driver process.
-
-        `part`: the hosts that take part in it, asked when all is merged.
-        """
+    async def close(self, part: Collection[str]) -> MergedSubinterval:
+        """The subinterval. `part`: the hosts that take part in it."""
         subinterval, asked = self._merger.subinterval, list(self._remote.items())
         answers = await asyncio.gather(
             *(process.sum(subinterval, frozenset(hosts)) for process, hosts in asked), return_exceptions=True
         )
-        missing: set[str] = set()
-        for (_, hosts), total in zip(asked, answers, strict=True):
+        for (_, results), total in zip(asked, answers, strict=True):
             if isinstance(total, ProcessGone):
-                missing |= hosts
-                continue
-            if isinstance(total, BaseException):
+                for host, result in results.items():
+                    self._merger.add_noted(host, whole(result))
+            elif isinstance(total, BaseException):
                 raise total
-            self._merger.put(total)
-        for host in missing:
-            self._merger.forget(host)
-        return self._merger.close(frozenset(part()) - missing), frozenset(missing)
+            else:
+                self._merger.put(total)
+        return self._merger.close(part)

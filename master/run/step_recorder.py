@@ -4,7 +4,7 @@ Rule: it only records. The writer thread writes to disk, so the step does not wa
 reads results back, wait for the disk.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -93,9 +93,9 @@ class StepRecorder:
         """Whether it is time to record what was measured so far."""
         return self._judge is not None and self._run.so_far.is_due
 
-    async def so_far(self, take: Callable[[], SoFar]) -> None:
+    def so_far(self, take: Callable[[], SoFar]) -> Coroutine[Any, Any, None]:
         """Record what was measured so far, as if the step had ended so. Raises nothing."""
-        await self._run.so_far.keep(take, self._sum, self._write_so_far)
+        return self._run.so_far.keep(take, self._sum, self._write_so_far)
 
     def _write_so_far(self, outcome: StepOutcome) -> Callable[[], None]:
         """In a thread."""

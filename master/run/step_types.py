@@ -1,8 +1,8 @@
 """What a running step hands over: each subinterval and each measurement that closed, and how the step ended."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from ...protocol.messages import Result
 from ..connectors.gathered import Gathered
@@ -90,8 +90,9 @@ class Recorder(Protocol):
         """Whether `so_far` is to be called again."""
         ...
 
-    async def so_far(self, take: Callable[[], SoFar]) -> None:
-        """Record what was measured so far: what is left if the controller is killed. Raises nothing."""
+    def so_far(self, take: Callable[[], SoFar]) -> Coroutine[Any, Any, None]:
+        """Record what was measured so far: what is left if the controller is killed. `take` is called now, the rest is
+        done while the result is awaited. Raises nothing."""
         ...
 
     @property

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -79,7 +80,7 @@ class Folder:
 
     code: ExitCode
     texts: Mapping[str, str]
-    stored: list[object]
+    stored: list[tuple[Any, ...]]
 
     def rows(self, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(self.texts[name].splitlines()))
@@ -174,8 +175,25 @@ def test_a_late_result_that_comes_while_a_driver_process_dies_ends_nothing() -> 
     without."""
     left = run({"c": Faults(late={2: 7.0})}, {"a": 1}, {1: 25.0}, deaf={1: 19.0})
     events = [(row["host"], row["kind"], row["subinterval"]) for row in left.rows("events.csv")]
-    assert ("c", "late", "2") in events and ("a", "lost", "2") in events
+    assert ("c", "late", "2") in events and ("a", "lost", "3") in events
+    assert not any("/late/" in name for name in left.texts)
+    assert {row[2] for row in left.stored if row[:2] == (0, 2)} == {*HOSTS}
     assert left.code is ExitCode.PARTIAL and left.rows("summary.all.csv")[0]["hosts_in"] == "4"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deaf_s", [17.0, 22.0])
+def test_results_that_a_driver_process_passed_on_before_it_died_are_in(deaf_s: float) -> None:
+    """It makes no sum of them any more."""
+    alone, left = run({}, {}, {}), run({}, {"a": 1, "b": 1}, {1: 27.5}, deaf={1: deaf_s})
+    figures = []
+    for one in (alone, left):
+        rows = one.rows("step0000.max/all/all.csv")[:5]
+        assert [presence(row) for row in rows] == ["5/5"] * 5
+        figures.append([[row[name] for name in row if name.startswith("overall_")] for row in rows])
+    assert figures[0] == figures[1]
+    stored = [[row for row in one.stored if row[:2] < (0, 5)] for one in (alone, left)]
+    assert stored[0] == stored[1]
 
 
 ROLLUPS = rollups_by([instance(n, h, port=n % 2) for h in HOSTS for n in range(2)], "host", "port")

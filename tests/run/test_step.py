@@ -1,11 +1,14 @@
 """The subinterval cycle on simulated time: who is merged, who is late, and how a step ends, whatever a host does."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from ivypy.master.connectors.gathered import Gathered
 from ivypy.master.connectors.gathering import GatheredSubinterval
@@ -57,8 +60,10 @@ class Notebook:
     def wants_so_far(self) -> bool:
         return True
 
-    async def so_far(self, take: Callable[[], SoFar]) -> None:
-        so_far, number = take(), self.kept[-1].number
+    def so_far(self, take: Callable[[], SoFar]) -> Coroutine[Any, Any, None]:
+        return self._keep(take(), self.kept[-1].number)
+
+    async def _keep(self, so_far: SoFar, number: int) -> None:
         self.so_fars[number] = so_far.outcome([await self.stored(one) for one in so_far.unsummed])
 
     async def stored(self, measured: Measured) -> Window:
@@ -322,6 +327,26 @@ def test_a_lost_host_does_not_end_the_run(faults: Faults, says: str) -> None:
     lost = [text for host, kind, text in outcome.book.events if (host, kind) == ("h1", "lost")]
     assert (lost and lost[0].startswith(says)) or any(says in text for text in lost)
     assert {Reason.HOST_LOST} <= set(outcome.reasons()) or Reason.HOST_LATE in outcome.reasons()
+
+
+@given(st.integers(0, 6), st.floats(0.1, 4.5), st.sampled_from(["late", "stall", "frozen"]), st.integers(0, 9))
+@example(4, 4.0, "late", 6)  # it has delivered 5 while 4 of another is awaited
+@example(2, 4.4, "frozen", 5)
+def test_what_a_host_delivered_before_it_was_lost_is_in(at: int, hiccup_s: float, kind: str, die_at: int) -> None:
+    """Whatever of another host was awaited meanwhile; and the loss counts from what it did not deliver."""
+    fault = Faults()
+    getattr(fault, kind)[at] = hiccup_s
+    outcome = step(*hosts(3, h0=fault, h1=Faults(die_at=die_at)), control=Fixed(1, 12), length_s=1.0)
+    assert [k for k, names in enumerate(outcome.book.hosts()) if "h1" in names] == [*range(die_at)]
+    (lost,) = [one for one in outcome.ended.findings if one.finding.reason is Reason.HOST_LOST]
+    assert (lost.host, lost.since) == ("h1", die_at) and not outcome.book.apart
+
+
+def test_what_the_last_host_delivered_before_it_was_lost_is_in() -> None:
+    """The other one, which was awaited, is lost after it."""
+    outcome = step(*hosts(2, h0=Faults(silent_from=4), h1=Faults(die_at=7)), control=Fixed(1, 12), length_s=1.0)
+    assert outcome.lost == {"h0", "h1"} and outcome.book.hosts() == [{"h0", "h1"}] * 4 + [{"h1"}] * 3
+    assert [(one.first, one.last) for one in outcome.measured] == [(4, 6)]
 
 
 ENDS = {m.StopReason.DIED: "a workload thread died", m.StopReason.LEASE: "its lease ran out"}

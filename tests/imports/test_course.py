@@ -1,0 +1,34 @@
+"""Names and edits of an imported plan, in a number of operations that follows from the number of its jobs."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ivypy.master.imports.course import UniqueNames
+
+
+class Counting(set[str]):
+    """Counts how often it was asked for a name."""
+
+    asked = 0
+
+    def __contains__(self, name: object) -> bool:
+        self.asked += 1
+        return super().__contains__(name)
+
+
+def by_hand(name: str, taken: set[str]) -> str:
+    """The first of name, name-2, name-3, ... that is free."""
+    number, unique = 1, name
+    while unique.lower() in taken:
+        number += 1
+        unique = f"{name}-{number}"
+    taken.add(unique.lower())
+    return unique
+
+
+@given(st.lists(st.sampled_from(["a", "A", "a-2", "a-3", "a-2-2", "b", "a-02"]), max_size=60))
+def test_a_name_is_the_first_that_is_free_and_no_number_is_tried_twice(names: list[str]) -> None:
+    unique, taken = UniqueNames(), set[str]()
+    unique._taken = counting = Counting()
+    assert [unique.of(name) for name in names] == [by_hand(name, taken) for name in names]
+    assert counting.asked <= 2 * len(names)
