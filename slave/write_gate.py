@@ -63,8 +63,9 @@ class Surroundings:
         for entry in parse_swaps((root / "proc/swaps").read_bytes()):
             if (found := lun_key_at(root, entry)) is not None:
                 uses[found].append(Use(RefusalReason.SWAP, {"entry": entry}))
-        for one in (*served_paths(root), *_mounted_files(root, mounts, seen.mounts)):
-            if filesystem := filesystem_that_may_hang(one.path, mounts):
+        served = ((one, mounts) for one in served_paths(root))
+        for one, table in (*served, *_mounted_files(root, mounts, seen.mounts)):
+            if filesystem := filesystem_that_may_hang(one.path, table):
                 unasked[filesystem].append(one)
             elif (found := one.what()) is not None:
                 uses[found].append(one.use)
@@ -258,19 +259,23 @@ def _mounted(
                 yield block(os.makedev(*mount.number)), Use(RefusalReason.MOUNTED_ELSEWHERE, words)
 
 
-def _mounted_files(root: Path, mounts: Sequence[Mount], others: Mapping[int, Sequence[Mount]]) -> Iterator[ServedPath]:
-    """Files that are mounted without a loop device (erofs), here and in other mount namespaces."""
-    for mount in mounts:
-        if mount.source.startswith("/"):
-            use = Use(RefusalReason.MOUNTED, {"point": mount.point})
-            yield ServedPath(mount.source, use, partial(_file_at, root, mount.source))
-    for pid, theirs in others.items():
-        for mount in theirs:
-            if mount.source.startswith("/") and mount not in mounts:
-                folder = root / "proc" / str(pid)
-                words = {"point": mount.point, "pid": pid, "program": program(folder)}
-                use = Use(RefusalReason.MOUNTED_ELSEWHERE, words)
-                yield ServedPath(mount.source, use, partial(_file_at, folder / "root", mount.source))
+def _mounted_files(
+    root: Path, mounts: Sequence[Mount], others: Mapping[int, Sequence[Mount]]
+) -> Iterator[tuple[ServedPath, Sequence[Mount]]]:
+    """Files that are mounted without a loop device, here and in other mount namespaces, with the mounts that their path
+    is to be looked up among."""
+    known = set[tuple[int, int]]()
+    for pid, table in ((0, mounts), *others.items()):
+        for mount in table:
+            if mount.filesystem != "erofs" or not mount.source.startswith("/") or mount.number in known:
+                continue
+            known.add(mount.number)
+            words: dict[str, object] = {"point": mount.point}
+            if pid:
+                words |= {"pid": pid, "program": program(root / "proc" / str(pid))}
+            use = Use(RefusalReason.MOUNTED_ELSEWHERE if pid else RefusalReason.MOUNTED, words)
+            below = root / "proc" / str(pid) / "root" if pid else root
+            yield ServedPath(mount.source, use, partial(_file_at, below, mount.source)), table
 
 
 def _file_at(root: Path, path: str) -> LunKey | None:

@@ -79,6 +79,7 @@ class Observation:
     rejudged: bool = False  # control has just ceased to wait for a host, or such a host is in again: late_hosts.py
     covers: int = 0  # subintervals before this one that a host's result covers, too
     late: int = 0  # subintervals that have ended since: what control changes now acts in the one after them
+    other_load: bool = False  # than in the one before, in more than its rates: block sizes, tags, ranges
 
     @property
     def began(self) -> int:

@@ -60,6 +60,7 @@ def observe(
     before: LateHosts,
     late: int = 0,
     of_connectors: Samples = MappingProxyType({}),
+    other_load: bool = False,
 ) -> Observation:
     """What control sees of a closed subinterval; `settings`: in force at its end. The rest: see Observation.
 
@@ -74,7 +75,7 @@ def observe(
     return Observation(
         closed.subinterval, start_s, length_s, phase, hosts.part == before.part, edited, {**samples, **of_connectors},
         loads, outstanding, disturbance(closed.results), not closed.absent.isdisjoint(hosts.judged),
-        hosts.since.keys() != before.since.keys(), _covers(closed, length_s), late,
+        hosts.since.keys() != before.since.keys(), _covers(closed, length_s), late, other_load,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ Rule: first a short run at max, for the capacity; then probes, each at the load 
 each beginning with an empty backlog: after a load that was not sustained, the load is 0 until no I/O is
 outstanding.
 Where no load fails, or none passes, max is measured again: one unusual run must not decide the search.
-Where other hosts take part, or somebody edits the load, all of it starts anew: its probes were of another load.
+Where other hosts take part, or an edit makes another load, all of it starts anew: its probes were of another.
 A probe in which the generator was disturbed is repeated, once for each load. Three such probes in a row that are
 unclear end the search: more would be, too.
 The highest pass is the measurement; the bracket and every probe are rows of find.csv.
@@ -86,8 +86,12 @@ class Find:
     def _after(self, observation: Observation) -> "tuple[Find, Decision]":
         if not observation.same_hosts:
             return replace(self, changed=observation.number)._anew(observation, "other hosts")
-        if observation.edited:
-            return self._anew(observation, "an edit")
+        if observation.other_load:
+            return self._anew(observation, "another load")
+        if observation.edited:  # the stage starts again, at its own load
+            state = replace(self, since=observation.acts_in, seen=())
+            edit = LoadEdit("all", "all", self._load)
+            return state, Decision(Phase.TRANSIENT, (edit,), progress="search: an edit; the stage starts again")
         state = self if observation.same_figures else replace(self, seen=())
         if not observation.absent and observation.began >= state.since + state.settle:
             state = replace(state, seen=(*state.seen, observation))
@@ -104,6 +108,11 @@ class Find:
         )  # fmt: skip
         progress = f"search: {why}; it starts anew, at max"
         return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", None),), progress=progress)
+
+    @property
+    def _load(self) -> float | None:
+        """Total IOPS of the present stage; None is max."""
+        return {SearchStage.MAX: None, SearchStage.DRAIN: 0.0, SearchStage.PROBE: self.iops}[self.stage]
 
     @property
     def _probe_number(self) -> int:

@@ -7,7 +7,7 @@ file is locked only while a few rows are fetched, since the run cannot write mea
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -291,8 +291,11 @@ def _result(
         threads=_array(ArrayType.I64, threads),
         faults=tuple(IoFault(*fault) for fault in said["faults"]),
         missing=tuple(said["missing"]),
-        taken=CpuTaken(**said.get("taken", {})),
+        taken=CpuTaken(**{name: value for name, value in said.get("taken", {}).items() if name in _TAKEN}),
     )
+
+
+_TAKEN: Final = frozenset(one.name for one in fields(CpuTaken))  # other versions of ivypy have others
 
 
 def _with_all_series(result: Result, stored: int) -> Result:

@@ -57,7 +57,7 @@ def _held(path: Path) -> int:
 def _walked(path: Path) -> tuple[int, list[int]]:
     """(a descriptor of what is at the path, the owners of the links that lead there). Raises OSError."""
     left, owners = [*reversed(path.parts)], list[int]()
-    here = os.open(".", os.O_PATH | os.O_CLOEXEC)
+    here = os.open("/" if path.is_absolute() else ".", os.O_PATH | os.O_CLOEXEC)
     try:
         while left:
             there = os.open(left.pop(), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)

@@ -450,11 +450,11 @@ class RunData:
     def _read_histograms(self, step: int, by: str, instance: str, found: _Histograms, closed: int) -> None:
         """Up to the subintervals that have rows; again from the first one that got a result late."""
         kept = found.columns
-        if len(kept) >= closed:
-            return
         try:
             with HistogramReader(self.folder / "histograms.sqlite") as reader:
                 mark = reader.newest()  # before they are read: what comes meanwhile is read again
+                if mark == found.mark and len(kept) >= closed:
+                    return
                 if kept and (first := reader.first_since(step, found.mark)) is not None:
                     del kept[first:]
                 found.mark = mark

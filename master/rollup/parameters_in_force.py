@@ -53,6 +53,13 @@ class Settings:
         return self.paced if reached is None else self.paced & reached
 
 
+def is_other_load(before: Settings | None, now: Settings) -> bool:
+    """Whether the parameters of some row differ, beside its rate."""
+    if before is None or before is now:
+        return False
+    return any(cells != before.columns[name] for name, cells in now.columns.items() if name != "iops")
+
+
 class SettingsInForce:
     """Keeps the newest settings, which are computed again only when the parameters or the hosts change."""
 

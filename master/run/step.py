@@ -34,7 +34,7 @@ from ..control.observe import Samples, connector_samples, observe
 from ..hosts.driver import DRIVING, Driver
 from ..hosts.heartbeat import USUAL_LEASE_NS, USUAL_START_S
 from ..rollup.instances import Rollups
-from ..rollup.parameters_in_force import Settings, SettingsInForce
+from ..rollup.parameters_in_force import Settings, SettingsInForce, is_other_load
 from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason, Severity
 from .boundaries import Boundaries
@@ -93,6 +93,7 @@ class StepCycle:
         self._keeping: asyncio.Task[None] | None = None  # of what was measured so far
         self._judged = LateHosts(frozenset())  # as in the subinterval that was decided on
         self._of_connectors: Samples = {}  # of the subinterval that was decided on
+        self._decided_with: Settings | None = None  # in force at the end of that one
         self._settings = SettingsInForce(rollups)
         self._progress = progress = live.progress
         self._changes = live.changes
@@ -257,8 +258,9 @@ class StepCycle:
         )
         seen = observe(
             interval, settings, focuses, start_s, self._length_s, announced, edited, self._judged, before, late,
-            self._of_connectors,
+            self._of_connectors, is_other_load(self._decided_with, settings),
         )  # fmt: skip
+        self._decided_with = settings
         decision = self._live.decide(seen)
         if effect is EditEffect.CATCHING_UP and not decision.measured:
             decision = replace(

@@ -24,7 +24,8 @@ from .step_types import ClosedMeasurement, EmptyMeasurement, StepOutcome
 MOST_NAMED = 3  # LUNs that are spelled out
 NOT_THE_STORAGE = {
     Reason.HOST_LOST, Reason.HOST_LATE, Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.EDIT_NOT_APPLIED,
-    Reason.CLOCK_STEPPED, Reason.OVERRUN, Reason.CPU_CONTENTION, Reason.GENERATOR_LATE,
+    Reason.HOST_NOT_AWAITED, Reason.CLOCK_STEPPED, Reason.OVERRUN, Reason.CPU_CONTENTION, Reason.GENERATOR_LATE,
+    Reason.REAP_DELAY,
 }  # fmt: skip
 VOLATILE = "write back"  # the kernel's words for a cache that it has to flush
 
@@ -81,12 +82,13 @@ def result_of(
     saturated = [_saturated(one) for one in taken]
     counting = [record for record, is_end in zip(records, saturated, strict=True) if not is_end] or [*records]
     referred = next(record for record in [*counting[::-1], *records[::-1]] if record.measurement)
-    found = [(record.suffix, _all_findings(record.validity, discovered.rollups)) for record in records]
-    if not all(saturated):
-        ends = [(suffix, _of_the_hosts(findings)) for suffix, findings in found]
-        found = [end if is_end else one for one, end, is_end in zip(found, ends, saturated, strict=True)]
-        found = [one for one, is_end in zip(found, saturated, strict=True) if one[1] or not is_end]
-    return _result(step, discovered.rollups, records, referred, found)
+    ends = [record for record in records if all(record is not one for one in counting)]
+    found, of_ends = (
+        [(record.suffix, _all_findings(record.validity, discovered.rollups)) for record in some]
+        for some in (counting, ends)
+    )
+    of_step = _of_several(found, [(suffix, _of_the_hosts(end)) for suffix, end in of_ends])
+    return _result(step, discovered.rollups, records, referred, of_step)
 
 
 def without_measurement(step: Step, begun_utc_ns: int, discovered: PlacedPlan, why: Finding) -> StepResult:
@@ -138,10 +140,9 @@ def _result(
     rollups: Rollups,
     records: tuple[SummaryRecord, ...],
     referred: SummaryRecord,
-    counting: Sequence[tuple[str, tuple[Finding, ...]]],
+    findings: tuple[Finding, ...],
 ) -> StepResult:
-    """The step's own verdict and findings are of all measurements that count: (suffix, findings) of each."""
-    findings = _of_several(counting)
+    """`findings`: of the step itself."""
     verdict = verdict_of(counting_for(findings, step.control.purpose))
     shown = tuple(
         measurement_report(step.name + record.suffix, record, _all_findings(record.validity, rollups))
@@ -153,13 +154,16 @@ def _result(
     return StepResult(records, iops, ends, referred)
 
 
-def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Finding, ...]:
-    """The findings of measurements, each with its suffix: those of all once, others with whose they are."""
+_Found = Sequence[tuple[str, tuple[Finding, ...]]]  # of measurements, each with its suffix
+
+
+def _of_several(found: _Found, of_ends: _Found) -> tuple[Finding, ...]:
+    """The findings of measurements: those of all once, others with whose they are; also those `of_ends`."""
     everywhere = set.intersection(*(set(findings) for _, findings in found))
     common = [finding for finding in found[0][1] if finding in everywhere]
     own = [
         replace(finding, detail=": ".join(filter(None, (suffix.lstrip(":"), finding.detail))))
-        for suffix, findings in found
+        for suffix, findings in (*found, *of_ends)
         for finding in findings
         if finding not in everywhere
     ]
@@ -176,7 +180,7 @@ def _blank(
 ) -> StepResult:
     validity = Validity.unmeasured(discovered.rollups, dict.fromkeys(findings), step.control.purpose)
     record = SummaryRecord(begun_utc_ns, None, None, None, validity, settings)
-    return _result(step, discovered.rollups, (record,), record, [("", _all_findings(validity, discovered.rollups))])
+    return _result(step, discovered.rollups, (record,), record, _all_findings(validity, discovered.rollups))
 
 
 def _all_findings(validity: Validity, rollups: Rollups) -> tuple[Finding, ...]:

@@ -436,6 +436,16 @@ def test_a_search_that_is_cut_short_says_what_its_bracket_lacks(
     assert [one.reason for one in found.findings] == reasons
 
 
+def test_an_edit_of_rates_or_a_pause_begins_the_stage_again_at_its_own_load() -> None:
+    load = load_of(2500, 2500, 0)
+    for stage, wanted in ((SearchStage.MAX, None), (SearchStage.DRAIN, 0.0), (SearchStage.PROBE, 500.0)):
+        state = found_so_far(probe(400, "pass", 900.0), stage=stage, iops=500.0, since=3)
+        edited = Observation(7, 35.0, 5.0, Phase.RUN, edited=True, loads={"all": {"all": load}})
+        after, decision = state.after(edited)
+        assert (after.since, after.seen, after.stage, len(after.probes)) == (8, (), stage, 1)
+        assert [edit.total_iops for edit in decision.edits] == [wanted] and decision.next_phase is Phase.TRANSIENT
+
+
 @pytest.mark.parametrize("stage", SearchStage)
 @pytest.mark.parametrize("hosts_changed", [True, False])
 def test_a_search_starts_anew_with_another_load(stage: SearchStage, hosts_changed: bool) -> None:
@@ -443,7 +453,7 @@ def test_a_search_starts_anew_with_another_load(stage: SearchStage, hosts_change
     state = found_so_far(
         probe(500, "pass", 900.0), probe(700, "fail", 9000.0), stage=stage, iops=600.0, since=3, seen=(before,)
     )
-    other = replace(before, number=7, same_hosts=not hosts_changed, edited=not hosts_changed)
+    other = replace(before, number=7, same_hosts=not hosts_changed, edited=True, other_load=not hosts_changed)
     after, decision = state.after(other)
     assert (after.since, after.seen, after.stage, after.probes, after.capacity) == (8, (), SearchStage.MAX, (), None)
     assert [edit.total_iops for edit in decision.edits] == [None] and decision.next_phase is Phase.TRANSIENT

@@ -4,6 +4,7 @@ import contextlib
 import os
 import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -58,6 +59,21 @@ def test_a_path_may_be_relative_and_go_up(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "in/absolute").symlink_to(tmp_path / "plain")
     monkeypatch.chdir(tmp_path / "in")
     assert {read_run_file(Path(name)) for name in ("up", "absolute", "../plain", "../in/up")} == {b"x"}
+
+
+@only_root
+def test_a_path_is_read_from_a_folder_that_the_reader_may_not_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sudo -u ivy ivypy web /srv/runs`, typed in root's own folder."""
+    with TemporaryDirectory(dir="/var/tmp") as folder:
+        os.chmod(folder, 0o755)
+        (Path(folder) / "plain").write_text("x")
+        (Path(folder) / "own").mkdir(0o700)
+        monkeypatch.chdir(Path(folder) / "own")
+        os.seteuid(NOBODY)
+        try:
+            assert read_run_file(Path(folder) / "plain") == b"x"
+        finally:
+            os.seteuid(0)
 
 
 @only_root

@@ -1,14 +1,17 @@
 """Whole runs under control on simulated hosts: when they end, what they load, what their folder and exit code say."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
 from ivypy.master.exit_codes import ExitCode
+from ivypy.master.run.run import Run
+from ivypy.protocol.parameters import Parameters
 from tests.support.simulated.plants import noisy, over_time, queue
-from tests.support.simulated.runs import SimulatedRun, controlled
-from tests.support.simulated.slave import Faults, steady
+from tests.support.simulated.runs import SimulatedRun, controlled, stage
+from tests.support.simulated.slave import Faults, SimulatedSlave, steady
 
 IOPS, P99 = "overall_iops", "overall_response_us_p99"
 
@@ -398,3 +401,49 @@ def test_a_finding_in_a_level_does_not_affect_earlier_levels(tmp_path: Path) -> 
     rows = failed.rows("summary.all.csv")
     assert [row["verdict"] for row in rows] == ["valid", "valid", "invalid"] and failed.code is ExitCode.INVALID
     assert "io_errors" in rows[2]["reasons"]
+
+
+FIND = """\
+name: sim
+hosts: [a, b]
+backend: "null"
+luns: {{ create: {{ path: /x/0, size: 1GiB }} }}
+workloads: {{ w: {{ maxtags: 8, iops: max }} }}
+rollups: [ workload ]
+steps: [ go: {{ name: it, subinterval: 1s, warmup: 1s, find: {{ metric: {metric}, target: 1ms, resolution: 5% }} }} ]
+"""
+
+
+def by_tags(offered: float, parameters: Parameters) -> tuple[float, int]:
+    return queue(250.0 * parameters.maxtags, 500_000)(offered, parameters)
+
+
+@pytest.mark.parametrize(
+    ("change", "found", "says"),
+    [
+        (["workload=w", "maxtags=2"], 490, "edited[note]"),  # a quarter of what it would find
+        (["all=all", "total_iops=100"], 1936, ""),
+        ([], 1936, ""),  # a pause
+    ],
+)
+def test_a_search_that_is_edited_finds_what_the_load_in_force_bears(
+    tmp_path: Path, change: list[str], found: float, says: str
+) -> None:
+    """After the first probe that passed."""
+
+    async def visit(running: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(66)
+        if change:
+            await running.api.edit(change, True, "me")
+        else:
+            await running.api.pause("me")
+            await asyncio.sleep(5)
+            await running.api.unpause("me")
+
+    slaves = {name: SimulatedSlave(name, plant=noisy(by_tags, 0.005, 9)) for name in "ab"}
+    outcome = stage(tmp_path, visit, FIND.format(metric="overall_response_us_mean"), slaves)
+    (row,) = outcome.rows("summary.all.csv")
+    assert row["verdict"] == "valid" and says in row["reasons"]
+    assert float(row["overall_iops"]) == pytest.approx(found, rel=0.05)
+    probes = [int(one["probe"]) for one in table(outcome, "find.csv")]
+    assert probes == sorted(set(probes))

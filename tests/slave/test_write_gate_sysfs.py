@@ -424,3 +424,16 @@ def test_files_in_use_are_known_by_their_inode_where_there_is_an_overlay(tmp_pat
         assert around.twins == {status.st_ino & 0xFFFFFFFF: (of_file,)} and around.plain == {os.makedev(0, 21)}
     else:
         assert around.twins == {} and around.plain == frozenset()
+
+
+@pytest.mark.parametrize("filesystem", ["erofs", "autofs", "fuse.archive", "overlay"])
+def test_a_file_that_is_a_mounts_source_is_in_use_where_the_kernel_reads_it(tmp_path: Path, filesystem: str) -> None:
+    """Others name a file, or a folder, that they may be asked about for ever, and that need not be theirs."""
+    made = Made(tmp_path)
+    made.mount("0:99", "/on", "/f", filesystem)
+    made.write("f", "")
+    made.write("proc/self/mountinfo", "\n".join(made.mounts))
+    made.write("proc/swaps", "Filename Type\n")
+    status = (made.root / "f").stat()
+    found = Surroundings.read(made.root).uses_of(("file", status.st_dev, status.st_ino), 0)
+    assert [use.reason for use in found] == [RefusalReason.MOUNTED] * (filesystem == "erofs")
