@@ -32,11 +32,12 @@ Sort = tuple[str, str]  # of I/O: one of _SEQUENCES, one of _DIRECTIONS
 def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedule, faults: Faults) -> None:
     """No step is measured by a response time where some workload is certain to run at max, and so has none."""
     for entry, step in schedule.steps():
-        if step.control.load is not None:
+        paced = [(keys, focus) for keys, focus in step.control.checked() if focus.needs_pacing]
+        if step.control.load is not None or not paced:
             continue
         at_max = next((workload.name for workload in workloads if _at_max(workload, step.edits)), None)
-        for keys, focus in step.control.checked() if at_max is not None else ():
-            if focus.needs_pacing:
+        if at_max is not None:
+            for keys, focus in paced:
                 metric = focus.metric
                 place = _place(doc, entry, keys)
                 what = (
