@@ -16,13 +16,19 @@ class Course:
         """`initial`: the settings that the streams are created with, `iops` among them."""
         self.actions: list[Edit | Run] = []
         self._in_force = {name: dict(settings) for name, settings in initial.items()}
+        self._places = {name: place for place, name in enumerate(initial)}
+        self._driving = {name for name, settings in self._in_force.items() if settings.get("iops") != "0"}
 
     def run(self, name: str, wanted: Wanted, keys: Settings, loop: Loop = ()) -> None:
         """A step with these streams as they are wanted, and no load by the others. A `loop` sets all streams alike."""
-        idle = {stream: {"iops": "0"} for stream in self._in_force if stream not in wanted}
+        idle = {
+            stream: {"iops": "0"} for stream in sorted(self._driving.difference(wanted), key=self._places.__getitem__)
+        }
         changes = {stream: self._change(stream, settings) for stream, settings in {**idle, **wanted}.items()}
         for stream, change in changes.items():
             self._in_force[stream].update(change)
+            drives = self._in_force[stream].get("iops") != "0"
+            (self._driving.add if drives else self._driving.discard)(stream)
         alike: dict[Settings, list[str]] = {}
         for stream, change in changes.items():
             # A total of several streams would be another load than a total of each.

@@ -5,6 +5,7 @@ loop are in force in its own passes only. Every pass of a loop is a step of its 
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -47,7 +48,7 @@ class Schedule:
 
 def schedule_of(doc: PlanDoc, faults: Faults) -> Schedule:
     """All steps of the plan."""
-    in_force: tuple[Edit, ...] = ()
+    in_force = EditsInForce()
     schedule = Schedule([])
     check_measures(doc.defaults, ("defaults",), faults)
     count = 0
@@ -59,11 +60,11 @@ def schedule_of(doc: PlanDoc, faults: Faults) -> Schedule:
             faults.add(path, f"a step has {which}")
         elif entry.edit is not None:
             edit = _edit(entry.edit, (*path, "edit"), faults)
-            in_force = with_edit(in_force, edit)
+            in_force.add(edit)
             schedule.entries.append(edit)
             continue
         elif entry.go is not None:
-            passes = _passes(entry.go, (*path, "go"), doc, in_force, faults)
+            passes = _passes(entry.go, (*path, "go"), doc, in_force.edits(), faults)
             steps = [replace(step, number=number) for number, step in enumerate(passes, count)]
             count += len(steps)
         schedule.entries.append(steps)
@@ -88,6 +89,54 @@ def with_edit(edits: tuple[Edit, ...], new: Edit) -> tuple[Edit, ...]:
                 old = replace(old, changes=rest)
         kept.append(old)
     return (*kept, new)
+
+
+class EditsInForce:
+    """State: the edits of a plan up to some place, as `with_edit` would have them; each is looked at only by those that
+    may override it."""
+
+    def __init__(self) -> None:
+        self._edits: dict[int, Edit] = {}  # in their order
+        self._count = 0
+        self._found: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)  # by `_keys`
+
+    def edits(self) -> tuple[Edit, ...]:
+        return tuple(self._edits.values())
+
+    def add(self, new: Edit) -> None:
+        overridden = {_overrides(name) for name in new.changes}
+        for number in sorted({one for name in overridden for one in self._may_be_covered(name, new)}):
+            old = self._edits[number]
+            if not _covers(new, old):
+                continue
+            for key in _keys(old):
+                self._found[key].discard(number)
+            if rest := {name: value for name, value in old.changes.items() if _overrides(name) not in overridden}:
+                self._put(number, replace(old, changes=rest))
+            else:
+                del self._edits[number]
+        self._put(self._count, new)
+        self._count += 1
+
+    def _put(self, number: int, edit: Edit) -> None:
+        self._edits[number] = edit
+        for key in _keys(edit):
+            self._found[key].add(number)
+
+    def _may_be_covered(self, name: str, new: Edit) -> set[int]:
+        if new.rollup == ALL:
+            return self._found[name,]
+        if not new.instances:
+            return self._found[name, new.rollup]
+        return {one for instance in new.instances for one in self._found[name, new.rollup, instance]}
+
+
+def _keys(edit: Edit) -> Iterator[tuple[str, ...]]:
+    """By what it is found: what it sets, of which rollup type, and the first of its instances."""
+    for name in map(_overrides, edit.changes):
+        yield (name,)
+        yield name, edit.rollup
+        yield from ((name, edit.rollup, instance) for instance in edit.instances[:1])
 
 
 def _overrides(name: str) -> str:

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ivypy.master.plan import steps
 from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import TOTAL_IOPS, Edit, Live, Plan, Step
 from ivypy.master.plan.read.yaml_positions import Place
-from ivypy.master.plan.steps import clause, with_edit
+from ivypy.master.plan.steps import EditsInForce, clause, with_edit
 from ivypy.master.rollup.instances import ALL
 from ivypy.master.text.plan_parameters import OfStep, PlanParameters, Position
 from ivypy.protocol.parameters import Iosequencer, Parameters
@@ -85,6 +86,32 @@ def test_leaving_out_overridden_edits_changes_nothing(sequence: list[Edit]) -> N
         in_force = with_edit(in_force, edit)
     assert applied(in_force) == applied(tuple(sequence))
     assert all(edit.changes for edit in in_force)
+
+
+@given(st.lists(EDITS, max_size=12))
+def test_edits_in_force_are_kept_as_if_each_were_compared_with_all(sequence: list[Edit]) -> None:
+    kept, in_force = EditsInForce(), tuple[Edit, ...]()
+    for edit in sequence:
+        kept.add(edit)
+        in_force = with_edit(in_force, edit)
+        assert kept.edits() == in_force
+
+
+def test_an_edit_looks_at_those_that_it_may_override(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand instances, each is edited twice."""
+    looks: list[object] = []
+    covers = steps._covers
+
+    def counting(new: Edit, old: Edit) -> bool:
+        looks.append(new)
+        return covers(new, old)
+
+    monkeypatch.setattr(steps, "_covers", counting)
+    kept = EditsInForce()
+    for iops in (1, 2):
+        for n in range(1000):
+            kept.add(Edit("workload", (f"w{n}",), {"iops": iops}, ELSEWHERE))
+    assert len(looks) == len(kept.edits()) == 1000
 
 
 def test_a_loop_is_a_step_for_every_combination_the_first_key_outermost() -> None:

@@ -4,8 +4,11 @@ Rule: an edit of some rollup instances divides a workload into those that it rea
 What divides it is remembered, so that two edits of different hosts are never thought to meet in one instance.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import merge
+from operator import itemgetter
 from typing import Any, Final
 
 from ....protocol.parameters import Iosequencer
@@ -69,16 +72,49 @@ def after(found: list[Mix], edit: Edit, workload: str, hosts: Collection[str]) -
     return made if len(made) <= MOST_PARTS and all(mix.certain for mix in made) else _blurred(made)
 
 
-def possible(workload: Workload, schedule: Schedule, hosts: Collection[str]) -> Iterator[tuple[int, Step, Mix]]:
-    """Every mix that the workload may have in every step, with the step and its entry."""
-    found = created(workload)
-    for i, entry in enumerate(schedule.entries):
-        if isinstance(entry, Edit):
-            found = after(found, entry, workload.name, hosts)
-            continue
-        for step in entry:
-            looped = Edit(ALL, (), step.loop, step.place)
-            yield from ((i, step, mix) for mix in after(found, looped, workload.name, hosts))
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """A schedule's steps, and of its edits those that decide a mix, by the workloads that they may reach; each with the
+    number of its entry."""
+
+    steps: Sequence[tuple[int, Step]]
+    of_all: Sequence[tuple[int, Edit]]
+    of_one: Mapping[str, Sequence[tuple[int, Edit]]]  # by the workload's name
+    looped: bool  # loops decide, too
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> "Deciding":
+        of_all: list[tuple[int, Edit]] = []
+        of_one: defaultdict[str, list[tuple[int, Edit]]] = defaultdict(list)
+        for i, edit in schedule.edits():
+            if not _decides(edit.changes):
+                continue
+            named = dict.fromkeys(edit.instances) if edit.rollup == WORKLOAD else ()
+            for reached in [of_one[name] for name in named] or [of_all]:
+                reached.append((i, edit))
+        steps = [*schedule.steps()]
+        return cls(steps, of_all, of_one, any(_decides(step.loop) for _, step in steps))
+
+    def may_change(self, workload: Workload) -> bool:
+        """Whether its mix is not that of its creation in every step."""
+        return bool(self.of_all or self.of_one.get(workload.name)) or self.looped
+
+    def possible(self, workload: Workload, hosts: Collection[str]) -> Iterator[tuple[int, Step, Mix]]:
+        """Every mix that the workload may have in every step, with the step and its entry."""
+        found = created(workload)
+        own = self.of_one.get(workload.name, ())
+        by_entry: tuple[Sequence[tuple[int, Edit | Step]], ...] = (self.of_all, own, self.steps)
+        entries = merge(*by_entry, key=itemgetter(0))
+        for i, entry in entries:
+            if isinstance(entry, Edit):
+                found = after(found, entry, workload.name, hosts)
+            else:
+                looped = Edit(ALL, (), entry.loop, entry.place)
+                yield from ((i, entry, mix) for mix in after(found, looped, workload.name, hosts))
+
+
+def _decides(changes: Mapping[str, Any]) -> bool:
+    return not changes.keys().isdisjoint(DECIDES)
 
 
 def _blurred(found: Iterable[Mix]) -> list[Mix]:

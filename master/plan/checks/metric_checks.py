@@ -20,7 +20,7 @@ from ..model import TOTAL_IOPS, Edit, Workload
 from ..read.schema import LunsDoc, PlanDoc
 from ..read.yaml_positions import Faults, Path
 from ..steps import Schedule
-from .io_mix import WORKLOAD, Mix, possible
+from .io_mix import WORKLOAD, Deciding, Mix
 
 _SEQUENCES: Final = {"random": "random_steady", "sequential": "sequential"}  # a category: a way to have its I/O
 _PATTERN: Final = frozenset("*?[")  # a path with one of these matches what exists
@@ -35,7 +35,7 @@ def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedul
         paced = [(keys, focus) for keys, focus in step.control.checked() if focus.needs_pacing]
         if step.control.load is not None or not paced:
             continue
-        at_max = next((workload.name for workload in workloads if _at_max(workload, step.edits)), None)
+        at_max = _at_max(workloads, step.edits)
         if at_max is not None:
             for keys, focus in paced:
                 metric = focus.metric
@@ -60,7 +60,8 @@ def check_kinds(
     ]
     if not used or not workloads:
         return
-    kinds = {one.name: _kinds(one, schedule, hosts, doc.live is not None) for one in workloads}
+    deciding = Deciding.of(schedule)
+    kinds = {one.name: _kinds(one, deciding, hosts, doc.live is not None) for one in workloads}
     for entry, step, keys, metric, rollup in used:
         place = _place(doc, entry, keys)
         alone = WORKLOAD in rollup.split("+")
@@ -80,12 +81,22 @@ def check_samples(
     Only where the plan bounds the IOPS of all LUNs together, and gives the time of the measurement.
     """
     luns = _most_luns(doc.luns, hosts)
-    mixes = [(step.number, mix) for one in workloads for _, step, mix in possible(one, schedule, hosts)]
-    for entry, step in schedule.steps():
+    checked = [
+        (entry, step)
+        for entry, step in schedule.steps()
+        if step.control.fixed and any(one.focus.fraction is not None for one in step.control.slo)
+    ]
+    reads_in: dict[int, list[float]] = {step.number: [] for _, step in checked}
+    deciding = Deciding.of(schedule)
+    for one in workloads if checked else ():
+        for _, step, mix in deciding.possible(one, hosts):
+            if step.number in reads_in:
+                reads_in[step.number].append(mix.fraction_read)
+    for entry, step in checked:
         iops = _most_iops(step.edits, workloads, luns)
-        if iops is None or not step.control.fixed:
+        if iops is None:
             continue
-        reads = [mix.fraction_read for number, mix in mixes if number == step.number] or [1.0]
+        reads = reads_in[step.number] or [1.0]
         shares = {"read": max(reads), "write": 1 - min(reads), "": 1.0}
         for i, threshold in enumerate(step.control.slo):
             focus = threshold.focus
@@ -139,10 +150,10 @@ def _is_of(kind: Sort, metric: str) -> bool:
     return all(not wanted or wanted == there for wanted, there in zip(kind_of(metric), kind, strict=True))
 
 
-def _kinds(workload: Workload, schedule: Schedule, hosts: Collection[str], live: bool) -> Mapping[int, set[Sort]]:
+def _kinds(workload: Workload, deciding: Deciding, hosts: Collection[str], live: bool) -> Mapping[int, set[Sort]]:
     """What the workload may do in each step, by its number. `live`: edits of running steps are meant to come."""
     found: dict[int, set[Sort]] = {}
-    for _, step, mix in possible(workload, schedule, hosts):
+    for _, step, mix in deciding.possible(workload, hosts):
         found.setdefault(step.number, set()).update(_of_mix(mix))
     writes = any(direction == "write" for kinds in found.values() for _, direction in kinds)
     if live:  # an edit may let it read wherever it is, and write where some step writes
@@ -187,11 +198,15 @@ def _place(doc: PlanDoc, entry: int, keys: Path) -> Path:
     return (*(("steps", entry, "go") if own else ("defaults",)), *keys, "metric")
 
 
-def _at_max(workload: Workload, edits: Iterable[Edit]) -> bool:
-    """Whether all instances of the workload are certain to run at max."""
-    certain = workload.parameters.iops == MAX
-    for edit in edits:
+def _at_max(workloads: Collection[Workload], edits: Sequence[Edit]) -> str | None:
+    """The first workload all instances of which are certain to run at max; None: there is none.
+
+    Edits of some to max let all that were at max be so; an edit of some to a rate may be one of any workload.
+    """
+    for edit in reversed(edits):
         value = edit.changes.get(TOTAL_IOPS, edit.changes.get("iops"))
-        if value is not None:
-            certain = value == MAX and (certain or edit.rollup == ALL)
-    return certain
+        if value is not None and value != MAX:
+            return None
+        if value == MAX and edit.rollup == ALL:
+            return next((one.name for one in workloads), None)
+    return next((one.name for one in workloads if one.parameters.iops == MAX), None)
