@@ -62,7 +62,7 @@ def only_late(reasons: str) -> bool:
     return names_of(reasons) <= {
         "generator_late", "reap_delay", "host_limit", "cpu_contention", "too_few_subintervals", "clock_uncertain",
         "slow_controller", "late_decision", "foreign_io", "set_aside", "unsteady", "load_not_sustained",
-        "earlier_backlog", "stall_at_end", "overrun", "queue_depth_limited", "eagain",
+        "earlier_backlog", "earlier_ios", "stall_at_end", "overrun", "queue_depth_limited", "eagain",
     }  # fmt: skip
 
 
