@@ -158,19 +158,14 @@ def number_cells(columns: Sequence[tuple[str, NDArray[Any]]]) -> list[str]:
 
     Columns that are blank, or zero, in every row cost nothing: most categories of I/O are not used in most steps.
     """
-    pattern, varying = [], []
-    for form, values in columns:
-        if np.isnan(values).all():
-            pattern.append("")
-        elif not values.any():
-            pattern.append("0")
-        else:
-            pattern.append(form)
-            varying.append(values)
-    row = ",".join(pattern)
-    if not varying:
-        return [row] * len(columns[0][1])
-    return [(row % tuple(values)).replace("nan", "") for values in np.array(varying).T.tolist()]
+    values = np.array([values for _, values in columns])
+    blank, zero = np.isnan(values).all(axis=1), ~values.any(axis=1)
+    varying = values[~(blank | zero)]
+    marks = zip(columns, blank, zero, strict=True)
+    row = ",".join("" if is_blank else "0" if is_zero else form for (form, _), is_blank, is_zero in marks)
+    if not len(varying):
+        return [row] * values.shape[1]
+    return [(row % tuple(cells)).replace("nan", "") for cells in varying.T.tolist()]
 
 
 def utc(ns: int) -> str:

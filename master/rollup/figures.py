@@ -108,12 +108,14 @@ class Figures:
         """`response` (R,): rows whose response times may be read; Settings.response_rows says which are shown."""
         self.merged = merged
         self._response = response
+        self._has_response: dict[str, NDArray[np.bool_]] = {}  # by category
+        self._kinds: dict[str, tuple[Kind, ...]] = {}  # by category
         self._latencies: dict[tuple[int, ...], LatencyFigures] = {}
 
     def shown(self, response: NDArray[np.bool_]) -> "Figures":
         """The same figures where the response times of other rows may be read; what is computed of one, both have."""
         found = Figures(self.merged, response)
-        found._latencies = self._latencies
+        found._kinds, found._latencies = self._kinds, self._latencies
         return found
 
     def service(self, category: str) -> LatencyFigures:
@@ -149,8 +151,16 @@ class Figures:
 
     def has_response(self, category: str) -> NDArray[np.bool_]:
         """Rows where the response time of a category has a meaning: where it was recorded for every I/O."""
-        found: NDArray[np.bool_] = self._response & (self.response(category).count == self.service(category).count)
-        return found
+        if category not in self._has_response:
+            of_every_io = self.response(category).count == self.service(category).count
+            self._has_response[category] = self._response & of_every_io
+        return self._has_response[category]
+
+    @cached_property
+    def absent(self) -> NDArray[np.bool_] | None:
+        """Rows that include no host, shape (R,); None where there is none."""
+        absent: NDArray[np.bool_] = self.merged.presence.hosts_in == 0
+        return absent if absent.any() else None
 
     def rate(self, category: str, column: int) -> Floats:
         """Per second: I/Os (column 0) or bytes (column 1)."""
@@ -164,7 +174,9 @@ class Figures:
 
     def kinds(self, category: str) -> tuple[Kind, ...]:
         """The kinds of a category that saw any I/O, in any row."""
-        return kinds_in(self.merged, category)
+        if category not in self._kinds:
+            self._kinds[category] = kinds_in(self.merged, category)
+        return self._kinds[category]
 
     def _latency(self, first: int, category: str) -> LatencyFigures:
         kinds = self.kinds(category) or CATEGORIES[category][:1]

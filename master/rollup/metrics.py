@@ -383,5 +383,4 @@ def column(figures: Figures, name: str) -> Floats:
 def value(figures: Figures, metric: Metric) -> Floats:
     """A metric for all rows, shape (R,); nan where a row includes no host."""
     found = metric.compute(figures)
-    present = figures.merged.presence.hosts_in > 0
-    return found if present.all() else np.where(present, found, np.nan)
+    return found if figures.absent is None else np.where(figures.absent, np.nan, found)
