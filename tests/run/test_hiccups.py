@@ -54,19 +54,23 @@ def test_a_level_has_its_own_load_whatever_comes_late(tmp_path: Path, kind: str,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["late", "stall", "frozen"])
 @pytest.mark.parametrize("name", CONTROLS)
-def test_control_ends_where_it_ends_without_a_hiccup(tmp_path: Path, name: str, kind: str) -> None:
-    chance = random.Random(f"{name} {kind}")
-    faults = hiccup(kind, chance.randrange(20), chance.uniform(0.5, 4.5))
-    plant, load = noisy(queue(2000.0, 500_000), 0.005, seed=9), "max" if name in ("pid", "find", "curve") else "500"
-    undisturbed, disturbed = (
-        controlled(tmp_path / str(len(hit)), CONTROLS[name], plant, iops=load, hosts="a, b", faults=hit)
-        for hit in ({}, {"b": faults})
-    )
-    assert [undisturbed.code, disturbed.code] == [ExitCode.OK] * 2
-    assert iops(disturbed) == pytest.approx(iops(undisturbed), rel=0.03), faults
-    assert verdicts(disturbed) == verdicts(undisturbed), faults
+def test_control_ends_where_it_ends_without_a_hiccup(tmp_path: Path, name: str) -> None:
+    load = "max" if name in ("pid", "find", "curve") else "500"
+
+    def ended(folder: str, faults: dict[str, Faults]) -> SimulatedRun:
+        plant = noisy(queue(2000.0, 500_000), 0.005, seed=9)
+        return controlled(tmp_path / folder, CONTROLS[name], plant, iops=load, hosts="a, b", faults=faults)
+
+    undisturbed = ended("undisturbed", {})
+    assert undisturbed.code is ExitCode.OK
+    for kind in ("late", "stall", "frozen"):
+        chance = random.Random(f"{name} {kind}")
+        faults = hiccup(kind, chance.randrange(20), chance.uniform(0.5, 4.5))
+        disturbed = ended(kind, {"b": faults})
+        assert disturbed.code is ExitCode.OK
+        assert iops(disturbed) == pytest.approx(iops(undisturbed), rel=0.03), faults
+        assert verdicts(disturbed) == verdicts(undisturbed), faults
 
 
 def test_results_that_come_after_the_decision_are_in_the_sums(tmp_path: Path) -> None:
@@ -152,9 +156,9 @@ def test_a_late_host_that_is_left_alone_is_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("drift_ppm", [0.0, 100.0])
+@pytest.mark.parametrize("drift_ppm", [0.0, 400.0])
 def test_what_never_comes_is_counted_however_clocks_drift(tmp_path: Path, drift_ppm: float) -> None:
-    """Two of 1,200 subintervals are less than the drift of a long measurement may explain."""
+    """By subintervals: the lengths of these miss two whole ones by more than a tenth of one."""
     text = """\
 name: sim
 hosts: [a, b]
@@ -163,12 +167,12 @@ lease: 60s
 luns: { create: { path: /x/0, size: 1GiB } }
 workloads: { w: { maxtags: 8, iops: 500 } }
 rollups: [ host ]
-steps: [ go: { name: it, subinterval: 1s, warmup: 1s, measure: 1200s } ]
+steps: [ go: { name: it, subinterval: 1s, warmup: 1s, measure: 300s } ]
 """
-    b = SimulatedSlave("b", drift_ppm=drift_ppm, faults=hiccup("frozen", 1198, 15.0))
+    b = SimulatedSlave("b", drift_ppm=drift_ppm, faults=hiccup("frozen", 298, 15.0))
     run = run_of(tmp_path, text, SimulatedHosts(a=SimulatedSlave("a"), b=b))
     assert run.code is ExitCode.PARTIAL
-    assert "missing in 2 of 1200 subintervals" in run.rows("summary.all.csv")[0]["reasons"]
+    assert "missing in 2 of 300 subintervals" in run.rows("summary.all.csv")[0]["reasons"]
 
 
 def test_a_late_result_that_reaches_back_before_the_measurement_is_not_in_it(tmp_path: Path) -> None:
@@ -223,6 +227,12 @@ steps: [ go: {{ name: it, subinterval: 1s, warmup: 1s, {go} }} ]
     return run_of(tmp_path, text, SimulatedHosts(a=near, b=far))
 
 
+def far_behind(tmp_path: Path, go: str, iops: str, late: dict[int, float]) -> SimulatedRun:
+    """The second host is farther away, and its results come late."""
+    plant = noisy(queue(2000.0, 900_000), 0.005, seed=8)
+    return both(tmp_path, go, iops, SimulatedSlave("b", plant=plant, delay_s=0.005, faults=Faults(late=dict(late))))
+
+
 ON_BOTH = {
     "steady": ("steady: { criterion: iops, limit: 5%, window: 10s, hold: true, on_leave: stop, timeout: 30m }", "500"),
     "restart": (
@@ -237,27 +247,16 @@ ON_BOTH = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", [1, 14, pytest.param(5, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ON_BOTH)
-def test_control_concludes_nothing_from_a_part_of_the_hosts(tmp_path: Path, name: str, at: int) -> None:
+def test_control_concludes_nothing_from_a_part_of_the_hosts(tmp_path: Path, name: str) -> None:
     """Late by so much that control has to go on without it; farther away than the other; half of the load."""
-    go, iops_of = ON_BOTH[name]
-    runs = [
-        both(
-            tmp_path / str(bool(late)),
-            go,
-            iops_of,
-            SimulatedSlave(
-                "b", plant=noisy(queue(2000.0, 900_000), 0.005, seed=8), delay_s=0.005, faults=Faults(late=late)
-            ),
-        )
-        for late in ({}, {at: 8.0})
-    ]
-    without, late = runs
-    assert any(event["kind"] == "late" for event in late.rows("events.csv"))
-    assert late.code is without.code is ExitCode.OK, late.rows("summary.all.csv")[0]["reasons"]
-    assert iops(late) == pytest.approx(iops(without), rel=0.05)
-    assert verdicts(late) == verdicts(without)
+    without = far_behind(tmp_path / "in time", *ON_BOTH[name], {})
+    assert without.code is ExitCode.OK
+    for at in (1, 14):
+        late = far_behind(tmp_path / str(at), *ON_BOTH[name], {at: 8.0})
+        assert late.events("late") and late.code is ExitCode.OK, late.rows("summary.all.csv")[0]["reasons"]
+        assert iops(late) == pytest.approx(iops(without), rel=0.05), at
+        assert verdicts(late) == verdicts(without), at
 
 
 @pytest.mark.parametrize("at", [0, 3])
@@ -276,12 +275,6 @@ def test_windows_csv_says_in_the_end_what_the_summary_says(tmp_path: Path, at: i
 
 ALWAYS = {number: 8.0 for number in range(2000)}
 BY_HOST = "measure: { metric: overall_iops, rollup: host, accuracy: 2%, min: 70s, timeout: 30m }"
-
-
-def far_behind(tmp_path: Path, go: str, iops: str, late: dict[int, float]) -> SimulatedRun:
-    """The second host's results come 8 s late, and later than that nothing is."""
-    plant = noisy(queue(2000.0, 900_000), 0.005, seed=8)
-    return both(tmp_path, go, iops, SimulatedSlave("b", plant=plant, delay_s=0.005, faults=Faults(late=dict(late))))
 
 
 @pytest.mark.parametrize("name", ["measure", "steady", "by host", "find"])
