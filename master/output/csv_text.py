@@ -161,7 +161,7 @@ def number_cells(columns: Sequence[tuple[str, NDArray[Any]]]) -> list[str]:
     values = np.array([values for _, values in columns])
     blank, zero = np.isnan(values).all(axis=1), ~values.any(axis=1)
     varying = values[~(blank | zero)]
-    marks = zip(columns, blank, zero, strict=True)
+    marks: Any = zip(columns, blank.tolist(), zero.tolist(), strict=True)  # type: ignore[arg-type]
     row = ",".join("" if is_blank else "0" if is_zero else form for (form, _), is_blank, is_zero in marks)
     if not len(varying):
         return [row] * values.shape[1]
