@@ -52,6 +52,7 @@ def driven(state: ControlState, absent: Mapping[int, float]) -> Iterator[tuple[O
         phase = decision.next_phase
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STATES)
 @given(absent=st.dictionaries(st.integers(0, 80), st.floats(0, 1000), max_size=30))
 @settings(max_examples=30, deadline=None)

@@ -65,6 +65,7 @@ def test_the_queue_is_the_formulas() -> None:
     assert mean == pytest.approx(mmc(SERVERS, SERVICE_S * 1e6)(TRUE_P99), rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steer", [automatic, in_range])
 def test_a_percentile_is_held_at_its_true_rate(steer: Callable[[Focus, float], Steer]) -> None:
     """Steered by each second's own percentile, the load was 4.2 % too high, in every run."""
@@ -94,6 +95,7 @@ def test_a_mean_is_held_at_its_true_rate() -> None:
     assert (abs(off) <= 0.02).sum() >= 48
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [1, 2])
 def test_late_decisions_leave_the_loop_stable(late: int) -> None:
     """What control decides acts `late` subintervals later than usual, and the load stays near the true rate."""

@@ -92,6 +92,7 @@ def test_a_folder_that_another_users_link_leads_to_is_read_where_it_is_theirs(tm
             read_run_file(tmp_path / "step/cpu.csv")
 
 
+@pytest.mark.slow
 @only_root
 def test_a_link_that_is_put_there_in_between_is_not_followed(tmp_path: Path) -> None:
     """The file's name leads to a plain file and to a secret in turn, as fast as another user can change that."""

@@ -78,6 +78,7 @@ def check_counts(rollups: Rollups, found: Merged, data: dict[str, HostData]) -> 
             assert found.counts[row.row, column] == expected, (row, column)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(HOST, HOST, st.booleans())
 def test_merging_is_addition_in_any_order(one: HostData, other: HostData, turned: bool) -> None:

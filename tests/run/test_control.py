@@ -280,6 +280,7 @@ def test_a_staircase_without_end_stops_at_saturation(tmp_path: Path) -> None:
     assert float(rows[3]["overall_iops"]) == pytest.approx(400)  # half of the last level that was sustained
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("faults", "says"),
     [
@@ -418,6 +419,7 @@ def by_tags(offered: float, parameters: Parameters) -> tuple[float, int]:
     return queue(250.0 * parameters.maxtags, 500_000)(offered, parameters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "found", "says"),
     [

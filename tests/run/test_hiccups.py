@@ -192,6 +192,7 @@ def test_a_half_width_is_of_subintervals_that_all_hosts_are_in(tmp_path: Path) -
     assert float(run.rows("summary.all.csv")[0]["overall_iops_half_width"]) == pytest.approx(0.0, abs=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay_s", [0.005, 0.2, 1.3])
 def test_a_host_that_is_farther_away_than_the_others_is_back_after_a_hiccup(tmp_path: Path, delay_s: float) -> None:
     """Each of its results arrives after the others', in a later subinterval even: they do not have to wait for each."""
@@ -277,6 +278,7 @@ ALWAYS = {number: 8.0 for number in range(2000)}
 BY_HOST = "measure: { metric: overall_iops, rollup: host, accuracy: 2%, min: 70s, timeout: 30m }"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["measure", "steady", "by host", "find"])
 def test_a_host_that_is_always_late_ends_no_step_without_a_row(tmp_path: Path, name: str) -> None:
     """Control goes by the other after a minute; what it concludes is partial, though all results come in the end."""
@@ -290,6 +292,7 @@ def test_a_host_that_is_always_late_ends_no_step_without_a_row(tmp_path: Path, n
     assert of_each == {"a": False, "b": True}
 
 
+@pytest.mark.slow
 def test_feedback_of_each_host_finds_no_range_for_one_that_is_always_late(tmp_path: Path) -> None:
     go = f"measure: 8s, control: {{ pid: {{ metric: {MEAN}, target: 1ms, rollup: host, auto: true }} }}"
     run = far_behind(tmp_path, go, "max", ALWAYS)
@@ -298,6 +301,7 @@ def test_feedback_of_each_host_finds_no_range_for_one_that_is_always_late(tmp_pa
     assert "target_not_held[invalid] (b did no I/O at max that is known)" in row["reasons"]
 
 
+@pytest.mark.slow
 def test_a_host_that_is_in_time_again_after_minutes_is_measured_with_the_others(tmp_path: Path) -> None:
     """A measurement of the other alone had begun by then."""
     run = far_behind(tmp_path, BY_HOST, "500", {number: 8.0 for number in range(100)})
@@ -306,6 +310,7 @@ def test_a_host_that_is_in_time_again_after_minutes_is_measured_with_the_others(
     assert int(row["first_subinterval"]) >= 100 and float(row["overall_iops"]) == pytest.approx(1000, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_fixed_time_waits_for_nobody_and_is_whole(tmp_path: Path) -> None:
     """It concludes nothing; what comes late is in the sums."""
     run = far_behind(tmp_path, "measure: 100s", "500", ALWAYS)
@@ -346,6 +351,7 @@ def test_a_clock_that_is_stepped_while_its_host_is_late_is_reported(tmp_path: Pa
     assert event["host"] == "b"
 
 
+@pytest.mark.slow
 def test_a_host_that_is_late_again_and_again_is_one_reason(tmp_path: Path) -> None:
     faults = Faults(late={at: 8.0 for at in range(5, 80, 20)})
     run = controlled(tmp_path, f"{SECONDS}measure: 90s", steady(), hosts="a, b", faults={"b": faults})
@@ -355,6 +361,7 @@ def test_a_host_that_is_late_again_and_again_is_one_reason(tmp_path: Path) -> No
     assert [event["kind"] for event in run.rows("events.csv")].count("late") == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [74, 75, 76])
 def test_a_probe_may_begin_with_a_result_that_reaches_back(tmp_path: Path, at: int) -> None:
     """The probe that passes begins with subinterval 76: the first that is used is all of a covering result, or none."""

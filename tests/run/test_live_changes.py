@@ -61,6 +61,7 @@ def test_an_edit_acts_in_its_subinterval_and_the_measurement_begins_after_it(tmp
     assert len({took.utc[:19] for took in changed.took}) == 1  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("late", "host"), [({20: 8.0}, "b"), ({20: 8.0}, "{a,b}"), ({39: 8.0}, "b"), ({3: 8.0}, "b")])
 def test_an_edit_of_a_host_whose_results_come_late_is_in_no_valid_measurement(
     tmp_path: Path, late: dict[int, float], host: str
@@ -84,6 +85,7 @@ def test_an_edit_of_a_host_whose_results_come_late_is_in_no_valid_measurement(
         assert "edit_not_applied[invalid]" in summary["reasons"]
 
 
+@pytest.mark.slow
 def test_a_pause_stays_one_where_a_result_that_comes_late_shows_its_begin(tmp_path: Path) -> None:
     """It acts in subinterval 24 of one host, in 25 of the other, whose results come in the middle of the pause."""
     text = ONE_STEP.replace("subinterval: 5s, warmup: 5s", "subinterval: 1s, warmup: 1s").replace("b, c]", "b]")
@@ -621,6 +623,7 @@ def test_a_target_is_edited_and_followed(tmp_path: Path) -> None:
     assert int(window["first_subinterval"]) > 14, "the measurement is of the new targets alone"
 
 
+@pytest.mark.slow
 def test_a_target_that_is_edited_while_a_host_is_late_holds_from_the_subinterval_that_runs(tmp_path: Path) -> None:
     """Which is not the one that is still to be decided on."""
     slaves = queues()

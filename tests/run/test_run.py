@@ -382,6 +382,7 @@ def test_a_host_that_refuses_the_first_steps_commands_prevents_the_run(tmp_path:
         run(tmp_path, b=Faults(refuse={"create_workloads": "no"}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "during, code, cut",
     [

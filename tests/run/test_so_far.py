@@ -210,6 +210,7 @@ def test_half_of_what_was_kept_is_never_read(tmp_path: Path, monkeypatch: pytest
 STAIRS = "subinterval: 1s, warmup: 1s, measure: 3s, staircase: { start: 200, end: 1200, step: 200 }"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("disk", ["quick", "slow"])
 def test_a_late_result_is_in_what_is_kept_as_soon_as_it_is_stored(
@@ -253,6 +254,7 @@ def test_a_late_result_is_in_what_is_kept_as_soon_as_it_is_stored(
 BURSTS = {"long": "subinterval: 1s, warmup: 1s, measure: 20s", "short": "subinterval: 1s, warmup: 1s, measure: 9s"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("go", [*BURSTS.values(), STAIRS], ids=[*BURSTS, "stairs"])
 def test_what_is_kept_is_of_recorded_subintervals_however_many_are_decided_on_at_once(
