@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ivypy.master.connectors.gathered import Gathered
@@ -267,8 +267,8 @@ def test_a_late_host_is_back_with_its_first_result_that_is_in_time() -> None:
     assert outcome.idle == EVERYBODY
 
 
-@pytest.mark.parametrize("length_s", [0.25, 1.0, 2.0, 5.0])
-@pytest.mark.parametrize("hiccup_s", [0.1, 0.5, 1.5, 2.2, 4.9])
+@pytest.mark.parametrize("length_s", [0.25, 1.0, 5.0])
+@pytest.mark.parametrize("hiccup_s", [0.1, 0.5, 2.2, 4.9])
 @pytest.mark.parametrize("kind", ["late", "stall", "frozen"])
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_hiccup_costs_nothing_that_was_measured(length_s: float, hiccup_s: float, kind: str, count: int) -> None:
@@ -332,6 +332,7 @@ def test_a_lost_host_does_not_end_the_run(faults: Faults, says: str) -> None:
 @given(st.integers(0, 6), st.floats(0.1, 4.5), st.sampled_from(["late", "stall", "frozen"]), st.integers(0, 9))
 @example(4, 4.0, "late", 6)  # it has delivered 5 while 4 of another is awaited
 @example(2, 4.4, "frozen", 5)
+@settings(max_examples=25)
 def test_what_a_host_delivered_before_it_was_lost_is_in(at: int, hiccup_s: float, kind: str, die_at: int) -> None:
     """Whatever of another host was awaited meanwhile; and the loss counts from what it did not deliver."""
     fault = Faults()

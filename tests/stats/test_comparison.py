@@ -130,7 +130,7 @@ def test_one_figure_alone_of_one_run_a_side_has_few_false_alarms(subintervals: i
         noise = own * random.standard_normal(subintervals)
         return [MetricSample(float(rate), 1.0) for rate in 1000 * np.exp(noise - storage.levels(random))]
 
-    found, pairs = 0, 1500
+    found, pairs = 0, 700
     for _ in range(pairs):
         one, other = (comparable_estimate(a_run()) for _ in "AB")
         found += one is not None and other is not None and within_runs(one, other).p_different() < 0.05
