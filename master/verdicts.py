@@ -5,7 +5,7 @@ that it discredits. A row has a verdict for the figures of each scope, and one f
 docs/verdicts.md is printed from these tables.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
@@ -528,6 +528,14 @@ def speaking(findings: Iterable[Finding], scopes: Collection[Scope]) -> tuple[Fi
 def counting_for(findings: Iterable[Finding], purpose: Collection[Scope]) -> tuple[Finding, ...]:
     """The findings that count for a step that was for these figures: also those about the step itself."""
     return tuple(one for one in findings if one.reason.scope == STEP or not {*purpose}.isdisjoint(one.reason.scope))
+
+
+def standing(measured: Sequence[tuple[Verdict, bool]]) -> int:
+    """Which of a step's measurements the step stands for: the last with figures that is not invalid, else the last with
+    figures, else the last. `measured`: the verdict of each, at least one, and whether it has figures."""
+    ranks = [(has_figures, verdict is not Verdict.INVALID) for verdict, has_figures in measured]
+    best = max(ranks)
+    return len(ranks) - 1 - ranks[::-1].index(best)
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:

@@ -102,8 +102,7 @@ def _step(step: StepDocument) -> SessionResult:
         SessionResult(name, rows[0].verdict, _reasons(rows[0].reasons), _by_instance(rows), verdicts=_verdicts(rows))
         for name, rows in by_name.items()
     )
-    standing = [one for one in measured if one.verdict != "invalid"] or [*measured]
-    shown = standing[-1]
+    shown = next(one for one, rows in zip(measured, by_name.values(), strict=True) if rows[0].stands)
     return SessionResult(step.name, step.verdict, _reasons(step.reasons), shown.figures, measured, shown.verdicts)
 
 

@@ -32,7 +32,7 @@ def result_lines(
     *,
     width: int = WIDE,
 ) -> list[str]:
-    """What was driven, the figures of the last measurement, the verdict, the folder.
+    """What was driven, the figures of the measurement that the last step stands for, the verdict, the folder.
 
     `ends`: the run's end; `summary`: rows of summary.all.csv; `luns`: of luns.csv; `probes`: of find.csv.
     """
@@ -40,12 +40,13 @@ def result_lines(
     lines = [f"{heading}, on {driven(luns)}"]
     if len(lines[0]) > width:
         lines = [*_fitted(heading, width), f"on {driven(luns)}"]  # a path is never cut
-    measured = [one for step in ends.steps for one in step.measured]
+    measured = [step.standing for step in ends.steps]
     if measured and summary:
         last = measured[-1]
         lines += [_before(one) for one in measured[:-1][-1:]]
         lines += wrapped(_bracket(probes[-1]), width) if probes else []
-        figures = _figures(summary[-1], last, STATISTICS[width])
+        (row,) = (row for row in summary if row["name"] == last.name)
+        figures = _figures(row, last, STATISTICS[width])
         lines += ["", _header(STATISTICS[width]), *figures, ""] if figures else ["", _no_figures(last), ""]
         lines += _verdict(last, width)
     else:

@@ -119,6 +119,7 @@ class MeasurementRow:
     response: Latency
     hosts_in: int = 0  # whose results its figures include
     hosts_of: int = 0  # of so many; 0: not known
+    stands: bool = False  # whether the step stands for this one of its measurements
 
     @property
     def missing(self) -> str:
@@ -135,6 +136,11 @@ class StepEnds:
     verdict: Verdict  # of all measurements that count: not of the level with which a staircase showed saturation
     findings: tuple[Finding, ...]  # of the same; where there are several, each says of which
     measured: tuple[MeasurementRow, ...]  # at least one
+
+    @property
+    def standing(self) -> MeasurementRow:
+        """The measurement that the step stands for."""
+        return next((row for row in self.measured if row.stands), self.measured[-1])
 
 
 @dataclass(frozen=True, slots=True)

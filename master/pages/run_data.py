@@ -22,7 +22,7 @@ from ..output.file_names import stem, step_folder
 from ..output.histogram_db_reader import HistogramReader
 from ..results.checked_files import RUN_JSON, Snapshot, counted_in, read_rows, read_summary, read_table, runs, snapshot
 from ..results.finished_run import plan_text
-from ..results.measured_rows import finding_of, read_measured
+from ..results.measured_rows import finding_of, read_measured, standing_of
 from ..results.run_entries import RunState, entry_data, entry_of
 from ..results.saturation import Element, Level
 from ..rollup.instances import ALL
@@ -200,8 +200,9 @@ class RunData:
         files = self._files(step)
         if by not in files:
             raise KeyError(f"rollup type {by}")
-        rows = [row for row in self._summary(by) if int(row["step"]) == step]
-        return instance_table(by, {name: path for name, path in files[by].items()}, _that_stand(rows))
+        own = self._standing(step)
+        rows = [row for row in self._summary(by) if int(row["step"]) == step and row["name"] == own]
+        return instance_table(by, {name: path for name, path in files[by].items()}, rows)
 
     def steps(self) -> list[dict[str, Any]]:
         """The steps that began, as run.json has them."""
@@ -319,6 +320,11 @@ class RunData:
             return {}
         return {(step.number, one.name): one.cause for step in steps for one in step.measured}
 
+    def _standing(self, step: int) -> str:
+        """The name of the measurement that a step stands for; "" where it has none."""
+        entry = next(one for one in self.steps() if one["number"] == step)
+        return standing_of(entry, [row for row in self._summary(ALL) if int(row["step"]) == step])
+
     def _step_entry(
         self,
         step: Mapping[str, Any],
@@ -327,6 +333,8 @@ class RunData:
         causes: Mapping[tuple[int, str], str],
     ) -> dict[str, Any]:
         number = step["number"]
+        rows = [row for row in rows if int(row["step"]) == number]
+        standing = standing_of(step, rows)
         files = self._files(number)
         closed = self._rows(number, ALL, ALL)
         state = "ended" if step["verdict"] else "running" if running else "cut off"
@@ -343,19 +351,19 @@ class RunData:
             "closed": len(closed),
             "until": _end_of(closed),
             "measurements": [
-                self._measurement(row, step["name"], causes.get((number, row["name"]), ""))
+                self._measurement(row, step["name"], causes.get((number, row["name"]), ""), row["name"] == standing)
                 for row in rows
-                if int(row["step"]) == number
             ],
         }
 
-    def _measurement(self, row: Mapping[str, str], step: str, cause: str) -> dict[str, Any]:
+    def _measurement(self, row: Mapping[str, str], step: str, cause: str, stands: bool) -> dict[str, Any]:
         own = row["name"]
         halves = {name: number(row.get(f"{name}_half_width", "")) for name in METRICS}
         figures = {name: number(row.get(name, "")) for name in METRICS}
         return {
             "name": own,
             "level": own.removeprefix(f"{step}:") if own != step else "",
+            "stands": stands,
             **{name: row.get(name) or row["verdict"] for name in _VERDICTS},
             "cause": cause,
             "hosts_in": int(row.get("hosts_in") or 0),
@@ -517,15 +525,6 @@ def _united(rollups: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, list[st
         for kind, instances in one.items():
             found.setdefault(kind, {}).update(dict.fromkeys(instances))
     return {kind: [*instances] for kind, instances in found.items()}
-
-
-def _that_stand(rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """The rows of one measurement: where there are several, of the last that no row calls invalid, else the last."""
-    by_name: dict[str, list[Mapping[str, str]]] = {}
-    for row in rows:
-        by_name.setdefault(row["name"], []).append(row)
-    standing = [rows for rows in by_name.values() if all(row["verdict"] != "invalid" for row in rows)]
-    return (standing or [*by_name.values()] or [[]])[-1]
 
 
 def _has_meaning(table: GrowingTable, columns: Sequence[Column], name: str) -> list[bool]:

@@ -20,7 +20,7 @@ from ..output.csv_text import lines as csv_lines
 from ..output.file_names import stem
 from ..rollup.instances import ALL
 from ..text.suggestions import suggestion
-from ..verdicts import Finding, Reason, Scope, Severity, Verdict
+from ..verdicts import Finding, Reason, Scope, Severity, Verdict, standing
 from .checked_files import read_rows, read_whole, that_count
 from .finished_run import FinishedRun, StepRow, read_run
 
@@ -56,6 +56,19 @@ def chosen_steps(run: FinishedRun, wanted: Sequence[str]) -> list[Mapping[str, A
             near = suggestion(word, [one["name"] for one in steps])
             raise PlanError(f"{run.folder}: no step {word!r} has ended{near}")
     return [one for one in steps if not wanted or any(_is(word, one) for word in wanted)]
+
+
+def standing_of(step: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) -> str:
+    """The name of the measurement that a step stands for, "" where it has none.
+
+    `step`: its entry in run.json; `rows`: its rows of summary.all.csv, by which a run of a version that wrote no such
+    thing is judged.
+    """
+    if kept := [one["name"] for one in step.get("measured", ()) if one.get("stands")]:
+        return str(kept[0])
+    if not rows:
+        return ""
+    return rows[standing([(Verdict(row["verdict"]), bool(row.get("overall_iops"))) for row in rows])]["name"]
 
 
 def summary_text(folder: Path, measured: Measured) -> str:

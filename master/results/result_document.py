@@ -20,7 +20,7 @@ from ..rollup.metrics import METRICS
 from ..verdicts import Scope
 from .checked_files import Snapshot, read_whole
 from .finished_run import FinishedRun, Key, StepRow, run_in, types_in, why_no_results
-from .measured_rows import chosen_steps, finding_of
+from .measured_rows import chosen_steps, finding_of, standing_of
 from .run_entries import RunEntry, entry_data, entry_of
 
 FILE: Final = "result.json"
@@ -76,6 +76,7 @@ class MeasurementDocument(_Model):
     response_verdict: Verdicts
     hosts_in: int = Field(description="whose results the figures include")
     hosts_of: int = Field(description="that it should be of")
+    stands: bool = Field(description="whether the step stands for this one of its measurements")
     reasons: list[ReasonDocument]
     parameters: dict[str, int | float | Text] = Field(
         description="in force; bytes, seconds, shares of 1; text where they differ"
@@ -152,20 +153,23 @@ def _run(entry: RunEntry) -> RunDocument:
 
 
 def _step(step: Mapping[str, Any], run: FinishedRun) -> StepDocument:
+    rows = run.rows_of(step["number"])
+    # The first instance is `all=all`, where that is asked for.
+    standing = standing_of(step, [row.cells for key, row in rows if key.instance == rows[0][0].instance])
     return StepDocument(
         **{name: step[name] for name in ("number", "name", "verdict", "thresholds", "start_utc", "end_utc")},
         reasons=_reasons(step["reasons"], run.folder),
-        measurements=[_measurement(key, row, run.folder) for key, row in run.rows_of(step["number"])],
+        measurements=[_measurement(key, row, key.step == standing, run.folder) for key, row in rows],
     )
 
 
-def _measurement(key: Key, row: StepRow, folder: Path) -> MeasurementDocument:
+def _measurement(key: Key, row: StepRow, stands: bool, folder: Path) -> MeasurementDocument:
     parameters = {name: row.cells[name] for name in _PARAMETERS if row.cells.get(name)}
     figures = {name: row.figure(metric) for name, metric in METRICS.items()}
     return MeasurementDocument.model_validate({
         "name": key.step, "rollup_type": key.rollup_type, "rollup_instance": key.instance,
         "verdict": row.cells["verdict"], **{f"{scope}_verdict": str(row.verdict(scope)) for scope in Scope},
-        "hosts_in": row.hosts_in, "hosts_of": row.hosts_of,
+        "hosts_in": row.hosts_in, "hosts_of": row.hosts_of, "stands": stands,
         "reasons": _reasons(filter(None, row.cells["reasons"].split("; ")), folder),
         "parameters": {name: _number(text) for name, text in parameters.items()},
         "metrics": {name: value for name, value in figures.items() if value is not None},

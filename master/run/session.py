@@ -189,9 +189,9 @@ def result_of(result: StepResult, rollups: Rollups) -> SessionResult:
         SessionResult(one.name, str(one.verdict), tuple(map(str, one.findings)), own, verdicts=against)
         for one, own, against in zip(ends.measured, figures, verdicts, strict=True)
     )
-    referred = result.records.index(result.referred)
+    standing = result.records.index(result.standing)
     return SessionResult(
-        ends.name, str(ends.verdict), tuple(map(str, ends.findings)), figures[referred], measured, verdicts[referred]
+        ends.name, str(ends.verdict), tuple(map(str, ends.findings)), figures[standing], measured, verdicts[standing]
     )
 
 

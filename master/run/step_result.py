@@ -14,7 +14,7 @@ from ..rollup.metrics import column
 from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding, Validity, check_validity, once
 from ..text.suggestions import listed
-from ..verdicts import Finding, Reason, Scope, Severity, counting_for, speaking, verdict_of
+from ..verdicts import Finding, Reason, Scope, Severity, counting_for, speaking, standing, verdict_of
 from .baseline_step import Key, Reference
 from .discover_luns import PlacedPlan
 from .resolve_settings import NotMeasured
@@ -37,7 +37,7 @@ class StepResult:
     records: tuple[SummaryRecord, ...]  # one per measurement
     iops: Sequence[float]
     ends: StepEnds
-    referred: SummaryRecord  # to which later steps refer
+    standing: SummaryRecord  # the one that the step stands for: later steps refer to it
     was_run: bool = True
     was_skipped: bool = False  # somebody ended it with what it had
 
@@ -47,12 +47,12 @@ class StepResult:
         A rate at max of what others left of the host is a load that the storage takes, but not the most.
         """
         against: dict[Severity, list[str]] = {Severity.INVALID: [], Severity.PARTIAL: [], Severity.NOTE: []}
-        for one in speaking(self.referred.validity.findings[instance.row], {Scope.RATE}):
+        for one in speaking(self.standing.validity.findings[instance.row], {Scope.RATE}):
             is_less = one.reason is Reason.CPU_CONTENTION and one.severity is Severity.INVALID
             against[Severity.PARTIAL if is_less else one.severity].append(str(one))
         if why := "; ".join(against[Severity.INVALID]):
             raise NotMeasured(f"the rate of step {self.ends.name} is invalid for {instance}: {why}")
-        measurement = self.referred.measurement
+        measurement = self.standing.measurement
         hosts = measurement.hosts if measurement else frozenset()
         return Reference(self.iops[instance.row], hosts, "; ".join(against[Severity.PARTIAL]))
 
@@ -68,8 +68,8 @@ def result_of(
 ) -> StepResult:
     """Check a step's measurements, a summary row each. `utc_ns`: an instant of the controller's clock as UTC.
 
-    Later steps refer to the last one that counts: not to the level at which a staircase saturated, which is invalid as
-    it should be. For the step's verdict that counts only where its hosts, not the storage, may be why it was.
+    The level at which a staircase saturated is invalid, as it should be: for the step's verdict it counts only where
+    its hosts, not the storage, may be why it was.
     """
     taken, outside = ended.measurements, [*ended.findings, *_found_on_luns(discovered, parameters)]
     settings = Settings.of(discovered.rollups, parameters)
@@ -81,14 +81,13 @@ def result_of(
     records = tuple(_record(begun_utc_ns, one, validity, settings, utc_ns) for one, validity in pairs)
     saturated = [_saturated(one) for one in taken]
     counting = [record for record, is_end in zip(records, saturated, strict=True) if not is_end] or [*records]
-    referred = next(record for record in [*counting[::-1], *records[::-1]] if record.measurement)
     ends = [record for record in records if all(record is not one for one in counting)]
     found, of_ends = (
         [(record.suffix, _all_findings(record.validity, discovered.rollups)) for record in some]
         for some in (counting, ends)
     )
     of_step = _of_several(found, [(suffix, _of_the_hosts(end)) for suffix, end in of_ends])
-    return _result(step, discovered.rollups, records, referred, of_step)
+    return _result(step, discovered.rollups, records, of_step)
 
 
 def without_measurement(step: Step, begun_utc_ns: int, discovered: PlacedPlan, why: Finding) -> StepResult:
@@ -139,19 +138,21 @@ def _result(
     step: Step,
     rollups: Rollups,
     records: tuple[SummaryRecord, ...],
-    referred: SummaryRecord,
     findings: tuple[Finding, ...],
 ) -> StepResult:
     """`findings`: of the step itself."""
     verdict = verdict_of(counting_for(findings, step.control.purpose))
-    shown = tuple(
+    shown = [
         measurement_report(step.name + record.suffix, record, _all_findings(record.validity, rollups))
         for record in records
-    )
-    ends = StepEnds(step.number, step.name, verdict, findings, shown)
-    figures = figures_of(referred)
+    ]
+    has_figures = [record.measurement is not None for record in records]
+    place = standing([*zip([row.verdict for row in shown], has_figures, strict=True)])
+    shown[place] = replace(shown[place], stands=True)
+    ends = StepEnds(step.number, step.name, verdict, findings, tuple(shown))
+    figures = figures_of(records[place])
     iops = [0.0] * len(rollups.rows) if figures is None else column(figures, "overall_iops").tolist()
-    return StepResult(records, iops, ends, referred)
+    return StepResult(records, iops, ends, records[place])
 
 
 _Found = Sequence[tuple[str, tuple[Finding, ...]]]  # of measurements, each with its suffix
@@ -172,7 +173,7 @@ def _of_several(found: _Found, of_ends: _Found) -> tuple[Finding, ...]:
 
 def exit_code_of(results: Iterable[StepResult]) -> ExitCode:
     """The exit code of a run, all of whose steps have run."""
-    return code_of(counting_for(result.ends.findings, result.referred.validity.purpose) for result in results)
+    return code_of(counting_for(result.ends.findings, result.standing.validity.purpose) for result in results)
 
 
 def _blank(
@@ -180,7 +181,7 @@ def _blank(
 ) -> StepResult:
     validity = Validity.unmeasured(discovered.rollups, dict.fromkeys(findings), step.control.purpose)
     record = SummaryRecord(begun_utc_ns, None, None, None, validity, settings)
-    return _result(step, discovered.rollups, (record,), record, _all_findings(validity, discovered.rollups))
+    return _result(step, discovered.rollups, (record,), _all_findings(validity, discovered.rollups))
 
 
 def _all_findings(validity: Validity, rollups: Rollups) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ from ivypy.master.live.reports import Latency, MeasurementRow, RunEnds, StepEnds
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 
 BLANK = Latency(None, None, None)
+NOTHING = {"name": "rate"}  # of a row without figures
 LUN = {"host": "local", "path": "/dev/sdb", "size": str(1 << 40)}
 
 
@@ -28,7 +29,7 @@ def ends(*measured: MeasurementRow) -> RunEnds:
 
 
 def row(kinds: tuple[str, ...], iops: float, us: float, response: bool) -> dict[str, str]:
-    found: dict[str, str] = {}
+    found = {"name": "rate"}
     for kind in kinds:
         found |= {f"{kind}_iops": str(iops), f"{kind}_mib_per_s": str(iops / 256)}
         for times in ("service", "response") if response else ("service",):
@@ -53,7 +54,7 @@ def test_the_step_before_is_one_line_and_discredited_figures_are_marked() -> Non
     late = Finding(Reason.GENERATOR_LATE, "89% of the mean", Severity.INVALID)
     lines = result_lines(
         "h", ends(measurement(name="max"), measurement(Verdict.INVALID, findings=(late,))),
-        [{}, row(("read", "write"), 9000.0, 4470.0, True)], [LUN],
+        [{"name": "max"}, row(("read", "write"), 9000.0, 4470.0, True)], [LUN],
     )  # fmt: skip
     text = "\n".join(lines)
     assert "max: 42.1 k IOPS, mean 130 us (valid)" in lines
@@ -61,9 +62,17 @@ def test_the_step_before_is_one_line_and_discredited_figures_are_marked() -> Non
     assert "  generator_late[invalid] (89% of the mean)" in lines
 
 
+def test_of_several_measurements_the_one_that_the_step_stands_for_is_shown() -> None:
+    below, above = replace(measurement(name="rate"), stands=True), measurement(Verdict.INVALID, name="too high")
+    climbed = RunEnds("runs/quick", (StepEnds(0, "climb", Verdict.INVALID, (), (below, above)),), 0, "")
+    rows = [row(("read",), 61_234.0, 129.5, False), {"name": "too high", "read_iops": "99999"}]
+    lines = result_lines("h", climbed, rows, [LUN])
+    assert any(line.startswith("read       61.2 k") for line in lines) and "valid" in lines
+
+
 def test_a_long_path_has_a_line_of_its_own() -> None:
     path = "/a/long/path" * 8
-    lines = result_lines("randread 4KiB", ends(measurement()), [{}], [LUN | {"path": path}])
+    lines = result_lines("randread 4KiB", ends(measurement()), [NOTHING], [LUN | {"path": path}])
     assert lines[:2] == ["randread 4KiB", f"on {path} (1.00 TiB)"]
 
 
@@ -82,25 +91,25 @@ def test_an_interrupted_run_says_so() -> None:
 )
 def test_a_search_says_its_bracket(passes: str, fails: str, said: str) -> None:
     probe = {"total_iops": "4705.8", "highest_pass_iops": passes, "lowest_fail_iops": fails}
-    assert said in " ".join(result_lines("h", ends(measurement()), [{}], [LUN], [probe])).replace("   ", " ")
+    assert said in " ".join(result_lines("h", ends(measurement()), [NOTHING], [LUN], [probe])).replace("   ", " ")
 
 
 def test_without_figures_the_result_says_why_there_are_none() -> None:
     unbounded, idle = Finding(Reason.SEARCH_UNBOUNDED, "too high"), Finding(Reason.NO_SAMPLES)
-    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(unbounded,))), [{}], [LUN])
+    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(unbounded,))), [NOTHING], [LUN])
     assert "there is no measurement to show" in lines and "  search_unbounded[invalid] (too high)" in lines
-    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(idle,))), [{}], [LUN])
+    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(idle,))), [NOTHING], [LUN])
     assert "no I/O was completed" in lines
 
 
 def test_a_reason_that_is_cut_says_so_and_ends_with_a_whole_word() -> None:
     words = " ".join(f"word{number:03}" for number in range(60))
     late = Finding(Reason.OVERRUN, words, Severity.INVALID)
-    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(late,))), [{}], [LUN])
+    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(late,))), [NOTHING], [LUN])
     (last,) = [line for line in lines if line.endswith(" ...")]
     assert last.split()[-2] in words.split() and len(last) <= WIDE
     uncut = result_lines(
-        "h", ends(measurement(findings=(Finding(Reason.OVERRUN, "short", Severity.INVALID),))), [{}], [LUN]
+        "h", ends(measurement(findings=(Finding(Reason.OVERRUN, "short", Severity.INVALID),))), [NOTHING], [LUN]
     )
     assert not any("..." in line for line in uncut)
 

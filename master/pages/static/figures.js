@@ -3,10 +3,9 @@
 import { badge, el, fill, marked, prose, refill } from "./dom.js";
 import { count, latency, percentText } from "./format.js";
 
-/** The measurement that the step stands for: its last that is not invalid, else its last. */
+/** The measurement that the step stands for. */
 export function standingMeasurement(step) {
-  const all = step?.measurements ?? [];
-  return all.findLast((one) => one.verdict !== "invalid") ?? all[all.length - 1] ?? null;
+  return step?.measurements.find((one) => one.stands) ?? null;
 }
 
 export function bigFigures(model, node) {
