@@ -33,7 +33,7 @@ def __getattr__(name: str) -> object:
 
         return loaded_runs.load
     if name == "__version__":
-        from importlib.metadata import version
+        from .master.version import VERSION
 
-        return version("ivypy")
+        return VERSION
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,6 @@ import json
 import re
 from typing import Any, Final
 
-from ... import __version__
 from ...protocol.messages import ClockReport, MeasureClock
 from ..errors import PlanError
 from ..exit_codes import ExitCode
@@ -21,6 +20,7 @@ from ..hosts.login_throttle import LoginThrottle
 from ..plan.hosts import LOCAL
 from ..run.connect import connected, opener
 from ..text.units import parse_duration
+from ..version import VERSION
 from .last_words import LastWords
 
 PATIENCE_S: Final = 60.0  # beyond the time asked for
@@ -36,7 +36,7 @@ async def clock_page(host: str, duration: str, as_json: bool) -> tuple[str, Exit
     loop = asyncio.get_running_loop()
     opening, words = opener(slave_bundles(), LoginThrottle()), LastWords()
     async with connected(
-        [host_of(host)], opening, words.log, __version__, lambda: int(loop.time() * 1e9), pointer=words.quoted
+        [host_of(host)], opening, words.log, VERSION, lambda: int(loop.time() * 1e9), pointer=words.quoted
     ) as (fleet, _):
 
         async def ask(driver: Driver) -> ClockReport:

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from ... import __version__
 from ...protocol.messages import Hello
 from ..errors import HostFault
 from ..hosts.bundle import slave_bundles
@@ -19,6 +18,7 @@ from ..run.connect import connected, opener
 from ..run.consent import counted
 from ..run.differences import host_differences
 from ..run.fleet import Fleet
+from ..version import VERSION
 from .host_faults import fault_lines
 from .last_words import LastWords
 
@@ -32,7 +32,7 @@ async def reachable(plan: Plan) -> AsyncIterator[Fleet]:
     loop = asyncio.get_running_loop()
     opening = opener(slave_bundles(), LoginThrottle())
     now_ns, most, words = (lambda: int(loop.time() * 1e9)), len(plan.hosts), LastWords()
-    async with connected(plan.hosts, opening, words.log, __version__, now_ns, most, pointer=words.quoted) as (fleet, _):
+    async with connected(plan.hosts, opening, words.log, VERSION, now_ns, most, pointer=words.quoted) as (fleet, _):
         yield fleet
 
 

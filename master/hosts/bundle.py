@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from ... import __version__
+from ..version import VERSION
 from .bootstrap_script import digest_of
 from .errors import BundleError
 
@@ -69,7 +69,7 @@ def slave_bundles() -> tuple[Bundle, ...]:
 
 def slave_files() -> dict[str, bytes]:
     """Protocol and slave without the engine, as they are installed here. Raises BundleError."""
-    version = f'"""Written into the bundle by the controller that made it."""\n\nVERSION = "{__version__}"\n'
+    version = f'"""Written into the bundle by the controller that made it."""\n\nVERSION = "{VERSION}"\n'
     return {
         "__main__.py": MAIN,
         "ivypy/__init__.py": ROOT_INIT,

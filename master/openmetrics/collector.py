@@ -114,9 +114,9 @@ class RunCollector(Collector):
         self._lock = threading.Lock()
 
     def collect(self) -> Iterator[Metric]:
-        from ... import __version__
+        from ..version import VERSION
 
-        yield InfoMetricFamily("ivypy_build", "the version of ivypy", value={"version": __version__})
+        yield InfoMetricFamily("ivypy_build", "the version of ivypy", value={"version": VERSION})
         families = _Families()
         with self._lock:
             wanted = [*self._folders()]

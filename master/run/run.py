@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from ... import __version__
 from ...protocol.messages import DyingWords
 from ..connectors.connector_spec import HOST
 from ..drivers.controller_side import DriverProcess, driver_processes
@@ -30,6 +29,7 @@ from ..output.writer_thread import PATIENCE_S
 from ..plan.model import Plan
 from ..text.scaled import scaled_size
 from ..text.suggestions import did_you_mean, listed
+from ..version import VERSION
 from . import consent
 from .connect import Opener, connected, opener
 from .connectors import MOST_HOSTS, Connectors, Launch, launcher, opened
@@ -130,7 +130,7 @@ class Run:
         plan, recorder = self._plan, self.recorder
         async with (
             connected(
-                plan.hosts, self._opening, recorder.host_log, __version__, recorder.clock.now_ns, plan.may_miss,
+                plan.hosts, self._opening, recorder.host_log, VERSION, recorder.clock.now_ns, plan.may_miss,
                 processes, recorder.host_log_path, self._parted,
             ) as (fleet, reconnecting),
             opened(self._launch, recorder.host_log, self._connector_event, plan.lease_s) as connectors,

@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from ... import __version__
 from ...protocol.lines import encode_line
 from ...protocol.messages import Hello
 from ...protocol.parameters import MAX, NEVER, Parameters
@@ -51,6 +50,7 @@ from ..results.result_document import write_result
 from ..rollup.instances import Rollups
 from ..rollup.merge_layout import MergeLayout
 from ..text.plan_parameters import Value
+from ..version import VERSION
 from .placement import Placement
 from .so_far import SoFarKeeper
 
@@ -89,7 +89,7 @@ class RunRecorder:
         self._lacking = 0  # events that were not written
         self.seed = seed_of_run(self._folder.path.name, utc_ns)
         self._run = RunRecord(
-            __version__, tuple(command_line), str(plan.path or ""), utc_ns, self.seed, more={"uid": os.geteuid()}
+            VERSION, tuple(command_line), str(plan.path or ""), utc_ns, self.seed, more={"uid": os.geteuid()}
         )
         self._written = self._run  # as run.json has it
         self._cores: Mapping[str, Sequence[int]] = {}

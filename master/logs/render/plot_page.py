@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from .... import __version__
 from ...pages.histogram_columns import Times, encoded
 from ...pages.instances import IOPS, LATENCY, MEAN, mark_outliers
 from ...pages.outliers import bound
 from ...pages.run_data import FORMAT, SERIES_METRICS
 from ...report.archive import Archive, Limits, quoted
 from ...report.write_report import save_page
+from ...version import VERSION
 from ..readers.records import NS_PER_S
 from ..result.series import Series
 from ..result.table import LogResult, Row, latency_text, rows
@@ -214,7 +214,7 @@ def _document(
     ]
     run = {
         "id": _RUN, "run": _title(drawn), "folder": "", "state": "ended", "verdict": None, "exit_code": None,
-        "plan": "", "version": __version__,
+        "plan": "", "version": VERSION,
         "start_utc": datetime.fromtimestamp(start, UTC).isoformat().replace("+00:00", "Z"),
         "length_s": end - start, "hosts": [], "steps": [name],
     }  # fmt: skip

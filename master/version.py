@@ -1,0 +1,6 @@
+"""The version of what is installed."""
+
+from importlib.metadata import version
+from typing import Final
+
+VERSION: Final = version("ivypy")
