@@ -17,7 +17,7 @@ from typing import Any
 from ...protocol.parameters import PARAMETERS, Parameters
 from ..connectors.element_figures import Connected
 from ..errors import OutputError
-from ..rollup.instances import Rollups, RollupType
+from ..rollup.instances import InstanceKey, Rollups, RollupType
 from ..rollup.merge_layout import MergeLayout
 from ..rollup.parameters_in_force import text
 from .column import names
@@ -112,7 +112,7 @@ class RunFolder:
         ]  # fmt: skip
         self._replace("luns.csv", lines([[*fixed, *attributes], *rows]))
 
-    def workloads(self, rollups: Rollups, parameters: Mapping[tuple[str, int], Parameters]) -> None:
+    def workloads(self, rollups: Rollups, parameters: Mapping[InstanceKey, Parameters]) -> None:
         """workloads.csv: each instance with the parameters it was created with."""
         header = [*names(WORKLOADS), *PARAMETERS, *(f"rollup.{kind.name}" for kind in rollups.types)]
         rows: list[list[Any]] = []

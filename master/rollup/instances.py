@@ -14,6 +14,8 @@ from typing import Final
 
 from ...protocol.payload import Attribute
 
+InstanceKey = tuple[str, int]  # a workload instance: its host, and its number there
+
 ABSENT: Final = "none"
 ALL: Final = "all"
 
@@ -120,7 +122,7 @@ class Rollups:
     instances: tuple[WorkloadInstance, ...]
     types: tuple[RollupType, ...]
     rows: tuple[RollupInstance, ...]  # every instance of every type, types one after the other
-    _rows_of: Mapping[tuple[str, int], tuple[int, ...]]  # (host, number) -> row in every type
+    _rows_of: Mapping[InstanceKey, tuple[int, ...]]  # (host, number) -> row in every type
     _numbers: Mapping[str, tuple[int, ...]]  # host -> numbers of its instances
 
     @classmethod
@@ -130,7 +132,7 @@ class Rollups:
         first = [spec for spec in given if spec.name == ALL][:1] or [EVERYTHING]
         types: list[RollupType] = []
         rows: list[RollupInstance] = []
-        rows_of: dict[tuple[str, int], list[int]] = {(i.host, i.number): [] for i in instances}
+        rows_of: dict[InstanceKey, list[int]] = {(i.host, i.number): [] for i in instances}
         if len(rows_of) < len(instances):
             raise ValueError("two workload instances of one host have one number")
         for spec in [*first, *(spec for spec in given if spec.name != ALL)]:

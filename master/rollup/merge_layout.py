@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .instances import Rollups
+from .instances import InstanceKey, Rollups
 from .partial_merge import MergePlaces
 
 Ints = NDArray[np.int64]
@@ -105,7 +105,7 @@ class MergeLayout:
             instance_count=instance_count,
         )
 
-    def of_instances(self, keys: Collection[tuple[str, int]]) -> NDArray[np.bool_]:
+    def of_instances(self, keys: Collection[InstanceKey]) -> NDArray[np.bool_]:
         """(I,) which workload instances are among these (host, number)."""
         return np.array([(host, one) in keys for host in self.hosts for one in self.numbers[host]], bool)
 

@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.parameters import MAX, PARAMETERS, Parameters
-from .instances import Rollups
+from .instances import InstanceKey, Rollups
 
-Key = tuple[str, int]  # host, workload number
-
-NO_PARAMETERS: Final[Mapping[Key, Parameters]] = MappingProxyType({})
+NO_PARAMETERS: Final[Mapping[InstanceKey, Parameters]] = MappingProxyType({})
 NOTHING: Final = "0"  # the total target where iops is 0
 MOST_NAMED: Final = 8  # different values that are spelled out
 
@@ -30,12 +28,15 @@ class Settings:
     columns: Mapping[str, tuple[str, ...]]  # parameter: a text per row
     paced: NDArray[np.bool_]  # (R,) every instance has a number for iops: response time has a meaning
     some_max: NDArray[np.bool_]  # (R,) an instance has iops: max
-    at_max: frozenset[tuple[str, int]]  # (host, number) of those instances
+    at_max: frozenset[InstanceKey]  # (host, number) of those instances
     iops: tuple[str, ...]  # total target, of hosts that are gone too: a number, `max`; blank where only some are paced
 
     @classmethod
     def of(
-        cls, rollups: Rollups, parameters: Mapping[Key, Parameters], gone: Mapping[Key, Parameters] = NO_PARAMETERS
+        cls,
+        rollups: Rollups,
+        parameters: Mapping[InstanceKey, Parameters],
+        gone: Mapping[InstanceKey, Parameters] = NO_PARAMETERS,
     ) -> "Settings":
         """`parameters`: of the instances that take part; `gone`: of those that were asked for IOPS, and do not."""
         members, asked = _members(rollups, parameters), _members(rollups, gone)
@@ -65,10 +66,10 @@ class SettingsInForce:
 
     def __init__(self, rollups: Rollups) -> None:
         self._rollups = rollups
-        self._of: tuple[Mapping[Key, Parameters], ...] = ({}, {})
+        self._of: tuple[Mapping[InstanceKey, Parameters], ...] = ({}, {})
         self._settings = Settings.of(rollups, {})
 
-    def of(self, parameters: Mapping[Key, Parameters], hosts: Collection[str], as_planned: bool) -> Settings:
+    def of(self, parameters: Mapping[InstanceKey, Parameters], hosts: Collection[str], as_planned: bool) -> Settings:
         """Of the instances of `hosts` alone: rows do not include the load of the others. The total target does, or a
         part of the load would look like all of it; but only while it is `as_planned`: what control or somebody sets, is
         set for those that are there.
@@ -80,7 +81,7 @@ class SettingsInForce:
         return self._settings
 
 
-def _members(rollups: Rollups, parameters: Mapping[Key, Parameters]) -> list[list[Parameters]]:
+def _members(rollups: Rollups, parameters: Mapping[InstanceKey, Parameters]) -> list[list[Parameters]]:
     """Those of each row."""
     found: list[list[Parameters]] = [[] for _ in rollups.rows]
     for key, one in parameters.items():

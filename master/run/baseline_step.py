@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..rollup.instances import RollupInstance, WorkloadInstance
+from ..rollup.instances import InstanceKey, RollupInstance, WorkloadInstance
 from ..rollup.validity import ScopedFinding
 from ..text.plan_parameters import OfStep
 from ..verdicts import Finding, Reason, Severity
-
-Key = tuple[str, int]  # host, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +27,15 @@ class Reference:
 Measured = Callable[[str, RollupInstance], Reference]  # step name, rollup instance; raises NotMeasured
 
 
-def shares(members: Sequence[WorkloadInstance]) -> dict[Key, float]:
+def shares(members: Sequence[WorkloadInstance]) -> dict[InstanceKey, float]:
     """Each workload instance's share of a total: equal over the distinct LUNs, then equal within a LUN."""
-    on_lun: dict[tuple[str, str], list[Key]] = {}
+    on_lun: dict[tuple[str, str], list[InstanceKey]] = {}
     for member in members:
         on_lun.setdefault(member.distinct_lun, []).append((member.host, member.number))
     return {key: 1 / len(on_lun) / len(keys) for keys in on_lun.values() for key in keys}
 
 
-def equal(members: Sequence[WorkloadInstance]) -> dict[Key, float]:
+def equal(members: Sequence[WorkloadInstance]) -> dict[InstanceKey, float]:
     """Each workload instance's share of what is not shared by LUN."""
     return {(member.host, member.number): 1 / len(members) for member in members}
 
@@ -46,8 +44,8 @@ def of_step(
     value: OfStep,
     rollup: RollupInstance,
     measured: Measured,
-    share: Callable[[Sequence[WorkloadInstance]], dict[Key, float]],
-) -> dict[Key, float]:
+    share: Callable[[Sequence[WorkloadInstance]], dict[InstanceKey, float]],
+) -> dict[InstanceKey, float]:
     """The IOPS of each member of a rollup instance that is set to a share of a step. Raises NotMeasured."""
     reference = measured(value.step, rollup)
     took_part = [member for member in rollup.members if member.host in reference.hosts]

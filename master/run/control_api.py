@@ -33,12 +33,13 @@ from ..live.socket_messages import (
 )
 from ..live.socket_server import unknown_type
 from ..output.csv_text import utc
-from ..rollup.instances import Rollups
-from .baseline_step import Key, Measured, References
+from ..rollup.instances import InstanceKey, Rollups
+from .baseline_step import Measured, References
 from .discover_luns import PlacedPlan
 from .edit_parser import apply_edit, describe_change, parse_edit
 from .edit_policy import check
-from .live_changes import ChangeResult, EditRefused, InForce
+from .edit_types import EditRefused, InForce
+from .live_changes import ChangeResult
 from .live_step import LiveStep
 from .run_recorder import RunRecorder
 from .signals import Interrupts
@@ -132,7 +133,7 @@ class ControlApi:
 
         references = References(running.measured)
 
-        def alter(present: InForce) -> Mapping[Key, Parameters]:
+        def alter(present: InForce) -> Mapping[InstanceKey, Parameters]:
             after = apply_edit(edit, present.parameters, references, discovered.placement)
             check(after, present, discovered, force)
             return after

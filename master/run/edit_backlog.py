@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import Count
+from ..rollup.instances import InstanceKey
 
 Ints = NDArray[np.int64]
 Where = NDArray[np.bool_]
@@ -48,7 +49,7 @@ class Backlogs:
 
     def __init__(self) -> None:
         self._open: dict[str, _OpenBacklog] = {}
-        self._remaining: dict[tuple[str, int], EarlierBacklog] = {}
+        self._remaining: dict[InstanceKey, EarlierBacklog] = {}
         self._over: list[EarlierBacklog] = []
 
     def __bool__(self) -> bool:

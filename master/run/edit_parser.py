@@ -17,13 +17,13 @@ from ..plan.model import TOTAL_IOPS
 from ..plan.read.field_types import CHANGES, PARAMETER_FIELDS
 from ..plan.select.attributes import ATTRIBUTES
 from ..plan.steps import clause
-from ..rollup.instances import RollupInstance, Rollups
+from ..rollup.instances import InstanceKey, RollupInstance, Rollups
 from ..rollup.parameters_in_force import text
 from ..text.plan_parameters import OfStep, Value, in_bytes
 from ..text.suggestions import SAME, did_you_mean, listed, suggestion
 from ..text.units import format_bytes, parse_fraction
-from .baseline_step import Key, Measured, equal, of_step, shares
-from .live_changes import EditRefused
+from .baseline_step import Measured, equal, of_step, shares
+from .edit_types import EditRefused
 from .placement import Placement
 from .resolve_settings import NotMeasured
 
@@ -171,8 +171,8 @@ def is_relative(value: str) -> bool:
 
 
 def apply_edit(
-    edit: LiveEdit, present: Mapping[Key, Parameters], measured: Measured, placement: Placement
-) -> dict[Key, Parameters]:
+    edit: LiveEdit, present: Mapping[InstanceKey, Parameters], measured: Measured, placement: Placement
+) -> dict[InstanceKey, Parameters]:
     """The parameters of the instances that `edit` selects, after it. Raises EditRefused."""
     members = {(member.host, member.number): member for one in edit.selected for member in one.members}
     found = {key: present[key] for key in members}
@@ -189,7 +189,7 @@ def apply_edit(
     return found
 
 
-def _number(found: dict[Key, Parameters], name: str, change: Any) -> None:
+def _number(found: dict[InstanceKey, Parameters], name: str, change: Any) -> None:
     """A setting whose value is a number; where it is a count or a size, what is worked out is rounded."""
     for key, one in found.items():
         value = change.of(getattr(one, name)) if isinstance(change, Relative) else change
@@ -198,12 +198,14 @@ def _number(found: dict[Key, Parameters], name: str, change: Any) -> None:
         found[key] = replace(one, **new)
 
 
-def _range(found: dict[Key, Parameters], span: Any, placement: Placement) -> None:
+def _range(found: dict[InstanceKey, Parameters], span: Any, placement: Placement) -> None:
     for key, one in found.items():
         found[key] = replace(one, range=in_bytes(span, placement.lun_of[key].lun.size, one.blocksize))
 
 
-def _iops(found: dict[Key, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured) -> None:
+def _iops(
+    found: dict[InstanceKey, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured
+) -> None:
     if isinstance(change, OfStep):
         for rollup in selected:
             _set(found, of_step(change, rollup, measured, equal))
@@ -212,7 +214,9 @@ def _iops(found: dict[Key, Parameters], change: Any, selected: Sequence[RollupIn
     _set(found, {key: change.of(numbers[key]) if key in numbers else change for key in found})
 
 
-def _total(found: dict[Key, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured) -> None:
+def _total(
+    found: dict[InstanceKey, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured
+) -> None:
     if isinstance(change, OfStep):
         for rollup in selected:
             _set(found, of_step(change, rollup, measured, shares))
@@ -223,16 +227,16 @@ def _total(found: dict[Key, Parameters], change: Any, selected: Sequence[RollupI
     _set(found, {key: MAX if change == MAX else change * share for key, share in shares(members).items()})
 
 
-_Apply = Callable[[dict[Key, Parameters], Any, Sequence[RollupInstance], Measured], None]
+_Apply = Callable[[dict[InstanceKey, Parameters], Any, Sequence[RollupInstance], Measured], None]
 _APPLY: Final[Mapping[str, _Apply]] = {"iops": _iops, TOTAL_IOPS: _total}  # never both
 
 
-def _set(found: dict[Key, Parameters], iops: Mapping[Key, Iops]) -> None:
+def _set(found: dict[InstanceKey, Parameters], iops: Mapping[InstanceKey, Iops]) -> None:
     for key, value in iops.items():
         found[key] = replace(found[key], iops=value)
 
 
-def _numbers(name: str, found: Mapping[Key, Parameters]) -> dict[Key, float]:
+def _numbers(name: str, found: Mapping[InstanceKey, Parameters]) -> dict[InstanceKey, float]:
     numbers = {key: float(one.iops) for key, one in found.items() if one.iops != MAX}
     if len(numbers) < len(found):
         some = f"{len(found) - len(numbers)} of the {len(found)} instances" if numbers else "what is selected"
@@ -240,7 +244,7 @@ def _numbers(name: str, found: Mapping[Key, Parameters]) -> dict[Key, float]:
     return numbers
 
 
-def describe_change(before: Mapping[Key, Parameters], after: Mapping[Key, Parameters]) -> str:
+def describe_change(before: Mapping[InstanceKey, Parameters], after: Mapping[InstanceKey, Parameters]) -> str:
     """What changed, for people: `iops 1000 -> 5000 (2 instances)`."""
     parts = []
     for name in sorted(LIVE):

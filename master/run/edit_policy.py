@@ -9,16 +9,16 @@ from typing import Final
 
 from ...protocol.geometry import extent, geometry_faults, within
 from ...protocol.parameters import Parameters, faults
+from ..rollup.instances import InstanceKey
 from ..text.suggestions import listed
 from ..text.units import format_bytes
-from .baseline_step import Key
 from .discover_luns import PlacedPlan
-from .live_changes import EditRefused, InForce
+from .edit_types import EditRefused, InForce
 
 MOST_SAID: Final = 5  # instances that are spelled out
 
 
-def check(after: Mapping[Key, Parameters], present: InForce, discovered: PlacedPlan, force: bool) -> None:
+def check(after: Mapping[InstanceKey, Parameters], present: InForce, discovered: PlacedPlan, force: bool) -> None:
     """Whether the change may be made: limits, consent, and control's own instances. Raises EditRefused."""
     reasons = _lines(after, discovered, lambda key, one: _limits(key, one, discovered) or _now(key, one, present))
     reasons = reasons or _lines(after, discovered, lambda key, one: _misfits(key, one, discovered))
@@ -33,24 +33,26 @@ def check(after: Mapping[Key, Parameters], present: InForce, discovered: PlacedP
         raise EditRefused(reasons)
 
 
-def violations(wanted: Mapping[Key, Parameters], discovered: PlacedPlan) -> list[str]:
+def violations(wanted: Mapping[InstanceKey, Parameters], discovered: PlacedPlan) -> list[str]:
     """What these parameters violate in this run: one line for each reason."""
     reasons = _lines(wanted, discovered, lambda key, one: _limits(key, one, discovered))
     return reasons or _lines(wanted, discovered, lambda key, one: _misfits(key, one, discovered))
 
 
 def _lines(
-    wanted: Mapping[Key, Parameters], discovered: PlacedPlan, against: Callable[[Key, Parameters], Iterable[str]]
+    wanted: Mapping[InstanceKey, Parameters],
+    discovered: PlacedPlan,
+    against: Callable[[InstanceKey, Parameters], Iterable[str]],
 ) -> list[str]:
     """What `against` finds for each instance: one line for each reason, with its instances."""
-    reasons: dict[str, list[Key]] = {}
+    reasons: dict[str, list[InstanceKey]] = {}
     for key, one in wanted.items():
         for reason in against(key, one):
             reasons.setdefault(reason, []).append(key)
     return [f"{_names(keys, discovered)}: {reason}" for reason, keys in reasons.items()]
 
 
-def _limits(key: Key, parameters: Parameters, discovered: PlacedPlan) -> list[str]:
+def _limits(key: InstanceKey, parameters: Parameters, discovered: PlacedPlan) -> list[str]:
     limits = discovered.limits
     found = faults(parameters)
     if parameters.maxtags > limits.tags[key]:
@@ -74,7 +76,7 @@ def _limits(key: Key, parameters: Parameters, discovered: PlacedPlan) -> list[st
     return found
 
 
-def _now(key: Key, parameters: Parameters, present: InForce) -> list[str]:
+def _now(key: InstanceKey, parameters: Parameters, present: InForce) -> list[str]:
     """What speaks against them in the step that runs."""
     most = present.blocksizes[key]
     if parameters.blocksize <= most:
@@ -85,11 +87,11 @@ def _now(key: Key, parameters: Parameters, present: InForce) -> list[str]:
     ]
 
 
-def _misfits(key: Key, parameters: Parameters, discovered: PlacedPlan) -> list[str]:
+def _misfits(key: InstanceKey, parameters: Parameters, discovered: PlacedPlan) -> list[str]:
     lun = discovered.placement.lun_of[key].lun
     return [one.text for one in geometry_faults(parameters, lun.path, lun.kind, lun.size, lun.block)]
 
 
-def _names(keys: Sequence[Key], discovered: PlacedPlan) -> str:
+def _names(keys: Sequence[InstanceKey], discovered: PlacedPlan) -> str:
     ids = {(i.host, i.number): i.id for i in discovered.placement.instances}
     return listed([ids[key] for key in keys], MOST_SAID)

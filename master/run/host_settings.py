@@ -26,7 +26,7 @@ from ...protocol.payload import Consent, Setting, WorkloadToCreate
 from ..errors import HostFault
 from ..hosts.controller_lag import Deadline
 from ..hosts.driver import Driver, barrier
-from .baseline_step import Key
+from ..rollup.instances import InstanceKey
 from .discover_luns import PlacedPlan
 from .fleet import Fleet
 
@@ -49,13 +49,13 @@ class EditResult:
 class HostSettings:
     """Holds the parameters that every workload instance has, and the number of the last edit."""
 
-    def __init__(self, fleet: Fleet, parameters: Mapping[Key, Parameters] | None = None) -> None:
-        self.parameters: dict[Key, Parameters] = dict(parameters or {})
+    def __init__(self, fleet: Fleet, parameters: Mapping[InstanceKey, Parameters] | None = None) -> None:
+        self.parameters: dict[InstanceKey, Parameters] = dict(parameters or {})
         self.changing = asyncio.Lock()
         self._fleet = fleet
-        self.blocksizes: dict[Key, int] = {}  # that the buffers of each instance hold
+        self.blocksizes: dict[InstanceKey, int] = {}  # that the buffers of each instance hold
         self.backends: dict[str, str] = {}  # by host: what backend `auto` is there; kept by a slave that comes later
-        self._unsure: set[Key] = set()  # an edit of them was not answered: sent again before the next step
+        self._unsure: set[InstanceKey] = set()  # an edit of them was not answered: sent again before the next step
         self._edits = 0
         self.begun = bool(parameters)  # the instances of all hosts were created
 
@@ -64,7 +64,7 @@ class HostSettings:
         self._edits += 1
         return self._edits
 
-    def needs(self, key: Key, wanted: Parameters) -> bool:
+    def needs(self, key: InstanceKey, wanted: Parameters) -> bool:
         """Whether an instance needs these parameters sent: it has others, or may have."""
         return self.parameters[key] != wanted or key in self._unsure
 
@@ -81,7 +81,7 @@ class HostSettings:
         return self._fleet.lag.deadline(within_s)
 
     async def edit(
-        self, number: int, settings: Mapping[Key, Parameters], deadline: Deadline, mute_s: float | None = None
+        self, number: int, settings: Mapping[InstanceKey, Parameters], deadline: Deadline, mute_s: float | None = None
     ) -> EditResult:
         """Live settings, to all their hosts at once, of which answers are awaited until `deadline`; for `mute_s` where
         a host has not answered the edit before."""
@@ -105,12 +105,12 @@ class HostSettings:
         lost = frozenset(by_host.keys() - effective.keys() - reasons.keys())
         return EditResult(number, effective, reasons, lost, sum(discarded for _, discarded in answers.values()))
 
-    def acknowledged(self, settings: Mapping[Key, Parameters]) -> None:
+    def acknowledged(self, settings: Mapping[InstanceKey, Parameters]) -> None:
         """These are in force: the host acknowledged them, or its results show it."""
         self.parameters.update(settings)
         self._unsure -= settings.keys()
 
-    async def apply(self, discovered: PlacedPlan, wanted: Mapping[Key, Parameters]) -> None:
+    async def apply(self, discovered: PlacedPlan, wanted: Mapping[InstanceKey, Parameters]) -> None:
         """Give every instance these parameters, between steps: edit what can be edited, create the rest anew.
 
         Each host checks the LUNs that stay open for writing again, because they may have come into use meanwhile.
@@ -183,9 +183,9 @@ def host_parameters(parameters: Parameters, host: str) -> Parameters:
     return replace(parameters, seed=int.from_bytes(digest[:8], "little") & MOST_SEED)
 
 
-def _by_host(keys: Iterable[Key]) -> dict[str, list[Key]]:
+def _by_host(keys: Iterable[InstanceKey]) -> dict[str, list[InstanceKey]]:
     """By host, ascending by number."""
-    found: dict[str, list[Key]] = {}
+    found: dict[str, list[InstanceKey]] = {}
     for key in sorted(keys):
         found.setdefault(key[0], []).append(key)
     return found
@@ -198,7 +198,7 @@ def _editable(have: Parameters | None, wanted: Parameters) -> bool:
     return all(getattr(have, name) == getattr(wanted, name) for name in PARAMETERS if name not in LIVE)
 
 
-def _to_create(discovered: PlacedPlan, key: Key, parameters: Parameters, blocksize: int) -> WorkloadToCreate:
+def _to_create(discovered: PlacedPlan, key: InstanceKey, parameters: Parameters, blocksize: int) -> WorkloadToCreate:
     lun = discovered.placement.lun_of[key]
     agreed = lun.lun.identity if key in discovered.limits.writers else None
     return WorkloadToCreate(

@@ -12,9 +12,9 @@ from ...protocol.geometry import Extent, extent, geometry_faults
 from ...protocol.parameters import MAX, Parameters
 from ..errors import HostFault, HostsError
 from ..plan.model import Plan
-from ..rollup.instances import RollupInstance, Rollups
+from ..rollup.instances import InstanceKey, RollupInstance, Rollups
 from ..text.plan_parameters import in_bytes
-from .baseline_step import Key, Reference
+from .baseline_step import Reference
 from .placement import Placement
 from .resolve_settings import resolve
 
@@ -23,12 +23,14 @@ FAST_IOPS: Final = 100_000.0  # of an instance: from there on, and at max, the f
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    tags: Mapping[Key, int]
-    writers: frozenset[Key]  # the instances that any step could make write
-    written: Mapping[Key, tuple[Extent, ...]]  # of these: where; ascending, apart from each other
+    tags: Mapping[InstanceKey, int]
+    writers: frozenset[InstanceKey]  # the instances that any step could make write
+    written: Mapping[InstanceKey, tuple[Extent, ...]]  # of these: where; ascending, apart from each other
     blocksize: int  # that any step's live edits may ask for; 0: none is declared
     tags_on: Mapping[str, int]  # by host: the most I/Os that it may have in flight
-    fast_tags: Mapping[Key, int]  # the most tags in a step at FAST_IOPS or more; an instance without such is not in it
+    fast_tags: Mapping[
+        InstanceKey, int
+    ]  # the most tags in a step at FAST_IOPS or more; an instance without such is not in it
 
     def blocksize_beginning_with(self, parameters: Parameters) -> int:
         """What an instance's buffers hold in a step that begins with these parameters."""
@@ -37,10 +39,10 @@ class Limits:
 
 def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
     """Raises HostsError, all hosts together, where the blocks or range of any step do not fit a LUN."""
-    tags: dict[Key, int] = {}
-    fast: dict[Key, int] = {}
-    written: dict[Key, list[Extent]] = {}
-    unfit: dict[tuple[Key, str], str] = {}  # instance and reason -> the first step with it
+    tags: dict[InstanceKey, int] = {}
+    fast: dict[InstanceKey, int] = {}
+    written: dict[InstanceKey, list[Extent]] = {}
+    unfit: dict[tuple[InstanceKey, str], str] = {}  # instance and reason -> the first step with it
     for step in plan.steps:
         for key, parameters in resolve(plan, step, placement, rollups, _whatever).items():
             lun = placement.lun_of[key].lun

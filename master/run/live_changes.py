@@ -5,7 +5,7 @@ edit in force per workload instance, and so which subinterval a change from outs
 boundary is never missed, whenever its host acknowledges it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -16,38 +16,20 @@ from numpy.typing import NDArray
 from ...protocol.counters import Count
 from ...protocol.messages import Result
 from ...protocol.parameters import MAX, Iops, Parameters
-from ..errors import PlanError
 from ..hosts.controller_lag import Deadline
+from ..rollup.instances import InstanceKey
 from ..rollup.merge import MergedSubinterval
 from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
-from .baseline_step import Key
 from .edit_backlog import Backlogs
+from .edit_types import EditRefused, InForce
 from .host_settings import EditResult, HostSettings
 
-
-@dataclass(frozen=True, slots=True)
-class InForce:
-    """What is needed to check a change from outside."""
-
-    parameters: Mapping[Key, Parameters]  # in force
-    blocksizes: Mapping[Key, int]  # the most for each instance: what its buffers hold
-    steered: frozenset[Key]  # the instances whose IOPS control sets
-
-
-Alter = Callable[[InForce], Mapping[Key, Parameters]]  # to the parameters of those that change
+Alter = Callable[[InForce], Mapping[InstanceKey, Parameters]]  # to the parameters of those that change
 
 ANSWER_S: Final = 5.0  # the most that an edit from outside waits for its answers, and holds up control's own
 MUTE_S: Final = 0.1  # for control's edits, where a host has not answered the one before
 NOT_BEGUN: Final = "no step is running yet; an edit changes a running step"
-
-
-class EditRefused(PlanError):
-    """A change of a running test is refused, and nothing was sent. The text has a line for each reason."""
-
-    def __init__(self, reasons: Iterable[str]) -> None:
-        self.reasons = tuple(reasons)
-        super().__init__("\n".join(self.reasons))
 
 
 class EditEffect(Enum):
@@ -64,8 +46,8 @@ class ChangeResult:
     """A change that was made."""
 
     number: int  # of the edit, in the run; 0: nothing was different from before, so nothing was sent
-    before: Mapping[Key, Parameters]
-    after: Mapping[Key, Parameters]
+    before: Mapping[InstanceKey, Parameters]
+    after: Mapping[InstanceKey, Parameters]
     effective: Mapping[str, tuple[int, int]]  # by host: the subinterval, and when, on the controller's clock in ns
     failed: Mapping[str, str]  # by host: why it does not have it
     discarded: int = 0  # overdue I/Os that the change of rates discarded
@@ -80,7 +62,7 @@ class ChangeResult:
 class _SentEdit:
     number: int
     hosts: frozenset[str]
-    before: Mapping[Key, Parameters]  # of what it changes
+    before: Mapping[InstanceKey, Parameters]  # of what it changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +71,7 @@ class _OutsideChange:
 
     words: str
     since: int  # the subinterval in which it acted first
-    keys: frozenset[Key]  # what it changed
+    keys: frozenset[InstanceKey]  # what it changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +80,7 @@ class _UnappliedEdit:
 
     host: str
     number: int
-    settings: Mapping[Key, Parameters]
+    settings: Mapping[InstanceKey, Parameters]
     since: int  # the subinterval in which it was sent
     why: str
 
@@ -116,8 +98,8 @@ class LiveChanges:
         self._length_ns = length_ns
         self._start_ns = 0
         self._refusal: str | None = NOT_BEGUN  # None: changes are taken
-        self._steered: dict[Key, Iops] = {}  # what control set them to in this step
-        self._held: dict[Key, Iops] | None = None  # while paused: what unpausing sets
+        self._steered: dict[InstanceKey, Iops] = {}  # what control set them to in this step
+        self._held: dict[InstanceKey, Iops] | None = None  # while paused: what unpausing sets
         self._outside: set[int] = set()  # numbers of edits from outside
         self._pauses: dict[int, int | None] = {}  # numbers of pauses, and of the edits that ended them
         self._in_force: dict[str, NDArray[np.int64]] = {}  # by host: each instance's last edit, as last seen
@@ -126,10 +108,10 @@ class LiveChanges:
         self._changed_late = False  # a later one was so, too, as a result that came late says
         self._sent: list[_SentEdit] = []  # not yet seen on all of their hosts
         self._outside_changes: list[_OutsideChange] = []
-        self._begun: Mapping[Key, Parameters] = {}  # the step's own: what the plan says
+        self._begun: Mapping[InstanceKey, Parameters] = {}  # the step's own: what the plan says
         self._untaken: list[_UnappliedEdit] = []
         self._backlogs = Backlogs()
-        self._retimed: dict[int, frozenset[Key]] = {}  # by edit from outside: whose rate it changed
+        self._retimed: dict[int, frozenset[InstanceKey]] = {}  # by edit from outside: whose rate it changed
         self._numbers: Mapping[str, Sequence[int]] = {}  # by host: its workload instances, in the layout's order
         self._findings: list[ScopedFinding] = []
 
@@ -166,7 +148,7 @@ class LiveChanges:
         if self._held is not None:
             raise EditRefused(["the run is paused; unpause it first"])
 
-    def steers(self, changed: Mapping[Key, Parameters]) -> None:
+    def steers(self, changed: Mapping[InstanceKey, Parameters]) -> None:
         """Control set the IOPS of these instances."""
         self._steered.update((key, one.iops) for key, one in changed.items())
 
@@ -202,7 +184,7 @@ class LiveChanges:
             return acted
 
     async def steer(
-        self, work: Callable[[Mapping[Key, Parameters]], Mapping[Key, Parameters]], deadline: Deadline
+        self, work: Callable[[Mapping[InstanceKey, Parameters]], Mapping[InstanceKey, Parameters]], deadline: Deadline
     ) -> Mapping[str, str]:
         """A change by the step's own control; while paused it is kept for afterwards. Returns who failed, and why."""
         async with self._host_settings.changing:
@@ -268,7 +250,7 @@ class LiveChanges:
         passed = any(low < number <= high for number in self._outside)
         return passed or not self._outside.isdisjoint(now[now != before].tolist())
 
-    def in_force(self) -> dict[Key, Parameters]:
+    def in_force(self) -> dict[InstanceKey, Parameters]:
         """The parameters at the end of the subinterval that was `seen` last: without edits that acted after it. What a
         host has that was not in is not known: what it was sent.
         """
@@ -302,7 +284,7 @@ class LiveChanges:
             finding, number = Finding(Reason.EARLIER_BACKLOG, words), self._numbers[left.host][left.place]
             yield ScopedFinding(finding, left.host, number, left.since, left.until)
 
-    def _differs(self, key: Key, now: Parameters) -> bool:
+    def _differs(self, key: InstanceKey, now: Parameters) -> bool:
         """Whether parameters differ from the plan's, or from the IOPS that control has set since."""
         plan = self._begun[key]
         return now != replace(plan, iops=self._steered.get(key, plan.iops))
@@ -334,7 +316,7 @@ class LiveChanges:
         if self._refusal is not None:
             raise EditRefused([self._refusal])
 
-    async def _send(self, wanted: Mapping[Key, Parameters], words: str) -> ChangeResult:
+    async def _send(self, wanted: Mapping[InstanceKey, Parameters], words: str) -> ChangeResult:
         before = self._host_settings.parameters
         after = {key: one for key, one in wanted.items() if self._host_settings.needs(key, one)}
         if not after:
@@ -351,7 +333,7 @@ class LiveChanges:
         failed = {**edited.failed, **dict.fromkeys(edited.lost, "it is lost")}
         return ChangeResult(edited.number, was, after, effective, failed, edited.discarded)
 
-    async def _edit(self, settings: Mapping[Key, Parameters], deadline: Deadline, outside: bool) -> EditResult:
+    async def _edit(self, settings: Mapping[InstanceKey, Parameters], deadline: Deadline, outside: bool) -> EditResult:
         """Send it; that it is under way is known before any host can have it."""
         number = self._host_settings.next_edit()
         if outside:

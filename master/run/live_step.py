@@ -14,8 +14,9 @@ from ..control.steer import retargeted
 from ..rollup.instances import Rollups
 from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
+from .edit_types import EditRefused
 from .host_settings import HostSettings
-from .live_changes import EditRefused, LiveChanges
+from .live_changes import LiveChanges
 from .step_states import StepProgress
 from .target_edit import new_target
 

@@ -16,7 +16,7 @@ from ..errors import HostFault, HostsError
 from ..plan.model import Plan
 from ..plan.read.yaml_positions import Place
 from ..plan.select.attributes import SHARED
-from ..rollup.instances import WorkloadInstance
+from ..rollup.instances import InstanceKey, WorkloadInstance
 from ..text.scaled import scaled_size
 from ..text.suggestions import listed
 
@@ -44,8 +44,8 @@ class PlacedLun:
 class Placement:
     luns: tuple[PlacedLun, ...]
     instances: tuple[WorkloadInstance, ...]
-    lun_of: Mapping[tuple[str, int], PlacedLun]  # (host, number) -> its LUN
-    names: Mapping[tuple[str, int], str]  # (host, number) -> the instance, in messages
+    lun_of: Mapping[InstanceKey, PlacedLun]  # (host, number) -> its LUN
+    names: Mapping[InstanceKey, str]  # (host, number) -> the instance, in messages
 
     def others(self, lun: PlacedLun) -> list[PlacedLun]:
         """By which other hosts and paths the plan reaches the same LUN."""
@@ -80,7 +80,7 @@ def place(
         raise HostsError([HostFault(host, f"no LUN is selected: {why[host]}", remedy) for host in without])
     faults: list[tuple[Place | None, str]] = []
     instances: list[WorkloadInstance] = []
-    lun_of: dict[tuple[str, int], PlacedLun] = {}
+    lun_of: dict[InstanceKey, PlacedLun] = {}
     numbers = dict.fromkeys((spec.name for spec in plan.hosts), 0)
     for workload in plan.workloads:
         chosen = [lun for lun in luns if workload.select is None or workload.select.matches(lun.attributes)]

@@ -13,11 +13,11 @@ from ...protocol.parameters import MAX, Iops, Parameters
 from ..control.decision import LoadEdit
 from ..plan.model import TOTAL_IOPS, Edit, Plan, Step
 from ..plan.read.yaml_positions import Place
-from ..rollup.instances import RollupInstance, Rollups
+from ..rollup.instances import InstanceKey, RollupInstance, Rollups
 from ..text.plan_parameters import NO_STEP_YET, OfStep, PlanParameters, Value
 from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason, Severity
-from .baseline_step import Key, Measured, equal, of_step, shares
+from .baseline_step import Measured, equal, of_step, shares
 from .placement import Placement
 
 
@@ -45,14 +45,14 @@ class _Setting:
 
 def resolve(
     plan: Plan, step: Step, placement: Placement, rollups: Rollups, measured: Measured
-) -> Mapping[Key, Parameters]:
+) -> Mapping[InstanceKey, Parameters]:
     """The parameters of every workload instance in `step`.
 
     Raises PlanFaults for an edit that names an instance which does not exist, or a workload that begins with a share
     of a step; and NotMeasured.
     """
     workloads = {workload.name: workload for workload in plan.workloads}
-    settings: dict[Key, _Setting] = {}
+    settings: dict[InstanceKey, _Setting] = {}
     for instance in placement.instances:
         parameters = workloads[instance.workload].parameters
         iops = parameters.iops
@@ -81,7 +81,9 @@ def _selected(plan: Plan, edit: Edit, rollups: Rollups) -> Sequence[RollupInstan
     return [instance for instance in rollup.instances if instance.name in edit.instances]
 
 
-def _apply(edit: Edit, settings: dict[Key, _Setting], selected: Sequence[RollupInstance], measured: Measured) -> None:
+def _apply(
+    edit: Edit, settings: dict[InstanceKey, _Setting], selected: Sequence[RollupInstance], measured: Measured
+) -> None:
     plain = {name: value for name, value in edit.changes.items() if name not in (TOTAL_IOPS, "iops")}
     for rollup in selected:
         for member in rollup.members:
@@ -93,7 +95,7 @@ def _apply(edit: Edit, settings: dict[Key, _Setting], selected: Sequence[RollupI
         _set(settings, _total(edit.changes[TOTAL_IOPS], selected, measured))
 
 
-def _iops(value: Value, selected: Sequence[RollupInstance], measured: Measured) -> dict[Key, Iops]:
+def _iops(value: Value, selected: Sequence[RollupInstance], measured: Measured) -> dict[InstanceKey, Iops]:
     """For each workload instance of `selected` by itself."""
     if isinstance(value, OfStep):
         return {key: iops for rollup in selected for key, iops in of_step(value, rollup, measured, equal).items()}
@@ -101,7 +103,7 @@ def _iops(value: Value, selected: Sequence[RollupInstance], measured: Measured) 
     return {(member.host, member.number): iops for rollup in selected for member in rollup.members}
 
 
-def _total(total: Value, selected: Sequence[RollupInstance], measured: Measured) -> dict[Key, Iops]:
+def _total(total: Value, selected: Sequence[RollupInstance], measured: Measured) -> dict[InstanceKey, Iops]:
     """Shared over the LUNs of `selected`, then over each LUN's workloads."""
     if isinstance(total, OfStep):
         return {key: iops for rollup in selected for key, iops in of_step(total, rollup, measured, shares).items()}
@@ -109,7 +111,7 @@ def _total(total: Value, selected: Sequence[RollupInstance], measured: Measured)
     return {key: MAX if total == MAX else float(total) * share for key, share in shares(members).items()}  # type: ignore[arg-type]
 
 
-def _set(settings: dict[Key, _Setting], iops: Mapping[Key, Iops]) -> None:
+def _set(settings: dict[InstanceKey, _Setting], iops: Mapping[InstanceKey, Iops]) -> None:
     for key, value in iops.items():
         settings[key].iops = value
 
@@ -117,16 +119,16 @@ def _set(settings: dict[Key, _Setting], iops: Mapping[Key, Iops]) -> None:
 def steered(
     edits: Sequence[LoadEdit],
     rollups: Rollups,
-    parameters: Mapping[Key, Parameters],
+    parameters: Mapping[InstanceKey, Parameters],
     hosts: Collection[str],
     beside: Collection[str] = (),
-) -> dict[Key, Parameters]:
+) -> dict[InstanceKey, Parameters]:
     """What control's edits make of the present parameters: only the workload instances that change.
 
     A total is that of `hosts`, which take part: those that were lost have no share in it. Hosts that go on `beside`
     them, unmeasured, are asked for as much for each LUN.
     """
-    changed: dict[Key, Parameters] = {}
+    changed: dict[InstanceKey, Parameters] = {}
     for edit in edits:
         rollup = rollups.type(edit.rollup).instance(edit.instance)
         members = [member for member in rollup.members if member.host in hosts or member.host in beside]

@@ -47,7 +47,7 @@ from ..output.writer_thread import Writer
 from ..plan.model import TOTAL_IOPS, Plan, Step
 from ..plan.read.field_types import written
 from ..results.result_document import write_result
-from ..rollup.instances import Rollups
+from ..rollup.instances import InstanceKey, Rollups
 from ..rollup.merge_layout import MergeLayout
 from ..text.plan_parameters import Value
 from ..version import VERSION
@@ -151,7 +151,7 @@ class RunRecorder:
         self.writer.put(partial(self._folder.luns, luns))
         self._write_run()
 
-    def workloads(self, rollups: Rollups, parameters: Mapping[tuple[str, int], Parameters]) -> None:
+    def workloads(self, rollups: Rollups, parameters: Mapping[InstanceKey, Parameters]) -> None:
         """As they are first created."""
         self.writer.put(partial(self._folder.workloads, rollups, parameters))
 

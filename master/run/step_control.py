@@ -10,15 +10,15 @@ from ...protocol.parameters import MAX, Parameters
 from ..control.build import RunFacts, state_of
 from ..control.decide import ControlState, opening
 from ..plan.model import Step
-from ..rollup.instances import Rollups
-from .baseline_step import Key, Measured
+from ..rollup.instances import InstanceKey, Rollups
+from .baseline_step import Measured
 from .resolve_settings import NoResponse, NotMeasured, steered
 
 
 def control_for(
     step: Step,
     rollups: Rollups,
-    parameters: Mapping[Key, Parameters],
+    parameters: Mapping[InstanceKey, Parameters],
     measured: Measured,
 ) -> ControlState:
     """The state that `step` begins with. `parameters`: without control's own loads. Raises NotMeasured."""
@@ -34,7 +34,7 @@ def control_for(
     return state
 
 
-def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[Key, Parameters]) -> None:
+def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[InstanceKey, Parameters]) -> None:
     """A response time that would never be: the load is max, and nothing will pace it. Raises NoResponse."""
     if step.control.load is not None:
         return
@@ -48,7 +48,7 @@ def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[Key, Paramete
 
 
 def opening_parameters(
-    control: ControlState, rollups: Rollups, parameters: Mapping[Key, Parameters], hosts: Collection[str]
-) -> Mapping[Key, Parameters]:
+    control: ControlState, rollups: Rollups, parameters: Mapping[InstanceKey, Parameters], hosts: Collection[str]
+) -> Mapping[InstanceKey, Parameters]:
     """The parameters with which the first subinterval runs, on these hosts."""
     return {**parameters, **steered(opening(control).edits, rollups, parameters, hosts)}

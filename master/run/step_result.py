@@ -9,13 +9,13 @@ from ..exit_codes import ExitCode, code_of
 from ..live.reports import StepEnds
 from ..output.record_types import SummaryRecord
 from ..plan.model import Step
-from ..rollup.instances import RollupInstance, Rollups
+from ..rollup.instances import InstanceKey, RollupInstance, Rollups
 from ..rollup.metrics import column
 from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding, Validity, check_validity, once
 from ..text.suggestions import listed
 from ..verdicts import Finding, Reason, Scope, Severity, counting_for, speaking, standing, verdict_of
-from .baseline_step import Key, Reference
+from .baseline_step import Reference
 from .discover_luns import PlacedPlan
 from .resolve_settings import NotMeasured
 from .step_reports import ALL_ROW, figures_of, measurement_report
@@ -63,7 +63,7 @@ def result_of(
     ended: StepOutcome,
     discovered: PlacedPlan,
     tolerance: float,
-    parameters: Mapping[Key, Parameters],
+    parameters: Mapping[InstanceKey, Parameters],
     utc_ns: Callable[[int], int],
 ) -> StepResult:
     """Check a step's measurements, a summary row each. `utc_ns`: an instant of the controller's clock as UTC.
@@ -233,12 +233,12 @@ def _shared(discovered: PlacedPlan) -> Iterator[ScopedFinding]:
             yield ScopedFinding(Finding(Reason.SHARED_LUN, f"{host}: {lun.lun.path} is also {others}"), host, instance)
 
 
-def _found_on_luns(discovered: PlacedPlan, parameters: Mapping[Key, Parameters]) -> list[ScopedFinding]:
+def _found_on_luns(discovered: PlacedPlan, parameters: Mapping[InstanceKey, Parameters]) -> list[ScopedFinding]:
     """What discovery found on the LUNs of the step that limits what its figures mean."""
     return [*_unwritten(discovered), *_shared(discovered), *_volatile(discovered, parameters)]
 
 
-def _volatile(discovered: PlacedPlan, parameters: Mapping[Key, Parameters]) -> list[ScopedFinding]:
+def _volatile(discovered: PlacedPlan, parameters: Mapping[InstanceKey, Parameters]) -> list[ScopedFinding]:
     """Volatile write caches, on the workload instances that write."""
     written = [
         (key, lun)

@@ -16,19 +16,19 @@ from ..exit_codes import ExitCode
 from ..hosts.driver import Lost, barrier
 from ..plan.attempts import attempt_name, step_of_attempt
 from ..plan.model import OnIoError, Plan, Step
-from ..rollup.instances import RollupInstance, Rollups
+from ..rollup.instances import InstanceKey, RollupInstance, Rollups
 from ..rollup.validity import ScopedFinding
 from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason, Verdict
-from .baseline_step import Key, Measured, Reference, References
+from .baseline_step import Measured, Reference, References
 from .connectors import Connectors
 from .control_api import ControlApi, RunningStep
 from .differences import backend_difference
 from .discover_luns import PlacedPlan, begin_again, with_files
 from .edit_policy import violations
+from .edit_types import EditRefused
 from .fleet import Fleet, HaltCause
 from .host_settings import HostSettings
-from .live_changes import EditRefused
 from .live_step import LiveStep
 from .reconnect import Reconnection
 from .resolve_settings import NotMeasured, resolve
@@ -146,7 +146,7 @@ class StepRunner:
         """Write a program's steps to run.json."""
         self._recorder.noted(program=list(entries))
 
-    def parameters_of(self, step: Step, measured: Measured | None = None) -> Mapping[Key, Parameters]:
+    def parameters_of(self, step: Step, measured: Measured | None = None) -> Mapping[InstanceKey, Parameters]:
         """What `step` begins with. Raises PlanFaults, NotMeasured, and EditRefused for what was not agreed to."""
         discovered = self._discovered
         parameters = resolve(self._plan, step, discovered.placement, discovered.rollups, measured or self._measured)

@@ -11,6 +11,7 @@ from ..control.decision import Decision, Measured
 from ..control.observation import Phase
 from ..control.observe import Samples
 from ..output.record_types import Timing
+from ..rollup.instances import InstanceKey
 from ..rollup.merge import MergedSubinterval
 from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding
@@ -61,7 +62,7 @@ class StepOutcome:
 
     measurements: tuple[ClosedMeasurement, ...]
     findings: tuple[ScopedFinding, ...]  # of the whole step
-    hung: tuple[tuple[str, int], ...] = ()  # (host, number): workload instances whose I/Os had not come back
+    hung: tuple[InstanceKey, ...] = ()  # (host, number): workload instances whose I/Os had not come back
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ..rollup.instances import RollupInstance, Rollups
 from ..text.metric_amounts import MetricUnit, format_amount, parse_amount
 from ..text.suggestions import suggestion
 from .edit_parser import RELATIVE, factor_of, instances_of
-from .live_changes import EditRefused
+from .edit_types import EditRefused
 
 TARGET: Final = "target"
 

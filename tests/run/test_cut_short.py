@@ -8,7 +8,7 @@ import pytest
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.reports import RunEnds
 from ivypy.master.plan.load import read
-from ivypy.master.run.live_changes import EditRefused
+from ivypy.master.run.edit_types import EditRefused
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
 from tests.support.simulated.loop import simulate

@@ -8,8 +8,8 @@ import pytest
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.run.discover_luns import PlacedPlan
 from ivypy.master.run.edit_policy import check, violations
+from ivypy.master.run.edit_types import EditRefused, InForce
 from ivypy.master.run.limits import Limits
-from ivypy.master.run.live_changes import EditRefused, InForce
 from ivypy.master.run.placement import PlacedLun, Placement
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Lun
