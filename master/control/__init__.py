@@ -1,7 +1,7 @@
 """Decisions taken at barrier 1: pure functions of numbers and time handed in.
 
 control_spec.py is what a plan asks for, check.py what is wrong with it, build.py the way from there to a state;
-decide.py is the seam to the run.
+control_state.py is the seam to the run.
 
 A measurement state says when a measurement is complete (fixed, measure, steady). Feedback
 control moves the load beneath one (steer: pid with pid_loop, autopid). Others set loads of their own (staircase;

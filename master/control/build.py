@@ -22,7 +22,7 @@ from .control_spec import (
     StaircaseSpec,
     SteadySpec,
 )
-from .decide import ControlState, MeasurementState
+from .control_state import ControlState, MeasurementState
 from .fixed import Fixed, most_aside
 from .measure import Measure
 from .pid import Pid, pid

@@ -17,7 +17,7 @@ from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding
 from .choices import Side
 from .control_spec import SloSpec
-from .decide import ControlState
+from .control_state import ControlState
 from .decision import Alert, ControlRow, Decision, Measured
 from .focus import Focus
 from .observation import Observation, Phase

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ..rollup.instances import ALL
 from ..rollup.overload import Outstanding, account, why_not_sustained
 from ..verdicts import Finding, Reason
-from .decide import MeasurementState
+from .control_state import MeasurementState
 from .decision import ControlRow, Decision, LoadEdit, Measured
 from .focus import Focus
 from .observation import InstanceLoad, Observation, Phase, achieved_iops

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..verdicts import Finding, Reason
-from .decide import ControlState, MeasurementState
+from .control_state import ControlState, MeasurementState
 from .decision import ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured
 from .focus import Focus
 from .observation import Observation, Phase

@@ -7,7 +7,7 @@ it at the next boundary.
 from collections.abc import Iterable, Sequence
 
 from ..control.build import fixed_time
-from ..control.decide import ControlState, decide
+from ..control.control_state import ControlState
 from ..control.decision import Decision
 from ..control.observation import Observation
 from ..control.steer import retargeted
@@ -33,7 +33,7 @@ class LiveStep:
 
     def decide(self, seen: Observation) -> Decision:
         """Control's decision on a closed subinterval."""
-        self.control, decision = decide(self.control, seen)
+        self.control, decision = self.control.after(seen)
         return decision
 
     def skip(self, who: str) -> None:

@@ -3,7 +3,7 @@
     start           `go`; all hosts begin at one instant                         step_start.py
     barrier 1       every live host's result is merged, or the host is late      result_barrier.py
     observe         what control sees of it                                      control/observe.py
-    decide          continue or stop, and edits                                  control/decide.py
+    decide          continue or stop, and edits                                  control/control_state.py
     barrier 2       every host acknowledges what follows                         step_commands.py
     record          rows on disk, reports to watchers                            step_recorder.py
     measure         windows, their sums, the checks of a measurement             step_measurements.py
@@ -26,7 +26,6 @@ from typing import Final
 from ...protocol.messages import Go, Result
 from ...protocol.states import State as HostState
 from ..connectors.gathering import Gathering
-from ..control.decide import opening
 from ..control.decision import Alert, Decision, Measured
 from ..control.late_hosts import LateHosts
 from ..control.observation import Phase
@@ -131,7 +130,7 @@ class StepCycle:
         """The cycle, until every host has stopped."""
         progress, hosts = self._progress, self._hosts
         self._changes.begin(start_ns)
-        first = opening(self._live.control)
+        first = self._live.control.opening()
         self._changes.steers(steered(first.edits, self._rollups, self._changes.in_force(), hosts.names))
         announced, self._judged = first.next_phase, LateHosts(hosts.names)
         while self._goes_on and (k := progress.running) <= progress.last:

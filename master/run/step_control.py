@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from ...protocol.parameters import MAX, Parameters
 from ..control.build import RunFacts, state_of
-from ..control.decide import ControlState, opening
+from ..control.control_state import ControlState
 from ..plan.model import Step
 from ..rollup.instances import InstanceKey, Rollups
 from .baseline_step import Measured
@@ -51,4 +51,4 @@ def opening_parameters(
     control: ControlState, rollups: Rollups, parameters: Mapping[InstanceKey, Parameters], hosts: Collection[str]
 ) -> Mapping[InstanceKey, Parameters]:
     """The parameters with which the first subinterval runs, on these hosts."""
-    return {**parameters, **steered(opening(control).edits, rollups, parameters, hosts)}
+    return {**parameters, **steered(control.opening().edits, rollups, parameters, hosts)}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ...protocol.parameters import Parameters
-from ..control.decide import ControlState
+from ..control.control_state import ControlState
 from ..errors import HostsError, NoHostLeft
 from ..exit_codes import ExitCode
 from ..hosts.driver import Lost, barrier

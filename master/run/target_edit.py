@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..control.decide import ControlState
+from ..control.control_state import ControlState
 from ..control.steer import steered_state
 from ..plan.read.field_types import CHANGES
 from ..rollup.instances import RollupInstance, Rollups

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ivypy.master.control.choices import OnLeave, Rule, Side
-from ivypy.master.control.decide import ControlState, decide, opening
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus
@@ -40,12 +40,12 @@ def value_at(number: int) -> float:
 
 def driven(state: ControlState, absent: Mapping[int, float]) -> Iterator[tuple[Observation, Decision]]:
     """`absent`: by subinterval, what those that are in did there."""
-    phase = opening(state).next_phase
+    phase = state.opening().next_phase
     for number in range(MOST):
         value = absent.get(number, value_at(number))
         samples = {FOCUS: {"all": MetricSample(value * LENGTH_S, LENGTH_S)}}
         seen = Observation(number, number * LENGTH_S, LENGTH_S, phase, samples=samples, absent=number in absent)
-        state, decision = decide(state, seen)
+        state, decision = state.after(seen)
         yield seen, decision
         if decision.done:
             return

@@ -3,7 +3,7 @@
 import pytest
 
 from ivypy.master.control.choices import Rule
-from ivypy.master.control.decide import ControlState, decide, opening
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
@@ -161,10 +161,10 @@ def test_measurements_end_now_or_at_a_subinterval_named_before(state: ControlSta
     """Now, or with a subinterval that was named in advance: of all others nothing needs to be kept."""
     plant = Plant(mmc(1, 1000), 1000.0, noise(4, 0.05, 0.3), iops=600.0)
     seen: list[Observation] = []
-    decision, named = opening(state), [0]
+    decision, named = state.opening(), [0]
     for number in range(200):
         seen.append(plant.interval(number, decision))
-        state, decision = decide(state, seen[-1])
+        state, decision = state.after(seen[-1])
         for measured in (*decision.measured, state.cut_short(number)):
             assert measured.last in (number, *named) or measured.last < measured.first
         named = [one for one in (number, *state.may_end) if one in (number, *named)]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from ivypy.master.control.decide import decide, opening
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.observation import Observation, Phase
@@ -11,12 +10,12 @@ from ivypy.master.verdicts import Reason
 
 def run(state: Fixed, edited: tuple[int, ...] = (), changed: tuple[int, ...] = ()) -> list[Decision]:
     """Decisions until the step is done, the opening first."""
-    decisions = [opening(state)]
+    decisions = [state.opening()]
     deciding, number = state, 0
     while not decisions[-1].done:
         phase = decisions[-1].next_phase
         interval = Observation(number, number * 5.0, 5.0, phase, number not in changed, number in edited)
-        after, decision = decide(deciding, interval)
+        after, decision = deciding.after(interval)
         assert isinstance(after, Fixed)
         deciding, number = after, number + 1
         decisions.append(decision)

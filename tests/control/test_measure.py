@@ -11,7 +11,7 @@ import pytest
 from ivypy.master.control.check import measure_faults
 from ivypy.master.control.choices import Rule, WindowChoice
 from ivypy.master.control.control_spec import MeasureSpec
-from ivypy.master.control.decide import ControlState, decide, opening
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.measure import (
@@ -39,11 +39,11 @@ def drive(
     state: ControlState, values: Values, most: int = 400, edited: tuple[int, ...] = (), changed: tuple[int, ...] = ()
 ) -> list[Decision]:
     """Decisions of each subinterval of 5 s, until done."""
-    phase, decisions = opening(state).next_phase, []
+    phase, decisions = state.opening().next_phase, []
     for number in range(most):
         samples = {FOCUS: {name: MetricSample(value * 5.0, 5.0) for name, value in values(number).items()}}
         interval = Observation(number, number * 5.0, 5.0, phase, number not in changed, number in edited, samples)
-        state, decision = decide(state, interval)
+        state, decision = state.after(interval)
         decisions.append(decision)
         phase = decision.next_phase
         if decision.done:
@@ -72,7 +72,7 @@ def test_min_is_a_length_in_seconds() -> None:
 
 def test_phases_are_warmup_run_and_tail() -> None:
     decisions = drive(Measure(measure_spec(FOCUS), warmup=3), noisy(1, 1e-4))
-    assert opening(Measure(measure_spec(FOCUS), warmup=3)).next_phase is Phase.WARMUP
+    assert Measure(measure_spec(FOCUS), warmup=3).opening().next_phase is Phase.WARMUP
     assert [decision.next_phase for decision in decisions[:3]] == [Phase.WARMUP, Phase.WARMUP, Phase.RUN]
     assert decisions[-1].next_phase is Phase.TAIL
 
@@ -230,7 +230,7 @@ def test_a_percentile_is_of_the_merged_window() -> None:
     state: ControlState = Measure(measure_spec(focus, timeout_s=200), warmup=0)
     for number in range(40):
         samples = {focus: {"all": MetricSample(0, 0, slow if number % 2 else fast)}}
-        state, decision = decide(state, Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
+        state, decision = state.after(Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
     value = decision.rows[0].cells["value"]
     assert isinstance(value, float) and value == pytest.approx(900, rel=1 / 64)
 
@@ -334,7 +334,7 @@ def test_the_timeout_counts_from_where_the_measurement_began() -> None:
     state: ControlState = Measure(measure_spec(FOCUS, accuracy=1e-6, timeout_s=100), warmup=0, since=20)
     for number in range(20, 40):
         samples = {FOCUS: {"all": MetricSample(5000.0 + number % 7, 5.0)}}
-        state, decision = decide(state, Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
+        state, decision = state.after(Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
         assert decision.done is (number == 39)
 
 
@@ -421,7 +421,7 @@ def test_it_may_end_with_its_best_window() -> None:
     assert isinstance(state, Measure) and state.may_end == ()
     for number in range(25):
         samples = {FOCUS: {"all": MetricSample(5000.0 + number % 7, 5.0)}}
-        state, _ = decide(state, Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
+        state, _ = state.after(Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
     assert isinstance(state, Measure) and state.best is not None and state.may_end == (state.best.last,)
 
 

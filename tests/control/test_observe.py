@@ -8,7 +8,7 @@ import pytest
 from ivypy.master.control.autopid import AutoPid
 from ivypy.master.control.check import metric_fault, rollup_fault
 from ivypy.master.control.choices import Rule
-from ivypy.master.control.decide import ControlState, decide, opening
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
 from ivypy.master.control.observation import InstanceLoad, Observation
@@ -140,8 +140,8 @@ def test_focuses_of_a_state_are_all_that_it_reads() -> None:
     for state in states:
         found, asked = observed(figures(), ROLLUPS, state.focuses, NOWHERE, EVERYWHERE)
         assert set(found) == set(state.focuses)
-        closed = Observation(0, 0.0, 5.0, opening(state).next_phase, samples=found, loads=asked)
-        decide(state, closed)
+        closed = Observation(0, 0.0, 5.0, state.opening().next_phase, samples=found, loads=asked)
+        state.after(closed)
     assert states[0].focuses == ()
     assert set(states[-1].focuses) == {p99, cpu}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ivypy.master.control.autopid import AutoPid
-from ivypy.master.control.decide import ControlState, decide, opening
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus
@@ -337,11 +337,11 @@ def test_no_measurement_reaches_back_over_another_target() -> None:
     state: ControlState = Watched(
         Steered(pid(LATENCY, 2000, {"all": ends}, RULES, warmup=1), Fixed(0, 60), SETTLES_S), ()
     )
-    decision = opening(state)
+    decision = state.opening()
     for number in range(200):
         if number == 40:
             state = retargeted(state, {"all": 1500}, number)
-        state, decision = decide(state, plant.interval(number, decision))
+        state, decision = state.after(plant.interval(number, decision))
         if decision.done:
             break
     (measured,) = decision.measured
@@ -463,7 +463,7 @@ class TestAuto:
         focus = Focus("overall_response_us_p99", fraction=0.99)
         curve = mmc(1, 1e6 / capacity)
         state: ControlState = Steered(AutoPid(focus, target, ("all",), RULES), Fixed(0, 10), timeout_s=500)
-        decision, iops = opening(state), 0.0
+        decision, iops = state.opening(), 0.0
         loads: list[float | None] = []
         for number in range(200):
             for edit in decision.edits:
@@ -477,7 +477,7 @@ class TestAuto:
                 number, number * length_s, length_s, decision.next_phase, samples=samples,
                 loads={"all": {"all": load_of(ios, ios, 0, length_s=length_s)}},
             )  # fmt: skip
-            state, decision = decide(state, seen)
+            state, decision = state.after(seen)
             if decision.done:
                 break
         return decision, loads

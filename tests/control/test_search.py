@@ -8,7 +8,7 @@ import pytest
 from ivypy.master.control.bracket import Bracket, SearchBounds, bracket, expected, next_load
 from ivypy.master.control.check import find_faults
 from ivypy.master.control.control_spec import FindSpec
-from ivypy.master.control.decide import ControlState, decide, opening
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.probe import Probe, ProbeAnswer
@@ -211,7 +211,7 @@ def test_a_load_that_piles_up_in_flight_fails_and_drains() -> None:
 def test_a_backlog_that_never_drains_ends_the_search() -> None:
     """A device that hangs at the first probe: nothing completes any more."""
     state: ControlState = Find(find_spec(LATENCY, 1000), TOLERANCE, settle=1)
-    decision, number = opening(state), 0
+    decision, number = state.opening(), 0
     while not decision.done:
         hung = number > 4
         load = load_of(5000, 0 if hung else 5000, 10_000 * (number - 4) if hung else 0)
@@ -220,7 +220,7 @@ def test_a_backlog_that_never_drains_ends_the_search() -> None:
             number, number * 5.0, 5.0, decision.next_phase, samples=samples, loads={"all": {"all": load}},
             outstanding=outstanding(load),
         )  # fmt: skip
-        state, decision = decide(state, interval)
+        state, decision = state.after(interval)
         number += 1
         assert number < 200
     assert "still outstanding" in decision.measured[0].findings[0].detail

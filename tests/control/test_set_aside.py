@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ivypy.master.control.control_spec import FindSpec
-from ivypy.master.control.decide import ControlState, decide, opening
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import MOST_LONGER, MOST_SET_ASIDE, Fixed, most_aside
 from ivypy.master.control.observation import Observation, Phase
@@ -55,7 +55,7 @@ def run(
     until: int | None = None,
 ) -> Step:
     """`until`: the step is interrupted after that subinterval."""
-    decision, number, phases, messages = opening(state), 0, list[Phase](), list[str]()
+    decision, number, phases, messages = state.opening(), 0, list[Phase](), list[str]()
     while not decision.done:
         announced = decision.next_phase
         sample = MetricSample((values or {}).get(number, 1.0), 1.0)
@@ -63,7 +63,7 @@ def run(
             number, float(number), 1.0, announced, number not in changed, number in edited,
             {LATENCY: {"all": sample}}, disturbance=disturbed.get(number),
         )  # fmt: skip
-        state, decision = decide(state, seen)
+        state, decision = state.after(seen)
         assert not (decision.set_aside and number in edited)
         phases.append(Phase.TRANSIENT if number in edited else Phase.DISTURBED if decision.set_aside else announced)
         messages.append(decision.progress)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.control.choices import Side
-from ivypy.master.control.decide import ControlState, decide, opening
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus
@@ -31,7 +31,7 @@ def drive(
     most: int = 100,
     covers: Callable[[int], int] = lambda number: 0,
 ) -> list[Decision]:
-    phase, decisions = opening(state).next_phase, []
+    phase, decisions = state.opening().next_phase, []
     seen: list[Observation] = []
     for number in range(most):
         samples = {
@@ -42,7 +42,7 @@ def drive(
         }
         reaches_back = covers(number)
         seen.append(Observation(number, number * 5.0, 5.0, phase, samples=samples, covers=reaches_back))
-        state, decision = decide(state, seen[-1])
+        state, decision = state.after(seen[-1])
         decisions.append(checked(decision, seen))
         phase = decision.next_phase
         if decision.done:
@@ -214,10 +214,10 @@ def test_a_step_a_little_above_its_threshold_is_aborted_once_that_is_certain() -
 
 def test_memory_of_a_threshold_does_not_grow_with_the_step() -> None:
     state: ControlState = watched(limit=100, abort_early=True, measurement=10_000)
-    phase = opening(state).next_phase
+    phase = state.opening().next_phase
     for number in range(3000):
         samples = {FOCUS: {"a": MetricSample(90.0 * 1000, 1000), "b": MetricSample(50.0 * 1000, 1000)}}
-        state, decision = decide(state, Observation(number, number * 5.0, 5.0, phase, samples=samples))
+        state, decision = state.after(Observation(number, number * 5.0, 5.0, phase, samples=samples))
         phase = decision.next_phase
     assert isinstance(state, Watched)
     (batches,) = state.abort.batches

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ivypy.master.control.decide import ControlState, decide, opening
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
 from ivypy.master.control.observation import Observation, Phase
@@ -73,22 +73,13 @@ def test_a_load_that_piles_up_in_flight_is_not_sustained() -> None:
 def test_backlog_of_a_lost_host_is_not_counted_as_completed() -> None:
     """45,000 owed go with a host; of what falls due for the other 4 % is not done."""
     state: ControlState = Staircase(Levels(1000, 1000), Fixed(1, 3), TOLERANCE)
-    decision = opening(state)
+    decision = state.opening()
     for number in range(9):
         alone, owed = number >= 3, 200 * (number + 1)
         load = load_of(5000, 4800, owed, 0) if alone else load_of(10_000, 4800, 15_000 * number + owed, 0)
-        state, decision = decide(
-            state,
-            Observation(
-                number,
-                number * 5.0,
-                5.0,
-                decision.next_phase,
-                number != 3,
-                loads={"all": {"all": load}},
-                outstanding=outstanding(load),
-            ),
-        )
+        loads, phase = {"all": {"all": load}}, decision.next_phase
+        seen = Observation(number, number * 5.0, 5.0, phase, number != 3, loads=loads, outstanding=outstanding(load))
+        state, decision = state.after(seen)
         if decision.measured:
             break
     (measured,) = decision.measured

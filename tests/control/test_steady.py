@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ivypy.master.control.choices import OnLeave, Rule
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.criteria import (
     Criterion,
     Score,
@@ -21,7 +22,6 @@ from ivypy.master.control.criteria import (
     fio_block,
     score,
 )
-from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation, Phase
@@ -190,11 +190,11 @@ class TestFinishedData:
 
 def drive(state: ControlState, values: list[dict[str, float]], **marks: tuple[int, ...]) -> list[Decision]:
     """Decisions over one-second subintervals, until done or the values end."""
-    phase, decisions = opening(state).next_phase, []
+    phase, decisions = state.opening().next_phase, []
     for number, instances in enumerate(values):
         samples = {FOCUS: {name: MetricSample(value, 1.0) for name, value in instances.items()}}
         same, edited = number not in marks.get("changed", ()), number in marks.get("edited", ())
-        state, decision = decide(state, Observation(number, float(number), 1.0, phase, same, edited, samples))
+        state, decision = state.after(Observation(number, float(number), 1.0, phase, same, edited, samples))
         decisions.append(decision)
         phase = decision.next_phase
         if decision.done:
@@ -266,7 +266,7 @@ class TestStages:
 
     def test_the_ramp_is_warmup(self) -> None:
         state = steady(warmup=3)
-        assert opening(state).next_phase is Phase.WARMUP
+        assert state.opening().next_phase is Phase.WARMUP
         decisions = drive(state, one([100] * 20))
         assert [decision.next_phase for decision in decisions[:3]] == [Phase.WARMUP, Phase.WARMUP, Phase.RUN]
         assert decisions[-1].measured[0].first == 3
@@ -300,7 +300,7 @@ class TestStages:
         for number in range(20):
             few, many = (MetricSample(0, 0, np.array([count], dtype=np.uint64), 500) for count in (ios, 2000))
             samples = {focus: {"host=a": many, "host=b": few}}
-            current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
+            current, decision = current.after(Observation(number, number, 1.0, Phase.RUN, samples=samples))
             said.append(decision.progress)
         blank = f"overall_service_us_p99 of host=b is blank: fewer than 10 I/Os beyond it {why}"
         assert said[2] == f"seeking: 3 of {4 if rule is Rule.DEVIATION else 12} subintervals for a window"
@@ -314,7 +314,7 @@ class TestStages:
         current: ControlState = Steady(steady_spec(a_criterion(Rule.DEVIATION, focus, 2)), warmup=0)
         for number in range(3):
             samples = {focus: {"all": MetricSample(0, 0, None)}}
-            current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
+            current, decision = current.after(Observation(number, number, 1.0, Phase.RUN, samples=samples))
         assert decision.progress == "seeking: write_service_us_p99 of all is blank: no I/O in a subinterval"
 
     def test_within_the_limit_but_not_steady_reports_what_is_missing(self) -> None:
@@ -350,7 +350,7 @@ class TestStages:
         state: ControlState = steady(timeout_s=10).begun(20)
         for number in range(20, 30):
             samples = {FOCUS: {"all": MetricSample(10.0 * number, 1.0)}}
-            state, decision = decide(state, Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
+            state, decision = state.after(Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
             assert decision.done is (number == 29)
 
     def test_a_level_begins_with_nothing_of_the_one_before(self) -> None:
@@ -358,7 +358,7 @@ class TestStages:
         first: ControlState = state
         for number, value in enumerate([0, 100, 100, 100, 100, 50, 100]):
             samples = {FOCUS: {"all": MetricSample(float(value), 1.0)}}
-            state, _ = decide(state, Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
+            state, _ = state.after(Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
         assert isinstance(state, Steady) and isinstance(first, Steady) and state.left == (5,)
         assert state.begun(7) == Steady(first.spec, 1, since=7)
 
@@ -370,7 +370,7 @@ class TestStages:
         state: ControlState = steady()
         for number in range(6):
             samples = {FOCUS: {"all": MetricSample(10.0 * number, 1.0)}}
-            state, _ = decide(state, Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
+            state, _ = state.after(Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
         found = state.cut_short(5)
         assert (found.first, found.last) == (2, 5)
         assert [one.reason for one in found.findings] == [Reason.STEADY_NOT_REACHED, Reason.SHORTENED]
@@ -401,7 +401,7 @@ class TestStages:
         current: ControlState = Steady(steady_spec(a_criterion(Rule.DEVIATION, focus, 2)), warmup=0)
         for number, ios in enumerate((900, 300)):
             samples = {focus: {"all": MetricSample(0, 0, np.array([ios], dtype=np.uint64), 500)}}
-            current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
+            current, decision = current.after(Observation(number, number, 1.0, Phase.RUN, samples=samples))
         assert "300 of the 1000 that it needs" in decision.progress
 
 
@@ -410,7 +410,7 @@ def test_a_slope_is_that_of_the_middles_of_subintervals_of_any_length() -> None:
     starts, lengths = (0.0, 1.0, 4.0, 5.0), (1.0, 3.0, 1.0, 2.0)
     for number, (start, length) in enumerate(zip(starts, lengths, strict=True)):
         samples = {FOCUS: {"all": MetricSample((100 + 2 * (start + length / 2)) * length, length)}}
-        state, _ = decide(state, Observation(number, start, length, Phase.RUN, samples=samples))
+        state, _ = state.after(Observation(number, start, length, Phase.RUN, samples=samples))
     assert isinstance(state, Steady)
     got = state.standing().score
     assert got is not None and got.slope == pytest.approx(2.0)
@@ -420,7 +420,7 @@ def test_of_a_long_step_it_keeps_what_a_score_looks_at_and_of_a_restart_nothing(
     state: ControlState = steady(window=4)
     for number in range(20):
         samples = {FOCUS: {"all": MetricSample(100.0 * (1 + number % 2), 1.0)}}
-        state, _ = decide(state, Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
+        state, _ = state.after(Observation(number, float(number), 1.0, Phase.RUN, samples=samples))
     assert isinstance(state, Steady)
     assert (len(state.parts), len(state.values), state.complete, state.may_end) == (4, 4, 20, ())
     again = state.restarted(20)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.causes import cause_of
-from ivypy.master.control.decide import ControlState, decide
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.errors import OutputError
@@ -197,7 +197,7 @@ def test_a_slow_decision_is_reported_once_in_a_step(tmp_path: Path, monkeypatch:
             loop = asyncio.get_running_loop()
             assert isinstance(loop, SimulatedLoop)
             loop.work(2.6)
-        return decide(state, interval)
+        return state.after(interval)
 
     monkeypatch.setattr(live_step, "decide", slow)
     staged = stage(tmp_path, nobody, slaves=hosts())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.connectors.gathered import Gathered
 from ivypy.master.connectors.gathering import GatheredSubinterval
-from ivypy.master.control.decide import ControlState
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Alert, Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.hosts.controller_lag import ControllerLag

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ivypy.master.control.decide import ControlState, decide, opening
+from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import InstanceLoad, Observation
@@ -179,12 +179,12 @@ class Trace:
 
 def simulate(plant: Simulated, state: ControlState, most: int) -> Trace:
     """Drive `plant` by `state` until it is done, or `most` subintervals have passed."""
-    decision = opening(state)
+    decision = state.opening()
     trace = Trace([decision], [], state)
     seen = trace.seen
     for number in range(most):
         seen.append(plant.interval(number, decision))
-        state, decision = decide(state, seen[-1])
+        state, decision = state.after(seen[-1])
         trace.decisions.append(checked(decision, seen))
         trace.loads.append(plant.iops)
         trace.states.append(state)

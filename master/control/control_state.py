@@ -1,7 +1,7 @@
 """The seam between a step's sequence and its control.
 
-    decision = opening(state)                      before `go`: the phase of subinterval 0, and its first edits
-    state, decision = decide(state, observation)   at barrier 1 of each subinterval, until decision.done
+    decision = state.opening()                    before `go`: the phase of subinterval 0, and its first edits
+    state, decision = state.after(observation)    at barrier 1 of each subinterval, until decision.done
 
 Rule: a state is a frozen value, made from the plan and handed back each time; a decision follows from the state and
 the observation alone, so a run's decisions can be replayed from its CSV files. The decision on subinterval k
@@ -64,13 +64,3 @@ class MeasurementState(Protocol):
     def begun(self, since: int) -> "MeasurementState":
         """The same as new, from subinterval `since`: its warmup and its timeout count from there."""
         ...
-
-
-def opening(state: ControlState) -> Decision:
-    """What holds before the first subinterval."""
-    return state.opening()
-
-
-def decide(state: ControlState, observation: Observation) -> tuple[ControlState, Decision]:
-    """What follows from one more closed subinterval."""
-    return state.after(observation)
