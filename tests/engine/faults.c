@@ -1520,6 +1520,35 @@ static void blocking_neighbour(void)
     CHECK(atomic_load(&told.beside) < 32); /* the first few, until it is known which one blocks */
 }
 
+/* In turn with one that blocks: both are at max, so one submit call could take the I/Os of both. One does, and then each
+ * has calls of its own. */
+static void blocking_in_turn(void)
+{
+    struct sums s;
+    struct result r;
+    struct end end;
+    uint32_t slow, fast;
+
+    atomic_store(&told.blocks, open_lun(&slow));
+    open_lun(&fast);
+    atomic_store(&told.block_ns, 2 * NS_PER_MS);
+    atomic_store(&told.delay_ns, 100000);
+    create(0, fast, 0, -1.0, 8);
+    create(1, slow, 0, -1.0, 1);
+    engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
+    go(engine, 2, 2, LENGTH_NS, &s);
+    engine_stop(engine, 9);
+    do {
+        while (engine_collect(engine, false, &r) == 1) {
+            add_result(&s, &r, 8);
+            result_free(&r);
+        }
+        wait_for_news(engine, 1);
+    } while (!engine_ended(engine, &end));
+    CHECK(s.submitted > 1000);
+    CHECK_EQUAL(atomic_load(&told.beside), 8);
+}
+
 /* Completions come 32 at once. A batch of as many I/Os would take 128 us to submit, for each of them on top of storage's time. */
 static void batch_in_time(void)
 {
@@ -1558,8 +1587,12 @@ struct means {
 };
 
 /* Alone, or beside others that take the thread's core for 3 of each 4 ms. */
-static struct means one_second(double iops, uint32_t tags, bool beside)
+static struct means one_second(double iops, uint32_t tags, uint64_t drop_after_ns, bool beside)
 {
+    struct parameters p = {
+        .drop_after_ns = drop_after_ns,
+        .setting = {.iops = iops, .fraction_read = 0.5, .maxtags = tags, .blocksize = 4096},
+    };
     double completed, service = 0, response = 0, lateness = 0, delay = 0;
     struct sums s;
     struct result r;
@@ -1568,7 +1601,7 @@ static struct means one_second(double iops, uint32_t tags, bool beside)
 
     open_lun(&lun);
     atomic_store(&told.delay_ns, 100000);
-    create(0, lun, 0, iops, tags);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){tags, MOST_BLOCKSIZE}, &everywhere, &p), 0);
     if (SIMULATED)
         simulation_take_cores(beside ? 4 * NS_PER_MS : 0, 3 * NS_PER_MS);
     start(1, &s);
@@ -1595,7 +1628,7 @@ static struct means one_second(double iops, uint32_t tags, bool beside)
  * works. */
 static void preempted_with(uint32_t tags)
 {
-    struct means alone = one_second(-1.0, tags, false), beside = one_second(-1.0, tags, true);
+    struct means alone = one_second(-1.0, tags, 0, false), beside = one_second(-1.0, tags, 0, true);
 
     CHECK(alone.reap_delay == 0.0);
     CHECK(alone.service == 100000.0 + BATCH_NS);
@@ -1612,11 +1645,33 @@ static void preempted(void)
 /* At a rate that one tag bears easily, nothing but the generator makes an I/O wait for it. */
 static void late_for_a_tag(void)
 {
-    struct means alone = one_second(2000.0, 1, false), beside = one_second(2000.0, 1, true);
+    struct means alone = one_second(2000.0, 1, 0, false), beside = one_second(2000.0, 1, 0, true);
 
     CHECK(alone.wait == 0.0 && alone.lateness == 0.0);
     CHECK(beside.wait > 1e6);
     CHECK(fabs(beside.lateness - beside.wait) < 0.001 * beside.wait);
+}
+
+/* Nor where an I/O that waits for too long is discarded, whether one does or not. And where the storage is overloaded, it
+ * is the storage that makes them wait. */
+static void late_for_a_tag_expiring(void)
+{
+    for (uint32_t tags = 1; tags <= 8; tags *= 2) {
+        double borne = 2000.0 * tags, too_much = 30000.0 * tags;
+        struct means alone = one_second(borne, tags, 2 * NS_PER_MS, false);
+        struct means overloaded = one_second(too_much, tags, 2 * NS_PER_MS, false);
+        struct means beside[] = {
+            one_second(borne, tags, 10 * NS_PER_S, true), /* none expires */
+            one_second(borne, tags, 2 * NS_PER_MS, true),
+        };
+
+        CHECK(alone.wait < 100.0 && fabs(alone.lateness - alone.wait) < 1.0);
+        CHECK(overloaded.wait > 1.9 * NS_PER_MS && overloaded.lateness < 100.0);
+        for (uint32_t n = 0; n < 2; n++) {
+            CHECK(beside[n].wait > 0.5 * NS_PER_MS);
+            CHECK(fabs(beside[n].lateness - beside[n].wait) < 0.001 * beside[n].wait);
+        }
+    }
 }
 
 static const struct scenario {
@@ -1643,11 +1698,12 @@ static const struct scenario {
     {"conserved_expiring", conserved_expiring, 1},
     {"conserved_expiring_at_random", conserved_expiring_at_random, 1}, {"expired", expired, 1},
     {"overloaded_expiring", overloaded_expiring, 1},
-    {"blocking_neighbour", blocking_neighbour, 1}, {"batch_in_time", batch_in_time, 1},
+    {"blocking_neighbour", blocking_neighbour, 1}, {"blocking_in_turn", blocking_in_turn, 1}, {"batch_in_time", batch_in_time, 1},
     {"paused_in_turn", paused_in_turn, 1}, {"full_device", full_device, 1}, {"full_share", full_share, 1},
     {"idle_neighbour", idle_neighbour, 2}, {"busy_neighbours", busy_neighbours, 2},
     {"suspended", suspended, 1}, {"counter_back", counter_back, 1}, {"counter_ahead", counter_ahead, 1},
     {"preempted", preempted, 1}, {"late_for_a_tag", late_for_a_tag, 1},
+    {"late_for_a_tag_expiring", late_for_a_tag_expiring, 1},
     {"caught_up", caught_up, 1}, {"slowed_down", slowed_down, 1},
 };
 

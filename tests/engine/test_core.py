@@ -61,10 +61,12 @@ SCENARIOS = [
     "busy_neighbours",  # of two busy ones each has a part, and the queue is never over-full
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
     "blocking_neighbour",  # what completes while another LUN's submit call blocks has a reap delay, and goes alone
+    "blocking_in_turn",  # nor do others wait in one submit call with a LUN that blocks
     "batch_in_time",  # a batch adds no more than a tenth to the service time of its I/Os
     "suspended",  # the machine was asleep while the step ran: no I/O after it, and the reason has a name
     "preempted",  # what I/Os take longer while others have the thread's core is a reap delay,
-    "late_for_a_tag",  # and what others wait for meanwhile is lateness
+    "late_for_a_tag",  # and what others wait for meanwhile is lateness,
+    "late_for_a_tag_expiring",  # also with drop_after
 ]
 
 # Those in which threads meet: with the one that commands them, in an edit or at the end, or in a device's queue.
