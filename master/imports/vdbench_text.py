@@ -159,14 +159,14 @@ def _items(listed: list[_Character], keyword: str) -> list[object]:
     """The values between parentheses, as text; _DASH between the ends of a range."""
     dashes = keyword not in _WHOLE_NAMES
     items: list[object] = []
-    value = ""
+    value: list[_Character] = []
     for one in listed:
         if not one.ends("(),-" if dashes else "(),"):
-            value += one.char
+            value.append(one)
             continue
-        items += [value] if value else []
+        items += [_joined(value)] if value else []
         items += [_DASH] if one.char == "-" else []
-        value = ""
+        value = []
     return items
 
 
