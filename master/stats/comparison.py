@@ -6,8 +6,8 @@ matter. Runs are the unit of replication: `between_runs` decides, `within_runs` 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import copysign, expm1, hypot, inf, isfinite, log, sqrt
-from statistics import fmean, variance
+from math import copysign, expm1, fsum, hypot, inf, isfinite, log, sqrt
+from statistics import fmean
 
 from .confidence import CONFIDENCE, t_quantile, t_tail
 from .estimate import Estimate, estimate, freedom
@@ -73,6 +73,13 @@ def between_runs(a: Sequence[float], b: Sequence[float]) -> Change:
     shares = zip(squares, (one, other), strict=True)
     satterthwaite = 1 / sum((square / total) ** 2 / (len(side) - 1) for square, side in shares)
     return Change(fmean(other) - fmean(one), sqrt(total), satterthwaite)
+
+
+def variance(values: Sequence[float]) -> float:
+    """Of two values or more; exactly 0 where they are the same. `statistics.variance` takes 15 times as long."""
+    distances = [value - values[0] for value in values]
+    mean = fmean(distances)
+    return fsum((one - mean) ** 2 for one in distances) / (len(values) - 1)
 
 
 def comparable_estimate(samples: Sequence[MetricSample], fraction: float | None = None) -> Estimate | None:

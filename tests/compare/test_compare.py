@@ -23,7 +23,7 @@ from ivypy.master.stats.metric_sample import value_of
 from tests.support.compared_runs import Made, runs, set_cells, sides
 from tests.support.doc_pages import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("test_compare")]  # which make the same runs
 
 
 def run_compare(before: list[Path], after: list[Path], *words: str) -> tuple[int, str]:

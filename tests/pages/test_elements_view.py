@@ -49,13 +49,24 @@ def browser(address: str) -> Iterator[Any]:
         yield browser
 
 
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    seen = Seen(address)
+@pytest.fixture(scope="module")
+def seen(address: str) -> Seen:
+    return Seen(address)
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Any, seen: Seen) -> Iterator[Any]:
+    """One page for all tests: its process has parsed plotly.js, which takes longer than a test."""
     context = browser.new_context(viewport=WIDE, color_scheme="dark", timezone_id="UTC")
     seen.watch(context)
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture
+def page(shared: Any, seen: Seen) -> Iterator[Any]:
+    shared.goto("about:blank")  # which ends the document of the test before
+    yield shared
     assert not seen.errors and not seen.elsewhere
 
 
@@ -145,9 +156,8 @@ def test_a_run_without_connectors_says_so(page: Any, address: str) -> None:
     page.wait_for_selector("text=No connector took part in this step.")
 
 
-def test_it_fits_a_phone(browser: Any, address: str) -> None:
-    context = browser.new_context(viewport=PHONE)
-    page = context.new_page()
+def test_it_fits_a_phone(page: Any, address: str) -> None:
+    page.set_viewport_size(PHONE)
     show(page, address, "array/step/1/elements")
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    context.close()
+    page.set_viewport_size(WIDE)

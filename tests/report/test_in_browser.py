@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from ivypy.master.cli.commands import cli
 from ivypy.master.report.archive import Limits
 from ivypy.master.report.write_report import write_report
-from tests.support.browser import IN_A_BROWSER, chromium
+from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, chromium
 from tests.support.compared_runs import set_cells
 from tests.support.logs import STALL, case_logs, run
 
@@ -57,52 +57,53 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def report(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report(browser: Any, run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    """In one page for all tests of this file: its process has parsed plotly.js, which takes longer than a test."""
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(path, [run_folder])
-    return path
+    with Opened(browser, path, viewport=WIDE, color_scheme="light") as opened:
+        yield opened
 
 
-def test_every_view_is_drawn_without_network(browser: Any, report: Path, run_folder: Path) -> None:
-    with Opened(browser, report, viewport={"width": 1280, "height": 900}) as opened:
-        page = opened.go()
-        page.wait_for_selector(DRAWN)
-        assert page.inner_text("h1") == run_folder.name, "the only run is shown at once"
-        tabs = page.locator("[role=tab]")
-        for place in range(tabs.count()):
-            tabs.nth(place).click()
-            page.wait_for_function("() => document.querySelector('#view').innerText.length > 20")
-        assert opened.wrong == []
+def test_every_view_is_drawn_without_network(report: Opened, run_folder: Path) -> None:
+    page = report.go()
+    page.wait_for_selector(DRAWN)
+    assert page.inner_text("h1") == run_folder.name, "the only run is shown at once"
+    tabs = page.locator("[role=tab]")
+    for place in range(tabs.count()):
+        tabs.nth(place).click()
+        page.wait_for_function("() => document.querySelector('#view').innerText.length > 20")
+    assert report.wrong == []
 
 
-def test_a_mark_with_markup_is_text(browser: Any, report: Path) -> None:
-    with Opened(browser, report) as opened:
-        page = opened.go()
-        page.wait_for_selector(DRAWN)
-        page.click("#tab-events")
-        page.wait_for_selector("text=</script><script>alert(1)</script>; by me")
-        assert opened.wrong == []
+def test_a_mark_with_markup_is_text(report: Opened) -> None:
+    page = report.go()
+    page.wait_for_selector(DRAWN)
+    page.click("#tab-events")
+    page.wait_for_selector("text=</script><script>alert(1)</script>; by me")
+    assert report.wrong == []
 
 
-def test_an_instance_is_drawn_from_the_file(browser: Any, report: Path) -> None:
-    with Opened(browser, report) as opened:
-        page = opened.go()
-        page.wait_for_selector(DRAWN)
-        page.select_option("label:has-text('rollup') select", "host")
-        page.wait_for_selector("label:has-text('instance') select")
-        page.select_option("label:has-text('instance') select", "c")
-        page.wait_for_function("() => document.querySelector('.chart.rate').data?.length > 0")
-        assert opened.wrong == []
+def test_an_instance_is_drawn_from_the_file(report: Opened) -> None:
+    page = report.go()
+    page.wait_for_selector(DRAWN)
+    page.select_option("label:has-text('rollup') select", "host")
+    page.wait_for_selector("label:has-text('instance') select")
+    page.select_option("label:has-text('instance') select", "c")
+    page.wait_for_function("() => document.querySelector('.chart.rate').data?.length > 0")
+    assert report.wrong == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_theme_is_that_of_the_reader(browser: Any, report: Path, scheme: str) -> None:
-    with Opened(browser, report, color_scheme=scheme, viewport={"width": 390, "height": 800}) as opened:
-        page = opened.go()
-        page.wait_for_selector(DRAWN)
-        assert page.get_attribute("html", "data-theme") == scheme
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, "no scrolling to the side"
-        assert opened.wrong == []
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_the_theme_is_that_of_the_reader(report: Opened, scheme: str) -> None:
+    report.page.emulate_media(color_scheme=scheme)
+    report.page.set_viewport_size(PHONE)
+    page = report.go()
+    page.wait_for_selector(DRAWN)
+    assert page.get_attribute("html", "data-theme") == scheme
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], "no scrolling to the side"
+    report.page.set_viewport_size(WIDE)
+    assert report.wrong == []
 
 
 def test_what_is_left_out_is_said(browser: Any, run_folder: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Changes between two sides: each against scipy where scipy has it, false alarms and power against simulated runs."""
 
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ivypy.master.stats.comparison import Change, between_runs, comparable_estimate, holm, within_runs
+from ivypy.master.stats.comparison import Change, between_runs, comparable_estimate, holm, variance, within_runs
 from ivypy.master.stats.metric_sample import MetricSample, interpolated_value
 from tests.support.autocorrelated import SimulatedStep, Storage
 
@@ -69,6 +70,14 @@ def test_runs_without_any_spread_differ_or_not(b: list[float], p: float, interva
 def test_runs_that_have_nothing_in_common_have_an_interval_all_the_same() -> None:
     low, high = between_runs([1e-300, 1.0, 1e300], [1e-300, 1.0, 1e300]).interval()
     assert low == pytest.approx(-1.0) and 1e300 < high < float("inf")
+
+
+@given(
+    st.floats(-20, 20), st.lists(st.floats(-1, 1), min_size=2, max_size=8), st.sampled_from([0.0, 1e-15, 1e-6, 10.0])
+)
+def test_variance_is_that_of_exact_fractions(value: float, noise: list[float], spread: float) -> None:
+    values = [value + spread * one for one in noise]
+    assert variance(values) == pytest.approx(statistics.variance(values), rel=1e-12, abs=1e-300)
 
 
 def test_one_run_has_no_spread() -> None:

@@ -12,6 +12,9 @@ CHROMIUM = shutil.which("chromium-headless-shell")
 ARGS = [
     "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
+    "--disable-gpu",  # there is none: with or without it, the CPU draws, also WebGL
+    # Plotly makes errors as it loads, to try what the browser can. For each, V8 would parse the whole script again.
+    "--js-flags=--no-enable-lazy-source-positions",
 ]  # fmt: skip
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 IN_A_BROWSER = [

@@ -1,6 +1,8 @@
 """Run folders to compare: the small run's two hosts, with latencies, facts and steps as a test wants them."""
 
 import csv
+import functools
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -42,10 +44,20 @@ class Made:
     hosts: Sequence[str] = field(default=small_run.HOSTS)
 
     def write(self, root: Path) -> Path:
-        """Its folder, a new one under `root`."""
+        """Its folder, a new one under `root`. What it measured is made once for runs of its name."""
+        run = RunFolder.create(root, "compared", datetime(2025, 11, 21, 11, 10, tzinfo=UTC))
+        end = None if self.exit_code is None else small_run.START + small_run.LENGTH
+        start = small_run.START + self.began_s * 10**9
+        run.run(RunRecord("0.1.0", tuple(self.argv), "p.yaml", start, 7, end, self.exit_code))
+        run.close()
+        for name, content in _measured(replace(self, began_s=0, argv=(), exit_code=0), run.path.name).items():
+            (run.path / name).parent.mkdir(parents=True, exist_ok=True)
+            (run.path / name).write_bytes(content)
+        return run.path
+
+    def write_all_but_the_record(self, run: RunFolder) -> None:
         rollups = small_run.rollups()
         settings = Settings.of(rollups, small_run.PARAMETERS)
-        run = RunFolder.create(root, "compared", datetime(2025, 11, 21, 11, 10, tzinfo=UTC))
         run.plan(self.plan)
         hello = replace(small_run.HELLO, kernel=self.kernel)
         run.hosts([HostRecord(host, "ssh", "10.0.0.1", hello) for host in self.hosts])
@@ -53,11 +65,6 @@ class Made:
         run.luns([LunRecord(host, lun) for host in self.hosts])
         for number, name in enumerate(self.steps):
             self._write_step(run, number, name, rollups, settings)
-        end = None if self.exit_code is None else small_run.START + small_run.LENGTH
-        start = small_run.START + self.began_s * 10**9
-        run.run(RunRecord("0.1.0", tuple(self.argv), "p.yaml", start, 7, end, self.exit_code))
-        run.close()
-        return run.path
 
     def _write_step(self, run: RunFolder, number: int, name: str, rollups: Rollups, settings: Settings) -> None:
         merger = Merger(rollups, {host: rollups.order(host) for host in small_run.HOSTS})
@@ -80,6 +87,18 @@ class Made:
         step.measured({*range(self.subintervals)} - self.set_aside)
         step.histograms(measurement, settings.response_rows(validity.reached))
         run.summary(number, name, SummaryRecord(begin, begin, end, measurement, validity, settings), rollups)
+
+
+@functools.cache
+def _measured(made: Made, name: str) -> dict[Path, bytes]:
+    """The files of a run of this name, but for run.json, by their names in its folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.mkdir()
+        run = RunFolder(path)
+        made.write_all_but_the_record(run)
+        run.close()
+        return {one.relative_to(path): one.read_bytes() for one in path.rglob("*") if one.is_file()}
 
 
 def _data(factor: float, random: np.random.Generator) -> HostData:
