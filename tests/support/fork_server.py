@@ -30,7 +30,8 @@ COMMAND = str(Path(sys.executable).with_name("ivypy"))
 IMPORTED = {
     "ivypy": (
         "ivypy.master.cli.commands", "ivypy.master.run.run", "ivypy.master.plan.load", "ivypy.master.live.line_view",
-        "ivypy.master.live.instances_table", "ivypy.master.web.serve",
+        "ivypy.master.live.instances_table", "ivypy.master.web.serve", "ivypy.master.live.view_thread",
+        "ivypy.master.live.end_views", "numpy.ma", "importlib.readers",
     ),
     "slave": ("ivypy.slave.__main__",),
 }  # fmt: skip
