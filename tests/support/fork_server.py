@@ -31,11 +31,13 @@ IMPORTED = {
     "ivypy": (
         "ivypy.master.cli.commands", "ivypy.master.run.run", "ivypy.master.plan.load", "ivypy.master.live.line_view",
         "ivypy.master.live.instances_table", "ivypy.master.web.serve", "ivypy.master.live.view_thread",
-        "ivypy.master.live.end_views", "numpy.ma", "importlib.readers",
+        "ivypy.master.live.end_views", "numpy.ma", "importlib.readers", "ivypy.master.hosts.ssh_pipe",
     ),
+    "split_run": ("tests.support.split_run", "ivypy.master.live.line_view", "numpy.ma"),
     "slave": ("ivypy.slave.__main__",),
 }  # fmt: skip
-MAIN = {"ivypy": "ivypy.master.cli.main", "slave": "ivypy.slave.__main__"}  # of the command: it sets the environment
+# The command's sets the environment.
+MAIN = {"ivypy": "ivypy.master.cli.main", "split_run": "tests.support.split_run", "slave": "ivypy.slave.__main__"}
 REST_S = 60.0  # for what a command that was killed had started, and which still has its pipes
 _REQUEST = 1 << 20  # bytes: words and environment
 _ONE_AT_A_TIME = threading.RLock()  # a test may ask from several threads
@@ -78,14 +80,21 @@ class Forked:
 
 
 class Command(Forked):
-    """`ivypy` with these words."""
+    """`ivypy`, or another program of IMPORTED, with these words."""
 
-    def __init__(self, *words: str, stdout: int | None = None, stderr: int | None = None, **environment: str) -> None:
+    def __init__(
+        self,
+        *words: str,
+        program: str = "ivypy",
+        stdout: int | None = None,
+        stderr: int | None = None,
+        **environment: str,
+    ) -> None:
         """`stdout` and `stderr`: open files; without them pipes, which are read here."""
         self.stdout, out = _opened(stdout)
         self.stderr, err = _opened(stderr)
         with open(os.devnull) as nothing:
-            super().__init__("ivypy", [COMMAND, *words], [nothing.fileno(), out, err], **environment)
+            super().__init__(program, [COMMAND, *words], [nothing.fileno(), out, err], **environment)
         for given, its in ((stdout, out), (stderr, err)):
             if given is None:
                 os.close(its)
