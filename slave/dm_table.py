@@ -87,7 +87,8 @@ def _targets(answer: bytes) -> tuple[DmTarget, ...]:
     found, at = [], first
     for _ in range(count):
         start, length, _, following, kind = SPEC.unpack_from(answer, at)
-        text = answer[at + SPEC.size :].split(b"\0", 1)[0].decode("utf-8", "replace").split()
+        end = answer.find(b"\0", at + SPEC.size)
+        text = answer[at + SPEC.size : end if end >= 0 else None].decode("utf-8", "replace").split()
         name = kind.split(b"\0", 1)[0].decode("utf-8", "replace")
         known = tuple(word for place, word in enumerate(text) if place != KEY_AT.get(name))
         found.append(DmTarget(start, length, name, known))

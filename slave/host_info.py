@@ -6,7 +6,6 @@ is installed that could be asked.
 """
 
 import importlib
-import importlib.metadata
 import os
 import platform
 import pwd
@@ -66,7 +65,9 @@ def identity() -> tuple[str, str]:
     try:
         bundle = importlib.import_module("._bundle", __package__)
     except ModuleNotFoundError:
-        return importlib.metadata.version("ivypy"), ""
+        from importlib.metadata import version  # slow, and needed by no bundle
+
+        return version("ivypy"), ""
     return str(bundle.VERSION), Path(__file__).resolve().parents[2].name
 
 

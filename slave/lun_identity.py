@@ -17,7 +17,7 @@ import hashlib
 import os
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -121,20 +121,23 @@ def _table(disk: Path, number: tuple[int, int], root: Path, within: Extent | Non
     if not (disk / "dm").exists() or uuid.startswith("mpath-"):
         return ()
     below = {first_line(folder / "dev"): folder for folder in (disk / "slaves").glob("*")}
-    found = [one for one in map(partial(_line, below, root, within), table_of(number, root)) if one]
+    made_of = cache(partial(_made_of, root))  # a table may have thousands of lines, all of them of one disk
+    found = [one for one in map(partial(_line, below, made_of, within), table_of(number, root)) if one]
     text = "; ".join(found)
     shown = text if len(text) <= SHOWN else hashlib.sha256(text.encode()).hexdigest()[:16]
     return (("table", shown),) if found else ()
 
 
-def _line(below: Mapping[str, Path], root: Path, within: Extent | None, one: DmTarget) -> str:
+def _line(
+    below: Mapping[str, Path], made_of: Callable[[Path, str, Extent | None], str], within: Extent | None, one: DmTarget
+) -> str:
     """A line of a table, "" if it is not within these sectors."""
     first, behind = within or (one.start, one.start + one.length)
     end = min(one.start + one.length, behind)
     if end <= max(first, one.start):
         return ""
     words = [
-        _made_of(below[word], one.kind, root, replace(one, length=end - one.start).mapped(place))
+        made_of(below[word], one.kind, _of_a_table(below[word], replace(one, length=end - one.start).mapped(place)))
         if word in below
         else word
         for place, word in enumerate(one.lasting)
@@ -142,7 +145,12 @@ def _line(below: Mapping[str, Path], root: Path, within: Extent | None, one: DmT
     return " ".join((f"{one.start}+{end - one.start}", one.kind, *words))
 
 
-def _made_of(folder: Path, kind: str, root: Path, within: Extent | None) -> str:
+def _of_a_table(folder: Path, within: Extent | None) -> Extent | None:
+    """These sectors of a device that has a table itself; of others all is the same."""
+    return within if (folder / "dm").exists() else None
+
+
+def _made_of(root: Path, folder: Path, kind: str, within: Extent | None) -> str:
     """Which device is below one of this kind.
 
     A volume of LVM is known by its UUID: LVM moves and extends it while it is used. So is the pool of a thin volume,

@@ -55,4 +55,6 @@ def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
 
 def unescaped(text: bytes) -> str:
     """`/mnt/a\\040b` is "/mnt/a b"."""
+    if b"\\" not in text:
+        return os.fsdecode(text)
     return os.fsdecode(re.sub(rb"\\([0-3][0-7]{2})", lambda found: bytes([int(found[1], 8)]), text))

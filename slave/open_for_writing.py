@@ -87,14 +87,17 @@ def scan_processes(root: Path) -> Processes:
     """Look at every process. Reads only /proc; blocks for nobody."""
     seen = Processes(hidden=_hidden(root))
     generic = Generic(root)
-    namespaces = {_namespace(root / "proc/self"): _mounts(root / "proc/self")}
-    for pid in sorted(int(name) for name in os.listdir(root / "proc") if name.isdigit()):
+    proc = str(root / "proc")
+    own = _mounts(f"{proc}/self")
+    hanging = {_namespace(f"{proc}/self"): _with_one_that_may_hang(own)}  # by mount namespace
+    for pid in sorted(int(name) for name in os.listdir(proc) if name.isdigit()):
         try:
-            folder, numbers = _living(root / "proc" / str(pid))
+            folder, numbers = _living(f"{proc}/{pid}")
             namespace = _namespace(folder)
-            if namespace not in namespaces:
-                namespaces[namespace] = seen.mounts[pid] = _mounts(folder)
-            seen.writing += _writing(pid, folder, numbers, namespaces[namespace], generic)
+            if namespace not in hanging:
+                seen.mounts[pid] = _mounts(folder)
+                hanging[namespace] = _with_one_that_may_hang(seen.mounts[pid])
+            seen.writing += _writing(pid, folder, numbers, hanging[namespace], generic)
         except PermissionError:
             seen.denied += 1
         except OSError:
@@ -107,11 +110,15 @@ def program(folder: Path) -> str:
     return first_line(folder / "comm") or "ended"
 
 
+def _with_one_that_may_hang(mounts: tuple[Mount, ...]) -> tuple[Mount, ...]:
+    """These, if one of them may hang; else none, and no path has to be looked up among them."""
+    return mounts if any(map(may_hang, mounts)) else ()
+
+
 def _writing(
-    pid: int, folder: Path, numbers: Sequence[str], mounts: Sequence[Mount], generic: Generic
+    pid: int, folder: str, numbers: Sequence[str], hanging: Sequence[Mount], generic: Generic
 ) -> Iterator[OpenFile]:
-    """Raises OSError: PermissionError where it may not be read."""
-    hanging = any(map(may_hang, mounts))
+    """`hanging`: its mounts, if one of them may hang. Raises OSError: PermissionError where it may not be read."""
     name = ""
     for number in ("", *numbers):
         runs = not number
@@ -122,8 +129,8 @@ def _writing(
             path = os.readlink(place)
             if not path.startswith("/"):
                 continue  # a socket, a pipe
-            if hanging and (filesystem := filesystem_that_may_hang(path, mounts)):
-                yield OpenFile(pid, program(folder), place, path, None, filesystem=filesystem, runs=runs)
+            if hanging and (filesystem := filesystem_that_may_hang(path, hanging)):
+                yield OpenFile(pid, program(Path(folder)), place, path, None, filesystem=filesystem, runs=runs)
                 continue
             status = os.stat(place)
         except PermissionError:
@@ -134,16 +141,17 @@ def _writing(
         if stat.S_ISCHR(status.st_mode):
             whats = generic.blocks_of(status.st_rdev)
         for what in whats:
-            name = name or program(folder)
+            name = name or program(Path(folder))
             yield OpenFile(pid, name, place, path, what, status.st_size if what[0] == "file" else -1, runs=runs)
 
 
-def _living(folder: Path) -> tuple[Path, list[str]]:
+def _living(folder: str) -> tuple[str, list[str]]:
     """(a process's folder in /proc, its open files' numbers); another thread's where its first one has ended."""
-    numbers = os.listdir(folder / "fd")
-    if not numbers and len(threads := os.listdir(folder / "task")) > 1:
-        folder = folder / "task" / next(thread for thread in threads if thread != folder.name)
-        numbers = os.listdir(folder / "fd")
+    numbers = os.listdir(f"{folder}/fd")
+    if not numbers and len(threads := os.listdir(f"{folder}/task")) > 1:
+        first = os.path.basename(folder)
+        folder = f"{folder}/task/{next(thread for thread in threads if thread != first)}"
+        numbers = os.listdir(f"{folder}/fd")
     return folder, numbers
 
 
@@ -169,16 +177,17 @@ class Generic:
         return []
 
 
-def _namespace(folder: Path) -> int:
+def _namespace(folder: str) -> int:
     """The inode of a process's mount namespace. Raises OSError; 0 where there is nothing of the kind."""
     try:
-        return os.stat(folder / "ns/mnt").st_ino
+        return os.stat(f"{folder}/ns/mnt").st_ino
     except FileNotFoundError:
         return 0
 
 
-def _mounts(folder: Path) -> tuple[Mount, ...]:
-    return parse_mountinfo((folder / "mountinfo").read_bytes())
+def _mounts(folder: str) -> tuple[Mount, ...]:
+    with open(f"{folder}/mountinfo", "rb") as file:
+        return parse_mountinfo(file.read())
 
 
 def _hidden(root: Path) -> str:

@@ -84,7 +84,7 @@ def words(host: HostSpec, python: tuple[str, ...], bundles: Sequence[Bundle]) ->
     offers = ",".join(f"{bundle.machine}:{bundle.hash}:{len(bundle.payload)}" for bundle in bundles)
     if host.launcher is Launcher.SSH and python == DEFAULT_PYTHON:
         python = ANY_PYTHON
-    return [*python, "-I", "-c", program, offers, *([host.cache_dir] if host.cache_dir else [])]
+    return [*python, "-IS", "-c", program, offers, *([host.cache_dir] if host.cache_dir else [])]
 
 
 def shown(words: Sequence[str]) -> str:
@@ -121,7 +121,7 @@ async def make(
         raise HostUnusable(HostFault(host.name, what, remedy)) from None
     except TimeoutError:
         what = f"no answer from its Python for {host.connect_timeout_s:g} s"
-        remedy = f'see why "{" ".join(host.python)} -I -c pass" takes so long there, or raise connect_timeout:'
+        remedy = f'see why "{" ".join(host.python)} -IS -c pass" takes so long there, or raise connect_timeout:'
         raise HostUnusable(HostFault(host.name, what, remedy)) from None
 
 
@@ -267,4 +267,4 @@ def not_started_fault(host: HostSpec, error: PipeLost) -> tuple[str, str]:
         return f'there is no "{python}" there (exit status 127)', ANOTHER_PYTHON
     if error.status is None:
         return interrupted_fault(error)
-    return f"its Python did not start: {error}", f'see what "{python} -I -c pass" says there'
+    return f"its Python did not start: {error}", f'see what "{python} -IS -c pass" says there'

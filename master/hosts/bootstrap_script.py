@@ -2,7 +2,7 @@
 """The first program on a test host: sent on its command line, it reports what is missing, or becomes a program of the
 bundle: the slave, or the host connector.
 
-    python3 -I -c LOADER <processor>:<bundle's hash>:<payload's size>[,...] [<cache directory>]
+    python3 -IS -c LOADER <processor>:<bundle's hash>:<payload's size>[,...] [<cache directory>]
 
 It writes lines `ivypy-boot <word>[TAB argument]...` on the pipe. After `send` it reads the payload of the bundle that
 it chose, after `run` one byte, and nothing else ever, so that no byte meant for that program is lost. The byte says
@@ -11,7 +11,8 @@ which: a newline the slave, any other the connector. Every other word but `note`
 Rule: Python 3.4 parses this file, so that an old Python can report that it is too old. Nothing runs from the cache that
 was not read and hashed in this process, as an exact set of files: what was hashed is run by its descriptor, whatever
 its path leads to by then, and the cache is where nobody else may put anything. A bundle in use carries a shared lock,
-which the program inherits without knowing it; who removes a bundle takes that lock exclusively.
+which the program inherits without knowing it; who removes a bundle takes that lock exclusively. No Python looks for
+installed packages (-S): it needs none, and some installations take longer for that than for all else.
 """
 
 import errno
@@ -66,7 +67,7 @@ def main(offers: str, cache: str = "") -> None:
     program = os.read(0, 1)
     if program:
         words = [] if program == b"\n" else ["connector"]
-        os.execv(sys.executable, [sys.executable, "-I", "-B", place] + words)
+        os.execv(sys.executable, [sys.executable, "-ISB", place] + words)
 
 
 def serves(name: str, version: "tuple[int, ...]") -> bool:
@@ -82,7 +83,7 @@ def use_another_python() -> None:
     for path in other_pythons():
         try:
             words = subprocess.check_output(
-                [path, "-I", "-c", PROBE], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                [path, "-IS", "-c", PROBE], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             ).split()
             name, version = words[0].decode(), (int(words[1]), int(words[2]), int(words[3]))
         except (OSError, subprocess.CalledProcessError, ValueError, IndexError):

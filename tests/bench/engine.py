@@ -43,17 +43,18 @@ def main(words: Sequence[str] | None = None) -> int:
     version = subprocess.run(["fio", "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{version}; core {chosen.core} of {os.cpu_count()}; load {os.getloadavg()[0]:.1f}; {chosen.repeat} turns")
     print(closed_loop.HEADER)
-    for name, measure in measurements(cores, chosen.core, chosen.seconds, chosen.repeat, chosen.before):
+    null_alone = chosen.only.startswith("null")  # seconds until the other devices are full of data
+    for name, measure in measurements(cores, chosen.core, chosen.seconds, chosen.repeat, chosen.before, null_alone):
         if chosen.only in name:
             print(measure(), flush=True)
     return 0
 
 
 def measurements(
-    cores: Sequence[int], core: int, seconds: float, repeat: int, before: Path | None
+    cores: Sequence[int], core: int, seconds: float, repeat: int, before: Path | None, null_alone: bool
 ) -> Iterator[tuple[str, Callable[[], str]]]:
     """(its name, what makes its lines), in order; what the machine cannot have is left out."""
-    with closed_loop.paths() as found, devices.memory_folder() as folder:
+    with closed_loop.paths(null_alone) as found, devices.memory_folder() as folder:
         bare = closed_loop.build("bare", folder)
         for case in closed_loop.CASES:
             path = found.get(case.device)

@@ -46,7 +46,7 @@ def is_fair(reasons: str) -> bool:
 
 def program(ldevs: Mapping[str, Mapping[str, Any]], *words: str, python: str = sys.executable) -> str:
     """The command line of a simulated array, as a plan has it."""
-    return json.dumps(shlex.join([python, str(ARRAY), json.dumps(ldevs), *words]))
+    return json.dumps(shlex.join([python, "-IS", str(ARRAY), json.dumps(ldevs), *words]))
 
 
 def ldev(path: str, group: str, pool: str = "gold", **more: object) -> dict[str, Any]:
@@ -303,7 +303,7 @@ def test_ctrl_c_while_a_connector_does_not_start_again(tmp_path: Path) -> None:
     """Between two steps: the new process never says a word."""
     died = tmp_path / "died"
     ldevs = {"00:01": ldev(str(tmp_path / "data"), "1-1", rate=10)}
-    first = shlex.join([sys.executable, str(ARRAY), json.dumps(ldevs), "--fault", "dies", "--after", "1"])
+    first = shlex.join([sys.executable, "-IS", str(ARRAY), json.dumps(ldevs), "--fault", "dies", "--after", "1"])
     again = f"test -e {died} && exec sleep 1000; touch {died}; exec {first}"
     words = json.dumps(shlex.join(["sh", "-c", again]))
     connectors = f"  array: {{ program: {words}, join: path }}\n"

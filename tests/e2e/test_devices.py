@@ -19,6 +19,7 @@ from tests.support.real_runs import Finished, answered, digest, ivypy, names_of,
 
 pytestmark = pytest.mark.slow
 VOLATILE = "volatile_cache"
+SIZE = 8 << 20  # bytes of a device: all of them are written, and summed up time and again
 
 PLAN = """\
 name: disks
@@ -42,7 +43,7 @@ def a_plan(tmp_path: Path, *paths: str, reads: str = "50%", destroy: bool = True
 
 def test_a_loop_device_is_overwritten_only_with_its_token(tmp_path: Path, shm: Path) -> None:
     need("losetup")
-    with loop_device(shm) as device, loop_device(shm) as other:
+    with loop_device(shm, SIZE) as device, loop_device(shm, SIZE) as other:
         fill(device)
         plan = a_plan(tmp_path, device)
         before = digest(device)
@@ -79,7 +80,7 @@ def without(name: str, reasons: str) -> str:
 
 def test_what_is_read_needs_no_token_and_is_not_changed(tmp_path: Path, shm: Path) -> None:
     need("losetup")
-    with loop_device(shm) as one, loop_device(shm, 64 << 20) as two:
+    with loop_device(shm, SIZE) as one, loop_device(shm, 2 * SIZE) as two:
         plan = a_plan(tmp_path, one, two, reads="100%", destroy=False)
         done = run(plan, tmp_path / "sparse")
         assert done.code == 8
@@ -122,7 +123,7 @@ def reading(device: str) -> Iterator[None]:
 
 def test_another_reader_of_the_device_is_noticed(tmp_path: Path, shm: Path) -> None:
     need("losetup")
-    with loop_device(shm) as one, loop_device(shm) as other:
+    with loop_device(shm, SIZE) as one, loop_device(shm, SIZE) as other:
         fill(one)
         fill(other)
         with reading(one):
@@ -133,7 +134,7 @@ def test_another_reader_of_the_device_is_noticed(tmp_path: Path, shm: Path) -> N
 
 def test_a_mounted_or_signed_device_is_refused_whatever_the_plan_says(tmp_path: Path, shm: Path) -> None:
     need("losetup", "mkfs.ext4")
-    with loop_device(shm) as device:
+    with loop_device(shm, SIZE) as device:
         sh("mkfs.ext4", "-q", device)
         before = digest(device)
         plan = a_plan(tmp_path, device)
@@ -147,7 +148,7 @@ def test_a_mounted_or_signed_device_is_refused_whatever_the_plan_says(tmp_path: 
 
 def test_a_device_below_a_mounted_loop_device_is_refused_whatever_the_plan_says(tmp_path: Path, shm: Path) -> None:
     need("losetup", "mkfs.ext4")
-    with loop_device(shm) as device:
+    with loop_device(shm, SIZE) as device:
         upper = losetup("-f", "--show", "-o", str(1 << 20), device)
         try:
             sh("mkfs.ext4", "-q", upper)
@@ -170,7 +171,7 @@ def ended_of(process: Command) -> tuple[int, str, str]:
 
 def test_of_two_runs_on_one_device_only_one_writes(tmp_path: Path, shm: Path) -> None:
     need("losetup")
-    with loop_device(shm) as device:
+    with loop_device(shm, SIZE) as device:
         plan = a_plan(tmp_path, device, reads="0%")
         agreed_to = token(plan)
         runs = [start(plan, tmp_path / name, "--destroy", agreed_to) for name in ("one", "two")]

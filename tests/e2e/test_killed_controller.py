@@ -16,8 +16,10 @@ from ivypy.master.logs.readers.ivypy_run import sources_of
 from ivypy.master.pages.run_data import RunData
 from ivypy.master.results.checked_files import read_record, results_of
 from ivypy.master.results.finished_run import read_run
+from tests.support.made_once import Store
 from tests.support.real_runs import (
     answered,
+    folder_of,
     names_of,
     paced_plan,
     rows,
@@ -53,13 +55,24 @@ def killed(tmp_path: Path, second: str, after: int) -> Path:
     """The folder of a run that was killed when this many subintervals of its second step had been shown."""
     plan = written(tmp_path, TEXT.format(data=tmp_path / "data", second=second))
     with start(plan, tmp_path / "runs") as process:
-        wait_for_line(process, "second")
+        wait_for_line(process, " second")  # no path has it
         wait_for_line(process, " run ", after)
         process.kill()
         process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL
     (folder,) = (tmp_path / "runs").iterdir()
     return folder
+
+
+@pytest.fixture
+def killed_run(store: Store, tmp_path: Path) -> Path:
+    """A copy of the folder of a run that was killed in its second step."""
+
+    def killed_early(folder: Path) -> None:
+        killed(folder, FIXED, after=8)
+
+    folder = folder_of(store.made(killed_early.__name__, killed_early) / "runs")
+    return Path(shutil.copytree(folder, tmp_path / "runs" / folder.name))
 
 
 def check(folder: Path) -> dict[str, str]:
@@ -103,8 +116,8 @@ def check_marks(folder: Path, so_far: Path, row: Mapping[str, str]) -> None:
     assert {number for (number,) in query([folder], text).rows} == found
 
 
-def test_a_killed_controller_leaves_the_measured_part_with_its_verdict(tmp_path: Path) -> None:
-    folder = killed(tmp_path, FIXED, after=8)
+def test_a_killed_controller_leaves_the_measured_part_with_its_verdict(killed_run: Path) -> None:
+    folder = killed_run
     row = check(folder)
     assert "shortened[partial]" in row["reasons"] and row["hosts_in"] == row["hosts_of"] == "1"
     (place,) = folder.glob("step0001.*")
@@ -130,18 +143,18 @@ def test_a_run_that_lost_its_socket_is_not_cut_off(tmp_path: Path) -> None:
 
 
 def test_of_another_users_run_nobody_but_root_can_tell_that_it_is_dead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    killed_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = killed(tmp_path, FIXED, after=8)
+    folder = killed_run
     monkeypatch.setattr("ivypy.master.results.checked_files.os.geteuid", lambda: folder.stat().st_uid + 1)
     shown, listed = answered("show", str(folder)), answered("list", str(folder))
     assert "second" not in shown.stdout and "open" in listed.stdout, shown.stdout + listed.stdout
 
 
 def test_an_own_run_whose_files_nfs_calls_anothers_is_known_to_be_dead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    killed_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = killed(tmp_path, FIXED, after=8)
+    folder = killed_run
     record, other = json.loads((folder / "run.json").read_text()), folder.stat().st_uid + 1
     (folder / "run.json").write_text(json.dumps(record | {"uid": other}))
     monkeypatch.setattr("ivypy.master.results.checked_files.os.geteuid", lambda: other)
@@ -149,9 +162,9 @@ def test_an_own_run_whose_files_nfs_calls_anothers_is_known_to_be_dead(
     assert "second" in shown.stdout and "cut off" in listed.stdout, shown.stdout + listed.stdout
 
 
-def test_a_run_that_could_not_write_any_more_is_read_likewise(tmp_path: Path) -> None:
+def test_a_run_that_could_not_write_any_more_is_read_likewise(killed_run: Path) -> None:
     """Its end stands in run.json, for which there was room."""
-    folder = killed(tmp_path, FIXED, after=8)
+    folder = killed_run
     record = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(record | {"end_utc": record["start_utc"], "exit_code": 1}))
     shown = answered("show", str(folder))
@@ -159,15 +172,15 @@ def test_a_run_that_could_not_write_any_more_is_read_likewise(tmp_path: Path) ->
 
 
 def test_a_run_that_ends_leaves_nothing_of_what_it_had_measured_so_far(tmp_path: Path) -> None:
-    plan = written(tmp_path, TEXT.format(data=tmp_path / "data", second="{ name: second, measure: 3s }"))
+    plan = written(tmp_path, TEXT.format(data=tmp_path / "data", second="{ name: second, measure: 1s }"))
     with start(plan, tmp_path / "runs") as process:
         process.communicate(timeout=100)
     (folder,) = (tmp_path / "runs").iterdir()
     assert not (folder / "so_far").exists() and "controller_ended" not in (folder / "run.json").read_text()
 
 
-def test_what_connectors_said_and_what_verdicts_speak_against_are_read_likewise(tmp_path: Path) -> None:
-    folder = killed(tmp_path, FIXED, after=8)
+def test_what_connectors_said_and_what_verdicts_speak_against_are_read_likewise(killed_run: Path) -> None:
+    folder = killed_run
     (so_far,) = (folder / "so_far").iterdir()
     shown = json.loads(answered("show", "--connectors", "--json", str(folder)).stdout)
     assert {one["name"] for one in shown["rows"]} == {"first", "second"}
@@ -179,8 +192,8 @@ def test_what_connectors_said_and_what_verdicts_speak_against_are_read_likewise(
     assert [one.is_discredited for one in sources if one.step == 1] == [True]
 
 
-def test_what_was_kept_of_an_earlier_step_or_of_one_that_ended_is_not_read(tmp_path: Path) -> None:
-    folder = killed(tmp_path, FIXED, after=8)
+def test_what_was_kept_of_an_earlier_step_or_of_one_that_ended_is_not_read(killed_run: Path) -> None:
+    folder = killed_run
     path = folder / "run.json"
     record = json.loads(path.read_text())
     first, second = record["steps"]

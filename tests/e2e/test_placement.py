@@ -26,7 +26,7 @@ steps: [ go: one ]
 
 def test_a_thread_whose_core_is_busy_reports_host_limit(tmp_path: Path) -> None:
     """Whatever the scheduler takes is told, as much as it is: no more is sure of it than that the core was busy."""
-    text = PLAN.format(path=tmp_path / "data", cpus=CORE, more="", keys="", measure="4s")
+    text = PLAN.format(path=tmp_path / "data", cpus=CORE, more="", keys="", measure="2s")
     with start(written(tmp_path, text), tmp_path / "runs") as process:
         wait_for_line(process, " warmup ")
         with wanted_core(CORE):

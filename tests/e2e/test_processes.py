@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.fork_server import Command
 from tests.support.real_runs import Finished, answered, only_late, presence, wait_for_line, written
 from tests.support.waits import PATIENCE_S, is_running, none_runs, wait_until, wait_until_ended
 
@@ -32,23 +31,12 @@ rollups: [ host ]
 defaults: { subinterval: 0.5s, warmup: 0.5s, measure: MEASURE, disturbed: keep }
 steps: [ go: one ]
 """
-PROGRAM = """
-import sys
-from pathlib import Path
-from ivypy.master.live.choose_view import Ui, watcher
-from ivypy.master.plan.load import load
-from ivypy.master.run.signals import run_until_pressed
-from ivypy.master.run.run import Options, run_plan
-
-plan, options = load(Path(sys.argv[1]), {}), Options(Path(sys.argv[2]), None, (), processes=2)
-sys.exit(run_until_pressed(lambda presses: run_plan(plan, options, watcher(Ui.LINES), presses)))
-"""
 
 
 class Going:
     """A run under way: `a` and `b` driven by one process, `c` by another."""
 
-    def __init__(self, process: "subprocess.Popen[str]", root: Path) -> None:
+    def __init__(self, process: Command, root: Path) -> None:
         self.process, self.root = process, root
         self.of = psutil.Process(process.pid)
         wait_for_line(process)
@@ -64,15 +52,10 @@ class Going:
 def going(tmp_path: Path, measure: str, steps: str = "go: one") -> Iterator[Going]:
     text = PLAN.replace("PATH", str(tmp_path)).replace("MEASURE", measure).replace("go: one", steps)
     plan = written(tmp_path, text)
-    words = [sys.executable, "-c", PROGRAM, str(plan), str(tmp_path / "runs")]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
+    with Command(str(plan), str(tmp_path / "runs"), program="split_run") as process:
         one = Going(process, tmp_path / "runs")
         assert [len(slaves) for slaves in one.slaves] == [2, 1]
         yield one
-    finally:
-        process.kill()
-        process.communicate()
 
 
 STARVED_S = 30.0  # a slave that receives nothing ends after this, too

@@ -150,7 +150,7 @@ async def test_other_faults_are_reported_verbatim(tmp_path: Path) -> None:
         "echo '.bashrc: line 3: /opt/env.sh: No such file or directory' >&2; echo 'no memory' >&2; exit 1",
     )
     assert str(await fault(command(tmp_path, python=(python,)))) == (
-        f'h1: its Python did not start: it exited with status 1 (no memory); see what "{python} -I -c pass" says there'
+        f'h1: its Python did not start: it exited with status 1 (no memory); see what "{python} -IS -c pass" says there'
     )
 
 
@@ -350,7 +350,7 @@ async def test_transfer_that_is_cut_is_reported(tmp_path: Path) -> None:
 async def test_silent_far_end_is_a_timeout(tmp_path: Path) -> None:
     spec = command(tmp_path, "sh", "-c", "exec sleep 1000", connect_timeout_s=0.3)
     assert str(await fault(spec)) == (
-        f'h1: no answer from its Python for 0.3 s; see why "{sys.executable} -I -c pass" takes so long there, '
+        f'h1: no answer from its Python for 0.3 s; see why "{sys.executable} -IS -c pass" takes so long there, '
         "or raise connect_timeout:"
     )
 
@@ -421,7 +421,7 @@ async def test_the_log_shows_what_was_run_without_the_program(tmp_path: Path) ->
         pass
     size = len(bundle.payload)
     assert log == [
-        f"-> env {sys.executable} -I -c <bootstrap> {bundle.machine}:{bundle.hash}:{size} {tmp_path}/cache",
+        f"-> env {sys.executable} -IS -c <bootstrap> {bundle.machine}:{bundle.hash}:{size} {tmp_path}/cache",
         f"<- ivypy-boot send\t{bundle.machine}",
         f"-> the bundle {bundle.hash[:12]}, {size / 1000:.1f} kB",
         "<- ivypy-boot run",

@@ -85,18 +85,18 @@ async def test_the_bundle_is_sent_once_and_stays(lab: Lab) -> None:
     assert (lab.hosts[1].folder / "cache" / bundle.hash / "once.py").exists()
 
 
-@pytest.mark.parametrize("at_a_time", [2, 12])
+@pytest.mark.parametrize("at_a_time", [2, 8])
 async def test_logins_that_sshd_has_no_room_for_are_tried_again(host: LabHost, at_a_time: int) -> None:
     """An sshd that resets whoever is the fifth that has not proved itself: as much room beside us as in real life."""
     log: list[str] = []
     with host.sshd("MaxStartups 4:100:4") as sshd:
         throttle, spec = LoginThrottle(at_a_time), sshd.spec()
-        opening = (open_pipe(spec, [stand_in()], throttle, log.append) for _ in range(12))
+        opening = (open_pipe(spec, [stand_in()], throttle, log.append) for _ in range(8))
         results = await asyncio.gather(*opening, return_exceptions=True)
         refused = [str(result) for result in results if isinstance(result, HostUnusable)]
         await asyncio.gather(*(result.close() for result in results if not isinstance(result, BaseException)))
     assert refused == []
-    assert any("reset during the login" in text for text in log) == (at_a_time == 12)
+    assert any("reset during the login" in text for text in log) == (at_a_time == 8)
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ async def opened_at_once(specs: list[HostSpec], throttle: LoginThrottle) -> list
     return await asyncio.gather(*(open_pipe(spec, [stand_in()], throttle, lambda text: None) for spec in specs))
 
 
-@pytest.mark.parametrize("count", [16, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [5, pytest.param(40, marks=pytest.mark.long)])
 async def test_all_hosts_behind_a_jump_host_share_one_login_to_it(behind: tuple[Sshd, HostSpec], count: int) -> None:
     jump, spec = behind
     pipes = await opened_at_once([spec] * count, LoginThrottle())

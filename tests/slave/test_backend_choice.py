@@ -43,7 +43,7 @@ import ivypy.slave.__main__ as s
 s.main()
 """
 LOCKED = """
-import email.parser, os, resource  # the first: a user without rights may not be able to read it later
+import email.parser, importlib.metadata, os, resource  # the first two: a user without rights may be unable to read them
 import ivypy.slave.__main__ as s
 resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
 own = 100_000 + os.getpid()  # the kernel counts locked memory by user: nobody else's

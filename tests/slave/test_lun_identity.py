@@ -14,6 +14,7 @@ from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, Identity
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave import block_devices, lun_identity
+from ivypy.slave.block_devices import numbered
 from ivypy.slave.holds import hold
 from ivypy.slave.lun_identity import _device, identity_of, machine
 from ivypy.slave.lun_target import find_target
@@ -159,6 +160,18 @@ class TestTables:
         many = [(i, 1, "linear", "254:0 0") for i in range(2047)]
         one, other = (self.facts(root, monkeypatch, *many, (2047, 1, "linear", f"254:0 {at}")) for at in (1, 2))
         assert one.keys() == other.keys() == {"dm uuid", "table"} and one != other
+
+    def test_a_disk_is_looked_at_once_for_all_lines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        root = self.tree(tmp_path)
+        looks: list[int] = []
+
+        def counted(number: int, root: Path) -> block_devices.BlockDevice | None:
+            looks.append(number)
+            return numbered(number, root)
+
+        monkeypatch.setattr(lun_identity, "numbered", counted)
+        self.facts(root, monkeypatch, *((i, 1, "linear", f"254:{i % 2 * 16} {i}") for i in range(100)))
+        assert len(looks) == 2
 
     def test_a_key_has_no_part_in_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         root = self.tree(tmp_path)

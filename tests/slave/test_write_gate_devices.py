@@ -5,11 +5,11 @@ Rows with a reason must be refused for that reason, and not a byte of the device
 
 import contextlib
 import ctypes
-import hashlib
 import os
 import shutil
 import stat
 import subprocess
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,6 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, Identity, WorkloadToCreate
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave.discovery import inspect_luns
 from ivypy.slave.signatures import SIGNATURES, Signature
 from tests.support import devices
 from tests.support.devices import losetup
@@ -838,15 +837,15 @@ def a_loop_device_without_a_file(p: Prepared) -> str:
 
 
 def digest(path: str) -> str:
-    """Of all bytes of a device or file; its kind where it is neither."""
+    """A sum of all bytes of a device or file, which a byte changes; its kind where it is neither."""
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
         return oct(mode)
-    found = hashlib.sha256()
+    found = 0
     with open(path, "rb") as file, contextlib.suppress(OSError):  # it may not be readable to its end
         while piece := file.read(MiB):
-            found.update(piece)
-    return found.hexdigest()
+            found = zlib.crc32(piece, found)
+    return f"{found:x}"
 
 
 @pytest.fixture(scope="module")
@@ -856,9 +855,11 @@ def slave() -> Iterator[Client]:
         yield client
 
 
-def consent_to(lun: str) -> Consent:
-    """As far as it can be had: whatever is there, the gate has the last word."""
-    luns, _ = inspect_luns([lun])
+def inspect(slave: Client, lun: str) -> Consent:
+    """Tell a slave to inspect a LUN: consent to it, as far as that can be had. The gate has the last word."""
+    slave.all.clear()
+    slave.ask(m.InspectLuns, paths=(lun,), create=())
+    luns = [one for said in slave.all if isinstance(said, m.Luns) for one in said.luns]
     size = luns[0].size if luns else 1 << 20
     identity = luns[0].identity if luns else None
     return Consent(identity or Identity("", size, ()), ((0, size),))
@@ -866,13 +867,12 @@ def consent_to(lun: str) -> Consent:
 
 def attempt(slave: Client, lun: str) -> list[str]:
     """Tell a slave to inspect and write a LUN, with consent; why it does not. What it would is deleted at once."""
-    slave.ask(m.InspectLuns, paths=(lun,), create=())
-    return create(slave, lun)
+    return create(slave, lun, inspect(slave, lun))
 
 
-def create(slave: Client, lun: str) -> list[str]:
+def create(slave: Client, lun: str, agreed: Consent) -> list[str]:
     parameters = Parameters(fraction_read=0.0)
-    workload = WorkloadToCreate(0, f"h+{lun}+w", lun, consent_to(lun), parameters, 1, parameters.blocksize)
+    workload = WorkloadToCreate(0, f"h+{lun}+w", lun, agreed, parameters, 1, parameters.blocksize)
     answer = slave.ask(m.CreateWorkloads, workloads=(workload,))
     if isinstance(answer, m.Refused):
         return [refusal.reason for refusal in answer.refusals]
@@ -933,10 +933,10 @@ def test_a_device_that_was_written_since_its_inspection_is_refused(shm: Path) ->
     """Whoever wrote it: here one who has closed it again, as one in another container is not seen to have it open."""
     with loop_device(shm, SIZE) as loop, Client() as slave:
         slave.prepare("libaio")
-        slave.ask(m.InspectLuns, paths=(loop,), create=())
+        agreed = inspect(slave, loop)
         run("dd", "if=/dev/urandom", f"of={loop}", "bs=4096", "count=3", "seek=5", "oflag=direct", "status=none")
         written = RefusalReason.WRITTEN_SINCE.sentence(writes=3, size="12 KiB", path=loop)
-        assert create(slave, loop) == [RefusalReason.MUST_NOT_BE_WRITTEN.sentence(lun=loop, reason=written)]
+        assert create(slave, loop, agreed) == [RefusalReason.MUST_NOT_BE_WRITTEN.sentence(lun=loop, reason=written)]
         assert attempt(slave, loop) == [], "and is accepted once it has been inspected again"
 
 

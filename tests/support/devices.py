@@ -122,8 +122,9 @@ def loop(size: int = 256 << 20) -> Iterator[str]:
 
 @contextlib.contextmanager
 def zram(size: int = 256 << 20, alike: bool = False) -> Iterator[str]:
-    """A zram device whose every page was written once: with incompressible data, which a read has to copy; or all
-    alike, of which it keeps one word, so that a read costs it least."""
+    """A zram device whose every page was written once: with incompressible data, which a read has to copy (the same
+    MiB again and again, as zram compares no pages); or all alike, of which it keeps one word, so that a read costs it
+    least."""
     _need()
     control = Path("/sys/class/zram-control")
     if not control.exists():
@@ -133,8 +134,9 @@ def zram(size: int = 256 << 20, alike: bool = False) -> Iterator[str]:
     try:
         (settings / "disksize").write_text(str(size))
         with open(f"/dev/zram{number}", "wb") as file:
+            block = ALIKE if alike else os.urandom(1 << 20)
             for _ in range(size >> 20):
-                file.write(ALIKE if alike else os.urandom(1 << 20))
+                file.write(block)
         yield f"/dev/zram{number}"
     finally:
         _until_let_go(lambda: (settings / "reset").write_text("1"))
@@ -150,8 +152,9 @@ def ext4_file(device: str, size: int, alike: bool = False) -> Iterator[Path]:
         _run("mount", device, folder)
         try:
             with open(folder / "lun", "wb") as file:
+                block = ALIKE if alike else os.urandom(1 << 20)
                 for _ in range(size >> 20):
-                    file.write(ALIKE if alike else os.urandom(1 << 20))
+                    file.write(block)
                 file.flush()
                 os.fsync(file.fileno())
             yield folder / "lun"

@@ -1,13 +1,13 @@
-"""ivypy's command in a process of its own, as users start it, but for the imports, which are most of a short run's CPU.
+"""ivypy's command, or its slave, in a process of its own, as users and bootstraps start it, but for the imports,
+which are most of a short run's CPU.
 
-The fork server, one for each pytest, has imported them. It forks, and the child is the command: with words,
+A fork server, one for each pytest and program, has imported them. It forks, and the child is the program: with words,
 environment, folder, pipes and a session of its own. All children of a server have one seed of hashes. Some tests start
-commands as users do (real_runs.by_a_user), since here no import can fail or come late.
+commands as users do (real_runs.by_a_user), and slaves as bootstraps do, since here no import can fail or come late.
 """
 
 import atexit
 import contextlib
-import functools
 import gc
 import importlib
 import io
@@ -26,30 +26,78 @@ from pathlib import Path
 from typing import Any, TextIO
 
 COMMAND = str(Path(sys.executable).with_name("ivypy"))
-# What a run and a page import, from where they need it.
-IMPORTED = ("cli.commands", "run.run", "plan.load", "live.line_view", "live.instances_table", "web.serve")
+# By program: what it imports, from where it needs it; and what is its main function's, and imported by the child.
+IMPORTED = {
+    "ivypy": (
+        "ivypy.master.cli.commands", "ivypy.master.run.run", "ivypy.master.plan.load", "ivypy.master.live.line_view",
+        "ivypy.master.live.instances_table", "ivypy.master.web.serve", "ivypy.master.live.view_thread",
+        "ivypy.master.live.end_views", "numpy.ma", "importlib.readers", "ivypy.master.hosts.ssh_pipe",
+    ),
+    "split_run": ("tests.support.split_run", "ivypy.master.live.line_view", "numpy.ma"),
+    "slave": ("ivypy.slave.__main__",),
+}  # fmt: skip
+# The command's sets the environment.
+MAIN = {"ivypy": "ivypy.master.cli.main", "split_run": "tests.support.split_run", "slave": "ivypy.slave.__main__"}
 REST_S = 60.0  # for what a command that was killed had started, and which still has its pipes
 _REQUEST = 1 << 20  # bytes: words and environment
 _ONE_AT_A_TIME = threading.RLock()  # a test may ask from several threads
 
 
-class Command:
-    """`ivypy` with these words; the part of `subprocess.Popen` that tests need, with its meaning."""
+class Forked:
+    """A program of IMPORTED with these words; the part of `subprocess.Popen` that tests need, with its meaning."""
 
-    def __init__(self, *words: str, stdout: int | None = None, stderr: int | None = None, **environment: str) -> None:
-        """`stdout` and `stderr`: open files; without them pipes, which are read here."""
-        self.args = [COMMAND, *words]
+    def __init__(self, program: str, args: list[str], files: Sequence[int], **environment: str) -> None:
+        """`files`: its input, its output, and its errors."""
+        self.args = args
         self.returncode: Any = None  # as of a Popen: negative for the signal that ended it; None until it was asked
+        self._program = program
+        request = {"argv": self.args, "environment": {**os.environ, **environment}, "folder": os.getcwd()}
+        self.pid = _asked(program, request, files)
+        self._ended = os.pidfd_open(self.pid)
+        weakref.finalize(self, os.close, self._ended)  # not before: another thread may be waiting for it
+
+    def poll(self) -> Any:
+        with _ONE_AT_A_TIME:
+            if self.returncode is None and select.select([self._ended], [], [], 0)[0]:
+                self.returncode = _asked(self._program, {"ended": self.pid})
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None and not select.select([self._ended], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return int(self.poll() or 0)
+
+    def send_signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            if self.returncode is None:
+                signal.pidfd_send_signal(self._ended, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+
+class Command(Forked):
+    """`ivypy`, or another program of IMPORTED, with these words."""
+
+    def __init__(
+        self,
+        *words: str,
+        program: str = "ivypy",
+        stdout: int | None = None,
+        stderr: int | None = None,
+        **environment: str,
+    ) -> None:
+        """`stdout` and `stderr`: open files; without them pipes, which are read here."""
         self.stdout, out = _opened(stdout)
         self.stderr, err = _opened(stderr)
-        request = {"argv": self.args, "environment": {**os.environ, **environment}, "folder": os.getcwd()}
         with open(os.devnull) as nothing:
-            self.pid = _asked(request, [nothing.fileno(), out, err])
+            super().__init__(program, [COMMAND, *words], [nothing.fileno(), out, err], **environment)
         for given, its in ((stdout, out), (stderr, err)):
             if given is None:
                 os.close(its)
-        self._ended = os.pidfd_open(self.pid)
-        weakref.finalize(self, os.close, self._ended)  # not before: another thread may be waiting for it
 
     def __enter__(self) -> "Command":
         return self
@@ -57,17 +105,6 @@ class Command:
     def __exit__(self, *_: object) -> None:
         self.kill()
         self.communicate(REST_S)
-
-    def poll(self) -> Any:
-        with _ONE_AT_A_TIME:
-            if self.returncode is None and select.select([self._ended], [], [], 0)[0]:
-                self.returncode = _asked({"ended": self.pid})
-        return self.returncode
-
-    def wait(self, timeout: float | None = None) -> int:
-        if self.returncode is None and not select.select([self._ended], [], [], timeout)[0]:
-            raise subprocess.TimeoutExpired(self.args, timeout or 0)
-        return int(self.poll() or 0)
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         """What it prints from now on, as far as a test has not closed the pipes, which are closed then."""
@@ -80,14 +117,6 @@ class Command:
         self.stdout.close()
         self.stderr.close()
         return out.text, err.text
-
-    def send_signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            if self.returncode is None:
-                signal.pidfd_send_signal(self._ended, number)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
 
 
 def _opened(file: int | None) -> tuple[TextIO, int]:
@@ -112,14 +141,15 @@ class _Rest(threading.Thread):
 
 
 class _Server:
-    """The process that forks, as the tests see it."""
+    """The process that forks a program, as the tests see it."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str) -> None:
         self._asked = 0
         self._link, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _REQUEST)
         with its:
-            words = [sys.executable, "-c", f"from tests.support import fork_server; fork_server.serve({its.fileno()})"]
+            serve = f"from tests.support import fork_server; fork_server.serve({program!r}, {its.fileno()})"
+            words = [sys.executable, "-c", serve]
             # In a session of its own: Ctrl-C on the tests' terminal is pytest's.
             self._process = subprocess.Popen(
                 words, cwd=Path(__file__).parents[2], pass_fds=[its.fileno()], start_new_session=True,
@@ -142,23 +172,21 @@ class _Server:
         self._process.wait(60)
 
 
-def _asked(request: object, files: Sequence[int] = ()) -> int:
+def _asked(program: str, request: object, files: Sequence[int] = ()) -> int:
     with _ONE_AT_A_TIME:
-        return _server().asked(request, files)
+        if program not in _servers:
+            _servers[program] = _Server(program)
+        return _servers[program].asked(request, files)
 
 
-@functools.cache
-def _server() -> _Server:
-    server = _Server()
-    atexit.register(server.end)
-    return server
+_servers: dict[str, _Server] = {}
 
 
+@atexit.register
 def end() -> None:
     """Before what this session of tests leaves behind is looked for."""
-    if _server.cache_info().currsize:
-        _server().end()
-        _server.cache_clear()
+    while _servers:
+        _servers.popitem()[1].end()
 
 
 def _forks(link: socket.socket) -> bool:
@@ -196,12 +224,10 @@ def _become(files: list[int], argv: list[str], environment: dict[str, str], fold
     Path("/proc/self/comm").write_text(" ".join(["ivypy", *argv[1:]])[:15])  # for who finds it left behind
 
 
-def serve(file: int) -> None:
-    """The server's program, and that of its children."""
-    for name in IMPORTED:
-        importlib.import_module(f"ivypy.master.{name}")
+def serve(program: str, file: int) -> None:
+    """The server's own program, and that of its children."""
+    for name in IMPORTED[program]:
+        importlib.import_module(name)
     gc.freeze()  # what is imported stays: no child copies it only to look for garbage
     if _forks(socket.socket(fileno=file)):
-        from ivypy.master.cli.main import main  # which sets the environment
-
-        main()
+        importlib.import_module(MAIN[program]).main()

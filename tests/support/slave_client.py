@@ -12,9 +12,9 @@ import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
@@ -22,6 +22,7 @@ from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Array, ArrayType, Consent, FileToCreate, WorkloadToCreate
 from ivypy.protocol.states import State, check_answer, state_after
 from ivypy.slave.engine._engine import now_ns
+from tests.support.fork_server import Forked
 
 WAIT_S = 30.0  # for anything; a slave that says nothing for so long has a fault
 Said = TypeVar("Said", bound=m.HostMessage)
@@ -31,18 +32,26 @@ class Gone(Exception):
     """The slave closed its output."""
 
 
+class Slave(Forked):
+    """`python -m ivypy.slave`, with pipes to it."""
+
+    def __init__(self, errors: int) -> None:
+        (its_in, ours_in), (ours_out, its_out) = os.pipe(), os.pipe()
+        try:
+            super().__init__("slave", ["slave"], [its_in, its_out, errors])
+        finally:
+            os.close(its_in)
+            os.close(its_out)
+            self.stdin, self.stdout = open(ours_in, "wb"), open(ours_out, "rb")
+
+
 class Client:
     """One slave process. Use as a context: it does not outlive the block."""
 
     def __init__(self, *arguments: str, lease_s: float = 10.0) -> None:
+        """`arguments`: of a Python of its own, which is to become a slave that is changed."""
         self._errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(
-            [sys.executable, *(arguments or ("-m", "ivypy.slave"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            start_new_session=True,
-        )
+        self.process = _python(arguments, self._errors) if arguments else Slave(self._errors.fileno())
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._in, self._out = self.process.stdin, self.process.stdout
@@ -201,6 +210,12 @@ class Client:
         except Gone:
             pass
         return self.process.wait(timeout_s)
+
+
+def _python(arguments: Sequence[str], errors: IO[bytes]) -> "subprocess.Popen[bytes]":
+    pipe = subprocess.PIPE
+    words = [sys.executable, *arguments]
+    return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=errors, start_new_session=True)
 
 
 def u32(*values: int) -> Array:

@@ -115,7 +115,7 @@ def crowd(lines: Path) -> Iterator[None]:
 def pooled(lines: Path) -> Bundle:
     """A slave that says lines made beforehand."""
     main = (
-        f"import asyncio, sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        f"import asyncio, site, sys; site.main(); sys.path.insert(0, {str(ROOT)!r})\n"  # ivypy is installed here
         f"from pathlib import Path; from tests.bench.parts.far import alone, lines_in\n"
         f"asyncio.run(alone(lines_in(Path({str(lines)!r}))))\n"
     )
