@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.causes import cause_of
-from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.errors import OutputError
@@ -22,7 +21,7 @@ from ivypy.master.live.socket_messages import Changed
 from ivypy.master.live.steps_table import LAYOUTS, steps_table, verdict_lines
 from ivypy.master.live.subinterval_lines import MIDDLE, subinterval_lines
 from ivypy.master.live.terminal_view import Terminal
-from ivypy.master.run import live_step
+from ivypy.master.run.live_step import LiveStep
 from ivypy.master.run.run import Run
 from ivypy.master.text.scaled import duration
 from ivypy.master.verdicts import ALL, Finding, Reason, Severity, Verdict, by_weight
@@ -192,14 +191,16 @@ def test_the_bar_of_a_paused_run_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_slow_decision_is_reported_once_in_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deciding takes 2.6 s of 5 s in two subintervals: one event, one finding, and no lost subinterval."""
 
-    def slow(state: ControlState, interval: Observation) -> tuple[ControlState, Decision]:
-        if interval.number in (2, 3):
+    decide = LiveStep.decide
+
+    def slow(live: LiveStep, seen: Observation) -> Decision:
+        if seen.number in (2, 3):
             loop = asyncio.get_running_loop()
             assert isinstance(loop, SimulatedLoop)
             loop.work(2.6)
-        return state.after(interval)
+        return decide(live, seen)
 
-    monkeypatch.setattr(live_step, "decide", slow)
+    monkeypatch.setattr(LiveStep, "decide", slow)
     staged = stage(tmp_path, nobody, slaves=hosts())
     took = "2.60 s from the last result to the decision, of 5 s in subinterval 2"
     said = f"the controller took {took}"
