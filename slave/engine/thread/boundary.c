@@ -122,9 +122,27 @@ static bool cross(struct thread *t, uint64_t now_ns)
     }
 }
 
+/* Looks whether the thread's clock is worthless: then it goes by the kernel's, and dies. The time, by then. */
+static uint64_t look_at_clock(struct thread *t, uint64_t now_ns)
+{
+    struct clock_fault fault;
+
+    if (!clock_guard_finds(t, &fault))
+        return now_ns;
+    boundary_leave_clock(t);
+    clock_guard_die(t, fault);
+    return clock_now();
+}
+
+__attribute__((noinline, cold)) uint64_t boundary_clock_turned_back(struct thread *t, uint64_t before_ns)
+{
+    return look_at_clock(t, before_ns);
+}
+
 bool boundary_go_on(struct thread *t, uint64_t now_ns)
 {
-    now_ns = clock_guard_check(t, now_ns);
+    if (clock_guard_is_due(t, now_ns))
+        now_ns = look_at_clock(t, now_ns);
     if (!cross(t, now_ns))
         return false;
     t->boundary.notice_ns = earlier(t->boundary.horizon_ns, t->clock_guard.check_ns);

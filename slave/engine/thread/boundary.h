@@ -54,6 +54,9 @@ void boundary_enter_loop(struct thread *t);
 /* After the step: between steps nobody corrects the clock, so the kernel's is read. */
 void boundary_leave_clock(struct thread *t);
 
+/* The thread's clock says less than `before_ns`, what it said before: looks what is wrong with it. The time, by then. */
+uint64_t boundary_clock_turned_back(struct thread *t, uint64_t before_ns);
+
 /* Passes all boundaries, and the end of the lease, up to `now_ns`. False: the step is over. */
 bool boundary_go_on(struct thread *t, uint64_t now_ns);
 

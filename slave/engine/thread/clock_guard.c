@@ -42,38 +42,32 @@ static uint64_t apart(const struct thread *t)
     return ns < before_ns ? before_ns - ns : ns > after_ns ? ns - after_ns : 0;
 }
 
-/* Of `asleep_ns` and `apart_ns`, too long: false where neither is. */
-static bool die_of(struct thread *t, uint64_t asleep_ns, uint64_t apart_ns)
-{
-    bool suspended = asleep_ns > ASLEEP_NS;
-
-    if (!suspended && apart_ns <= most_apart(t))
-        return false;
-    boundary_leave_clock(t);
-    if (suspended)
-        thread_die(t, "the machine was suspended for %.1f s: all I/O was stopped, as at the end of a lease",
-                   seconds(asleep_ns));
-    else
-        thread_die(t, "the cycle counter is %.1f s off the kernel's clock (was a virtual machine restored?): all I/O was "
-                   "stopped, as at the end of a lease", seconds(apart_ns));
-    return true;
-}
-
 void clock_guard_start(struct thread *t)
 {
     t->clock_guard.asleep_ns = most_asleep();
     t->clock_guard.check_ns = 0;
 }
 
-uint64_t clock_guard_check(struct thread *t, uint64_t now_ns)
+bool clock_guard_is_due(struct thread *t, uint64_t now_ns)
 {
     if (now_ns < t->clock_guard.check_ns)
-        return now_ns;
+        return false;
     t->clock_guard.check_ns = now_ns + LOOK_EVERY_NS;
-    return die_of(t, asleep_since(t), apart(t)) ? clock_now() : now_ns;
+    return true;
 }
 
-__attribute__((noinline, cold)) uint64_t clock_guard_turned_back(struct thread *t, uint64_t before_ns)
+bool clock_guard_finds(const struct thread *t, struct clock_fault *fault)
 {
-    return die_of(t, asleep_since(t), apart(t)) ? clock_now() : before_ns;
+    *fault = (struct clock_fault){.asleep_ns = asleep_since(t), .apart_ns = apart(t)};
+    return fault->asleep_ns > ASLEEP_NS || fault->apart_ns > most_apart(t);
+}
+
+void clock_guard_die(struct thread *t, struct clock_fault fault)
+{
+    if (fault.asleep_ns > ASLEEP_NS)
+        thread_die(t, "the machine was suspended for %.1f s: all I/O was stopped, as at the end of a lease",
+                   seconds(fault.asleep_ns));
+    else
+        thread_die(t, "the cycle counter is %.1f s off the kernel's clock (was a virtual machine restored?): all I/O was "
+                   "stopped, as at the end of a lease", seconds(fault.apart_ns));
 }

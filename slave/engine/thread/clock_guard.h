@@ -7,6 +7,7 @@
 #ifndef IVYPY_CLOCK_GUARD_H
 #define IVYPY_CLOCK_GUARD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct thread;
@@ -16,13 +17,22 @@ struct clock_guard {
     uint64_t asleep_ns; /* by how much CLOCK_BOOTTIME was ahead of CLOCK_MONOTONIC at the start, at most */
 };
 
+/* What is wrong with a thread's clock. */
+struct clock_fault {
+    uint64_t asleep_ns; /* the machine was suspended for so long, */
+    uint64_t apart_ns;  /* or the clock is off the kernel's by so much */
+};
+
 /* At the start of a step. */
 void clock_guard_start(struct thread *t);
 
-/* Looks, if it is time to: the thread dies of what is wrong, and goes on by the kernel's clock. The time, by then. */
-uint64_t clock_guard_check(struct thread *t, uint64_t now_ns);
+/* Whether it is time to look. */
+bool clock_guard_is_due(struct thread *t, uint64_t now_ns);
 
-/* The thread's clock says less than `before_ns`, what it said before: likewise. */
-uint64_t clock_guard_turned_back(struct thread *t, uint64_t before_ns);
+/* Looks: whether the thread's clock is worthless. */
+bool clock_guard_finds(const struct thread *t, struct clock_fault *fault);
+
+/* The thread, which goes by the kernel's clock by then, dies of it. */
+void clock_guard_die(struct thread *t, struct clock_fault fault);
 
 #endif

@@ -59,7 +59,7 @@ static inline uint64_t now_after(struct thread *t, uint64_t before_ns)
 {
     uint64_t now_ns = thread_now(t);
 
-    return __builtin_expect(now_ns >= before_ns, true) ? now_ns : clock_guard_turned_back(t, before_ns);
+    return __builtin_expect(now_ns >= before_ns, true) ? now_ns : boundary_clock_turned_back(t, before_ns);
 }
 
 uint32_t loop_run(struct thread *t, uint64_t *now)
