@@ -19,8 +19,15 @@ def test_a_generated_page_is_as_the_code_prints_it(path: Path) -> None:
     assert path.read_text() == pages()[path]
 
 
+def test_what_contributors_are_pointed_to_is_there() -> None:
+    """Each path but one, which is said not to be."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`([\w.]+/[\w./-]*)", text)
+    assert len(named) > 40 and [path for path in named if not (ROOT / path).exists()] == ["src/"]
+
+
 @pytest.mark.parametrize(
-    "page", ["README.md", "ARCHITECTURE.md", *sorted(p.name for p in (ROOT / "docs").glob("*.md"))]
+    "page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *sorted(p.name for p in (ROOT / "docs").glob("*.md"))]
 )
 def test_every_link_leads_somewhere(page: str) -> None:
     path = ROOT / page if (ROOT / page).exists() else ROOT / "docs" / page
