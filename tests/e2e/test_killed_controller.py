@@ -30,6 +30,8 @@ from tests.support.real_runs import (
 )
 from tests.support.waits import wait_until
 
+pytestmark = pytest.mark.slow
+
 TEXT = """
 name: killed
 luns:

@@ -1656,7 +1656,7 @@ static void late_for_a_tag(void)
  * is the storage that makes them wait. */
 static void late_for_a_tag_expiring(void)
 {
-    for (uint32_t tags = 1; tags <= 8; tags *= 2) {
+    for (uint32_t tags = 1; tags <= 8; tags *= 8) {
         double borne = 2000.0 * tags, too_much = 30000.0 * tags;
         struct means alone = one_second(borne, tags, 2 * NS_PER_MS, false);
         struct means overloaded = one_second(too_much, tags, 2 * NS_PER_MS, false);

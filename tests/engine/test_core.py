@@ -93,8 +93,14 @@ HANGS = [
 ]
 
 
-# Seconds of random steps; the others are of one thing each.
-RANDOM = {"conserved", "conserved_expiring", "conserved_expiring_at_random", "paused_in_turn"}
+# Seconds of steps; the others are of one thing each.
+LENGTHY = {
+    "late_for_a_tag_expiring",
+    "conserved",
+    "conserved_expiring",
+    "conserved_expiring_at_random",
+    "paused_in_turn",
+}
 
 
 @pytest.fixture
@@ -106,7 +112,7 @@ def image(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "scenario", [pytest.param(one, marks=[pytest.mark.slow] * (one in RANDOM)) for one in SCENARIOS]
+    "scenario", [pytest.param(one, marks=[pytest.mark.slow] * (one in LENGTHY)) for one in SCENARIOS]
 )
 def test_faults_of_storage_and_kernel_in_simulated_time(scenario: str, image: Path) -> None:
     run("faults", scenario, image, sanitizer="simulated")

@@ -209,6 +209,7 @@ def test_figures_of_connectors_are_those_of_the_last_row(gathering: Path, kind: 
     assert attributes == {"busy_percent", "ios_per_s", "service_us", "write_pending_percent"}, "no minimum, no maximum"
 
 
+@pytest.mark.slow
 def test_gathers_are_counted_by_how_they_ended(gathering: Path) -> None:
     samples = scraped(gathering)
     counts = {

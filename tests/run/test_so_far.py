@@ -53,6 +53,7 @@ def a_step(root: Path) -> SimulatedRun:
     return stage(root, visit, ONE_STEP)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize(
     ("of", "part"),

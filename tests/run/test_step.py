@@ -267,6 +267,7 @@ def test_a_late_host_is_back_with_its_first_result_that_is_in_time() -> None:
     assert outcome.idle == EVERYBODY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length_s", [0.25, 1.0, 5.0])
 @pytest.mark.parametrize("hiccup_s", [0.1, 0.5, 2.2, 4.9])
 @pytest.mark.parametrize("kind", ["late", "stall", "frozen"])
@@ -329,6 +330,7 @@ def test_a_lost_host_does_not_end_the_run(faults: Faults, says: str) -> None:
     assert {Reason.HOST_LOST} <= set(outcome.reasons()) or Reason.HOST_LATE in outcome.reasons()
 
 
+@pytest.mark.slow
 @given(st.integers(0, 6), st.floats(0.1, 4.5), st.sampled_from(["late", "stall", "frozen"]), st.integers(0, 9))
 @example(4, 4.0, "late", 6)  # it has delivered 5 while 4 of another is awaited
 @example(2, 4.4, "frozen", 5)

@@ -167,6 +167,7 @@ def has_attributes(path: Path) -> bool:
         return note(there.fileno(), "user.ivypy.test", b"x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restored", [False, True], ids=["", "restored"])
 @pytest.mark.parametrize("driven", [False, True], ids=["", "driven"])
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
@@ -207,6 +208,7 @@ others = st.sampled_from([write, write_in_the_middle, write_mapped, truncate_and
 acts = st.lists(st.one_of(st.sampled_from(ENDS), st.tuples(others, st.booleans())), max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(acts)
 def test_a_token_holds_over_ivypys_own_runs_and_over_nothing_else(done: list[str | tuple[Change, bool]]) -> None:
