@@ -63,7 +63,6 @@ class Prepare:
     spin: Spin = Spin.AUTO
     cpu_dma_latency_us: int = -1  # no idle state with a longer exit latency is entered; -1: the host's choice
     polled: bool = False  # io_uring: they poll the devices' queues, which raise no interrupt
-    sqpoll: bool = False  # io_uring: a kernel thread of each takes its submissions
     patience_ns: int = (
         60 * 10**9
     )  # how long it may be silent between steps, or prepare without progress, before it is lost

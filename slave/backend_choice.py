@@ -66,18 +66,15 @@ _WHY: Final = {
 }
 
 
-def why_not(backend: str, polled: bool = False, sqpoll: bool = False) -> str:
+def why_not(backend: str, polled: bool = False) -> str:
     """Why a backend does not work so on this kernel, and what to do; "" if it does."""
-    if (number := probe(backend, polled, sqpoll)) == 0:
+    if (number := probe(backend, polled)) == 0:
         return ""
     disabled = number_in("/proc/sys/kernel/io_uring_disabled") or 0
-    asked = [name for name, wanted in (("polled", polled), ("sqpoll", sqpoll)) if wanted]
-    if number == errno.EINVAL and asked:
+    if number == errno.EINVAL and polled:
         if backend != IO_URING:
-            return f"{' and '.join(asked)}: an option of io_uring, but the backend is {backend}"
-        return f"this kernel's io_uring does not know {' with '.join(asked)}: leave it out"
-    if backend == IO_URING and number == errno.EPERM and sqpoll and probe(backend) == 0:
-        return "before Linux 5.13 sqpoll is for root only: run the slave as root, or leave it out"
+            return f"polled: an option of io_uring, but the backend is {backend}"
+        return "this kernel's io_uring does not know polled: leave it out"
     if backend in (IO_URING, NVME) and number == errno.EPERM and disabled:
         others = ", or run the slave as root or in the group kernel.io_uring_group" if disabled == 1 else ""
         return f"kernel.io_uring_disabled is {disabled}: set it to 0 (sysctl -w kernel.io_uring_disabled=0){others}"

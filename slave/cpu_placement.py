@@ -9,7 +9,7 @@ core.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -40,24 +40,6 @@ def place_threads(threads: int, chosen: Sequence[int], cores: Sequence[int], sib
     spared = tuple(core for core in cores if core in siblings) if len(cores) >= SPARE_FROM else ()
     driving = tuple(core for core in cores if core not in spared)
     return CpuPlacement(driving, spared) if driving else CpuPlacement(tuple(cores), ())
-
-
-def kernel_thread_cores(
-    placement: CpuPlacement, cores: Sequence[int], siblings: Mapping[int, Collection[int]], nodes: Mapping[int, int]
-) -> tuple[int, ...]:
-    """The core of the kernel's thread beside each workload thread, with sqpoll; -1: none is free, or it has no core.
-
-    Free are the cores without a workload thread, but for one that the slave keeps: first one that shares the physical
-    core (`siblings`), then one of the same NUMA node (`nodes`), each for one thread.
-    """
-    taken = {*placement.threads, *placement.spared[:1]}
-    found = []
-    for core in placement.threads:
-        free = [other for other in cores if core >= 0 and other not in taken and nodes.get(other) == nodes.get(core)]
-        best = min(free, key=lambda other: (other not in siblings.get(core, ()), other), default=-1)
-        taken.add(best)
-        found.append(best)
-    return tuple(found)
 
 
 def siblings_of_cores(cores: Sequence[int], root: Path = ROOT) -> dict[int, tuple[int, ...]]:

@@ -15,10 +15,8 @@ from ..protocol.messages import Prepare, Spin
 from .backend_choice import AUTO, IO_URING, LIBAIO, why_not
 from .cpu_placement import (
     CpuPlacement,
-    kernel_thread_cores,
     node_of_cores,
     place_threads,
-    siblings_of_cores,
     unusable_cores,
 )
 from .engine._engine import Engine, backends
@@ -37,9 +35,7 @@ class EngineSetup:
     placement: CpuPlacement
     spin: Spin
     polled: bool
-    sqpoll: bool
     reserved_pages: bool
-    cores: tuple[int, ...]  # that this process may use
 
     @classmethod
     def of(cls, command: Prepare, cores: Sequence[int]) -> EngineSetup:
@@ -53,9 +49,7 @@ class EngineSetup:
             placement,
             command.spin,
             command.polled,
-            command.sqpoll,
             command.reserved_pages,
-            tuple(cores),
         )
 
     def opened(self, new_engine: Callable[[str, list[int]], Engine]) -> Engine:
@@ -63,17 +57,9 @@ class EngineSetup:
         engine = new_engine(self.backend, list(self.placement.threads))
         engine.spin(self.spin)
         engine.reserved_pages(self.reserved_pages)
-        if self.polled or self.sqpoll:
-            engine.use(self.backend, self.polled, self.sqpoll)
-        if self.sqpoll:
-            self._place_kernel_threads(engine)
+        if self.polled:
+            engine.use(self.backend, self.polled)
         return engine
-
-    def _place_kernel_threads(self, engine: Engine) -> None:
-        siblings = siblings_of_cores(self.cores)
-        placed = kernel_thread_cores(self.placement, self.cores, siblings, node_of_cores())
-        for thread, core in enumerate(placed):
-            engine.kernel_core(thread, core)
 
     def leave_cores(self) -> None:
         """Move the calling thread to the cores that are left to it. Only once the engine has its own threads."""
@@ -104,14 +90,13 @@ def against_prepare(command: Prepare, cores: Sequence[int]) -> str | None:
 
 def _against_backend(command: Prepare) -> str | None:
     backend, known = command.backend, backends()
-    chosen = command.polled or command.sqpoll
     auto = {LIBAIO, IO_URING} & set(known)  # what `auto` may stand for
     if backend == AUTO and auto:
-        return "polled and sqpoll are options of io_uring: choose it as the backend" if chosen else None
+        return "polled is an option of io_uring: choose it as the backend" if command.polled else None
     if backend == AUTO:
         return f"no backend works here (libaio: {why_not(LIBAIO)}; io_uring: {why_not(IO_URING)})"
     if backend in known:
-        return why_not(backend, command.polled, command.sqpoll) or None if chosen else None
+        return why_not(backend, command.polled) or None if command.polled else None
     try:
         why = f" ({why_not(backend)})"
     except ValueError:

@@ -127,7 +127,7 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "iodepth_low": ("each I/O is submitted when a tag is free", "", True),
     "serialize_overlap": ("I/Os may overlap", "", True),
     "io_submit_mode": ("response time counts from the due time in any case", "", False),
-    "sqthread_poll": ("polling is chosen for a whole plan", "use `sqpoll: true`", False),
+    "sqthread_poll": ("workload threads submit I/Os themselves", "", False),
     "hipri": ("polling is chosen for a whole plan", "use `polled: true`", False),
     "exec_prerun": ("a plan starts no commands", "run it before", True),
     "exec_postrun": ("a plan starts no commands", "run it after", False),

@@ -74,7 +74,6 @@ def resolved(
         spin=doc.spin,
         cpu_dma_latency_us=doc.cpu_dma_latency,
         polled=doc.polled,
-        sqpoll=doc.sqpoll,
         reserved_huge_pages=doc.reserved_huge_pages,
         report=doc.report,
         prepare_timeout_s=doc.prepare_timeout,
@@ -143,11 +142,10 @@ def _name(doc: PlanDoc, faults: Faults) -> str:
 
 
 def _check_backend(doc: PlanDoc, faults: Faults) -> None:
-    for name in ("polled", "sqpoll"):
-        if getattr(doc, name) and doc.backend != "io_uring":
-            faults.add(
-                (name,), f"{name} is an option of io_uring, but the backend is {doc.backend}: `backend: io_uring`"
-            )
+    if doc.polled and doc.backend != "io_uring":
+        faults.add(
+            ("polled",), f"polled is an option of io_uring, but the backend is {doc.backend}: `backend: io_uring`"
+        )
 
 
 def _own_attributes(doc: PlanDoc, faults: Faults) -> list[str]:

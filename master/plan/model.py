@@ -137,7 +137,6 @@ class Plan:
     live: Live
     polled: bool  # io_uring polls the devices' queues for completions
     may_miss: int  # so many hosts may be missing when the run begins
-    sqpoll: bool  # kernel threads take io_uring's submissions
     reserved_huge_pages: bool  # I/O buffers may take them
     report: bool  # is written at the run's end
     prepare_timeout_s: float  # for each command between steps, without progress

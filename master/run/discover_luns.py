@@ -71,7 +71,6 @@ async def _prepare(plan: Plan, driver: Driver, backend: str = "") -> None:
         spin=plan.spin,
         cpu_dma_latency_us=-1 if plan.cpu_dma_latency_us is None else plan.cpu_dma_latency_us,
         polled=plan.polled,
-        sqpoll=plan.sqpoll,
         reserved_pages=plan.reserved_huge_pages,
         patience_ns=round(plan.prepare_timeout_s * 1e9),
         lease_ns=round(plan.lease_s * 1e9),

@@ -22,7 +22,7 @@ SAME: Final[Mapping[str, str]] = {
     "log_avg_msec": "subinterval",
     "offset": "range", "seekrange": "range", "randseed": "seed", "rand_seed": "seed",
     "cpus_allowed": "cpus", "cores": "cpus",
-    "hipri": "polled", "iopoll": "polled", "sqthread_poll": "sqpoll",
+    "hipri": "polled", "iopoll": "polled",
     "ioengine": "backend", "engine": "backend",
     "hd": "hosts", "host": "hosts", "clients": "hosts", "servers": "hosts",
     "sd": "luns", "devices": "luns", "devs": "luns", "disks": "luns",
@@ -35,7 +35,7 @@ SAME: Final[Mapping[str, str]] = {
     "attributes": "by",
 }  # fmt: skip
 
-# Keys that nothing here is called after -> what to do instead.
+# Keys that nothing here is called after, or nothing any more -> what to do instead.
 INSTEAD: Final[Mapping[str, str]] = {
     "rw": "use 'iosequencer' and 'fraction_read'",
     "readwrite": "use 'iosequencer' and 'fraction_read'",
@@ -57,6 +57,10 @@ INSTEAD: Final[Mapping[str, str]] = {
     "thinktime": "use 'iops': I/Os that fall due per second",
     "nocsv": "use 'csv: false'",
     "lun": "use 'paths' for block devices, 'files' for files",
+    "sqpoll": "it is gone, since its kernel thread could submit I/Os after the lease had ended: leave it out, or use "
+    "'spin: on', which keeps workload threads awake",
+    "sqthread_poll": "workload threads submit I/Os themselves: leave it out, or use 'spin: on', which keeps workload "
+    "threads awake",
 }
 
 # Values of other tools' settings -> the value that does the same.

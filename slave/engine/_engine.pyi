@@ -63,12 +63,9 @@ class Engine:
     def __new__(cls, backend: str, cpus: list[int]) -> Engine:
         """Start one workload thread per entry of `cpus`, pinned to that core (-1: unpinned), waiting for commands."""
     def fileno(self) -> int: ...
-    def use(self, backend: str, polled: bool = False, sqpoll: bool = False) -> None:
+    def use(self, backend: str, polled: bool = False) -> None:
         """Change the backend, as long as no step has run. io_uring only: completions are `polled` for, which every
-        LUN's queue must allow; a thread of the kernel takes submissions (`sqpoll`)."""
-    def kernel_core(self, thread: int, core: int) -> None:
-        """The core of the kernel's thread that takes a workload thread's submissions (`sqpoll`), before anything is
-        prepared; -1: any. One that the kernel refuses counts as -1."""
+        LUN's queue must allow."""
     def spin(self, spin: str) -> None:
         """Whether threads busy-wait where they could sleep: "off", "auto" (within a budget; as opened), or "on" (while
         anything will fall due or is in flight). Between steps."""
@@ -159,7 +156,7 @@ def backends() -> list[str]:
 def uring_features() -> list[str]:
     """What this kernel's io_uring can do beyond its beginnings, tried out; empty where there is none."""
 
-def probe(backend: str, polled: bool = False, sqpoll: bool = False, /) -> int:
+def probe(backend: str, polled: bool = False, /) -> int:
     """0 if this backend works so on this kernel, else an errno."""
 
 def check_tsc(turns: int, most_ns: int, /) -> tuple[str, int, int, int, int, int]:

@@ -505,14 +505,6 @@ static void one_not_pinned(void)
     CHECK(most_there() <= 12);
 }
 
-/* With sqpoll a thread of the kernel submits, which is not pinned. */
-static void kernel_thread(void)
-{
-    engine->threads[0].options = engine->threads[1].options = BACKEND_SQPOLL;
-    on_cores((const int[]){1, 2}, 2, 16, 1);
-    CHECK(most_there() <= 12);
-}
-
 /* Hardware queues may share their tags, and others may have them all: who gets EAGAIN with nothing in flight still asks
  * without waiting afterwards. */
 static void filled_by_others(void)
@@ -1682,7 +1674,7 @@ static const struct scenario {
     {"errors", errors, 1}, {"refused", refused, 1}, {"taken_in_parts", taken_in_parts, 1},
     {"again_from_the_call", again_from_the_call, 1}, {"again", again, 1}, {"always_again", always_again, 1},
     {"other_queues", other_queues, 2}, {"same_queue", same_queue, 3}, {"not_pinned", not_pinned, 2},
-    {"one_not_pinned", one_not_pinned, 4}, {"kernel_thread", kernel_thread, 2},
+    {"one_not_pinned", one_not_pinned, 4},
     {"filled_by_others", filled_by_others, 1},
     {"full_queue", full_queue, 1}, {"resized", resized, 1}, {"hung", hung, 1}, {"came_back", came_back, 1}, {"died", died, 2},
     {"stray_behind", stray_behind, 1}, {"stray_before", stray_before, 1}, {"stray_elsewhere", stray_elsewhere, 1},

@@ -130,24 +130,14 @@ static void run(enum ending ending, uint32_t turns)
     printf("%lld I/Os in %u results\n", (long long)s.completed, s.results);
 }
 
-/* NULL: none. */
-static uint32_t options_of(const char *words)
-{
-    return words ? (strstr(words, "polled") ? BACKEND_POLLED : 0u) | (strstr(words, "sqpoll") ? BACKEND_SQPOLL : 0u) : 0u;
-}
-
 int main(int count, char **words)
 {
     uint32_t left[ENGINE_THREADS];
     int cpus[THREADS] = {-1, -1, -1};
 
     CHECK(count == 4); /* backend, path, turns */
-    char *option = strchr(words[1], '+');
-    if (option)
-        *option++ = '\0';
     const struct backend *backend = backend_named(words[1]);
     CHECK(engine_open(&engine, backend, cpus, THREADS) == 0);
-    CHECK_EQUAL(engine_use(engine, backend, options_of(option)), 0);
     int lun = engine_open_lun(engine, words[2], words[2], true);
     CHECK(lun >= 0);
     for (uint32_t n = 0; n < INSTANCES; n++) {

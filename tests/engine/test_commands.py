@@ -10,8 +10,7 @@ import pytest
 
 from ivypy.protocol.counters import Count
 from ivypy.slave.engine._engine import Engine, Fields, backends, now_ns, probe
-from tests.support.engine import BACKENDS, MS, SQPOLL, Drive, S, drive, fields, run, started
-from tests.support.waits import wait_until
+from tests.support.engine import BACKENDS, MS, Drive, S, drive, fields, run, started
 
 
 @pytest.fixture
@@ -243,10 +242,9 @@ def test_backend_may_change_until_a_step_has_run(null: Drive) -> None:
 
 
 @pytest.mark.parametrize("backend", ["null", "libaio"])
-@pytest.mark.parametrize("option", ["polled", "sqpoll"])
-def test_polled_and_sqpoll_need_io_uring(null: Drive, backend: str, option: str) -> None:
+def test_polled_needs_io_uring(null: Drive, backend: str) -> None:
     with pytest.raises(OSError, match="io_uring can") as error:
-        null.engine.use(backend, **{option: True})
+        null.engine.use(backend, polled=True)
     assert error.value.errno == errno.EINVAL
 
 
@@ -284,29 +282,7 @@ def test_the_kernel_refuses_an_nvme_command_to_a_file(image: Path) -> None:
     run("nvme", "refused", image)
 
 
-@pytest.mark.parametrize("backend", SQPOLL)
-@pytest.mark.parametrize("core", [-1, max(os.sched_getaffinity(0)), 65_000])
-def test_the_kernels_thread_runs_on_the_core_that_was_chosen(backend: str, core: int, image: Path) -> None:
-    """One that is not there leaves the choice to the kernel."""
-    engine = started(backend, [-1])
-    engine.kernel_core(0, core)
-    step, others = Drive(engine), {*Path("/proc/self/task").iterdir()}  # of rings that have not ended yet, too
-    step.create(0, step.lun(image))
-    step.go([0], 20 * MS)
-
-    def allowed() -> list[set[int]]:
-        tasks = [task for task in Path("/proc/self/task").iterdir() if task not in others]
-        names = {int(task.name): (task / "comm").read_text() for task in tasks}
-        return [os.sched_getaffinity(number) for number, name in names.items() if name.startswith("iou-sqp")]
-
-    wanted = {core} if core in os.sched_getaffinity(0) else set(range(os.cpu_count() or 1))
-    wait_until(lambda: allowed() == [wanted], f"the kernel's thread runs on {wanted}")  # it sets that by itself
-    engine.halt()
-    step.finish()
-    assert engine.close(15.0) == []
-
-
-@pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_instances_and_luns_come_and_go(backend: str, image: Path) -> None:
     for step in drive(backend, threads=2):
         come_and_go(step, image)
@@ -325,7 +301,7 @@ def come_and_go(step: Drive, image: Path) -> None:
         step.engine.close_lun(lun)
 
 
-@pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("end", ["delete", "close"])
 def test_deleted_instances_and_closed_luns_release_their_files_at_once(backend: str, end: str, image: Path) -> None:
     """A lease is refused while anyone has the file open for writing."""
@@ -387,9 +363,9 @@ def test_more_tags_than_the_system_has_left_name_the_limit(image: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", [way for way in [*BACKENDS, *SQPOLL] if way.startswith("io_uring")])
-def test_more_tags_than_a_ring_holds_name_the_limit(backend: str, image: Path) -> None:
-    for step in drive(backend):
+@pytest.mark.skipif("io_uring" not in BACKENDS, reason="io_uring does not work on this kernel")
+def test_more_tags_than_a_ring_holds_name_the_limit(image: Path) -> None:
+    for step in drive("io_uring"):
         lun = step.lun(image)
         for number in range(9):
             step.create(number, lun, maxtags=8192)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.engine import BACKENDS, SQPOLL, run
+from tests.support.engine import BACKENDS, run
 
 SCENARIOS = [
     "errors",  # all I/Os fail at once: counted, in no latency, and the core is not taken
@@ -23,7 +23,6 @@ SCENARIOS = [
     "same_queue",  # of one and the same a part
     "not_pinned",  # a thread that may submit to any of them is taken to submit to that of the others,
     "one_not_pinned",  # whichever that is
-    "kernel_thread",  # (of sqpoll's, too)
     "filled_by_others",  # who finds them full with nothing in flight asks again without waiting
     "resized",  # the block size changes while I/Os are in flight: none is short, the queue never over-full
     "hung",  # of two LUNs on a thread, one hangs at 256 tags: the other keeps its rate
@@ -138,7 +137,7 @@ def test_a_hang_outside_of_io_delays_neither_commands_nor_the_end(scenario: str,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
 @pytest.mark.parametrize("rounds", [20, pytest.param(100, marks=pytest.mark.long)])
 def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, rounds: int, image: Path) -> None:
@@ -148,7 +147,7 @@ def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, roun
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_no_memory_is_read_before_it_is_written(backend: str, image: Path) -> None:
     """Fairly scheduled: valgrind lets no other thread run while one waits in io_uring's system call."""
     if shutil.which("valgrind") is None:

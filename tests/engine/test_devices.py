@@ -16,13 +16,13 @@ from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Moment, 
 from ivypy.protocol.histogram import lower_edge
 from ivypy.slave.engine._engine import now_ns
 from tests.support.devices import FaultFs, Throttle
-from tests.support.engine import MS, REAL, SQPOLL, Drive, S, drive, fields
+from tests.support.engine import MS, REAL, Drive, S, drive, fields
 from tests.support.fio import fio
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(params=[*REAL, *(pytest.param(backend, marks=pytest.mark.long) for backend in SQPOLL)])
+@pytest.fixture(params=REAL)
 def aio(request: pytest.FixtureRequest) -> Iterator[Drive]:
     """To be asked for after devices, so that it is closed before they are undone."""
     yield from drive(request.param)

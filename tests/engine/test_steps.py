@@ -19,7 +19,7 @@ import pytest
 from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import bucket_of, lower_edge
 from ivypy.slave.engine._engine import Engine, Fields
-from tests.support.engine import MS, REAL, SQPOLL, Drive, Result, S, drive, fields, run
+from tests.support.engine import MS, REAL, Drive, Result, S, drive, fields, run
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(params=["simulated", *REAL, *(pytest.param(backend, marks=pytest.mark.long) for backend in SQPOLL)])
+@pytest.fixture(params=["simulated", *REAL])
 def step(request: pytest.FixtureRequest) -> Iterator[Drive]:
     yield from drive(request.param)
 
@@ -43,7 +43,7 @@ def simulated() -> Iterator[Drive]:
     yield from drive("simulated")
 
 
-@pytest.fixture(params=[*REAL, *(pytest.param(backend, marks=pytest.mark.long) for backend in SQPOLL)])
+@pytest.fixture(params=REAL)
 def real(request: pytest.FixtureRequest) -> Iterator[Drive]:
     yield from drive(request.param)
 

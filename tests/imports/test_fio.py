@@ -334,6 +334,15 @@ def test_a_default_that_makes_it_another_load_counts(tmp_path: Path, options: st
     assert done.return_value == code, done.stderr
 
 
+def test_who_submits_is_named_and_makes_no_other_load(tmp_path: Path) -> None:
+    source = tmp_path / "job.fio"
+    source.write_text(f"[job]\n{DEVICE}rw=read\nioengine=io_uring\nsqthread_poll=1\nsqthread_poll_cpu=3\n")
+    done = CliRunner().invoke(cli, ["import", str(source)], standalone_mode=False)
+    (said,) = done.stderr.splitlines()
+    assert done.return_value == 0 and ":9: sqthread_poll=1: workload threads submit I/Os themselves" in said
+    assert "sqpoll" not in done.stdout
+
+
 def test_what_stands_in_many_places_is_said_once(tmp_path: Path) -> None:
     source = tmp_path / "job.fio"
     jobs = "".join(f"[job{n}]\n{DEVICE}prio=3\nprioclass=2\nnice=5\n" for n in range(3))

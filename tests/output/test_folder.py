@@ -233,7 +233,7 @@ def test_rows_of_hosts_and_threads(run: Path) -> None:
 def test_hosts_luns_workloads_and_events_have_their_tables(run: Path) -> None:
     host = table(run / "hosts.csv")[0]
     assert [host[name] for name in ("host", "hostname", "cores", "backends", "io_uring")] == [
-        "h1", "machine, one", "2", "libaio null", "iopoll sqpoll",
+        "h1", "machine, one", "2", "libaio null", "iopoll registered_ring",
     ]  # fmt: skip
     lun = table(run / "luns.csv")[1]
     assert (lun["host"], lun["vendor"], lun["notices"]) == (

@@ -10,6 +10,7 @@ from ivypy.master.errors import PlanError
 from ivypy.master.plan.describe import describe, planned_s
 from ivypy.master.plan.doc_pages import plan_reference, schema
 from ivypy.master.plan.load import load, read
+from ivypy.master.plan.read.yaml_positions import PlanFaults
 from ivypy.master.plan.select.attributes import ATTRIBUTES
 from ivypy.master.text.suggestions import INSTEAD, SAME, nearest
 from ivypy.protocol.parameters import PARAMETERS
@@ -92,6 +93,21 @@ def test_the_reference_names_every_parameter_attribute_and_section() -> None:
     text = plan_reference()
     for word in (*PARAMETERS, *ATTRIBUTES, "total_iops", "parameters", "steps", "loop", "destroy", "connect_timeout"):
         assert f"`{word}`" in text
+
+
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("sqpoll", "it is gone, since its kernel thread could submit I/Os after the lease had ended"),
+        ("sqthread_poll", "workload threads submit I/Os themselves"),
+    ],
+)
+def test_a_kernel_thread_that_submits_is_refused_with_what_to_use(word: str, why: str) -> None:
+    with pytest.raises(PlanFaults) as caught:
+        read(f"backend: io_uring\n{word}: true\nsteps: []\n", "p.yaml")
+    told = [fault.text for fault in caught.value.faults if fault.place.line == 2]
+    advice = "leave it out, or use 'spin: on', which keeps workload threads awake"
+    assert told == [f"unknown key {word!r} in the plan; {why}: {advice}"]
 
 
 def keys(node: Any) -> set[str]:

@@ -55,7 +55,7 @@ def plan(*steps: Step, workloads: tuple[Workload, ...] | None = None) -> Plan:
         rollups=(rollup_spec("all"), rollup_spec("host"), rollup_spec("port")), steps=steps or (a_step(),),
         destroy=False, lease_s=10.0, backend="null", threads=1, subinterval_s=5.0,
         achieved_iops_tolerance=TOLERANCE, on_io_error=OnIoError.COUNT, cpus=(), spin=Spin.AUTO, live=Live(0, 0, None),
-        polled=False, may_miss=0, sqpoll=False, reserved_huge_pages=False, report=True, prepare_timeout_s=60.0,
+        polled=False, may_miss=0, reserved_huge_pages=False, report=True, prepare_timeout_s=60.0,
         start_timeout_s=10.0, parameters={}, cpu_dma_latency_us=None, connectors=(), host_connector=None,
     )  # fmt: skip
 

@@ -76,21 +76,17 @@ def test_why_a_backend_does_not_work(
 
 
 @pytest.mark.parametrize(
-    ("backend", "number", "options", "words"),
+    ("backend", "number", "words"),
     [
-        ("io_uring", 0, (True, True), ""),
-        ("io_uring", errno.EINVAL, (True, False), "does not know polled: leave it out"),
-        ("io_uring", errno.EINVAL, (True, True), "does not know polled with sqpoll"),
-        ("io_uring", errno.EPERM, (False, True), "before Linux 5.13 sqpoll is for root only"),
-        ("libaio", errno.EINVAL, (False, True), "sqpoll: an option of io_uring, but the backend is libaio"),
+        ("io_uring", 0, ""),
+        ("io_uring", errno.EINVAL, "does not know polled: leave it out"),
+        ("libaio", errno.EINVAL, "polled: an option of io_uring, but the backend is libaio"),
     ],
 )
-def test_why_a_way_of_io_uring_does_not_work(
-    backend: str, number: int, options: tuple[bool, bool], words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backend_choice, "probe", lambda name, *options: number if any(options) else 0)
-    assert words in why_not(backend, *options)
-    assert bool(why_not(backend, *options)) == bool(words)
+def test_why_polled_does_not_work(backend: str, number: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend_choice, "probe", lambda name, polled: number if polled else 0)
+    assert words in why_not(backend, polled=True)
+    assert bool(why_not(backend, polled=True)) == bool(words)
 
 
 def on(*luns: str, fast_tags: int = 8) -> list[WorkloadToCreate]:
@@ -167,25 +163,14 @@ def test_auto_is_libaio_where_io_uring_would_be_threads_of_the_kernel(zram_lun: 
 
 
 @needs_io_uring
-def test_a_step_with_submissions_taken_by_a_thread_of_the_kernel(tmp_path: Path) -> None:
-    with Client() as slave:
-        slave.do(m.Prepare, backend="io_uring", threads=1, lease_ns=10**10, sqpoll=True)
-        slave.make_file(tmp_path / "lun", 4 << 20)
-        slave.create(tmp_path / "lun", Parameters(iops=MAX))
-        slave.go(0)
-        slave.do(m.Stop, last=1)
-        assert slave.until(m.Stopped).uncaught == 0
-
-
-@needs_io_uring
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"backend": "libaio", "sqpoll": True}, "sqpoll: an option of io_uring, but the backend is libaio"),
+        ({"backend": "libaio", "polled": True}, "polled: an option of io_uring, but the backend is libaio"),
         ({"backend": "auto", "polled": True}, "choose it as the backend"),
     ],
 )
-def test_polled_and_sqpoll_need_io_uring(asked: dict[str, object], words: str) -> None:
+def test_polled_needs_io_uring(asked: dict[str, object], words: str) -> None:
     with Client() as slave:
         ((_, why),) = slave.refused(m.Prepare, **{"threads": 1, "lease_ns": 10**10} | asked)
         assert words in why

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from ivypy.slave.cpu_placement import (
     CpuPlacement,
-    kernel_thread_cores,
     node_of_cores,
     place_threads,
     unusable_cores,
@@ -158,23 +157,3 @@ def test_nodes_of_cores(tmp_path: Path, nodes: dict[int, str], node_of: dict[int
         folder.mkdir(parents=True)
         (folder / "cpulist").write_text(cores + "\n")
     assert node_of_cores(tmp_path) == node_of
-
-
-SIBLINGS = {core: (core % 4, core % 4 + 4) for core in range(8)}
-
-
-@pytest.mark.parametrize(
-    ("placement", "nodes", "found"),
-    [
-        (CpuPlacement((1, 2), (0, 3, 4, 5, 6, 7)), {}, (5, 6)),  # the other half of the physical core
-        (CpuPlacement((1, 5), (0, 2, 3, 4, 6, 7)), {}, (2, 3)),  # taken by a workload thread: any free one
-        (CpuPlacement((1, 5), (0, 2, 7)), {core: core // 2 for core in range(8)}, (-1, -1)),  # of the same node only
-        (CpuPlacement((1, 2, 3, 5, 6, 7), (0, 4)), {}, (4, -1, -1, -1, -1, -1)),  # the slave keeps core 0
-        (CpuPlacement((-1, -1), ()), {}, (-1, -1)),  # nobody knows where they run
-    ],
-)
-def test_kernel_threads_are_beside_their_workload_threads(
-    placement: CpuPlacement, nodes: dict[int, int], found: tuple[int, ...]
-) -> None:
-    cores = sorted({*placement.threads, *placement.spared} - {-1})
-    assert kernel_thread_cores(placement, cores, SIBLINGS, nodes) == found

@@ -21,7 +21,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
-from ivypy.slave.engine._engine import Collected, Ended, Engine, Fields, backends, now_ns, probe
+from ivypy.slave.engine._engine import Collected, Ended, Engine, Fields, backends, now_ns
 
 ENGINE = Path(__file__).parents[2] / "slave" / "engine"
 DRIVERS = Path(__file__).parents[1] / "engine"
@@ -30,7 +30,6 @@ BUILT = "../../.venv/built"  # from DRIVERS, as its Makefile names it
 
 BACKENDS = backends()  # that work here
 REAL = [backend for backend in BACKENDS if backend != "null"]  # that do I/O
-SQPOLL = ["io_uring+sqpoll"] if probe("io_uring", False, True) == 0 else []  # one of them with an option
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -250,15 +249,15 @@ class Drive:
 
 
 def started(backend: str, cpus: list[int], machine: Machine = THIS_MACHINE) -> Engine:
-    name, *options = backend.split("+")
+    name, _, option = backend.partition("+")
     engine = machine.engine(name, cpus)
-    if options:
-        engine.use(name, polled="polled" in options, sqpoll="sqpoll" in options)
+    if option:
+        engine.use(name, **{option: True})
     return engine
 
 
 def drive(backend: str, threads: int = 1) -> Iterator[Drive]:
-    """A generator for a fixture: the engine is closed at the end. "io_uring+sqpoll" is io_uring with that option;
+    """A generator for a fixture: the engine is closed at the end. "io_uring+polled" is io_uring with that option;
     "simulated" is null in simulated time."""
     machine = THIS_MACHINE
     if backend == "simulated":

@@ -84,7 +84,7 @@ def record(merged: MergedSubinterval, settings: Settings, phase: str, timed: boo
 
 HELLO = Hello(
     Role.SLAVE, 1, "0.1.0", "abc", "machine, one", 17, "3.11.7", "6.1", "glibc 2.36", "x86_64", (0, 1), "tsc",
-    ("libaio", "null"), 65536, ("iopoll", "sqpoll"),
+    ("libaio", "null"), 65536, ("iopoll", "registered_ring"),
 )  # fmt: skip
 LUN = Lun(
     "/dev/sd0",

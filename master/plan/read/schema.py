@@ -450,13 +450,6 @@ class PlanDoc(Section):
         "Every LUN's driver must have such queues (`queue/io_poll` is 1; NVMe: nvme.poll_queues=N).",
         False,
     )
-    sqpoll: Annotated[bool, FLAG] = about(
-        "With backend io_uring: a kernel thread per workload thread submits its I/Os, without system calls. It keeps "
-        "a core busy, which the figures of CPU time do not include: a free one that shares the physical core or the "
-        "NUMA node, so choose `cpus` that leave one for each; else wherever the kernel runs it. I/Os that it received "
-        "before the lease ended may be submitted a moment after that.",
-        False,
-    )
     report: Annotated[bool, FLAG] = about(
         "Whether the run writes `report.html` into its folder at its end; `--no-report` of the command line leaves it "
         "out, too.",

@@ -19,21 +19,7 @@ struct completion {
 /* Ways of working that are a user's choice, as bits. */
 enum {
     BACKEND_POLLED = 1, /* the thread looks for completions in the device's own queues, which raise no interrupt */
-    BACKEND_SQPOLL = 2, /* a thread of the kernel takes submissions, so that there is no system call */
 };
-
-/* Beside them, when a context is opened: the core of that thread of the kernel; -1: wherever the kernel likes. */
-enum { BACKEND_CORE_SHIFT = 8 };
-
-static inline uint32_t backend_on_core(uint32_t options, int core)
-{
-    return options | (uint32_t)(core + 1) << BACKEND_CORE_SHIFT;
-}
-
-static inline int backend_core(uint32_t options)
-{
-    return (int)(options >> BACKEND_CORE_SHIFT) - 1;
-}
 
 struct backend {
     const char *name;
@@ -46,7 +32,7 @@ struct backend {
      * wrong, in words. May be NULL. */
     int (*take)(struct lun *lun, uint32_t blocksize, const char **why);
 
-    /* A context for at most `depth` I/Os in flight; `options`: also backend_on_core. 0 or -errno: EAGAIN where the system's limit is reached. */
+    /* A context for at most `depth` I/Os in flight. 0 or -errno: EAGAIN where the system's limit is reached. */
     int (*open)(void **context, uint32_t depth, uint32_t options);
 
     /* May wait for all that is in flight; so only when nothing is. */

@@ -2,8 +2,7 @@
  * the ring: reads and writes, or NVMe commands (nvme.h).
  *
  * Completions are put into the ring when this thread asks for them, which every submit call does too; the ring's flags
- * say when there are some, so a poll costs no system call. With `polled`, every poll asks the device. Where the kernel's
- * own thread takes submissions, they are handed over by moving the tail, and only a thread that fell asleep is called.
+ * say when there are some, so a poll costs no system call. With `polled`, every poll asks the device.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,8 +26,7 @@
 struct uring {
     struct ring ring;
     struct fixed_resources fixed;
-    bool sqpoll; /* the kernel's thread takes submissions */
-    bool polls;  /* this thread looks into the device's queues, not an interrupt or the kernel's thread */
+    bool polls; /* this thread looks into the device's queues, which raise no interrupt */
     uint32_t tail; /* behind the last that was submitted */
     uint32_t in_flight;
 };
@@ -56,8 +54,7 @@ static int uring_open(void **context, uint32_t depth, uint32_t options)
     }
     u->fixed.ring = &u->ring;
     u->fixed.generic = u->ring.wide;
-    u->sqpoll = options & BACKEND_SQPOLL;
-    u->polls = (options & BACKEND_POLLED) && !u->sqpoll;
+    u->polls = options & BACKEND_POLLED;
     *context = u;
     return 0;
 }
@@ -136,7 +133,7 @@ static void nvme_prepare(void *context, struct tag *const *tags, uint32_t count)
         nvme_fill(&u->ring, sqe_at(u, n), tags[n], &u->fixed.places[tags[n]->instance->slot]);
 }
 
-static int submit_by_call(struct uring *u, uint32_t count)
+static int submit(struct uring *u, uint32_t count)
 {
     atomic_store_explicit(u->ring.sq_tail, u->tail + count, memory_order_release);
     int taken = ring_enter(&u->ring, count, 0, IORING_ENTER_GETEVENTS, NULL, 0);
@@ -151,25 +148,13 @@ static int submit_by_call(struct uring *u, uint32_t count)
     return taken == -EBUSY ? -EAGAIN : taken;
 }
 
-/* There is room for all: no more are in flight than the ring has entries. */
-static int submit_by_kernel_thread(struct uring *u, uint32_t count)
-{
-    u->tail += count;
-    u->in_flight += count;
-    /* Both in one order with the kernel's: either it sees the tail, or we that it sleeps. */
-    atomic_store(u->ring.sq_tail, u->tail);
-    if (atomic_load(u->ring.sq_flags) & IORING_SQ_NEED_WAKEUP)
-        ring_enter(&u->ring, count, 0, IORING_ENTER_SQ_WAKEUP, NULL, 0);
-    return (int)count;
-}
-
 static int uring_submit(void *context, struct tag *const *tags, uint32_t count)
 {
     struct uring *u = context;
 
     if (sqe_at(u, 0)->user_data != (uint64_t)(uintptr_t)tags[0])
         (u->ring.wide ? nvme_prepare : uring_prepare)(u, tags, count);
-    return u->sqpoll ? submit_by_kernel_thread(u, count) : submit_by_call(u, count);
+    return submit(u, count);
 }
 
 /* Completions. */
@@ -266,7 +251,7 @@ static const char *uring_remedy(int error)
 {
     switch (error) {
     case -EOVERFLOW:
-        return "an io_uring holds at most 65,535 I/Os (32,767 with sqpoll): lower maxtags, or use more threads";
+        return "an io_uring holds at most 65,535 I/Os: lower maxtags, or use more threads";
     case -ENOMEM:
         return "io_uring keeps I/O buffers locked in memory: raise the limit of locked memory (ulimit -l, LimitMEMLOCK), "
                "lower maxtags, or use backend: libaio";
@@ -277,7 +262,7 @@ static const char *uring_remedy(int error)
 
 const struct backend backend_io_uring = {
     .name = "io_uring",
-    .options = BACKEND_POLLED | BACKEND_SQPOLL,
+    .options = BACKEND_POLLED,
     .probe = uring_probe,
     .open = uring_open,
     .close = uring_close,

@@ -15,19 +15,14 @@
 /* Of the enum io_uring_register_op, which older headers have without these. */
 enum { REGISTER_RING_FDS = 20, UNREGISTER_RING_FDS = 21 };
 
-/* A batch fits twice; where the kernel's thread takes submissions, all of the depth do, so that there is always room. */
-enum { LEAST_ENTRIES = 64, MOST_SQ_ENTRIES = 32768, MOST_CQ_ENTRIES = 65536 };
+/* A batch fits twice into the submission queue. */
+enum { SQ_ENTRIES = 64, LEAST_CQ_ENTRIES = 64, MOST_CQ_ENTRIES = 65536 };
 
 /* The best first. */
-static const uint32_t by_asking[] = {
+static const uint32_t choices[] = {
     IORING_SETUP_SUBMIT_ALL | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
     IORING_SETUP_SUBMIT_ALL | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN,
     IORING_SETUP_SUBMIT_ALL | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_COOP_TASKRUN,
-    0,
-};
-static const uint32_t by_kernel_thread[] = {
-    IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER,
-    IORING_SETUP_SUBMIT_ALL,
     0,
 };
 
@@ -51,45 +46,25 @@ int ring_register(const struct ring *r, uint32_t what, void *argument, uint32_t 
     return syscall(SYS_io_uring_register, r->fd, what, argument, count) < 0 ? -errno : 0;
 }
 
-uint32_t ring_most_depth(uint32_t options)
-{
-    return options & BACKEND_SQPOLL ? MOST_SQ_ENTRIES : MOST_CQ_ENTRIES;
-}
-
 static uint32_t mode_of(uint32_t options)
 {
-    return (options & BACKEND_POLLED ? IORING_SETUP_IOPOLL : 0) | (options & BACKEND_SQPOLL ? IORING_SETUP_SQPOLL : 0) |
+    return (options & BACKEND_POLLED ? IORING_SETUP_IOPOLL : 0) |
            (options & RING_WIDE ? IORING_SETUP_SQE128 | IORING_SETUP_CQE32 : 0);
 }
 
-/* The best that this kernel takes: the ring's descriptor, or -errno. `core`: of the kernel's thread; -1: any. */
-static int set_up_on(int core, uint32_t depth, uint32_t options, struct io_uring_params *p)
+/* The best that this kernel takes: the ring's descriptor, or -errno. */
+static int set_up(uint32_t depth, uint32_t options, struct io_uring_params *p)
 {
-    bool sqpoll = options & BACKEND_SQPOLL;
-    const uint32_t *choices = sqpoll ? by_kernel_thread : by_asking;
-    uint32_t room = depth > LEAST_ENTRIES ? depth : LEAST_ENTRIES;
+    uint32_t room = depth > LEAST_CQ_ENTRIES ? depth : LEAST_CQ_ENTRIES;
     int fd = -EINVAL;
 
     for (size_t n = 0; fd == -EINVAL; n++) {
         *p = (struct io_uring_params){.flags = choices[n] | mode_of(options) | IORING_SETUP_CQSIZE, .cq_entries = room};
-        if (core >= 0) {
-            p->flags |= IORING_SETUP_SQ_AFF;
-            p->sq_thread_cpu = (uint32_t)core;
-        }
-        fd = io_uring_setup(sqpoll ? room : LEAST_ENTRIES, p);
+        fd = io_uring_setup(SQ_ENTRIES, p);
         if (choices[n] == 0)
             break;
     }
     return fd;
-}
-
-/* A core that is offline, or not for this process, is refused: then the kernel's thread runs wherever it may. */
-static int set_up(uint32_t depth, uint32_t options, struct io_uring_params *p)
-{
-    int core = options & BACKEND_SQPOLL ? backend_core(options) : -1;
-    int fd = set_up_on(core, depth, options, p);
-
-    return fd == -EINVAL && core >= 0 ? set_up_on(-1, depth, options, p) : fd;
 }
 
 static bool can_wait(const struct io_uring_params *p)
@@ -164,7 +139,7 @@ int ring_open(struct ring *r, uint32_t depth, uint32_t options)
     struct io_uring_params p;
 
     *r = (struct ring){0};
-    if (depth > ring_most_depth(options))
+    if (depth > MOST_CQ_ENTRIES)
         return -EOVERFLOW;
     r->fd = set_up(depth, options, &p);
     if (r->fd < 0)

@@ -50,10 +50,7 @@ struct ring {
     bool wide;
 };
 
-/* The most I/Os in flight that a ring has room for. */
-uint32_t ring_most_depth(uint32_t options);
-
-/* With room for `depth` completions; `options`: BACKEND_POLLED, BACKEND_SQPOLL, RING_WIDE. 0 or -errno. */
+/* With room for `depth` completions; `options`: BACKEND_POLLED, RING_WIDE. 0 or -errno. */
 int ring_open(struct ring *r, uint32_t depth, uint32_t options);
 void ring_close(struct ring *r);
 

@@ -49,7 +49,6 @@ const struct uring_feature uring_features[] = {
     {"single_issuer", takes_flags, IORING_SETUP_SINGLE_ISSUER},
     {"defer_taskrun", takes_flags, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN},
     {"iopoll", takes_flags, IORING_SETUP_IOPOLL},
-    {"sqpoll", takes_flags, IORING_SETUP_SQPOLL},
     {"registered_files_and_buffers", registers_files_and_buffers, 0},
     {"registered_ring", registers_itself, 0},
     {NULL, NULL, 0},

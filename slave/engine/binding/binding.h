@@ -33,9 +33,9 @@ static inline struct module_state *state_of(PyObject *self)
     return PyType_GetModuleState(Py_TYPE(self));
 }
 
-static inline uint32_t backend_options(int polled, int sqpoll)
+static inline uint32_t backend_options(int polled)
 {
-    return (polled ? BACKEND_POLLED : 0u) | (sqpoll ? BACKEND_SQPOLL : 0u);
+    return polled ? BACKEND_POLLED : 0;
 }
 
 /* errors.c: NULL, with -`result` as an OSError; `why` and `path` may be NULL. */
@@ -51,7 +51,7 @@ extern PyType_Spec engine_spec;
 
 /* Methods of Engine, in type.c, instances.c, steps.c and results.c; and what the module offers beside it. */
 #define ENGINE_METHODS(PLAIN, KEYWORDS)                                                                                \
-    PLAIN(fileno) KEYWORDS(use) KEYWORDS(spin) KEYWORDS(reserved_pages) KEYWORDS(kernel_core) KEYWORDS(open_lun) KEYWORDS(close_lun) KEYWORDS(create)                 \
+    PLAIN(fileno) KEYWORDS(use) KEYWORDS(spin) KEYWORDS(reserved_pages) KEYWORDS(open_lun) KEYWORDS(close_lun) KEYWORDS(create)                 \
     PLAIN(prepare) PLAIN(progress) KEYWORDS(delete) KEYWORDS(edit) PLAIN(edited) KEYWORDS(go) KEYWORDS(place_boundary) KEYWORDS(cooldown)             \
     KEYWORDS(stop) PLAIN(halt) KEYWORDS(set_lease) KEYWORDS(collect) PLAIN(ended) PLAIN(dying_words)                   \
     KEYWORDS(close)

@@ -7,16 +7,16 @@
 
 static PyObject *module_probe(PyObject *self, PyObject *arguments)
 {
-    int polled = 0, sqpoll = 0, result;
+    int polled = 0, result;
     const char *name;
 
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "s|pp", &name, &polled, &sqpoll))
+    if (!PyArg_ParseTuple(arguments, "s|p", &name, &polled))
         return NULL;
     const struct backend *backend = backend_named(name);
     if (!backend)
         return PyErr_Format(PyExc_ValueError, "there is no backend %s", name);
-    uint32_t options = backend_options(polled, sqpoll);
+    uint32_t options = backend_options(polled);
     Py_BEGIN_ALLOW_THREADS
     result = options & ~backend->options ? -EINVAL : backend->probe(options);
     Py_END_ALLOW_THREADS

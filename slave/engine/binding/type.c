@@ -116,33 +116,19 @@ PyObject *method_reserved_pages(PyObject *self, PyObject *arguments, PyObject *k
     return none_or_raise(self, result, NULL);
 }
 
-PyObject *method_kernel_core(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    static char *names[] = {"thread", "core", NULL};
-    unsigned thread;
-    int core, result;
-
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "Ii", names, &thread, &core))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    result = engine_kernel_core(engine_of(self), thread, core);
-    Py_END_ALLOW_THREADS
-    return none_or_raise(self, result, NULL);
-}
-
 PyObject *method_use(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"backend", "polled", "sqpoll", NULL};
-    int polled = 0, sqpoll = 0, result;
+    static char *names[] = {"backend", "polled", NULL};
+    int polled = 0, result;
     const char *name;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s|pp", names, &name, &polled, &sqpoll))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s|p", names, &name, &polled))
         return NULL;
     const struct backend *backend = backend_named(name);
     if (!backend)
         return PyErr_Format(PyExc_ValueError, "there is no backend %s", name);
     Py_BEGIN_ALLOW_THREADS
-    result = engine_use(engine_of(self), backend, backend_options(polled, sqpoll));
+    result = engine_use(engine_of(self), backend, backend_options(polled));
     Py_END_ALLOW_THREADS
     return none_or_raise(self, result, NULL);
 }

@@ -31,7 +31,7 @@ static int open_context(struct thread *t, uint32_t depth)
         t->backend->close(t->context);
     t->context = NULL;
     t->depth = 0;
-    int result = t->backend->open(&t->context, depth, backend_on_core(t->options, t->kernel_core));
+    int result = t->backend->open(&t->context, depth, t->options);
     if (result == 0)
         t->depth = depth;
     return result;

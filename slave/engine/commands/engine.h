@@ -89,10 +89,6 @@ uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left);
 /* After close, and no other command being at work: frees the engine, unless a thread is left, which still uses it. */
 void engine_free(struct engine *e);
 
-/* The core of the thread of the kernel that takes a workload thread's submissions (BACKEND_SQPOLL), for contexts that
- * are opened from now on; -1: any. */
-int engine_kernel_core(struct engine *e, uint32_t thread, int core);
-
 /* Another backend, or other options of it, as long as no step has run. */
 int engine_use(struct engine *e, const struct backend *backend, uint32_t options);
 

@@ -32,7 +32,6 @@ static int open_thread(struct engine *e, uint32_t number, int cpu)
     t->step = &e->step;
     t->number = number;
     t->cpu = cpu;
-    t->kernel_core = -1;
     t->eventfd = e->eventfd;
     t->instances = reserve_instances();
     if (!t->instances)

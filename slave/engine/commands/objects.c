@@ -260,7 +260,7 @@ static int use(struct engine *e, const struct backend *backend, uint32_t options
     if (result != 0)
         return result;
     if (options & ~backend->options)
-        return engine_refuse(e, EINVAL, "backend %s can neither poll nor be polled for: io_uring can", backend->name);
+        return engine_refuse(e, EINVAL, "backend %s cannot poll for completions: io_uring can", backend->name);
     for (uint32_t n = 0; n < e->number_count && result == 0; n++)
         if (e->by_number[n])
             result = check_polls(e, e->by_number[n]->lun, options);
@@ -284,17 +284,6 @@ int engine_spin(struct engine *e, enum spin spin)
     int result = engine_must_be_idle(e);
     for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
         idle_set_spin(&e->threads[n], spin);
-    return engine_leave(e, result);
-}
-
-int engine_kernel_core(struct engine *e, uint32_t thread, int core)
-{
-    engine_enter(e);
-    int result = engine_must_be_idle(e);
-    if (result == 0 && (thread >= e->thread_count || core < -1))
-        result = engine_refuse(e, EINVAL, "there is no workload thread %u, or no core %d", thread, core);
-    if (result == 0)
-        e->threads[thread].kernel_core = core;
     return engine_leave(e, result);
 }
 

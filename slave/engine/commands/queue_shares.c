@@ -1,7 +1,7 @@
 /* Which threads share room in the kernel's queues, found out before a step.
  *
  * Rule: threads whose cores submit to the same hardware queue of a device share its room; those whose cores submit to
- * different ones share nothing. Where one of them may submit to any (not pinned; sqpoll), all of them share the room of
+ * different ones share nothing. Where one of them may submit to any (not pinned), all of them share the room of
  * one hardware queue, for all of them might meet there; it is then less than the device has.
  */
 #include "commands.h"
@@ -19,11 +19,10 @@ struct layout {
     bool *meet;        /* by queue: some thread may submit to any of its hardware queues */
 };
 
-/* Which hardware queues a thread submits to; 0: any. With sqpoll, a thread of the kernel submits, on a core of its
- * own choice. */
+/* Which hardware queues a thread submits to; 0: any. */
 static uint32_t set_of(const struct thread *t, const struct lun *lun)
 {
-    return t->options & BACKEND_SQPOLL ? 0 : hw_queues_set(&lun->queue.hw_queues, t->cpu);
+    return hw_queues_set(&lun->queue.hw_queues, t->cpu);
 }
 
 static uint32_t room_of(const struct layout *l, const struct thread *t, const struct lun *lun)

@@ -43,7 +43,6 @@ struct thread {
     /* Settled between steps, by commands. */
     const struct backend *backend;
     uint32_t options; /* BACKEND_* */
-    int kernel_core;  /* of the thread of the kernel that takes submissions (BACKEND_SQPOLL); -1: any */
     void *context;
     uint32_t depth;             /* of the context */
     struct instance *instances; /* THREAD_INSTANCES reserved; `slots` were ever used */
