@@ -45,7 +45,8 @@ def result_lines(
         last = measured[-1]
         lines += [_before(one) for one in measured[:-1][-1:]]
         lines += wrapped(_bracket(probes[-1]), width) if probes else []
-        (row,) = (row for row in summary if row["name"] == last.name)
+        # Of a step that was repeated the last attempt; a row that was torn is none.
+        row: Row = next((row for row in reversed(summary) if row["name"] == last.name), {})
         figures = _figures(row, last, STATISTICS[width])
         lines += ["", _header(STATISTICS[width]), *figures, ""] if figures else ["", _no_figures(last), ""]
         lines += _verdict(last, width)

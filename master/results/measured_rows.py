@@ -61,11 +61,12 @@ def chosen_steps(run: FinishedRun, wanted: Sequence[str]) -> list[Mapping[str, A
 def standing_of(step: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) -> str:
     """The name of the measurement that a step stands for, "" where it has none.
 
-    `step`: its entry in run.json; `rows`: its rows of summary.all.csv, by which a run of a version that wrote no such
-    thing is judged.
+    `step`: its entry in run.json; `rows`: its rows of summary.all.csv, by which it is judged where run.json says
+    nothing (it is of an earlier version), or names a row that is not there (it was torn).
     """
-    if kept := [one["name"] for one in step.get("measured", ()) if one.get("stands")]:
-        return str(kept[0])
+    kept = [one.get("name") for one in step.get("measured", ()) if one.get("stands")]
+    if found := [row["name"] for row in rows if row["name"] in kept]:
+        return found[-1]
     if not rows:
         return ""
     return rows[standing([(Verdict(row["verdict"]), bool(row.get("overall_iops"))) for row in rows])]["name"]

@@ -70,6 +70,13 @@ def test_of_several_measurements_the_one_that_the_step_stands_for_is_shown() -> 
     assert any(line.startswith("read       61.2 k") for line in lines) and "valid" in lines
 
 
+@pytest.mark.parametrize("rows", [[NOTHING, row(("read",), 61_234.0, 129.5, False)], []])
+def test_of_a_repeated_step_the_last_attempt_is_shown(rows: list[dict[str, str]]) -> None:
+    """And a row that is not there is no figure."""
+    lines = result_lines("h", ends(measurement(), measurement()), [*rows, {"name": "other"}], [LUN])
+    assert any(line.startswith("read       61.2 k") for line in lines) is bool(rows)
+
+
 def test_a_long_path_has_a_line_of_its_own() -> None:
     path = "/a/long/path" * 8
     lines = result_lines("randread 4KiB", ends(measurement()), [NOTHING], [LUN | {"path": path}])

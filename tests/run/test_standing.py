@@ -14,6 +14,7 @@ from ivypy.master.analysis.blocking_run import result_in
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.pages.run_data import RunData
+from ivypy.master.results.measured_rows import standing_of
 from ivypy.master.results.result_document import write_result
 from ivypy.master.run.session import Session
 from ivypy.master.run.session_result import SessionResult
@@ -57,6 +58,21 @@ def test_the_last_that_may_be_believed(measured: list[tuple[Verdict, bool]]) -> 
     assert all(
         figures < has_figures or (one is Verdict.INVALID) > (verdict is Verdict.INVALID) for one, figures in later
     )
+
+
+@pytest.mark.parametrize(
+    ("kept", "found"),
+    [({"a"}, "a"), ({"b"}, "b"), ({"torn"}, "b"), (set(), "b")],
+)
+def test_a_row_that_is_not_there_stands_for_nothing(kept: set[str], found: str) -> None:
+    """Of an earlier version, whose run.json says nothing, and of a summary that was torn: by the verdicts."""
+    rows = [
+        {"name": name, "verdict": verdict, "overall_iops": "1"}
+        for name, verdict in (("a", "valid"), ("b", "partial"), ("c", "invalid"))
+    ]
+    measured = [{"name": name, "stands": name in kept} for name in ("a", "b", "c", "torn")]
+    assert standing_of({"measured": measured}, rows) == found
+    assert standing_of({}, rows) == "b" and standing_of({"measured": measured}, []) == ""
 
 
 @pytest.mark.slow
