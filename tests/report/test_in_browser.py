@@ -140,6 +140,7 @@ def test_logs_of_other_tools_are_drawn(browser: Any, tmp_path: Path) -> None:
         page = opened.go()
         page.wait_for_selector(DRAWN)
         assert "service time stands for the logs' clat" in page.inner_text("#left-out")
+        assert page.inner_text("p.what").startswith("measured"), "the figures of the whole, not of the last interval"
         page.wait_for_function(
             "() => document.querySelector('.chart.latency').data?.some((one) => one.y.some((us) => us > 0))"
         )

@@ -198,9 +198,9 @@ def _document(
     end = start + whole.end_s - whole.start_s
     name = first.instance.quantity_name
     measurement = {
-        "name": name, "level": "", "verdict": "", "rate_verdict": "", "service_verdict": "", "response_verdict": "",
-        "cause": "", "reasons": [], "first": 0, "last": len(times) - 1, "start": start, "end": end,
-        "iops_setting": None, "parameters": {}, "half_widths": {},
+        "name": name, "level": "", "stands": True, "verdict": "", "rate_verdict": "", "service_verdict": "",
+        "response_verdict": "", "cause": "", "reasons": [], "first": 0, "last": len(times) - 1, "start": start,
+        "end": end, "iops_setting": None, "parameters": {}, "half_widths": {},
         "metrics": {name: value for name, value in wholes["all", "all"].items() if value is not None},
     }  # fmt: skip
     step = {
