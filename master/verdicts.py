@@ -251,11 +251,12 @@ class Reason(Enum):
         "Lengthen `warmup`, so that a backlog of the time before is gone when the measurement begins.",
     )
     BASELINE_STEP = (
-        (Severity.PARTIAL, Severity.INVALID),
+        (Severity.NOTE, Severity.PARTIAL, Severity.INVALID),
         ALL,
-        "A setting is a share of what another step (the baseline step) measured. Partial: that step was partial, and "
-        "hosts that took no part in it have no load; or it was at max, on what others left of the host. Invalid: that "
-        "step was not valid otherwise, so this one was not run.",
+        "A setting is a share of what another step (the baseline step) measured. Note: a later measurement of that "
+        "step has a valid rate, but is invalid. Partial: that step was partial, and hosts that took no part in it have "
+        "no load; or it was at max, on what others left of the host. Invalid: that step was not valid otherwise, so "
+        "this one was not run.",
         "See to the baseline step first: its own reasons say how.",
     )
     HUNG_IOS = (

@@ -4,7 +4,7 @@ Rule: the numbers are those of the summaries, under the same names and in the sa
 out. `ivypy schema --result` prints the schema, which changes only together with `format`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -76,7 +76,9 @@ class MeasurementDocument(_Model):
     response_verdict: Verdicts
     hosts_in: int = Field(description="whose results the figures include")
     hosts_of: int = Field(description="that it should be of")
-    stands: bool = Field(description="whether the step stands for this one of its measurements")
+    stands: bool = Field(
+        description="the step stands for it: the last that is not invalid for any rollup instance, else the last"
+    )
     reasons: list[ReasonDocument]
     parameters: dict[str, int | float | Text] = Field(
         description="in force; bytes, seconds, shares of 1; text where they differ"
@@ -118,8 +120,8 @@ def result_of(folder: Path, types: Sequence[str], wanted: Sequence[str] = ()) ->
 
 def _document(kept: Snapshot, wanted: Sequence[str], types: Sequence[str]) -> ResultDocument:
     found = types or _that_fit(kept)
-    run = run_in(kept.folder.name, kept, found)
-    steps = [_step(one, run) for one in chosen_steps(run, wanted)]
+    run = run_in(kept.folder.name, kept, [*dict.fromkeys([ALL, *found])])
+    steps = [_step(one, run, {*found}) for one in chosen_steps(run, wanted)]
     entry = entry_of(kept.folder, datetime.now(UTC))
     left_out = [] if types else sorted({*types_in(kept)} - {*found})
     return ResultDocument(format=1, run=_run(entry), left_out=left_out, steps=steps)
@@ -152,14 +154,15 @@ def _run(entry: RunEntry) -> RunDocument:
     return RunDocument.model_validate(entry_data(entry))
 
 
-def _step(step: Mapping[str, Any], run: FinishedRun) -> StepDocument:
+def _step(step: Mapping[str, Any], run: FinishedRun, types: Collection[str]) -> StepDocument:
     rows = run.rows_of(step["number"])
-    # The first instance is `all=all`, where that is asked for.
-    standing = standing_of(step, [row.cells for key, row in rows if key.instance == rows[0][0].instance])
+    standing = standing_of(step, [row.cells for key, row in rows if key.rollup_type == ALL])
     return StepDocument(
         **{name: step[name] for name in ("number", "name", "verdict", "thresholds", "start_utc", "end_utc")},
         reasons=_reasons(step["reasons"], run.folder),
-        measurements=[_measurement(key, row, key.step == standing, run.folder) for key, row in rows],
+        measurements=[
+            _measurement(key, row, key.step == standing, run.folder) for key, row in rows if key.rollup_type in types
+        ],
     )
 
 

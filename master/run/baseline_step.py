@@ -22,6 +22,7 @@ class Reference:
     iops: float
     hosts: frozenset[str]  # that took part
     partial: str = ""  # why it is of less than was asked for
+    note: str = ""  # what its reader should know besides
 
 
 Measured = Callable[[str, RollupInstance], Reference]  # step name, rollup instance; raises NotMeasured
@@ -70,10 +71,14 @@ class References:
         """What they lack, on every workload instance whose load depends on it; from subinterval `since` on."""
         for (step, _), (rollup, reference) in self._used.items():
             absent = sorted({member.host for member in rollup.members} - reference.hosts)
-            if not reference.partial and not absent:
-                continue
-            words = f"step {step} is partial for {rollup}: {reference.partial or 'not every host took part'}"
-            if absent:
-                words += f"; {', '.join(absent)} took no part in it, and so no load"
-            finding = Finding(Reason.BASELINE_STEP, words, Severity.PARTIAL)
-            yield from (ScopedFinding(finding, member.host, member.number, since) for member in rollup.members)
+            said = {}
+            if reference.partial or absent:
+                words = f"step {step} is partial for {rollup}: {reference.partial or 'not every host took part'}"
+                if absent:
+                    words += f"; {', '.join(absent)} took no part in it, and so no load"
+                said[Severity.PARTIAL] = words
+            if reference.note:
+                said[Severity.NOTE] = reference.note
+            for severity, words in said.items():
+                finding = Finding(Reason.BASELINE_STEP, words, severity)
+                yield from (ScopedFinding(finding, member.host, member.number, since) for member in rollup.members)

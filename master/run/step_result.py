@@ -14,7 +14,7 @@ from ..rollup.metrics import column
 from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding, Validity, check_validity, once
 from ..text.suggestions import listed
-from ..verdicts import Finding, Reason, Scope, Severity, counting_for, speaking, standing, verdict_of
+from ..verdicts import Finding, Reason, Scope, Severity, Verdict, counting_for, speaking, standing, verdict_of
 from .baseline_step import Reference
 from .discover_luns import PlacedPlan
 from .resolve_settings import NotMeasured
@@ -54,7 +54,19 @@ class StepResult:
             raise NotMeasured(f"the rate of step {self.ends.name} is invalid for {instance}: {why}")
         measurement = self.standing.measurement
         hosts = measurement.hosts if measurement else frozenset()
-        return Reference(self.iops[instance.row], hosts, "; ".join(against[Severity.PARTIAL]))
+        return Reference(self.iops[instance.row], hosts, "; ".join(against[Severity.PARTIAL]), self._beyond(instance))
+
+    def _beyond(self, instance: RollupInstance) -> str:
+        """In words, the last measurement after the one that the step stands for whose rate is not invalid."""
+        place = next(number for number, one in enumerate(self.records) if one is self.standing)
+        for record in reversed(self.records[place + 1 :]):
+            if (
+                record.measurement is not None
+                and record.validity.scope_verdict(instance.row, Scope.RATE) is not Verdict.INVALID
+            ):
+                of, beyond = (self.ends.name + one.suffix for one in (self.standing, record))
+                return f"the share is of {of}, since {beyond} is invalid, though not its rate"
+        return ""
 
 
 def result_of(

@@ -79,14 +79,37 @@ def test_what_run_json_keeps_is_what_watchers_saw(staged: SimulatedRun) -> None:
     assert [one.verdict for one in rows_of(steps)] == ["valid", "valid", "failed", "invalid", "valid"]
 
 
-def test_the_summaries_alone_give_the_same_figures(staged: SimulatedRun, tmp_path: Path) -> None:
-    """A run of an earlier version, whose run.json has no rows."""
-    for path in staged.folder.glob("*.csv"):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    record = json.loads((staged.folder / RUN_JSON).read_text())
+def of_earlier_version(folder: Path, copy: Path) -> None:
+    """A copy of a run whose run.json has no rows."""
+    for path in folder.glob("*.csv"):
+        (copy / path.name).write_bytes(path.read_bytes())
+    record = json.loads((folder / RUN_JSON).read_text())
     for step in record["steps"]:
         del step["measured"]
-    (tmp_path / RUN_JSON).write_text(json.dumps(record))
+    (copy / RUN_JSON).write_text(json.dumps(record))
+
+
+def test_the_whole_decides_which_measurement_stands(staged: SimulatedRun, tmp_path: Path) -> None:
+    """Not the first instance of the rollup type that is asked for, here invalid in all levels but the first."""
+    of_earlier_version(staged.folder, tmp_path)
+    rows = staged.rows("summary.host.csv")
+    for row in rows[1:]:
+        row["verdict"] = "invalid" if row["host"] == rows[0]["host"] else row["verdict"]
+    with open(tmp_path / "summary.host.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    ours, theirs = (
+        [{one.name for one in step.measurements if one.stands} for step in result_of(tmp_path, [by]).steps]
+        for by in ("host", "all")
+    )
+    assert ours == theirs and {one.rollup_type for one in result_of(tmp_path, ["host"]).steps[0].measurements} == {
+        "host"
+    }
+
+
+def test_the_summaries_alone_give_the_same_figures(staged: SimulatedRun, tmp_path: Path) -> None:
+    of_earlier_version(staged.folder, tmp_path)
     read, kept = (rows_of(read_measured(folder, "all", ()).steps) for folder in (tmp_path, staged.folder))
     for mine, theirs in zip(read, kept, strict=True):
         assert (mine.name, mine.verdict) == (theirs.name, theirs.verdict)

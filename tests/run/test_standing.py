@@ -21,8 +21,8 @@ from ivypy.master.run.session_result import SessionResult
 from ivypy.master.verdicts import Verdict, standing
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.plants import noisy, queue
-from tests.support.simulated.runs import SimulatedHosts
-from tests.support.simulated.slave import SimulatedSlave
+from tests.support.simulated.runs import TWO_STEPS, SimulatedHosts, run
+from tests.support.simulated.slave import Faults, SimulatedSlave
 
 PLAN = """\
 name: kinds
@@ -117,3 +117,29 @@ def test_every_place_says_the_same(tmp_path: Path, kind: str) -> None:
         assert waited[instance]["overall_iops"] == pytest.approx(figures["overall_iops"])
     if "half" in found:
         assert found["half"]["all=all"]["overall_iops"] == pytest.approx(own / 2, rel=0.02)
+
+
+def test_a_share_of_a_lower_level_says_which_higher_rate_could_be_used(tmp_path: Path) -> None:
+    """The upper level was sustained, but the generator was later than the storage took: its latency alone is invalid,
+    so the step stands for the lower one."""
+    lab = SimulatedHosts(
+        **{
+            name: SimulatedSlave(
+                name,
+                plant=lambda offered, _: (offered, 5_000_000 if offered <= 60 else 100_000),  # of six instances
+                faults=Faults(lateness_ns=200_000),
+            )
+            for name in "abc"
+        }
+    )
+    slo = "slo: { metric: overall_response_us_mean, at_most: 10ms }"
+    go = f"go: {{ name: up, measure: 10s, {slo}, staircase: {{ start: 300, end: 600, step: 300 }} }}"
+    half = "edit: { rollup: all=all, set: { total_iops: 50% of step up } }\n  - go: half"
+    plan = f"{TWO_STEPS.partition('  - go')[0]}  - {go}\n  - {half}\n"
+    outcome = run(tmp_path, plan, lab)
+    lower, upper, later = outcome.rows("summary.all.csv")
+    assert (lower["verdict"], upper["verdict"], upper["rate_verdict"]) == ("valid", "invalid", "valid")
+    assert float(later["overall_iops"]) == pytest.approx(float(lower["overall_iops"]) / 2, rel=1e-3)
+    said = f"the share is of {lower['name']}, since {upper['name']} is invalid, though not its rate"
+    assert f"baseline_step[note] ({said})" in later["reasons"] and later["verdict"] == "valid"
+    assert "baseline_step" not in upper["reasons"]
