@@ -15,8 +15,8 @@ FOLDERS = {"master": {"master", "protocol"}, "slave": {"slave", "protocol"}, "pr
 # import no room. `text` and `stats` import not even these, nor each other.
 GROUND = ["verdicts", "causes", "exit_codes", "errors", "version"]
 MASTER = [
-    "text", "stats", "hosts", "rollup", "drivers", "connectors", "control", "plan", "imports", "output", "live",
-    "results", "pages", "report", "openmetrics", "run", "logs", "compare", "web", "analysis", "cli",
+    "text", "stats", "hosts", "rollup", "drivers", "connectors", "control", "plan", "imports", "output", "summary",
+    "live", "results", "pages", "report", "openmetrics", "run", "logs", "compare", "web", "analysis", "cli",
 ]  # fmt: skip
 
 # Inside logs: what each room may import of the others; the files beside the rooms are `faults`, for all, and `execute`.

@@ -25,7 +25,8 @@ from ..run.program_steps import plan_text
 from ..run.run import Options, run_plan
 from ..run.session_result import Known, SessionResult
 from ..run.signals import Interrupts
-from ..text.scaled import duration, scaled_count
+from ..summary.headline import IOPS, text_of
+from ..text.scaled import duration
 from ..verdicts import Scope
 from .loaded_runs import Frames, LoadedRuns
 from .loaded_runs import load as load_runs
@@ -197,7 +198,7 @@ class Progress(Ends):
             self._show(self._line(0.0, report.planned_s, ""))
         elif isinstance(report, Subinterval) and self._step is not None:
             done = max(self._step.planned_s - report.step_remaining_s, 0.0)
-            rate = f"  {scaled_count(report.iops)} IOPS"
+            rate = f"  {text_of(IOPS, report.figures)} IOPS"
             self._show(self._line(done, done + report.step_remaining_s, rate))
         elif isinstance(report, RunEnds):
             self._show(f"{report.words} {report.folder}\n")

@@ -11,12 +11,12 @@ import numpy as np
 
 from ...protocol.histogram import bucket_of
 from ..errors import PlanError
-from ..live.steps_table import marked
 from ..results.find_runs import runs_of
 from ..rollup.instances import ALL
 from ..stats.percentiles import percentile
+from ..summary.headline import IN_NOTEBOOKS, marked, scope_of
 from ..text.suggestions import suggestion
-from ..verdicts import Scope, Verdict
+from ..verdicts import Verdict
 from .tables import as_frame, checked_table, parts_of, read_columns
 
 Frames = Literal["pandas", "polars", "lists"]
@@ -43,7 +43,7 @@ class LoadedRuns:
         """The measurements of everything, as a table of a notebook."""
         columns = read_columns("summary", parts_of("summary", self.folders))
         rows = [
-            [_cell(columns, title, scope, place) for title, scope in _TITLES.items() if title in columns]
+            [_cell(columns, title, place) for title in _TITLES if title in columns]
             for place, kind in enumerate(columns.get("rollup_type", []))
             if kind == ALL
         ]
@@ -139,17 +139,15 @@ _ATTRIBUTES: Final = (
 _NAMES: Final = (*_ATTRIBUTES, "measurements", "subintervals", "histograms", "percentile", "table")
 
 
-_TITLES: Final = {  # with the scope of the verdict that may discredit them
-    "run": "", "name": "", "verdict": "", "overall_iops": Scope.RATE, "overall_mib_per_s": Scope.RATE,
-    "overall_service_us_mean": Scope.SERVICE, "overall_service_us_p99": Scope.SERVICE,
-    "overall_response_us_p99": Scope.RESPONSE,
-}  # fmt: skip
+_TITLES: Final = ("run", "name", "verdict", *IN_NOTEBOOKS)
 
 
-def _cell(columns: dict[str, list[Any]], title: str, scope: str, place: int) -> str:
+def _cell(columns: dict[str, list[Any]], title: str, place: int) -> str:
     """As a table shows it: in brackets where its verdict discredits it."""
     text = _shown(columns[title][place])
-    return marked(text, Verdict(columns[f"{scope}_verdict"][place])) if scope and text else text
+    if title not in IN_NOTEBOOKS or not text:
+        return text
+    return marked(text, Verdict(columns[f"{scope_of(title)}_verdict"][place]))
 
 
 def _shown(value: Any) -> str:

@@ -370,10 +370,11 @@ def _result(heading: str, ends: "RunEnds") -> list[str]:
     import csv
 
     from ..output.csv_text import whole_lines
-    from .quick_result import WIDE, result_lines
+    from ..summary.headline import NARROW
+    from .quick_result import result_lines
 
     tables, folder = [], Path(ends.folder)
     for path in (folder / "summary.all.csv", folder / "luns.csv", *sorted(folder.glob("step*/find.csv"))[-1:]):
         with path.open(newline="", encoding="utf-8") as file:
             tables.append(list(csv.DictReader(whole_lines(file))))
-    return result_lines(heading, ends, *tables, width=min(columns_of(sys.stdout) or WIDE, WIDE))
+    return result_lines(heading, ends, *tables, width=min(columns_of(sys.stdout) or NARROW, NARROW))

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..exit_codes import ExitCode
-from ..live.reports import MeasurementRow, RunEnds
-from ..live.steps_table import marked
+from ..live.reports import RunEnds
+from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
+from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, times
+from ..summary.measured import MeasurementRow
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
+from ..text.table import Column, Group, header_lines, row_line
 from ..text.wrapping import wrapped
 from ..verdicts import Reason, Verdict
 
-WIDE: Final = 80  # columns: where there are as many or more, the result is this wide
-NARROW: Final = 60  # where there are fewer
-STATISTICS: Final = {WIDE: ("mean", "p50", "p99", "p99_9", "max"), NARROW: ("mean", "p99", "max")}
+STATISTICS: Final = {NARROW: HEADLINE_STATISTICS, NARROWEST: ("mean", "p99", "max")}  # by the width of the result
 MOST_REASONS: Final = 2
 MOST_LINES: Final = 3  # of a reason
 CUT: Final = " ..."  # stands for the rest of it
@@ -30,13 +31,13 @@ def result_lines(
     luns: Sequence[Row],
     probes: Sequence[Row] = (),
     *,
-    width: int = WIDE,
+    width: int = NARROW,
 ) -> list[str]:
     """What was driven, the figures of the measurement that the last step stands for, the verdict, the folder.
 
     `ends`: the run's end; `summary`: rows of summary.all.csv; `luns`: of luns.csv; `probes`: of find.csv.
     """
-    width = WIDE if width >= WIDE else NARROW
+    width = NARROW if width >= NARROW else NARROWEST
     lines = [f"{heading}, on {driven(luns)}"]
     if len(lines[0]) > width:
         lines = [*_fitted(heading, width), f"on {driven(luns)}"]  # a path is never cut
@@ -48,7 +49,8 @@ def result_lines(
         # Of a step that was repeated the last attempt; a row that was torn is none.
         row: Row = next((row for row in reversed(summary) if row["name"] == last.name), {})
         figures = _figures(row, last, STATISTICS[width])
-        lines += ["", _header(STATISTICS[width]), *figures, ""] if figures else ["", _no_figures(last), ""]
+        table = [*header_lines(_columns(STATISTICS[width])), *figures] if figures else [_no_figures(last)]
+        lines += ["", *table, ""]
         lines += _verdict(last, width)
     else:
         lines += ["nothing was measured", *wrapped(ends.words, width)]
@@ -70,32 +72,29 @@ def driven(luns: Sequence[Row]) -> str:
 
 def _before(one: MeasurementRow) -> str:
     """The step that the last one refers to."""
-    iops = marked(scaled_count(one.iops), one.rate_verdict)
-    mean = marked(scaled_time(one.service_mean_us), one.service_verdict)
-    return f"{one.name}: {iops} IOPS, mean {mean} ({one.verdict})"
+    (mean,) = times(Quantity.SERVICE, "mean")
+    return f"{one.name}: {one.shown(IOPS)} IOPS, mean {one.shown(mean)} ({one.verdict})"
 
 
-def _header(statistics: Sequence[str]) -> str:
-    titles = "".join(f"{one.replace('_', '.'):>10}" for one in statistics)
-    return f"{'':8}{'IOPS':>9}{'rate':>13}{titles}"
+def _columns(statistics: Sequence[str]) -> list[Group]:
+    times = (Column(one.replace("_", "."), 9) for one in statistics)
+    return [Group("", (Column("", -8), Column("IOPS", 8), Column("rate", 12), *times))]
 
 
 def _figures(row: Row, measured: MeasurementRow, statistics: Sequence[str]) -> list[str]:
     """A line for reads and one for writes, as far as there were any; response times below them where there are some."""
-    lines = []
-    for kind in ("read", "write"):
+    groups, lines = _columns(statistics), []
+    for kind in DIRECTIONS:
         if not _number(row, f"{kind}_iops"):
             continue
-        iops = marked(scaled_count(_number(row, f"{kind}_iops")), measured.rate_verdict)
         rate = _number(row, f"{kind}_mib_per_s")
         moved = BLANK if rate is None else f"{scaled_size(round(rate * 2**20))}/s"
-        lines.append(
-            f"{kind:8}{iops:>9}{marked(moved, measured.rate_verdict):>13}"
-            + _times(row, f"{kind}_service_us", measured.service_verdict, statistics)
-        )
+        rates = [marked(text, measured.rate_verdict) for text in (scaled_count(_number(row, f"{kind}_iops")), moved)]
+        service = _times(row, f"{kind}_service_us", measured.service_verdict, statistics)
+        lines.append(row_line(groups, [kind, *rates, *service]))
         if _number(row, f"{kind}_response_us_mean") is not None:
-            times = _times(row, f"{kind}_response_us", measured.response_verdict, statistics)
-            lines.append(f"{'response':30}{times}")
+            response = _times(row, f"{kind}_response_us", measured.response_verdict, statistics)
+            lines.append(row_line(groups, ["response", "", "", *response]))
     return lines
 
 
@@ -113,8 +112,8 @@ def _bracket(probe: Row) -> str:
     return f"the highest rate that meets it is {scaled_count(passes)} IOPS; {above}"
 
 
-def _times(row: Row, prefix: str, verdict: Verdict, statistics: Sequence[str]) -> str:
-    return "".join(f"{marked(scaled_time(_number(row, f'{prefix}_{one}')), verdict):>10}" for one in statistics)
+def _times(row: Row, prefix: str, verdict: Verdict, statistics: Sequence[str]) -> list[str]:
+    return [marked(scaled_time(_number(row, f"{prefix}_{one}")), verdict) for one in statistics]
 
 
 def _verdict(measured: MeasurementRow, width: int) -> list[str]:

@@ -8,8 +8,7 @@ from ..exit_codes import ExitCode
 from ..results.finished_run import FinishedRun
 from ..rollup.figures import OVERALL
 from ..rollup.metrics import SHORT_NAMES, Metric
-from ..text.metric_amounts import MetricUnit
-from ..text.scaled import scaled_count, scaled_time
+from ..summary.headline import figure_text
 from ..text.wrapping import shortened, wrapped
 from .compare import Comparison
 from .connector_metrics import ConnectorCompared
@@ -27,10 +26,6 @@ _SHORT: Final = {full: short for short, full in reversed([*SHORT_NAMES.items()])
 def short_name(metric: Metric) -> str:
     """As `--metric` takes it."""
     return _SHORT.get(metric.name, metric.name).removeprefix(f"{OVERALL}_")
-
-
-def figure(metric: Metric, value: float | None) -> str:
-    return scaled_time(value) if metric.unit is MetricUnit.US else scaled_count(value)
 
 
 def percent(change: float | None) -> str:
@@ -138,8 +133,9 @@ def connector_name(row: ConnectorCompared) -> str:
 def cells(row: Judged) -> tuple[str, ...]:
     """Of a row of the table."""
     one = row.compared
+    sides = (figure_text(one.metric.name, side) for side in (one.a, one.b))
     return (
-        f" {shortened(short_name(one.metric), _NAME - 1)}", figure(one.metric, one.a), figure(one.metric, one.b),
+        f" {shortened(short_name(one.metric), _NAME - 1)}", *sides,
         percent(one.relative), interval(row), row.outcome,
     )  # fmt: skip
 

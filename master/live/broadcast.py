@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from .reports import Instances, Nobody, Report, RunBegins, RunEnds, StepBegins, StepEnds, Subinterval, Watcher
+from ..summary.measured import StepEnds
+from .reports import Instances, Nobody, Report, RunBegins, RunEnds, StepBegins, Subinterval, Watcher
 
 MOST_ENDED: Final = 100  # steps that a new follower gets; a run may have thousands
 

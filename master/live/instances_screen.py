@@ -19,12 +19,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from ..summary.measured import StepEnds
+from ..summary.steps_table import verdict_lines
 from ..text.wrapping import wrapped
 from .instances_table import Order, instances_lines
 from .line_view import TextLines, event_line
-from .reports import EventLine, Instances, Report, RunEnds, StepBegins, StepEnds, Subinterval
+from .reports import EventLine, Instances, Report, RunEnds, StepBegins, Subinterval
 from .step_lines import left, local_now, step_position
-from .steps_table import verdict_lines
 from .subinterval_lines import header_lines, subinterval_lines
 
 KEYS: Final = {"p": Order.P99, "m": Order.MAX, "i": Order.IOPS, "n": Order.NAME}
@@ -104,13 +105,13 @@ class InstancesScreen:
             place_of = list(Order).index(self._order)
             history = {name: [figures[place_of] for figures in before] for name, before in self._history.items()}
             table = instances_lines(self._instances, width, self._order, history, room)
-            if (more := len(self._instances.slices) - room) > 0:
+            if (more := len(self._instances.rows) - room) > 0:
                 below.insert(0, f"... and {more:,} more")
         return [*above, "", *table, *below][:height]
 
     def _remember(self, report: Instances) -> None:
         """Of an instance that is absent from this subinterval, a gap."""
-        figures = {one.name: tuple(order.figure(one) for order in Order) for one in report.slices}
+        figures = {one.name: tuple(order.figure(one) for order in Order) for one in report.rows}
         for name in figures:
             self._history.setdefault(name, deque(maxlen=HISTORY))
         for name, before in self._history.items():

@@ -4,29 +4,22 @@ Rule: pure. What is worst is the choice of the reader: the highest p99 (of respo
 lowest IOPS.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from ..text.scaled import WIDEST, scaled_count, scaled_time
+from ..rollup.metrics import METRICS, Quantity
+from ..summary.headline import IOPS, NARROWEST, OF_INSTANCE, fitting, text_of, times, title_of
+from ..text.scaled import WIDEST
+from ..text.table import Column, Group, header_lines, row_line
 from ..text.wrapping import shortened
-from .reports import Instances, Slice
-from .subinterval_lines import NARROW, NARROWEST
+from .reports import InstanceRow, Instances
 
 SPARKS: Final = "▁▂▃▄▅▆▇█"
-_Figure = tuple[str, Callable[[Slice], str]]  # title, text
-_IOPS: Final[_Figure] = "IOPS", lambda one: scaled_count(one.iops)
-_MIB: Final[_Figure] = "MiB/s", lambda one: scaled_count(one.mib_per_s)
-_P50: Final[_Figure] = "p50", lambda one: scaled_time(one.service.p50_us)
-_P99: Final[_Figure] = "p99", lambda one: scaled_time(one.service.p99_us)
-_MAX: Final[_Figure] = "max", lambda one: scaled_time(one.service.max_us)
-_RESPONSE: Final[_Figure] = "resp p99", lambda one: scaled_time(one.response.p99_us)
-LAYOUTS: Final[dict[int, tuple[_Figure, ...]]] = {  # by width
-    NARROWEST: (_IOPS, _P99, _MAX, _RESPONSE),
-    NARROW: (_IOPS, _MIB, _P50, _P99, _MAX, _RESPONSE),
-}
 _WIDTH: Final = WIDEST + 1  # of a figure
 LEAST_NAME: Final = 12
+_P99, _MAX = times(Quantity.SERVICE, "p99", "max")
+_RESPONSE_P99, _RESPONSE_MAX = times(Quantity.RESPONSE, "p99", "max")
 
 
 class Order(StrEnum):
@@ -37,30 +30,30 @@ class Order(StrEnum):
     IOPS = "iops"  # lowest first
     NAME = "name"
 
-    def figure(self, one: Slice) -> float | None:
+    def figure(self, row: InstanceRow) -> float | None:
         """What the order is by; the sparkline of NAME shows IOPS."""
         match self:
             case Order.P99:
-                return (one.service if one.response.max_us is None else one.response).p99_us
+                return row.figures.get(_RESPONSE_P99 if _RESPONSE_MAX in row.figures else _P99)
             case Order.MAX:
-                return one.service.max_us
-        return one.iops
+                return row.figures.get(_MAX)
+        return row.figures.get(IOPS)
 
 
-def worst_first(slices: Sequence[Slice], order: Order) -> list[Slice]:
+def worst_first(rows: Sequence[InstanceRow], order: Order) -> list[InstanceRow]:
     """Sorted; where nothing was done is first. Too few I/Os for a percentile: by the maximum. Equal ones keep their
     order."""
     if order is Order.NAME:
-        return sorted(slices, key=lambda one: one.name)
+        return sorted(rows, key=lambda row: row.name)
     sign = 1 if order is Order.IOPS else -1
 
-    def rank(one: Slice) -> tuple[bool, float]:
-        figure = order.figure(one)
-        if figure is None and one.iops:
-            figure = Order.MAX.figure(one)
+    def rank(row: InstanceRow) -> tuple[bool, float]:
+        figure = order.figure(row)
+        if figure is None and row.figures.get(IOPS):
+            figure = Order.MAX.figure(row)
         return figure is not None, 0.0 if figure is None else sign * figure
 
-    return sorted(slices, key=rank)
+    return sorted(rows, key=rank)
 
 
 def sparkline(values: Sequence[float | None]) -> str:
@@ -80,16 +73,22 @@ def instances_lines(
     most: int | None = None,
 ) -> list[str]:
     """A header, and a line for each instance: at most `most` of them. `history`: figures of `order`, by name."""
-    longest = max((len(one.name) for one in report.slices), default=0)
+    longest = max((len(row.name) for row in report.rows), default=0)
     width = max(width, NARROWEST)
-    layout = LAYOUTS[max(least for least in LAYOUTS if least <= width)]
-    room = width - (_WIDTH + 1) * len(layout)
+    metrics = fitting(OF_INSTANCE, width)
+    room = width - (_WIDTH + 1) * len(metrics)
     name = min(max(longest, len(report.by), LEAST_NAME), room)
     spark = max(room - name - 2, 0) if history is not None else 0
-    titles = "".join(f" {title:>{_WIDTH}}" for title, _ in layout)
-    lines = [f"{report.by:{name}}{titles}{f'  {order}' if spark >= len(order) else ''}"]
-    for one in worst_first(report.slices, order)[:most]:
-        cells = "".join(f" {text(one):>{_WIDTH}}" for _, text in layout)
-        before = sparkline(history.get(one.name, ())[-spark:]) if history is not None and spark else ""
-        lines.append(f"{shortened(one.name, name):{name}}{cells}  {before}".rstrip())
+    columns = [Column(report.by, -name), *(Column(_title(metric), _WIDTH) for metric in metrics)]
+    columns += [Column(f" {order}" if spark >= len(order) else "", -(spark + 1))] if spark else []
+    groups = [Group("", tuple(columns))]
+    lines = header_lines(groups)
+    for row in worst_first(report.rows, order)[:most]:
+        cells = [shortened(row.name, name), *(text_of(metric, row.figures) for metric in metrics)]
+        before = sparkline(history.get(row.name, ())[-spark:]) if history is not None and spark else ""
+        lines.append(row_line(groups, [*cells, *([f" {before}"] if spark else [])]))
     return lines
+
+
+def _title(metric: str) -> str:
+    return f"{'resp ' * (METRICS[metric].quantity is Quantity.RESPONSE)}{title_of(metric)}"

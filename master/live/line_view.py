@@ -5,13 +5,15 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
+from ..summary.headline import MIDDLE
+from ..summary.measured import StepEnds
+from ..summary.steps_table import steps_table, verdict_lines
 from ..text.wrapping import wrapped
 from .instances_table import instances_lines
-from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
+from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, Subinterval
 from .status_lines import standing_lines
 from .step_lines import local_now, step_line
-from .steps_table import steps_table, verdict_lines
-from .subinterval_lines import MIDDLE, header_lines, subinterval_lines
+from .subinterval_lines import header_lines, subinterval_lines
 from .terminal_width import columns_of
 
 HEADER_EVERY: Final = 20  # subintervals

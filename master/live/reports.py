@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ..control.observation import Phase
-from ..verdicts import Finding, Verdict
+from ..summary.measured import StepEnds
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,27 +26,6 @@ class StepBegins:
     of_steps: int
     planned_s: float  # all subintervals, as far as is known beforehand
     run_planned_s: float  # all steps of the run, likewise
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Of the merged distribution, in microseconds; None where it is blank in the CSV too."""
-
-    p50_us: float | None
-    p99_us: float | None
-    max_us: float | None
-    p99_9_us: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """A part of what `all=all` did in a subinterval: its reads, its writes, or a rollup instance."""
-
-    name: str  # "read", "write", or the instance's name without its type
-    iops: float | None
-    mib_per_s: float | None
-    service: Latency
-    response: Latency
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +51,22 @@ class Subinterval:
     phase: Phase
     number: int
     target_iops: float | Literal["max", "mixed"]  # mixed: some at max and some paced; the CSV has a blank
-    iops: float | None
-    mib_per_s: float | None
-    service: Latency
-    response: Latency
-    errors: int
+    figures: dict[str, float]  # by metric name, in the units of the CSV; those that are blank there are not in it
     hosts_in: int
     hosts_of: int
-    busy_percent: float | None
-    busiest_percent: float | None
     messages: tuple[str, ...]  # control's messages: on what it steers, what it measures, and each threshold
     step_remaining_s: float
     run_remaining_s: float
     steady: Steadiness | None = None  # where the step waits for a steady state and its window is full
-    directions: tuple[Slice, ...] = ()  # reads and writes, where there are both
     paused: bool = False  # there is no load; the remaining times are from when the run goes on
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """What a rollup instance did in a subinterval."""
+
+    name: str  # without its type
+    figures: dict[str, float]  # as those of a subinterval
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,51 +76,7 @@ class Instances:
     by: str  # the rollup type
     step: str
     number: int  # of the subinterval
-    slices: tuple[Slice, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MeasurementRow:
-    """One measurement of a step, a row of the table at the end: its row of summary.all.csv."""
-
-    name: str  # the step's; where the load is control's, with the load: "climb:total_iops=500"
-    verdict: Verdict  # of what the step was for, over all rollup instances
-    rate_verdict: Verdict  # of the figures of `all=all`
-    service_verdict: Verdict
-    response_verdict: Verdict
-    findings: tuple[Finding, ...]  # of `all=all`, and what stands on other rollup instances only; by weight
-    cause: str  # of these findings, in one sentence; "" where none explains others
-    iops: float | None
-    half_width_percent: float | None  # of IOPS, at 95 %
-    mib_per_s: float | None
-    service_mean_us: float | None
-    service: Latency
-    response_mean_us: float | None
-    response: Latency
-    hosts_in: int = 0  # whose results its figures include
-    hosts_of: int = 0  # of so many; 0: not known
-    stands: bool = False  # whether the step stands for this one of its measurements
-
-    @property
-    def missing(self) -> str:
-        """The hosts that it is of, where that is not all: "1 of 3 hosts"; else ""."""
-        return f"{self.hosts_in} of {self.hosts_of} hosts" if self.hosts_in < self.hosts_of else ""
-
-
-@dataclass(frozen=True, slots=True)
-class StepEnds:
-    """How a step ended."""
-
-    number: int
-    name: str
-    verdict: Verdict  # of all measurements that count: not of the level with which a staircase showed saturation
-    findings: tuple[Finding, ...]  # of the same; where there are several, each says of which
-    measured: tuple[MeasurementRow, ...]  # at least one
-
-    @property
-    def standing(self) -> MeasurementRow:
-        """The measurement that the step stands for."""
-        return next((row for row in self.measured if row.stands), self.measured[-1])
+    rows: tuple[InstanceRow, ...]
 
 
 @dataclass(frozen=True, slots=True)

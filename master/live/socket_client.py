@@ -14,9 +14,10 @@ from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from ..summary.measured import StepEnds
 from ..text.foreign_json import json_of
 from .real_user import of_another
-from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
+from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, Subinterval
 from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, FollowRequest, Rejection, Request, StatusRequest
 from .socket_paths import answers, connect, running
 from .socket_server import user_name

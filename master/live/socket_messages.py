@@ -10,7 +10,8 @@ from typing import Final
 
 from ...protocol.lines import LONGEST_LINE
 from ...protocol.messages import wire_name
-from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
+from ..summary.measured import StepEnds
+from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, Subinterval
 
 LONGEST_REQUEST: Final = 64 << 10  # bytes of a line
 LONGEST_ANSWER: Final = LONGEST_LINE

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
+from ..summary.steps_table import verdict_lines
 from .instances_table import instances_lines
 from .reports import RunStatus
 from .step_lines import left, step_position
-from .steps_table import verdict_lines
 from .subinterval_lines import header_lines, subinterval_lines
 
 

@@ -1,7 +1,7 @@
 """A subinterval as lines of text: the figures in columns, reads and writes below them, then control's messages.
 
-Rule: the width chooses which columns there are, never how wide one is, so figures stay below each other for hours.
-Errors and missing hosts get a line of their own where they have no column.
+Rule: the width chooses which columns there are, never how wide one is. Errors and missing hosts get a line of their own
+where they have no column.
 
     60        UTC phase IOPS | service p50 p99 | response p99
     80                  + # MiB/s         + max
@@ -13,27 +13,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..text.scaled import WIDEST, scaled_count, scaled_time
-from .reports import Latency, Slice, Subinterval
-
-NARROWEST: Final = 60  # columns of a terminal; below, lines are as for this
-NARROW: Final = 80
-MIDDLE: Final = 120
-WIDE: Final = 160
+from ..summary.headline import (
+    DIRECTIONS,
+    MIDDLE,
+    NARROW,
+    NARROWEST,
+    OF_SUBINTERVAL,
+    WIDE,
+    grouped,
+    of_direction,
+    text_of,
+    title_of,
+)
+from ..text import table
+from ..text.scaled import BLANK, WIDEST, scaled_count
+from ..text.table import Column, Group
+from .reports import Subinterval
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    title: str
-    width: int
+class _Cell:
+    """A column of a subinterval, and its text in a row of the whole, and in one of reads or writes."""
+
+    column: Column
     text: Callable[[Subinterval], str]
-    of_slice: Callable[[Slice], str] = lambda part: ""  # for reads, and for writes
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    title: str
-    columns: tuple[Column, ...]
+    of_direction: Callable[[Subinterval, str], str] = lambda report, direction: ""
 
 
 def _target(report: Subinterval) -> str:
@@ -41,100 +45,78 @@ def _target(report: Subinterval) -> str:
 
 
 def _cpu(report: Subinterval) -> str:
-    return "-" if report.busy_percent is None else f"{report.busy_percent:.0f}/{report.busiest_percent or 0:.0f}"
+    busy = report.figures.get("cpu_busy_percent")
+    return BLANK if busy is None else f"{busy:.0f}/{report.figures.get('busiest_core_percent', 0):.0f}"
 
 
-def _latencies(title: str, of: Callable[[Subinterval | Slice], Latency], names: Sequence[str]) -> Group:
-    """`names`: fields of Latency without their unit."""
+def _errors(report: Subinterval) -> float:
+    return report.figures.get("errors", 0.0)
 
-    def column(name: str) -> Column:
-        def text(row: Subinterval | Slice) -> str:
-            us: float | None = getattr(of(row), f"{name}_us")
-            return scaled_time(us)
 
-        return Column(name.replace("_", "."), WIDEST, text, text)
-
-    return Group(title, tuple(map(column, names)))
+def _metric(name: str) -> _Cell:
+    return _Cell(
+        Column(title_of(name), WIDEST),
+        lambda report: text_of(name, report.figures),
+        lambda report, direction: text_of(of_direction(name, direction), report.figures),
+    )
 
 
 _TIME: Final = (
-    Column("UTC", 8, lambda report: report.utc[11:19]),
-    Column("phase", -9, lambda report: report.phase, lambda part: f"  {part.name}"),
+    _Cell(Column("UTC", 8), lambda report: report.utc[11:19]),
+    _Cell(Column("phase", -9), lambda report: report.phase, lambda report, direction: f"  {direction}"),
 )
-_WHEN: Final = Group("", (*_TIME, Column("#", 6, lambda report: str(report.number))))  # 11 days of 1 s
-_TARGET: Final = Column("target", WIDEST, _target)
-_IOPS: Final = Column("IOPS", WIDEST, lambda row: scaled_count(row.iops), lambda row: scaled_count(row.iops))
-_MIB: Final = Column("MiB/s", WIDEST, lambda row: scaled_count(row.mib_per_s), lambda row: scaled_count(row.mib_per_s))
-_HOSTS: Final = Column("hosts", 9, lambda report: f"{report.hosts_in}/{report.hosts_of}")
-_CPU: Final = Column("CPU%", 7, _cpu)
-_ERRORS: Final = Column("errors", 6, lambda report: scaled_count(float(report.errors)))
-
-
-def _service(*names: str) -> Group:
-    return _latencies("service", lambda row: row.service, names)
-
-
-def _response(*names: str) -> Group:
-    return _latencies("response", lambda row: row.response, names)
-
-
-LAYOUTS: Final[dict[int, tuple[Group, ...]]] = {
-    NARROWEST: (Group("", _TIME), Group("", (_IOPS,)), _service("p50", "p99"), _response("p99")),
-    NARROW: (_WHEN, Group("", (_IOPS, _MIB)), _service("p50", "p99", "max"), _response("p99")),
-    MIDDLE: (
-        _WHEN,
-        Group("", (_TARGET, _IOPS, _MIB)),
-        _service("p50", "p99", "max"),
-        _response("p50", "p99", "max"),
-        Group("", (_CPU,)),
-    ),
-    WIDE: (
-        _WHEN,
-        Group("", (_TARGET, _IOPS, _MIB)),
-        _service("p50", "p99", "p99_9", "max"),
-        _response("p50", "p99", "p99_9", "max"),
-        Group("", (_HOSTS, _CPU, _ERRORS)),
-    ),
+_NUMBER: Final = _Cell(Column("#", 6), lambda report: str(report.number))  # 11 days of 1 s
+_TARGET: Final = _Cell(Column("target", WIDEST), _target)
+_HOSTS: Final = _Cell(Column("hosts", 9), lambda report: f"{report.hosts_in}/{report.hosts_of}")
+_CPU: Final = _Cell(Column("CPU%", 7), _cpu)
+_ERRORS: Final = _Cell(Column("errors", 6), lambda report: scaled_count(_errors(report)))
+_BESIDE: Final[dict[int, tuple[tuple[_Cell, ...], tuple[_Cell, ...]]]] = {  # before the metrics, and after them
+    NARROWEST: (_TIME, ()),
+    NARROW: ((*_TIME, _NUMBER), ()),
+    MIDDLE: ((*_TIME, _NUMBER, _TARGET), (_CPU,)),
+    WIDE: ((*_TIME, _NUMBER, _TARGET), (_HOSTS, _CPU, _ERRORS)),
 }
+
+
+def _layout(width: int) -> tuple[tuple[_Cell, ...], tuple[Group, ...]]:
+    (rates, names), *times = grouped(OF_SUBINTERVAL[width])
+    before, after = _BESIDE[width]
+    groups = [(rates, (*before, *map(_metric, names)))]
+    groups += [(time, tuple(map(_metric, some))) for time, some in times]
+    groups += [("", after)] if after else []
+    return (
+        tuple(cell for _, cells in groups for cell in cells),
+        tuple(Group(title, tuple(cell.column for cell in cells)) for title, cells in groups),
+    )
+
+
+LAYOUTS: Final = {width: _layout(width) for width in OF_SUBINTERVAL}
 
 
 def header_lines(width: int) -> list[str]:
     """What the columns are: the groups' titles, and the columns' below them."""
-    titles = [group.title.ljust(_width_of(group)) for group in _layout(width)]
-    return [_joined(titles), _row(width, lambda column: column.title)]
+    return table.header_lines(_fitting(width)[1])
 
 
 def subinterval_lines(report: Subinterval, width: int, with_messages: bool = True) -> list[str]:
     """The figures, then of reads and writes where there are both, what is wrong, and control's messages if wanted."""
-    lines = [_row(width, lambda column: column.text(report))]
-    for part in report.directions:
-        lines.append(_row(width, lambda column, part=part: column.of_slice(part)))  # type: ignore[misc]
+    cells, groups = _fitting(width)
+    lines = [table.row_line(groups, [cell.text(report) for cell in cells])]
+    for direction in _directions(report):
+        lines.append(table.row_line(groups, [cell.of_direction(report, direction) for cell in cells]))
     said = list(report.messages) if with_messages else []
-    columns = [column for group in _layout(width) for column in group.columns]
-    if report.errors and _ERRORS not in columns:
-        said.insert(0, f"{report.errors:,} errors")
-    if report.hosts_in < report.hosts_of and _HOSTS not in columns:
+    if (errors := _errors(report)) and _ERRORS not in cells:
+        said.insert(0, f"{errors:,.0f} errors")
+    if report.hosts_in < report.hosts_of and _HOSTS not in cells:
         said.insert(0, f"{report.hosts_in} of {report.hosts_of} hosts")
     return lines + [f"{'':9}{words}" for words in said]
 
 
-def _layout(width: int) -> tuple[Group, ...]:
+def _directions(report: Subinterval) -> Sequence[str]:
+    """Reads and writes, where the subinterval had both."""
+    both = all(report.figures.get(f"{direction}_iops") for direction in DIRECTIONS)
+    return DIRECTIONS if both else ()
+
+
+def _fitting(width: int) -> tuple[tuple[_Cell, ...], tuple[Group, ...]]:
     return LAYOUTS[max((least for least in LAYOUTS if least <= width), default=NARROWEST)]
-
-
-def _row(width: int, text: Callable[[Column], str]) -> str:
-    return _joined([" ".join(_cell(column, text(column)) for column in group.columns) for group in _layout(width)])
-
-
-def _cell(column: Column, text: str) -> str:
-    return text.ljust(-column.width) if column.width < 0 else text.rjust(column.width)
-
-
-def _width_of(group: Group) -> int:
-    return sum(abs(column.width) + 1 for column in group.columns) - 1
-
-
-def _joined(groups: Sequence[str]) -> str:
-    """The first two are one: when, and how much."""
-    when, *rest = groups
-    return f"{when} {' | '.join(rest)}".rstrip(" |")

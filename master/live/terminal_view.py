@@ -12,10 +12,11 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
+from ..summary.measured import StepEnds
 from ..text.wrapping import wrapped
 from ..verdicts import Verdict
 from .line_view import TextLines
-from .reports import EventLine, Report, RunEnds, StepBegins, StepEnds, Subinterval
+from .reports import EventLine, Report, RunEnds, StepBegins, Subinterval
 from .step_lines import left, local_now, step_position
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.FAILED: "red", Verdict.INVALID: "red"}

@@ -10,7 +10,7 @@ from typing import Final
 from ...protocol.parameters import PARAMETERS, Unit
 from ..rollup.half_widths import STATED_ROWS
 from ..rollup.instances import ALL, RollupType
-from ..rollup.metrics import METRICS, Metric
+from ..rollup.metrics import HEADLINE_STATISTICS, METRICS, Metric
 from .column import Column, Group, names
 from .connector_columns import COMBINED_ROW, CONNECTOR_SUMMARY, ELEMENT_ROW, GATHERS
 from .control_columns import FIND, MEASURE, PID, SLO, STAIRCASE, STEADY
@@ -96,7 +96,7 @@ NARROW_METRICS: Final = tuple(
     for category, times in (("overall", ("service", "response")), ("read", ("service",)), ("write", ("service",)))
     for what in (
         "iops", "mib_per_s",
-        *(f"{time}_us_{one}" for time in times for one in ("mean", "p50", "p99", "p99_9", "max")),
+        *(f"{time}_us_{one}" for time in times for one in HEADLINE_STATISTICS),
     )
 )  # fmt: skip
 NARROW_KEYS: Final = (Column("run", "", "name of the run's folder"), *SUMMARY[:2])

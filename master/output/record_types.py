@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ...protocol.messages import Hello
@@ -132,7 +133,7 @@ class WindowRecord:
     why: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SummaryRecord:
     """A step's result: a row in every summary, for each rollup instance."""
 
@@ -143,3 +144,10 @@ class SummaryRecord:
     validity: Validity
     settings: Settings
     suffix: str = ""  # of the step's name, where it has several measurements: ":total_iops=500"
+
+    @cached_property
+    def figures(self) -> Figures | None:
+        """What was measured, with the response times that have a meaning; None where nothing was."""
+        if self.measurement is None:
+            return None
+        return Figures(self.measurement.merged, self.settings.response_rows(self.validity.reached))

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...protocol.parameters import MAX
 from ..rollup.arrays import Presence
@@ -122,12 +121,12 @@ def summary_rows(
     size = len(instances.cells)
     measurement, validity = record.measurement, record.validity
     window = _window_cells(record, size)
-    if measurement is None:
+    if measurement is None or record.figures is None:
         presence = ["," * (len(PRESENCE) - 1)] * size
         metrics = ["," * (len(metrics_of(used)) + len(HALF_WIDTHS) - 1)] * size
     else:
         presence = presence_cells(measurement.merged.presence)
-        metrics = _measured_cells(measurement, record.settings.response_rows(validity.reached), used)
+        metrics = _measured_cells(measurement, record.figures, used)
     verdicts = [cells([*_verdicts(validity, row), "; ".join(map(str, validity.findings[row]))]) for row in range(size)]
     settings = setting_cells(record.settings)
     parts = zip(instances.cells, verdicts, window, presence, settings, metrics, strict=True)
@@ -143,11 +142,10 @@ def narrow_rows(
     run: str, number: int, name: str, loop: Sequence[Any], record: SummaryRecord, rows: Sequence[RollupInstance]
 ) -> str:
     """One step in summary.csv. `loop`: its values of the looped parameters, None where it has none."""
-    measurement, validity = record.measurement, record.validity
+    validity = record.validity
     metrics = [",".join([""] * len(NARROW_METRICS))] * len(rows)
-    if measurement is not None:
-        figures = Figures(measurement.merged, record.settings.response_rows(validity.reached))
-        metrics = number_cells([(one.precision.value, value(figures, one)) for one in NARROW_METRICS])
+    if record.figures is not None:
+        metrics = number_cells([(one.precision.value, value(record.figures, one)) for one in NARROW_METRICS])
     settings = ["" if text == MAX else text for text in record.settings.iops]
     start = cells([run, number, name, *loop])
     return "".join(
@@ -170,8 +168,7 @@ def _window_cells(record: SummaryRecord, size: int) -> list[str]:
     return [f"{start},{length}" for length in lengths]
 
 
-def _measured_cells(measurement: Measurement, response: NDArray[np.bool_], used: Collection[str]) -> list[str]:
-    figures = Figures(measurement.merged, response)
+def _measured_cells(measurement: Measurement, figures: Figures, used: Collection[str]) -> list[str]:
     shown = figures.has_response("overall")
     widths = number_cells(
         [

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...protocol.histogram import BUCKETS, lower_edges
 from ...protocol.lines import encode_line
@@ -24,7 +23,6 @@ from ..rollup.instances import RollupType
 from ..rollup.merge import MergedSubinterval
 from ..rollup.merge_layout import MergeLayout
 from ..rollup.parameters_in_force import Settings
-from ..rollup.window import Measurement
 from .column import names
 from .columns import CLOCK, CPU, HISTOGRAM, INDEX, INTERLOCK, THREADS, WINDOWS
 from .csv_text import append, lines, make_folder, not_written, replace_file, utc
@@ -109,9 +107,8 @@ class StepFolder:
             for file in self._files:
                 _set_flags(file.rows, subintervals)
 
-    def histograms(self, measurement: Measurement, response: NDArray[np.bool_]) -> None:
-        """<instance>.histogram.csv of the measurement. `response` (R,): rows whose response times have a meaning."""
-        figures = Figures(measurement.merged, response)
+    def histograms(self, figures: Figures) -> None:
+        """<instance>.histogram.csv of a measurement."""
         for file in self._files:
             append(file.histogram, _histogram_csv(figures, file.row))
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..errors import PlanError
 from ..output.csv_text import unguarded
 from ..output.run_files import open_run_file, read_run_file
-from ..rollup.metrics import METRICS
+from ..rollup.metrics import HEADLINE_STATISTICS, METRICS
 from .growing_table import number
 from .outliers import bound, stand_out, z_scores
 
@@ -20,7 +20,7 @@ IOPS: Final = "overall_iops"
 _VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")
 _SHOWN: Final = (
     IOPS, "overall_mib_per_s", "errors",
-    *(f"overall_{time}_us_{one}" for time in ("service", "response") for one in ("mean", "p50", "p99", "p99_9", "max")),
+    *(f"overall_{time}_us_{one}" for time in ("service", "response") for one in HEADLINE_STATISTICS),
 )  # fmt: skip
 
 

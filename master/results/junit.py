@@ -13,8 +13,8 @@ from pathlib import PurePath
 from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from ..live.reports import StepEnds
 from ..plan.attempts import step_of_attempt
+from ..summary.measured import StepEnds
 from ..verdicts import Finding, Reason, Severity, Verdict
 from .measured_rows import Measured
 from .run_entries import RunEntry, RunState

@@ -14,11 +14,11 @@ from typing import Any, Final
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import decode
 from ..errors import PlanError
-from ..live.reports import Latency, MeasurementRow, StepEnds
-from ..live.socket_messages import ANSWERS
 from ..output.csv_text import lines as csv_lines
 from ..output.file_names import stem
 from ..rollup.instances import ALL
+from ..summary.headline import MEASUREMENT_METRICS, figures_of
+from ..summary.measured import MeasurementRow, StepEnds
 from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason, Scope, Severity, Verdict, standing
 from .checked_files import read_rows, read_whole, that_count
@@ -84,9 +84,7 @@ def _is(word: str, step: Mapping[str, Any]) -> bool:
 
 
 def _step(step: Mapping[str, Any], run: FinishedRun, by: str) -> StepEnds:
-    if by == ALL and step["measured"]:
-        return _kept(step, run.folder)
-    measured = tuple(
+    measured = (_kept(step) if by == ALL else ()) or tuple(
         _row(key.step if by == ALL else f"{key.step} {key.instance}", row, run.folder)
         for key, row in run.rows_of(step["number"])
     )
@@ -94,44 +92,28 @@ def _step(step: Mapping[str, Any], run: FinishedRun, by: str) -> StepEnds:
     return StepEnds(step["number"], step["name"], Verdict(step["verdict"]), findings, measured)
 
 
-def _kept(step: Mapping[str, Any], folder: Path) -> StepEnds:
-    """The step as it was reported when it ended."""
-    said = {name: step[name] for name in ("number", "name", "verdict", "measured")}
-    findings = tuple(finding_of(text, folder) for text in step["reasons"])
+def _kept(step: Mapping[str, Any]) -> tuple[MeasurementRow, ...]:
+    """The rows that were reported when the step ended; none where its entry is of an earlier version."""
     try:
-        ends = decode(json.dumps({"type": "step_ends", "findings": [], **said}).encode(), ANSWERS)
-    except ProtocolError as error:
-        raise PlanError(f"{folder}/run.json: of another version of ivypy: {error}") from None
-    assert isinstance(ends, StepEnds)
-    return StepEnds(ends.number, ends.name, ends.verdict, findings, ends.measured)
+        return tuple(
+            decode(json.dumps({"type": "row", **row}).encode(), {"row": MeasurementRow}) for row in step["measured"]
+        )
+    except ProtocolError:
+        return ()
 
 
 def _row(name: str, row: StepRow, folder: Path) -> MeasurementRow:
     """A row of a summary."""
-
-    def figure(column: str) -> float | None:
-        text = row.cells.get(column, "")
-        return float(text) if text else None
-
-    def latency(time: str) -> Latency:
-        return Latency(*(figure(f"overall_{time}_us_{one}") for one in ("p50", "p99", "max", "p99_9")))
-
-    iops, half = figure("overall_iops"), figure("overall_iops_half_width")
+    cells = row.cells
     return MeasurementRow(
         name=name,
-        verdict=Verdict(row.cells["verdict"]),
+        verdict=Verdict(cells["verdict"]),
         rate_verdict=row.verdict(Scope.RATE),
         service_verdict=row.verdict(Scope.SERVICE),
         response_verdict=row.verdict(Scope.RESPONSE),
-        findings=tuple(finding_of(text, folder) for text in filter(None, row.cells["reasons"].split("; "))),
+        findings=tuple(finding_of(text, folder) for text in filter(None, cells["reasons"].split("; "))),
         cause="",
-        iops=iops,
-        half_width_percent=half / iops * 100 if half is not None and iops else None,
-        mib_per_s=figure("overall_mib_per_s"),
-        service_mean_us=figure("overall_service_us_mean"),
-        service=latency("service"),
-        response_mean_us=figure("overall_response_us_mean"),
-        response=latency("response"),
+        figures=figures_of(MEASUREMENT_METRICS, lambda metric: float(cells[metric]) if cells.get(metric) else None),
         hosts_in=row.hosts_in,
         hosts_of=row.hosts_of,
     )

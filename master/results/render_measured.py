@@ -5,10 +5,10 @@ Rule: figures are marked as in the table at a run's end.
 
 from typing import Final
 
-from ..live.reports import MeasurementRow
-from ..live.steps_table import LAYOUTS, steps_table
-from ..live.subinterval_lines import WIDE
 from ..rollup.instances import ALL
+from ..summary.headline import OF_MEASUREMENT, WIDE, grouped, title_of
+from ..summary.measured import MeasurementRow
+from ..summary.steps_table import steps_table
 from ..verdicts import Severity
 from .measured_rows import Measured
 from .run_entries import RunEntry, RunState
@@ -33,14 +33,14 @@ def standing_line(entry: RunEntry, sentence: str) -> str:
 
 def markdown_of(entry: RunEntry, measured: Measured, sentence: str) -> str:
     """For a ticket, or a CI's summary: headline, table, and what stands against the figures."""
-    groups = LAYOUTS[WIDE]
-    titles = [f"{group} {title}".strip() for group, cells in groups for title, _ in cells]
+    metrics = OF_MEASUREMENT[WIDE]
+    titles = [f"{time} {title_of(metric)}".strip() for time, some in grouped(metrics) for metric in some]
     lines = [f"### {escaped(entry.folder.name)}", "", standing_line(entry, sentence), ""]
     lines.append("| " + " | ".join(["step", "verdict", *titles]) + " |")
     lines.append("|" + "|".join([" --- ", " --- ", *[" ---: "] * len(titles)]) + "|")
     rows = [(step.number, one) for step in measured.steps for one in step.measured]
     for number, one in rows:
-        cells = [text(one) for _, cells in groups for _, text in cells]
+        cells = [one.shown(metric) for metric in metrics]
         lines.append("| " + " | ".join([escaped(f"{number} {one.name}"), _verdict(one), *cells]) + " |")
     against = [f"- {escaped(_against(number, one))}" for number, one in rows if _weighty(one)]
     return "\n".join([*lines, *(["", *against] if against else []), ""])

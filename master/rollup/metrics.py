@@ -27,6 +27,7 @@ Statistic = Callable[[LatencyFigures], Floats]
 
 MEAN: Final = "mean"
 COUNT: Final = "count"
+HEADLINE_STATISTICS: Final = (MEAN, "p50", "p99", "p99_9", "max")  # of a time, where all that matters is shown
 _UNIT_WORDS: Final = {MetricUnit.US: "us", MetricUnit.KIB: "kib"}  # in names; other quantities have but one unit
 
 

@@ -27,7 +27,7 @@ from ..exit_codes import ExitCode
 from ..hosts.host_logs import HostLogs
 from ..hosts.host_spec import HostSpec
 from ..live.broadcast import Broadcast
-from ..live.reports import EventLine, StepEnds, Watcher
+from ..live.reports import EventLine, Watcher
 from ..output.connector_files import ConnectorFiles
 from ..output.csv_text import utc
 from ..output.folder import RunFolder
@@ -49,6 +49,7 @@ from ..plan.read.field_types import written
 from ..results.result_document import write_result
 from ..rollup.instances import InstanceKey, Rollups
 from ..rollup.merge_layout import MergeLayout
+from ..summary.measured import StepEnds
 from ..text.plan_parameters import Value
 from ..version import VERSION
 from .placement import Placement

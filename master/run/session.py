@@ -33,7 +33,6 @@ from .resolve_settings import NotMeasured
 from .run import Options, Run
 from .session_result import Known, SessionResult
 from .signals import Interrupts
-from .step_reports import figures_of
 from .step_result import StepResult
 from .step_runner import StepRunner
 
@@ -203,7 +202,7 @@ def _verdicts(record: SummaryRecord, rollups: Rollups) -> Mapping[str, Mapping[s
 
 
 def _figures(record: SummaryRecord, rollups: Rollups) -> Mapping[str, Mapping[str, float | None]]:
-    figures = figures_of(record)
+    figures = record.figures
     columns = {name: column(figures, name).tolist() for name in METRICS} if figures else {}
     return Known({str(one): Known({name: _known(columns, name, one.row) for name in METRICS}) for one in rollups.rows})
 

@@ -8,19 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Never, TypeVar
 
-from ..live.steps_table import marked
-from ..text.scaled import scaled_count, scaled_time
+from ..summary.headline import IN_NOTEBOOKS, figure_text, grouped, marked, scope_of, title_of
 from ..text.suggestions import suggestion
-from ..verdicts import Scope, Verdict
+from ..verdicts import Verdict
 
 Value = TypeVar("Value")
-_SHOWN: Final = {
-    "IOPS": ("overall_iops", Scope.RATE, scaled_count),
-    "MiB/s": ("overall_mib_per_s", Scope.RATE, scaled_count),
-    "service mean": ("overall_service_us_mean", Scope.SERVICE, scaled_time),
-    "service p99": ("overall_service_us_p99", Scope.SERVICE, scaled_time),
-    "response p99": ("overall_response_us_p99", Scope.RESPONSE, scaled_time),
-}
+_TITLES: Final = [f"{time} {title_of(metric)}".strip() for time, some in grouped(IN_NOTEBOOKS) for metric in some]
 MOST_ROWS: Final = 100  # rollup instances in a table
 
 
@@ -53,19 +46,19 @@ class SessionResult:
         return self.figures[instance]
 
     def __repr__(self) -> str:
-        said = [f"{title} {cell}" for title, cell in zip(_SHOWN, self._cells("all=all"), strict=True)]
+        said = [f"{title} {cell}" for title, cell in zip(_TITLES, self._cells("all=all"), strict=True)]
         return f"<{self.name}: {self.verdict}, {', '.join(said)}>"
 
     def _cells(self, instance: str) -> list[str]:
         figures, verdicts = self.figures.get(instance, {}), self.verdicts.get(instance, {})
         return [
-            marked(text(figures.get(metric)), Verdict(verdicts.get(scope, Verdict.VALID)))
-            for metric, scope, text in _SHOWN.values()
+            marked(figure_text(metric, figures.get(metric)), Verdict(verdicts.get(scope_of(metric), Verdict.VALID)))
+            for metric in IN_NOTEBOOKS
         ]
 
     def _repr_html_(self) -> str:
         """A table of a notebook: a row for each rollup instance."""
-        head = "".join(f"<th>{title}</th>" for title in ("", *_SHOWN))
+        head = "".join(f"<th>{title}</th>" for title in ("", *_TITLES))
         rows = []
         for instance in [*self.figures][:MOST_ROWS]:
             cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in self._cells(instance))

@@ -221,9 +221,8 @@ class StepRecorder:
         self._run.writer.put(partial(self._folder.document, file, content))
 
     def _histograms(self, record: SummaryRecord) -> None:
-        if record.measurement is not None:
-            shown = record.settings.response_rows(record.validity.reached)
-            self._run.writer.put(partial(self._folder.histograms, record.measurement, shown))
+        if record.figures is not None:
+            self._run.writer.put(partial(self._folder.histograms, record.figures))
 
     def _merger(self) -> Merger:
         return Merger(self._rollups, {host: self._rollups.order(host) for host in self._rollups.hosts()})

@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from ...protocol.parameters import Parameters
 from ...protocol.payload import Attribute, NoticeKind
 from ..exit_codes import ExitCode, code_of
-from ..live.reports import StepEnds
 from ..output.record_types import SummaryRecord
 from ..plan.model import Step
 from ..rollup.instances import InstanceKey, RollupInstance, Rollups
 from ..rollup.metrics import column
 from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding, Validity, check_validity, once
+from ..summary.measured import StepEnds
 from ..text.suggestions import listed
 from ..verdicts import Finding, Reason, Scope, Severity, Verdict, counting_for, speaking, standing, verdict_of
 from .baseline_step import Reference
 from .discover_luns import PlacedPlan
 from .resolve_settings import NotMeasured
-from .step_reports import ALL_ROW, figures_of, measurement_report
+from .step_reports import ALL_ROW, measurement_report
 from .step_types import ClosedMeasurement, EmptyMeasurement, StepOutcome
 
 MOST_NAMED = 3  # LUNs that are spelled out
@@ -162,7 +162,7 @@ def _result(
     place = standing([*zip([row.verdict for row in shown], has_figures, strict=True)])
     shown[place] = replace(shown[place], stands=True)
     ends = StepEnds(step.number, step.name, verdict, findings, tuple(shown))
-    figures = figures_of(records[place])
+    figures = records[place].figures
     iops = [0.0] * len(rollups.rows) if figures is None else column(figures, "overall_iops").tolist()
     return StepResult(records, iops, ends, records[place])
 

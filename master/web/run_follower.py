@@ -13,9 +13,10 @@ from typing import Final
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
 from ..errors import IvypyError
-from ..live.reports import EventLine, Report, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
+from ..live.reports import EventLine, Report, RunEnds, RunStatus, StepBegins, Subinterval
 from ..live.socket_client import socket_of
 from ..live.socket_messages import ANSWERS, LONGEST_ANSWER, Answer, FollowRequest, StatusRequest
+from ..summary.measured import StepEnds
 
 CHUNK: Final = 1 << 16
 GAP_S: Final = 1.0  # between two requests

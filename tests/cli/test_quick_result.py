@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.cli.quick_result import NARROW, STATISTICS, WIDE, driven, result_lines
-from ivypy.master.live.reports import Latency, MeasurementRow, RunEnds, StepEnds
+from ivypy.master.cli.quick_result import STATISTICS, driven, result_lines
+from ivypy.master.live.reports import RunEnds
+from ivypy.master.summary.headline import NARROW, NARROWEST
+from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 
-BLANK = Latency(None, None, None)
 NOTHING = {"name": "rate"}  # of a row without figures
 LUN = {"host": "local", "path": "/dev/sdb", "size": str(1 << 40)}
 
@@ -18,9 +19,8 @@ LUN = {"host": "local", "path": "/dev/sdb", "size": str(1 << 40)}
 def measurement(
     verdict: Verdict = Verdict.VALID, name: str = "rate", findings: tuple[Finding, ...] = ()
 ) -> MeasurementRow:
-    return MeasurementRow(
-        name, verdict, verdict, verdict, verdict, findings, "", 42_100.0, 1.0, 164.0, 130.0, BLANK, None, BLANK
-    )  # fmt: skip
+    figures = {"overall_iops": 42_100.0, "overall_service_us_mean": 130.0}
+    return MeasurementRow(name, verdict, verdict, verdict, verdict, findings, "", figures)
 
 
 def ends(*measured: MeasurementRow) -> RunEnds:
@@ -33,7 +33,7 @@ def row(kinds: tuple[str, ...], iops: float, us: float, response: bool) -> dict[
     for kind in kinds:
         found |= {f"{kind}_iops": str(iops), f"{kind}_mib_per_s": str(iops / 256)}
         for times in ("service", "response") if response else ("service",):
-            found |= {f"{kind}_{times}_us_{one}": str(us) for one in STATISTICS[WIDE]}
+            found |= {f"{kind}_{times}_us_{one}": str(us) for one in STATISTICS[NARROW]}
     return found
 
 
@@ -114,7 +114,7 @@ def test_a_reason_that_is_cut_says_so_and_ends_with_a_whole_word() -> None:
     late = Finding(Reason.OVERRUN, words, Severity.INVALID)
     lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(late,))), [NOTHING], [LUN])
     (last,) = [line for line in lines if line.endswith(" ...")]
-    assert last.split()[-2] in words.split() and len(last) <= WIDE
+    assert last.split()[-2] in words.split() and len(last) <= NARROW
     uncut = result_lines(
         "h", ends(measurement(findings=(Finding(Reason.OVERRUN, "short", Severity.INVALID),))), [NOTHING], [LUN]
     )
@@ -141,7 +141,7 @@ def test_what_was_driven(luns: list[dict[str, str]], said: str) -> None:
 @given(
     st.sampled_from([("read",), ("write",), ("read", "write")]), st.floats(0.1, 1e9), st.floats(0.1, 1e9),
     st.booleans(), st.sampled_from(Verdict), st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=300),
-    st.sampled_from([NARROW, 70, WIDE, 200]),
+    st.sampled_from([NARROWEST, 70, NARROW, 200]),
 )  # fmt: skip
 def test_every_result_fits(
     kinds: tuple[str, ...], iops: float, us: float, response: bool, verdict: Verdict, words: str, width: int
@@ -150,4 +150,4 @@ def test_every_result_fits(
     steps = ends(measurement(name="max"), measurement(verdict, findings=findings))
     probe = {"highest_pass_iops": str(iops), "lowest_fail_iops": str(2 * iops)}
     lines = result_lines(words, steps, [row(kinds, iops, us, response)], [LUN, LUN], [probe], width=width)
-    assert len(lines) <= 25 and all(len(line) <= min(width, WIDE) for line in lines)
+    assert len(lines) <= 25 and all(len(line) <= min(width, NARROW) for line in lines)

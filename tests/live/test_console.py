@@ -16,13 +16,15 @@ from ivypy.master.errors import OutputError
 from ivypy.master.live.change_lines import changed_lines
 from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import TextLines
-from ivypy.master.live.reports import Latency, MeasurementRow, Report, RunEnds, StepBegins, StepEnds, Subinterval
+from ivypy.master.live.reports import Report, RunEnds, StepBegins, Subinterval
 from ivypy.master.live.socket_messages import Changed
-from ivypy.master.live.steps_table import LAYOUTS, steps_table, verdict_lines
-from ivypy.master.live.subinterval_lines import MIDDLE, subinterval_lines
+from ivypy.master.live.subinterval_lines import subinterval_lines
 from ivypy.master.live.terminal_view import Terminal
 from ivypy.master.run.live_step import LiveStep
 from ivypy.master.run.run import Run
+from ivypy.master.summary.headline import MIDDLE, OF_MEASUREMENT
+from ivypy.master.summary.measured import MeasurementRow, StepEnds
+from ivypy.master.summary.steps_table import steps_table, verdict_lines
 from ivypy.master.text.scaled import duration
 from ivypy.master.verdicts import ALL, Finding, Reason, Severity, Verdict, by_weight
 from tests.support.simulated.loop import SimulatedLoop
@@ -158,11 +160,10 @@ def test_a_step_has_the_same_number_in_the_bar_and_in_the_lines(monkeypatch: pyt
 
 
 def closed(messages: tuple[str, ...] = (), paused: bool = False) -> Subinterval:
-    nothing = Latency(None, None, None)
+    figures = {"overall_iops": 5.0, "overall_mib_per_s": 1.0}
     return Subinterval(
-        "2026-01-01T12:00:30.000Z", "half", Phase.RUN, 3, 5.0, 5.0, 1.0, nothing, nothing, 0, 1, 1, None, None,
-        messages, 40.0, 40.0, paused=paused,
-    )  # fmt: skip
+        "2026-01-01T12:00:30.000Z", "half", Phase.RUN, 3, 5.0, figures, 1, 1, messages, 40.0, 40.0, paused=paused
+    )
 
 
 def test_a_long_message_of_control_is_shown_whole_below_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,13 +276,22 @@ FEWER = Finding(Reason.TOO_FEW_SUBINTERVALS, "6")
 NOTES = (FEWER, BUSY, Finding(Reason.EDITED, "by me"), Finding(Reason.EAGAIN, "5"), LATE)
 
 
-@pytest.mark.parametrize("width", [*LAYOUTS])
+MEASURED = {
+    "overall_iops": 450.0,
+    "overall_iops_half_width": 0.45,
+    "overall_mib_per_s": 2.0,
+    **{
+        f"overall_{time}_us_{name}": us
+        for time, mean in (("service", 36.6), ("response", 50.5))
+        for name, us in {"mean": mean, "p50": 32.0, "p99": 140.0, "p99_9": 1000.0, "max": 4043.0}.items()
+    },
+}
+
+
+@pytest.mark.parametrize("width", [*OF_MEASUREMENT])
 def test_partial_figures_stand_in_parentheses_above_the_hosts_that_they_are_of(width: int) -> None:
-    latency = Latency(32.0, 140.0, 4043.0, 1000.0)
     partial, valid = Verdict.PARTIAL, Verdict.VALID
-    row = MeasurementRow(
-        "half", partial, partial, partial, partial, (), "", 450.0, 0.1, 2.0, 36.6, latency, 50.5, latency, 1, 3
-    )
+    row = MeasurementRow("half", partial, partial, partial, partial, (), "", MEASURED, 1, 3)
     whole = replace(row, verdict=valid, rate_verdict=valid, service_verdict=valid, response_verdict=valid, hosts_in=3)
     _, _, part, missing, figures = steps_table(
         (StepEnds(1, "half", partial, (), (row,)), StepEnds(2, "all", valid, (), (whole,))), width
@@ -292,11 +302,9 @@ def test_partial_figures_stand_in_parentheses_above_the_hosts_that_they_are_of(w
 
 
 def test_the_cause_comes_first_then_three_reasons_with_their_remedies() -> None:
-    latency, found = Latency(32.0, 140.0, 4043.0, 1000.0), by_weight(NOTES, ALL)
-    row = MeasurementRow(
-        "half", Verdict.INVALID, Verdict.VALID, Verdict.VALID, Verdict.INVALID, found, cause_of(NOTES, ALL), 30_604.0,
-        0.5, 119.5, 36.6, latency, 50.5, latency,
-    )  # fmt: skip
+    verdicts = (Verdict.INVALID, Verdict.VALID, Verdict.VALID, Verdict.INVALID)
+    rates = {"overall_iops": 30_604.0, "overall_iops_half_width": 153.0, "overall_mib_per_s": 119.5}
+    row = MeasurementRow("half", *verdicts, by_weight(NOTES, ALL), cause_of(NOTES, ALL), {**MEASURED, **rates})
     ends = StepEnds(1, "half", Verdict.INVALID, NOTES, (row,))
     assert verdict_lines(ends) == [
         "step 1 half: invalid: other processes used 61 % of this host's CPU",
@@ -307,7 +315,7 @@ def test_the_cause_comes_first_then_three_reasons_with_their_remedies() -> None:
         f"    {Reason.EDITED.remedy}",
         "  and 2 more: see summary.all.csv",
     ]
-    figures = {width: steps_table((ends,), width)[2].split() for width in LAYOUTS}
+    figures = {width: steps_table((ends,), width)[2].split() for width in OF_MEASUREMENT}
     assert figures == {
         60: "1 half invalid 30.6 k | 140 us | [140 us]".split(),
         80: "1 half invalid 30.6 k 0.5% | 36.6 us 140 us | [140 us]".split(),

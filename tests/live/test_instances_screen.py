@@ -11,13 +11,13 @@ import pytest
 
 from ivypy.master.live.instances_screen import HELP, InstancesScreen, keys_sort
 from ivypy.master.live.instances_table import Order
-from ivypy.master.live.reports import EventLine, Instances, Latency, RunEnds, Slice, StepBegins
+from ivypy.master.live.reports import EventLine, InstanceRow, Instances, RunEnds, StepBegins
+from ivypy.master.summary.headline import SUBINTERVAL_METRICS
 from tests.support.waits import wait_until
 
 
-def a_slice(name: str, iops: float = 10.0) -> Slice:
-    latency = Latency(*[100.0] * 3)
-    return Slice(name, iops, 1.0, latency, latency)
+def a_row(name: str, iops: float = 10.0) -> InstanceRow:
+    return InstanceRow(name, {**dict.fromkeys(SUBINTERVAL_METRICS, 100.0), "overall_iops": iops})
 
 
 def screen() -> tuple[InstancesScreen, io.StringIO]:
@@ -35,7 +35,7 @@ def test_a_sparkline_has_a_gap_where_an_instance_was_absent() -> None:
     shown, _ = screen()
     shown.show(StepBegins(0, "s", 1, 60.0, 60.0))
     for names in (("h1", "h2"), ("h1",), ("h1", "h2")):
-        shown.show(Instances("host", "s", 0, tuple(a_slice(name) for name in names)))
+        shown.show(Instances("host", "s", 0, tuple(a_row(name) for name in names)))
     lines = table(shown)
     assert lines["h1"].endswith("███") and lines["h2"].endswith("█ █")
 
@@ -63,7 +63,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 def test_keys_sort_and_leave_and_the_terminal_is_as_before(typed: int) -> None:
     shown, _ = screen()
     shown.show(StepBegins(0, "s", 1, 60.0, 60.0))
-    shown.show(Instances("host", "s", 0, (a_slice("h1", iops=5.0), a_slice("h2", iops=1.0))))
+    shown.show(Instances("host", "s", 0, (a_row("h1", iops=5.0), a_row("h2", iops=1.0))))
     before = termios.tcgetattr(sys.stdin)
     with pytest.raises(KeyboardInterrupt), keys_sort(shown) as has_left:
         for key, first in ((b"N", "h1"), (b"i", "h2")):

@@ -22,17 +22,14 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live import real_user, socket_paths, socket_server
 from ivypy.master.live.reports import (
     EventLine,
+    InstanceRow,
     Instances,
-    Latency,
-    MeasurementRow,
     Report,
     RunBegins,
     RunEnds,
     RunStatus,
-    Slice,
     Steadiness,
     StepBegins,
-    StepEnds,
     Subinterval,
 )
 from ivypy.master.live.socket_client import Client, connected, exit_code_of, socket_of
@@ -56,6 +53,7 @@ from ivypy.master.live.socket_messages import (
 )
 from ivypy.master.live.status_lines import standing_lines
 from ivypy.master.run.run import Run
+from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.verdicts import Finding, Reason, Verdict
 from ivypy.protocol.lines import decode, encode_line
 from tests.support.real_runs import ivypy
@@ -70,7 +68,7 @@ def runtime(runtime_folder: Path) -> Path:
     return runtime_folder / "ivypy"
 
 
-FIGURES = Latency(1.5, None, 3.0, 2.5)
+FIGURES = {"overall_iops": 10.0, "overall_service_us_p99": 1.5}
 BEGINS = StepBegins(0, "one", 2, 60.0, 130.0)
 CLOSED = Subinterval(
     "2026-01-01T00:00:05.000Z",
@@ -78,15 +76,9 @@ CLOSED = Subinterval(
     Phase.RUN,
     3,
     "mixed",
-    10.0,
-    None,
     FIGURES,
-    FIGURES,
-    0,
     2,
     3,
-    1.0,
-    None,
     ("so", "and so"),
     5,
     9,
@@ -94,12 +86,12 @@ CLOSED = Subinterval(
 )
 FOUND = (Finding(Reason.HOST_LOST, "b: gone"), Finding(Reason.NO_SAMPLES))
 VERDICTS = (Verdict.PARTIAL, Verdict.INVALID, Verdict.INVALID, Verdict.PARTIAL)
-MEASURED = MeasurementRow("one:total_iops=5", *VERDICTS, FOUND, "gone", 10.0, None, 2.0, 3.0, FIGURES, None, FIGURES)
+MEASURED = MeasurementRow("one:total_iops=5", *VERDICTS, FOUND, "gone", FIGURES)
 ENDS = StepEnds(0, "one", Verdict.PARTIAL, FOUND, (MEASURED,))
-READS = Slice("read", 7.0, 2.0, FIGURES, FIGURES)
+OF_HOST = InstanceRow("a", FIGURES)
 REPORTS: list[Report] = [
-    RunBegins("/f", "p.yaml", 3), BEGINS, CLOSED, replace(CLOSED, directions=(READS, replace(READS, name="write"))),
-    Instances("host", "one", 3, (READS,)), ENDS, EventLine("u", "", "text"), RunEnds("/f", (ENDS,), 7, "words"),
+    RunBegins("/f", "p.yaml", 3), BEGINS, CLOSED, replace(CLOSED, figures={}),
+    Instances("host", "one", 3, (OF_HOST,)), ENDS, EventLine("u", "", "text"), RunEnds("/f", (ENDS,), 7, "words"),
 ]  # fmt: skip
 MESSAGES: list[Request | Answer | Report] = [
     StatusRequest(), StatusRequest("host"), FollowRequest("host"), EditRequest(("all=all", "iops=5"), True),
@@ -392,7 +384,7 @@ def test_a_report_that_cannot_be_encoded_disconnects_the_follower_alone(tmp_path
         reader, writer = await asyncio.open_unix_connection(where(run))
         writer.write(encode_line(FollowRequest()))
         await reader.readline()
-        run.recorder.hub.show(replace(CLOSED, step="other", iops=float("nan")))
+        run.recorder.hub.show(replace(CLOSED, step="other", figures={"overall_iops": float("nan")}))
         await asyncio.sleep(1.0)
         assert b"other" not in await reader.read()
         writer.close()

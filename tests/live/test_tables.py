@@ -11,43 +11,43 @@ from ivypy.master.live.instances_table import SPARKS, Order, instances_lines, sp
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import (
     EventLine,
+    InstanceRow,
     Instances,
-    Latency,
-    MeasurementRow,
     Report,
     RunBegins,
     RunEnds,
     RunStatus,
-    Slice,
     StepBegins,
-    StepEnds,
     Subinterval,
 )
-from ivypy.master.live.steps_table import steps_table
 from ivypy.master.live.subinterval_lines import LAYOUTS, header_lines, subinterval_lines
+from ivypy.master.summary.headline import DIRECTIONS, IOPS, MEASUREMENT_METRICS, SUBINTERVAL_METRICS, of_direction
+from ivypy.master.summary.measured import MeasurementRow, StepEnds
+from ivypy.master.summary.steps_table import steps_table
 from ivypy.master.text.wrapping import shortened, wrapped
 from ivypy.master.verdicts import Finding, Reason, Verdict
 
 FIGURES = st.none() | st.floats(0.1, 9e9)
-LATENCIES = st.builds(Latency, FIGURES, FIGURES, FIGURES, FIGURES)
-SLICES = st.builds(Slice, st.text("abc", min_size=1, max_size=40), FIGURES, FIGURES, LATENCIES, LATENCIES)
+DIRECTED = [of_direction(one, direction) for one in SUBINTERVAL_METRICS for direction in DIRECTIONS]
+NAMES = {*SUBINTERVAL_METRICS, *MEASUREMENT_METRICS, *DIRECTED}
+HEADLINES = st.fixed_dictionaries({}, optional=dict.fromkeys(sorted(NAMES), st.floats(0.1, 9e9)))
+ROWS = st.builds(InstanceRow, st.text("abc", min_size=1, max_size=40), HEADLINES)
 
-NOTHING = Latency(None, None, None)
 
-
-def closed(service: Latency, response: Latency, hosts_in: int = 3, errors: int = 0) -> Subinterval:
-    parts = (Slice("read", 7.0, 2.0, service, response), Slice("write", 3.0, 1.0, service, response))
+def closed(figures: dict[str, float], hosts_in: int = 3, errors: int = 0) -> Subinterval:
     utc = "2026-01-01T00:00:05.000Z"
+    of_host = {"errors": errors, "cpu_busy_percent": 99.6, "busiest_core_percent": 100.0}
+    directions = {"read_iops": 7.0, "write_iops": 3.0}
     return Subinterval(
-        utc, "one", Phase.TRANSIENT, 999_999, 12e6, 11.5e6, 1234.5, service, response, errors, hosts_in, 3, 99.6, 100.0,
-        ("what control says",), 5.0, 9.0, directions=parts,
+        utc, "one", Phase.TRANSIENT, 999_999, 12e6, {**figures, **directions, **of_host}, hosts_in, 3,
+        ("what control says",), 5.0, 9.0,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("width", LAYOUTS)
-@given(service=LATENCIES, response=LATENCIES)
-def test_every_line_fits_and_figures_stay_below_their_titles(width: int, service: Latency, response: Latency) -> None:
-    lines = [*header_lines(width), *subinterval_lines(closed(service, response), width)]
+@given(figures=HEADLINES)
+def test_every_line_fits_and_figures_stay_below_their_titles(width: int, figures: dict[str, float]) -> None:
+    lines = [*header_lines(width), *subinterval_lines(closed(figures), width)]
     assert max(map(len, lines)) <= width
     bars = [[place for place, letter in enumerate(line) if letter == "|"] for line in lines[:5]]
     assert all(one == bars[1][: len(one)] for one in bars)
@@ -55,39 +55,39 @@ def test_every_line_fits_and_figures_stay_below_their_titles(width: int, service
 
 @pytest.mark.parametrize("width", LAYOUTS)
 def test_errors_and_missing_hosts_are_seen_at_every_width(width: int) -> None:
-    nothing = Latency(None, None, None)
-    text = "\n".join(subinterval_lines(closed(nothing, nothing, hosts_in=2, errors=7), width))
+    text = "\n".join(subinterval_lines(closed({}, hosts_in=2, errors=7), width))
     assert "2 of 3 hosts" in text or "2/3" in text
     assert "7 errors" in text or text.splitlines()[0].endswith(" 7")
 
 
-@given(st.lists(SLICES, max_size=8), st.sampled_from([Order.P99, Order.MAX, Order.IOPS]))
-def test_the_worst_is_first_and_who_did_nothing_before_it(slices: list[Slice], order: Order) -> None:
-    slices = [one if one.iops else replace(one, service=NOTHING, response=NOTHING) for one in slices]
-    ranked = [one for one in worst_first(slices, order)]
-    idle = [one for one in slices if one.iops is None]
-    assert [one for one in ranked[: len(idle)] if one.iops is not None and order.figure(one) is not None] == []
+@given(st.lists(ROWS, max_size=8), st.sampled_from([Order.P99, Order.MAX, Order.IOPS]))
+def test_the_worst_is_first_and_who_did_nothing_before_it(rows: list[InstanceRow], order: Order) -> None:
+    rows = [row if row.figures.get(IOPS) else replace(row, figures={}) for row in rows]
+    ranked = worst_first(rows, order)
+    idle = [row for row in rows if not row.figures]
+    assert [row for row in ranked[: len(idle)] if row.figures and order.figure(row) is not None] == []
     known = [figure for figure in map(order.figure, ranked) if figure is not None]
     assert known == sorted(known, reverse=order is not Order.IOPS)
 
 
-@given(st.lists(SLICES, max_size=8))
-def test_an_order_by_the_maximum_is_that_of_the_column(slices: list[Slice]) -> None:
-    found = [one.service.max_us for one in worst_first(slices, Order.MAX) if one.service.max_us is not None]
+@given(st.lists(ROWS, max_size=8))
+def test_an_order_by_the_maximum_is_that_of_the_column(rows: list[InstanceRow]) -> None:
+    column = [row.figures.get("overall_service_us_max") for row in worst_first(rows, Order.MAX)]
+    found = [figure for figure in column if figure is not None]
     assert found == sorted(found, reverse=True)
 
 
 def test_who_has_too_few_samples_for_a_percentile_is_sorted_by_its_maximum() -> None:
-    few = [Slice(f"h{n}", 200.0, 1.0, Latency(100.0, None, 100.0 * n), NOTHING) for n in (1, 3, 2)]
-    idle = Slice("idle", 0.0, 0.0, NOTHING, NOTHING)
+    few = [InstanceRow(f"h{n}", {IOPS: 200.0, "overall_service_us_max": 100.0 * n}) for n in (1, 3, 2)]
+    idle = InstanceRow("idle", {IOPS: 0.0})
     assert [one.name for one in worst_first([*few, idle], Order.P99)] == ["idle", "h3", "h2", "h1"]
 
 
-@given(st.lists(SLICES, min_size=1, max_size=8), st.integers(60, 200), st.sampled_from(Order), st.integers(1, 10))
-def test_the_table_fits_its_screen(slices: list[Slice], width: int, order: Order, most: int) -> None:
-    history = {one.name: [order.figure(one)] * 300 for one in slices}
-    lines = instances_lines(Instances("path", "one", 3, tuple(slices)), width, order, history, most)
-    assert len(lines) == 1 + min(most, len(slices)) and max(map(len, lines)) <= width
+@given(st.lists(ROWS, min_size=1, max_size=8), st.integers(60, 200), st.sampled_from(Order), st.integers(1, 10))
+def test_the_table_fits_its_screen(rows: list[InstanceRow], width: int, order: Order, most: int) -> None:
+    history = {row.name: [order.figure(row)] * 300 for row in rows}
+    lines = instances_lines(Instances("path", "one", 3, tuple(rows)), width, order, history, most)
+    assert len(lines) == 1 + min(most, len(rows)) and max(map(len, lines)) <= width
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1e12)), max_size=30))
@@ -109,7 +109,7 @@ def test_a_long_name_keeps_its_end(name: str, width: int) -> None:
 VERDICTS = st.sampled_from(Verdict)
 MEASURED = st.builds(
     MeasurementRow, st.text("ab=", min_size=1, max_size=60), VERDICTS, VERDICTS, VERDICTS, VERDICTS, st.just(()),
-    st.just(""), FIGURES, st.one_of(st.none(), st.floats(0, 999)), FIGURES, FIGURES, LATENCIES, FIGURES, LATENCIES,
+    st.just(""), HEADLINES,
 )  # fmt: skip
 
 
@@ -136,15 +136,11 @@ ENDED = st.builds(
     st.lists(EXPLAINED, min_size=1, max_size=2),
 )
 CLOSED = st.builds(
-    lambda service, response, said, paused: replace(
-        closed(service, response, errors=9, hosts_in=2), messages=(said,), paused=paused
-    ),
-    LATENCIES, LATENCIES, WORDS, st.booleans(),
+    lambda figures, said, paused: replace(closed(figures, errors=9, hosts_in=2), messages=(said,), paused=paused),
+    HEADLINES, WORDS, st.booleans(),
 )  # fmt: skip
 STEPS = st.builds(StepBegins, st.integers(0, 9999), WORDS, st.integers(1, 9999), st.floats(0, 1e6), st.floats(0, 1e6))
-INSTANCES = st.builds(
-    lambda slices: Instances("path", "one", 3, tuple(slices)), st.lists(SLICES, min_size=1, max_size=4)
-)
+INSTANCES = st.builds(lambda rows: Instances("path", "one", 3, tuple(rows)), st.lists(ROWS, min_size=1, max_size=4))
 STATUSES = st.builds(
     lambda plan, step, last, ended, lost, instances: RunStatus(
         "runs/a", plan, 7, step, True, last.paused, replace(last, step=step.name), (ended,), {"h": lost}, instances

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from ivypy.master.cli.commands import cli
 from ivypy.master.cli.results import begin_junit, write_junit
 from ivypy.master.errors import PlanError
-from ivypy.master.live.reports import StepEnds
 from ivypy.master.results.checked_files import read_record
 from ivypy.master.results.junit import ERROR, FAILURE, cases_of, junit_of
 from ivypy.master.results.measured_rows import Measured
 from ivypy.master.results.run_entries import RunState, entry_of
 from ivypy.master.run.run import Run
+from ivypy.master.summary.measured import StepEnds
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 from tests.results.test_run_entries import START, a_run
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, controlled, stage

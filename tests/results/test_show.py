@@ -4,9 +4,9 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -18,13 +18,14 @@ from ivypy.master.cli.results import show
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.line_view import TextLines
-from ivypy.master.live.reports import MeasurementRow, RunEnds, StepEnds
+from ivypy.master.live.reports import RunEnds
 from ivypy.master.results import result_document
 from ivypy.master.results.checked_files import RUN_JSON
 from ivypy.master.results.measured_rows import finding_of, read_measured
 from ivypy.master.results.result_document import ResultDocument, result_of, schema
 from ivypy.master.rollup.metrics import METRICS, of_nothing
 from ivypy.master.run.run import Run
+from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.verdicts import Finding, Reason
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 
@@ -79,13 +80,14 @@ def test_what_run_json_keeps_is_what_watchers_saw(staged: SimulatedRun) -> None:
     assert [one.verdict for one in rows_of(steps)] == ["valid", "valid", "failed", "invalid", "valid"]
 
 
-def of_earlier_version(folder: Path, copy: Path) -> None:
-    """A copy of a run whose run.json has no rows."""
+def of_earlier_version(folder: Path, copy: Path, rows: Any = None) -> None:
+    """A copy of a run whose run.json has no rows, or rows that nobody knows any more."""
     for path in folder.glob("*.csv"):
         (copy / path.name).write_bytes(path.read_bytes())
     record = json.loads((folder / RUN_JSON).read_text())
     for step in record["steps"]:
         del step["measured"]
+        step |= {} if rows is None else {"measured": rows}
     (copy / RUN_JSON).write_text(json.dumps(record))
 
 
@@ -108,16 +110,14 @@ def test_the_whole_decides_which_measurement_stands(staged: SimulatedRun, tmp_pa
     }
 
 
-def test_the_summaries_alone_give_the_same_figures(staged: SimulatedRun, tmp_path: Path) -> None:
-    of_earlier_version(staged.folder, tmp_path)
+@pytest.mark.parametrize("rows", [None, [{"name": "climb", "iops": 100.0, "service": {"p99_us": 1.0}}]])
+def test_the_summaries_alone_give_the_same_figures(staged: SimulatedRun, tmp_path: Path, rows: Any) -> None:
+    of_earlier_version(staged.folder, tmp_path, rows)
     read, kept = (rows_of(read_measured(folder, "all", ()).steps) for folder in (tmp_path, staged.folder))
     for mine, theirs in zip(read, kept, strict=True):
         assert (mine.name, mine.verdict) == (theirs.name, theirs.verdict)
         assert {*map(str, mine.findings)} == {*map(str, theirs.findings)}
-        for column in ("iops", "mib_per_s", "half_width_percent", "service_mean_us", "response_mean_us"):
-            assert getattr(mine, column) == pytest.approx(getattr(theirs, column))
-        for time in ("service", "response"):
-            assert asdict(getattr(mine, time)) == pytest.approx(asdict(getattr(theirs, time)))
+        assert mine.figures == pytest.approx(theirs.figures)
 
 
 @pytest.mark.parametrize("by", ["host", "workload"])
@@ -126,8 +126,8 @@ def test_every_instance_has_the_figures_of_its_summary(staged: SimulatedRun, by:
     rows = rows_of(read_measured(staged.folder, by, ()).steps)
     assert [one.name for one in rows] == [f"{row['name']} {row['rollup_instance']}" for row in summary]
     for one, row in zip(rows, summary, strict=True):
-        assert f"{one.iops:.7g}" == row["overall_iops"]
-        assert f"{one.service.p99_us:.9g}" == row["overall_service_us_p99"]
+        assert f"{one.figures['overall_iops']:.7g}" == row["overall_iops"]
+        assert f"{one.figures['overall_service_us_p99']:.9g}" == row["overall_service_us_p99"]
         assert str(one.response_verdict) == row["response_verdict"]
         assert "; ".join(map(str, one.findings)) == row["reasons"]
 

@@ -13,12 +13,12 @@ from ivypy.master.errors import HostsError, RefusedError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import RunEnds
-from ivypy.master.live.subinterval_lines import WIDE
 from ivypy.master.results.measured_rows import read_measured
 from ivypy.master.results.render_measured import markdown_of, measured_lines
 from ivypy.master.results.run_entries import entry_of
 from ivypy.master.run.consent import Target, token
 from ivypy.master.run.run import Run
+from ivypy.master.summary.headline import WIDE
 from ivypy.master.verdicts import Verdict
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import encode_line

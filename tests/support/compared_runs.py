@@ -85,8 +85,10 @@ class Made:
         last = self.subintervals - 1
         step.window(WindowRecord("measurement", 0, last, len(self.set_aside), begin, end, 2, "fixed time"))
         step.measured({*range(self.subintervals)} - self.set_aside)
-        step.histograms(measurement, settings.response_rows(validity.reached))
-        run.summary(number, name, SummaryRecord(begin, begin, end, measurement, validity, settings), rollups)
+        summary = SummaryRecord(begin, begin, end, measurement, validity, settings)
+        assert summary.figures is not None
+        step.histograms(summary.figures)
+        run.summary(number, name, summary, rollups)
 
 
 @functools.cache

@@ -135,8 +135,10 @@ def write_step(run: RunFolder, number: int, name: str, sliced: Rollups, settings
     begin, end = START + LENGTH, START + 7 * LENGTH
     step.window(WindowRecord("measurement", 1, 6, 0, begin, end, 2, "fixed time"))
     step.measured(range(1, 7))
-    step.histograms(measurement, settings.response_rows(validity.reached))
-    run.summary(number, name, SummaryRecord(START, begin, end, measurement, validity, settings), sliced)
+    summary = SummaryRecord(START, begin, end, measurement, validity, settings)
+    assert summary.figures is not None
+    step.histograms(summary.figures)
+    run.summary(number, name, summary, sliced)
 
 
 def table(path: Path) -> list[dict[str, str]]:

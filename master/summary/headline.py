@@ -1,0 +1,125 @@
+"""The metrics that every table shows, by its width; and a figure's title, text and marks.
+
+Rule: a metric is named, never placed: whoever has its name has its figure, how it is written, and the verdict that
+discredits it.
+
+    60   IOPS            | service p99                        | response p99
+    80        +-         |         mean p99                   |
+    120          MiB/s   |                  max               |          mean p99
+    160                  |         mean p50 p99 p99.9 max     |          mean p99 p99.9 max
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from ..rollup.figures import OVERALL
+from ..rollup.metrics import HEADLINE_STATISTICS, METRICS, Quantity, metric_of
+from ..text.metric_amounts import MetricUnit
+from ..text.scaled import BLANK, scaled_count, scaled_time
+from ..verdicts import Scope, Verdict
+
+NARROWEST: Final = 60  # columns of a terminal; below, lines are as for this
+NARROW: Final = 80
+MIDDLE: Final = 120
+WIDE: Final = 160
+
+Figures = Mapping[str, float]  # by metric name, in the units of the CSV, without those that are blank there
+
+IOPS: Final = metric_of(OVERALL, Quantity.IOPS).name
+HALF_WIDTH: Final = f"{IOPS}_half_width"  # as summary.all.csv has it: 1/s
+THROUGHPUT: Final = metric_of(OVERALL, Quantity.THROUGHPUT).name
+
+
+def times(quantity: Quantity, *statistics: str, category: str = OVERALL) -> tuple[str, ...]:
+    """The names of a time's statistics."""
+    return tuple(metric_of(category, quantity, one).name for one in statistics)
+
+
+_SERVICE, _RESPONSE = Quantity.SERVICE, Quantity.RESPONSE
+OF_MEASUREMENT: Final[dict[int, tuple[str, ...]]] = {
+    NARROWEST: (IOPS, *times(_SERVICE, "p99"), *times(_RESPONSE, "p99")),
+    NARROW: (IOPS, HALF_WIDTH, *times(_SERVICE, "mean", "p99"), *times(_RESPONSE, "p99")),
+    MIDDLE: (IOPS, HALF_WIDTH, THROUGHPUT, *times(_SERVICE, "mean", "p99", "max"), *times(_RESPONSE, "mean", "p99")),
+    WIDE: (
+        IOPS, HALF_WIDTH, THROUGHPUT, *times(_SERVICE, *HEADLINE_STATISTICS),
+        *times(_RESPONSE, "mean", "p99", "p99_9", "max"),
+    ),
+}  # fmt: skip
+OF_SUBINTERVAL: Final[dict[int, tuple[str, ...]]] = {
+    NARROWEST: (IOPS, *times(_SERVICE, "p50", "p99"), *times(_RESPONSE, "p99")),
+    NARROW: (IOPS, THROUGHPUT, *times(_SERVICE, "p50", "p99", "max"), *times(_RESPONSE, "p99")),
+    MIDDLE: (IOPS, THROUGHPUT, *times(_SERVICE, "p50", "p99", "max"), *times(_RESPONSE, "p50", "p99", "max")),
+    WIDE: (
+        IOPS, THROUGHPUT, *times(_SERVICE, "p50", "p99", "p99_9", "max"),
+        *times(_RESPONSE, "p50", "p99", "p99_9", "max"),
+    ),
+}  # fmt: skip
+OF_INSTANCE: Final[dict[int, tuple[str, ...]]] = {
+    NARROWEST: (IOPS, *times(_SERVICE, "p99", "max"), *times(_RESPONSE, "p99")),
+    NARROW: (IOPS, THROUGHPUT, *times(_SERVICE, "p50", "p99", "max"), *times(_RESPONSE, "p99")),
+}
+DIRECTIONS: Final = ("read", "write")
+SUBINTERVAL_METRICS: Final = tuple(dict.fromkeys(name for names in OF_SUBINTERVAL.values() for name in names))
+MEASUREMENT_METRICS: Final = tuple(dict.fromkeys(name for names in OF_MEASUREMENT.values() for name in names))
+IN_NOTEBOOKS: Final = (IOPS, THROUGHPUT, *times(_SERVICE, "mean", "p99"), *times(_RESPONSE, "p99"))
+
+
+def figures_of(names: Iterable[str], value: Callable[[str], float | None]) -> dict[str, float]:
+    """Those of these metrics that are not blank. `value`: a figure by its metric's name."""
+    found = {name: value(name) for name in names}
+    return {name: figure for name, figure in found.items() if figure is not None}
+
+
+def fitting(layouts: Mapping[int, tuple[str, ...]], width: int) -> tuple[str, ...]:
+    """The metrics for a terminal of this width."""
+    return layouts[max((least for least in layouts if least <= width), default=NARROWEST)]
+
+
+def grouped(names: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Metrics that stand together, with what they are of: rates with "", then each time."""
+    return [(title, [*some]) for title, some in groupby(names, _time_of)]
+
+
+def of_direction(name: str, direction: str) -> str:
+    """The same metric of reads or of writes."""
+    metric = METRICS[name]
+    return metric_of(direction, metric.quantity, metric.statistic).name
+
+
+def title_of(name: str) -> str:
+    """What is above its column, next to its time: `p99.9`."""
+    if name == HALF_WIDTH:
+        return "+-"
+    metric = METRICS[name]
+    titles = {Quantity.IOPS: "IOPS", Quantity.THROUGHPUT: "MiB/s"}
+    return titles.get(metric.quantity) or metric.statistic.replace("_", ".")
+
+
+def scope_of(name: str) -> Scope:
+    return Scope.RATE if name == HALF_WIDTH else METRICS[name].scope
+
+
+def figure_text(name: str, value: float | None) -> str:
+    """In three digits, with its unit where it is a time."""
+    is_time = METRICS[name].unit is MetricUnit.US
+    return scaled_time(value) if is_time else scaled_count(value)
+
+
+def text_of(name: str, figures: Figures) -> str:
+    """Its figure's text; the half-width in % of the IOPS."""
+    if name != HALF_WIDTH:
+        return figure_text(name, figures.get(name))
+    half, iops = figures.get(HALF_WIDTH), figures.get(IOPS)
+    return f"{half / iops * 100:.1f}%" if half is not None and iops else BLANK
+
+
+def marked(text: str, verdict: Verdict) -> str:
+    """A figure that is discredited, `[42.1 k]`, or partial, `(42.1 k)`; others as they are."""
+    before, behind = {Verdict.INVALID: ("[", "]"), Verdict.PARTIAL: ("(", ")")}.get(verdict, ("", ""))
+    return f"{before}{text}{behind}" if text != BLANK else text
+
+
+def _time_of(name: str) -> str:
+    quantity = Quantity.IOPS if name == HALF_WIDTH else METRICS[name].quantity
+    return quantity if quantity in (Quantity.SERVICE, Quantity.RESPONSE) else ""
