@@ -231,21 +231,21 @@ def test_one_that_dies_is_lost_with_its_last_words() -> None:
     assert max(found.waited_s) <= 0.25 + 0.01
 
 
-@pytest.mark.parametrize(
-    "sent, why",
-    [
-        (b"Traceback (most recent call last):\n", "is not JSON"),
-        (b'{"type":"readings","re":2}\n', "missing ['facts']"),
-        (b'{"type":"readings","re":99,"facts":[]}\n', "answers request 99, which is not pending"),
-        (b'{"type":"connector_hello","protocol":1,"name":"x"}\n', "a second connector_hello"),
-        (b'{"type":"readings","re":2,"facts":[["pg","1","busy_percent",null]]}\n', "is neither text nor a number"),
-        (b'{"type":"ok","re":2}\n', "unknown message 'ok'"),
-        (b'{"type":"connector_notice","text":"x"}\n' * 1100, "more than 1,000 notices"),
-        (b"x" * (17 << 20), "longer than 16777216 bytes"),
-    ],
-)
-def test_what_is_no_answer_ends_the_connector_and_is_named(sent: bytes, why: str) -> None:
-    found = step(Array(answers={2: sent}))
+NO_ANSWERS = {  # by why
+    "is not JSON": b"Traceback (most recent call last):\n",
+    "missing ['facts']": b'{"type":"readings","re":2}\n',
+    "answers request 99, which is not pending": b'{"type":"readings","re":99,"facts":[]}\n',
+    "a second connector_hello": b'{"type":"connector_hello","protocol":1,"name":"x"}\n',
+    "is neither text nor a number": b'{"type":"readings","re":2,"facts":[["pg","1","busy_percent",null]]}\n',
+    "unknown message 'ok'": b'{"type":"ok","re":2}\n',
+    "more than 1,000 notices": b'{"type":"connector_notice","text":"x"}\n' * 1100,
+    "longer than 16777216 bytes": b"x" * (17 << 20),
+}
+
+
+@pytest.mark.parametrize("why", NO_ANSWERS)
+def test_what_is_no_answer_ends_the_connector_and_is_named(why: str) -> None:
+    found = step(Array(answers={2: NO_ANSWERS[why]}))
     assert found.states == ["gathered", *["lost"] * 4]
     assert why in found.only(1).why
 
