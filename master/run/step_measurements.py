@@ -19,8 +19,7 @@ from ..rollup.window import Measurement, Window
 from ..stats.metric_sample import MetricSample, value_of
 from ..verdicts import Finding, Reason
 from .boundaries import MOST_STEERED
-from .step_reports import ALL_ROW
-from .step_types import ClosedMeasurement, ClosedSubinterval, EmptyMeasurement, SummedMeasurement
+from .step_types import ALL_ROW, ClosedMeasurement, ClosedSubinterval, EmptyMeasurement, SummedMeasurement
 
 _Key = tuple[int, int, tuple[int, ...]]  # of a measurement: first, last, set aside
 

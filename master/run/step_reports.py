@@ -27,9 +27,8 @@ from ..summary.headline import (
 )
 from ..summary.measured import MeasurementRow
 from ..verdicts import Finding, Scope, by_weight, counting_for, verdict_of
-from .step_types import ClosedSubinterval
+from .step_types import ALL_ROW, ClosedSubinterval
 
-ALL_ROW: Final = 0  # `all=all` is every run's first row
 _OF_SUBINTERVAL: Final = (*SUBINTERVAL_METRICS, "errors", "cpu_busy_percent", "busiest_core_percent")
 
 

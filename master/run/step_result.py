@@ -18,8 +18,8 @@ from ..verdicts import Finding, Reason, Scope, Severity, Verdict, counting_for, 
 from .baseline_step import Reference
 from .discover_luns import PlacedPlan
 from .resolve_settings import NotMeasured
-from .step_reports import ALL_ROW, measurement_report
-from .step_types import ClosedMeasurement, EmptyMeasurement, StepOutcome
+from .step_reports import measurement_report
+from .step_types import ALL_ROW, ClosedMeasurement, EmptyMeasurement, StepOutcome
 
 MOST_NAMED = 3  # LUNs that are spelled out
 NOT_THE_STORAGE = {

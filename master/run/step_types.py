@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ...protocol.messages import Result
 from ..connectors.gathered import Gathered
@@ -16,6 +16,8 @@ from ..rollup.merge import MergedSubinterval
 from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding
 from ..rollup.window import Measurement, Window
+
+ALL_ROW: Final = 0  # `all=all` is every run's first row
 
 
 @dataclass(frozen=True, slots=True)
