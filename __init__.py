@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own takes longer to import than all of this
 if TYPE_CHECKING:
     from .master.analysis.blocking_run import RunResult, run
     from .master.analysis.loaded_runs import load
-    from .master.run.session import OpenSession, Session
+    from .master.run.session.session import OpenSession, Session
 
     __version__: str
 
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> object:
     """Sessions import the controller, and the version the metadata of what is installed; both are imported on first
     use."""
     if name in ("OpenSession", "Session"):
-        from .master.run import session
+        from .master.run.session import session
 
         return getattr(session, name)
     if name in ("RunResult", "run"):

@@ -29,6 +29,9 @@ LOGS = {
     "compat": {"native", "readers"},
 }
 
+# Inside run, from the ground up.
+RUN = ["setup", "edits", "step", "record", "session"]
+
 # Inside the engine, likewise.
 ENGINE = ["time", "load", "stats", "luns", "backends", "thread", "commands", "binding"]
 
@@ -85,6 +88,18 @@ def test_the_rooms_of_log_analysis_read_merge_judge_and_print() -> None:
                     assert parts[3] in below | {room, "faults"}, f"{path.relative_to(ROOT)} imports {name}"
 
 
+def test_the_rooms_of_a_run_stand_on_each_other() -> None:
+    """From what is there before a step to who starts it; no file is beside the rooms."""
+    for path in modules("master/run"):
+        room, *_ = path.relative_to(ROOT / "master" / "run").parts
+        if room == "__init__.py":
+            continue
+        for name in imported(path):
+            parts = name.split(".")
+            if parts[1:3] == ["master", "run"]:
+                assert RUN.index(parts[3]) <= RUN.index(room), f"{path.relative_to(ROOT)} imports {name}"
+
+
 def test_the_rooms_of_the_engine_stand_on_each_other() -> None:
     engine = ROOT / "slave" / "engine"
     assert {path.parent.name for path in engine.rglob("*.[ch]")} == set(ENGINE)
@@ -97,6 +112,7 @@ def test_architecture_lists_the_rooms_in_their_order() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     listed = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
     assert [room for room in listed if room in (*MASTER, *ENGINE)] == [*MASTER, *ENGINE]
+    assert re.findall(r"^\| `run/(\w+)/` \|", text, re.MULTILINE) == RUN
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

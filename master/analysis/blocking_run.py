@@ -21,10 +21,10 @@ from ..plan.model import Plan
 from ..results.finished_run import why_no_results
 from ..results.result_document import MeasurementDocument, ReasonDocument, StepDocument, result_of
 from ..rollup.metrics import METRICS
-from ..run.program_steps import plan_text
-from ..run.run import Options, run_plan
-from ..run.session_result import Known, SessionResult
-from ..run.signals import Interrupts
+from ..run.session.program_steps import plan_text
+from ..run.session.run import Options, run_plan
+from ..run.session.session_result import Known, SessionResult
+from ..run.session.signals import Interrupts
 from ..summary.headline import IOPS, text_of
 from ..text.scaled import duration
 from ..verdicts import Scope

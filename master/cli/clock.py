@@ -18,7 +18,7 @@ from ..hosts.driver import Driver
 from ..hosts.host_spec import HostSpec, Launcher
 from ..hosts.login_throttle import LoginThrottle
 from ..plan.hosts import LOCAL
-from ..run.connect import connected, opener
+from ..run.setup.connect import connected, opener
 from ..text.units import parse_duration
 from ..version import VERSION
 from .last_words import LastWords

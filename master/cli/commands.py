@@ -76,7 +76,7 @@ def check(plan: Path | None, defines: tuple[str, ...], connect: bool, hosts: str
     stdio.say(describe(loaded))
     if not connect:
         return ExitCode.OK
-    from ..run.signals import run_until_pressed
+    from ..run.session.signals import run_until_pressed
     from .host_list import hosts_page
 
     page, missing = run_until_pressed(lambda presses: hosts_page(loaded))
@@ -97,7 +97,7 @@ def devices(names: tuple[str, ...], defines: tuple[str, ...], hosts: str | None,
     Exits with 3 where hosts cannot be used; the others are shown all the same. Exits with 4 where a LUN that the plan
     would write is refused.
     """
-    from ..run.signals import run_until_pressed
+    from ..run.session.signals import run_until_pressed
     from .devices import devices_page
     from .inventory import inventory
 
@@ -160,8 +160,8 @@ def run(
     """
     from ..live.choose_view import watcher
     from ..live.end_views import KeepsTheEnd
-    from ..run.run import Options, run_plan
-    from ..run.signals import run_until_pressed
+    from ..run.session.run import Options, run_plan
+    from ..run.session.signals import run_until_pressed
 
     if with_page:
         need_web()
@@ -198,7 +198,7 @@ def clock(host: str, duration: str, as_json: bool) -> ExitCode:
     Compares the CPU's cycle counter with the kernel's clocks for the given time, and tests its order across cores.
     Exits with 8 and the reason if ivypy would not use the counter there.
     """
-    from ..run.signals import run_until_pressed
+    from ..run.session.signals import run_until_pressed
     from .clock import clock_page
 
     text, code = run_until_pressed(lambda presses: clock_page(host, duration, as_json))

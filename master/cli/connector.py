@@ -34,7 +34,7 @@ def check(command: tuple[str, ...], gathers: int, interval: str, timeout: str, l
     """
     from ..connectors.conformance import Deviation
     from ..connectors.try_connector import Trial, try_connector
-    from ..run.signals import run_until_pressed
+    from ..run.session.signals import run_until_pressed
 
     interval_s, patience_s = _seconds("--interval", interval), _seconds("--timeout", timeout)
     if patience_s <= 0:

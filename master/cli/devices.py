@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 
 from ...protocol.consent_check import identified_by
 from ...protocol.messages import Hello
+from ..connectors.lifecycle import launcher, opened
 from ..exit_codes import ExitCode
 from ..hosts.login_throttle import LoginThrottle
 from ..plan.model import Plan
-from ..run.connectors import launcher, opened
-from ..run.consent import counted, described, overwritten, token
-from ..run.discover_luns import PlacedPlan, discover, prepare
-from ..run.placement import PlacedLun
+from ..run.setup.consent import counted, described, overwritten, token
+from ..run.setup.discover_luns import PlacedPlan, discover, prepare
+from ..run.setup.placement import PlacedLun
 from .host_faults import fault_lines
 from .host_list import host_lines, reachable
 from .last_words import LastWords

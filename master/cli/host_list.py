@@ -14,10 +14,10 @@ from ..errors import HostFault
 from ..hosts.bundle import slave_bundles
 from ..hosts.login_throttle import LoginThrottle
 from ..plan.model import Plan
-from ..run.connect import connected, opener
-from ..run.consent import counted
-from ..run.differences import host_differences
-from ..run.fleet import Fleet
+from ..run.setup.connect import connected, opener
+from ..run.setup.consent import counted
+from ..run.setup.differences import host_differences
+from ..run.setup.fleet import Fleet
 from ..version import VERSION
 from .host_faults import fault_lines
 from .last_words import LastWords

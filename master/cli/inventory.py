@@ -13,8 +13,8 @@ from typing import Final
 from ...protocol.payload import Lun
 from ..exit_codes import ExitCode
 from ..plan.load import read
-from ..run.consent import counted
-from ..run.discover_luns import LOOKING_S, block_devices
+from ..run.setup.consent import counted
+from ..run.setup.discover_luns import LOOKING_S, block_devices
 from ..text.scaled import scaled_size
 from .host_list import host_lines, reachable
 

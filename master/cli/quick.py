@@ -183,7 +183,7 @@ def _typed(context: click.Context) -> list[str]:
 
 
 def _inventory(hosts: str | None, user: str | None) -> ExitCode:
-    from ..run.signals import run_until_pressed
+    from ..run.session.signals import run_until_pressed
     from .inventory import example_lines, inventory
 
     def show(text: str) -> None:
@@ -352,8 +352,8 @@ def repeatable(words: Sequence[str]) -> str:
 def _run(plan: "Plan", heading: str, root: Path, destroy: str | None, ui: Ui, command: str, reports: bool) -> ExitCode:
     """As `ivypy run`, with a result of a few lines instead of the table of steps."""
     from ..live.end_views import KeepsTheEnd
-    from ..run.run import Options, run_plan
-    from ..run.signals import run_until_pressed
+    from ..run.session.run import Options, run_plan
+    from ..run.session.signals import run_until_pressed
 
     watching = watcher(ui, lambda ends: _result(heading, ends))
     end = KeepsTheEnd(watching)

@@ -15,7 +15,7 @@ from .metrics import METRICS
 from .results import ROOT
 
 if TYPE_CHECKING:
-    from ..run.signals import Interrupts
+    from ..run.session.signals import Interrupts
     from ..web.beside_run import PageBesideRun
     from ..web.live_clients import LiveClients
 
@@ -66,7 +66,7 @@ def web(
     if missing := [root for root in roots if not root.is_dir() and not beside_run]:
         what = "a file" if missing[0].exists() else "there is no such folder"
         raise PlanError(f"{missing[0]}: {what}; name a folder of runs, or a run")
-    from ..run.signals import run_until_pressed
+    from ..run.session.signals import run_until_pressed
     from ..web.access import Access, names_of_this_machine
     from ..web.lifetime import until_not_needed
     from ..web.listen import listening, own_name, parse_listen, tls_of, url_of

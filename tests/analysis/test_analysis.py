@@ -19,7 +19,7 @@ from ivypy.master.cli.analysis import export, query
 from ivypy.master.errors import IvypyError, PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.rollup.metrics import METRICS
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from ivypy.protocol.parameters import PARAMETERS
 from tests.support.simulated.array import OF_PLAN, SimulatedArray
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage

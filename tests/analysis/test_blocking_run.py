@@ -20,7 +20,7 @@ import ivypy
 from ivypy.master.analysis.blocking_run import result_in
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from ivypy.master.verdicts import Scope
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 from tests.support.waits import wait_until

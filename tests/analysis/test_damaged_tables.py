@@ -15,7 +15,7 @@ from ivypy.master.analysis.database import export
 from ivypy.master.analysis.tables import TABLES
 from ivypy.master.cli.analysis import query
 from ivypy.master.errors import PlanError
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from tests.support.made_once import Store
 from tests.support.simulated.array import OF_PLAN, SimulatedArray
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage

@@ -24,8 +24,8 @@ import numpy as np
 from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.reports import Nobody, Report, Subinterval
 from ivypy.master.plan.load import read
-from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Interrupts
+from ivypy.master.run.session.run import Options, Run
+from ivypy.master.run.session.signals import Interrupts
 from ivypy.master.summary.measured import StepEnds
 from ivypy.protocol.lines import encode_line
 from tests.bench import master

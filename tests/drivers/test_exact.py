@@ -25,9 +25,9 @@ from ivypy.master.hosts.controller_lag import ControllerLag
 from ivypy.master.plan.load import read
 from ivypy.master.rollup.decode_result import light, whole
 from ivypy.master.rollup.partial_merge import PartialMerger
-from ivypy.master.run import run as session_run
-from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Interrupts
+from ivypy.master.run.session import run as session_run
+from ivypy.master.run.session.run import Options, Run
+from ivypy.master.run.session.signals import Interrupts
 from ivypy.protocol.counters import Count
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.payload import CpuTaken

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ivypy.master.errors import RefusedError
-from ivypy.master.run.consent import Target, check_same
+from ivypy.master.run.setup.consent import Target, check_same
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, FileToCreate, Identity, Lun, Refusal, WorkloadToCreate
 from ivypy.protocol.refusals import RefusalReason

@@ -11,8 +11,8 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.line_view import event_line
 from ivypy.master.live.reports import EventLine
 from ivypy.master.plan.load import read
-from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Interrupts
+from ivypy.master.run.session.run import Options, Run
+from ivypy.master.run.session.signals import Interrupts
 from ivypy.master.summary.measured import StepEnds
 from ivypy.master.summary.steps_table import verdict_lines
 from tests.support.real_runs import names_of

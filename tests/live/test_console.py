@@ -20,8 +20,8 @@ from ivypy.master.live.reports import Report, RunEnds, StepBegins, Subinterval
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.live.subinterval_lines import subinterval_lines
 from ivypy.master.live.terminal_view import Terminal
-from ivypy.master.run.live_step import LiveStep
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
+from ivypy.master.run.step.live_step import LiveStep
 from ivypy.master.summary.headline import MIDDLE, OF_MEASUREMENT
 from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.summary.steps_table import steps_table, verdict_lines

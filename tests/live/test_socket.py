@@ -52,7 +52,7 @@ from ivypy.master.live.socket_messages import (
     UnpauseRequest,
 )
 from ivypy.master.live.status_lines import standing_lines
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.verdicts import Finding, Reason, Verdict
 from ivypy.protocol.lines import decode, encode_line

@@ -29,7 +29,7 @@ from ivypy.master.openmetrics.collector import RunCollector
 from ivypy.master.openmetrics.export import MetricsExport, parse_address, registry_of, served, write_file
 from ivypy.master.pages.histogram_columns import Cells
 from ivypy.master.plan.load import read
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from ivypy.protocol.histogram import bucket_of
 from tests.support.late_results import without_result
 from tests.support.made_once import Store

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.output.columns import NARROW_METRICS
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 from tests.support.small_run import table, write_run
 

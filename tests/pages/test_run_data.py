@@ -17,7 +17,7 @@ from ivypy.master.pages import histogram_columns
 from ivypy.master.pages.histogram_columns import MOST_COLUMNS, Cells, Column, Times, encoded, group_of
 from ivypy.master.pages.run_data import SERIES_METRICS, RunData
 from ivypy.master.results.result_document import result_of
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from ivypy.master.stats.percentiles import percentile
 from tests.support.compared_runs import Made
 from tests.support.late_results import without_result

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from tests.support.made_once import Store
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 

@@ -16,7 +16,7 @@ from ivypy.master.cli.results import list_runs, show
 from ivypy.master.errors import PlanError
 from ivypy.master.results.checked_files import RUN_JSON
 from ivypy.master.results.result_document import ResultDocument, result_of, write_result
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 
 pytestmark = pytest.mark.slow

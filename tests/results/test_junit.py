@@ -14,7 +14,7 @@ from ivypy.master.results.checked_files import read_record
 from ivypy.master.results.junit import ERROR, FAILURE, cases_of, junit_of
 from ivypy.master.results.measured_rows import Measured
 from ivypy.master.results.run_entries import RunState, entry_of
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from ivypy.master.summary.measured import StepEnds
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 from tests.results.test_run_entries import START, a_run

@@ -24,7 +24,7 @@ from ivypy.master.results.checked_files import RUN_JSON
 from ivypy.master.results.measured_rows import finding_of, read_measured
 from ivypy.master.results.result_document import ResultDocument, result_of, schema
 from ivypy.master.rollup.metrics import METRICS, of_nothing
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.verdicts import Finding, Reason
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.hosts.driver import Driver
-from ivypy.master.run.boundaries import Boundaries
+from ivypy.master.run.step.boundaries import Boundaries
 from ivypy.protocol.messages import Result
 from ivypy.protocol.payload import Array, ArrayType
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ivypy.master.connectors.connector_spec import ConnectorSpec
+from ivypy.master.connectors.lifecycle import OPTIONAL_S, Connectors
 from ivypy.master.errors import HostsError
 from ivypy.master.hosts.controller_lag import ControllerLag
-from ivypy.master.run.connectors import OPTIONAL_S, Connectors
 from tests.support.rollup import instance, rollups_by
 from tests.support.scripted_connector import S, ScriptedPipe, now_ns, spec
 from tests.support.simulated.loop import simulate

@@ -13,9 +13,9 @@ from ivypy.master.errors import HostsError, PlanError, RefusedError
 from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.reports import Nobody
 from ivypy.master.plan.load import read
-from ivypy.master.run.consent import Target, check, overwritten, token
-from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Interrupts
+from ivypy.master.run.session.run import Options, Run
+from ivypy.master.run.session.signals import Interrupts
+from ivypy.master.run.setup.consent import Target, check, overwritten, token
 from ivypy.protocol.messages import CreateFiles, CreateWorkloads, InspectLuns, ListLuns, wire_name
 from ivypy.protocol.payload import Identity, Lun, Notice, NoticeKind
 from ivypy.slave.no_answer import no_answer_text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.exit_codes import ExitCode
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from ivypy.protocol.parameters import Parameters
 from tests.support.simulated.plants import noisy, over_time, queue
 from tests.support.simulated.runs import SimulatedRun, controlled, stage

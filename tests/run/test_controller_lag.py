@@ -16,13 +16,13 @@ from ivypy.master.hosts.controller_lag import NOTICED_NS, TICK_NS, ControllerLag
 from ivypy.master.hosts.driver import Driver
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.rollup.merge import Merger
-from ivypy.master.run.io_faults import Find
-from ivypy.master.run.run import Run
-from ivypy.master.run.step import StepCycle
-from ivypy.master.run.step_commands import StepCommands
-from ivypy.master.run.step_recorder import StepRecorder
-from ivypy.master.run.step_start import StepStart
-from ivypy.master.run.step_types import ClosedSubinterval
+from ivypy.master.run.record.step_recorder import StepRecorder
+from ivypy.master.run.session.run import Run
+from ivypy.master.run.step.io_faults import Find
+from ivypy.master.run.step.step import StepCycle
+from ivypy.master.run.step.step_commands import StepCommands
+from ivypy.master.run.step.step_start import StepStart
+from ivypy.master.run.step.step_types import ClosedSubinterval
 from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.messages import Result, StopReason
 from tests.support.real_runs import paced_plan, rows, start, wait_until_measuring

@@ -8,9 +8,9 @@ import pytest
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.reports import RunEnds
 from ivypy.master.plan.load import read
-from ivypy.master.run.edit_types import EditRefused
-from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Interrupts
+from ivypy.master.run.edits.edit_types import EditRefused
+from ivypy.master.run.session.run import Options, Run
+from ivypy.master.run.session.signals import Interrupts
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.runs import ONE_STEP, Eyes, SimulatedHosts, SimulatedRun, hosts, stage
 from tests.support.simulated.slave import Faults

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
-from ivypy.master.run.differences import MOST_LINES, host_differences, lun_differences
-from ivypy.master.run.placement import PlacedLun, Placement
+from ivypy.master.run.setup.differences import MOST_LINES, host_differences, lun_differences
+from ivypy.master.run.setup.placement import PlacedLun, Placement
 from ivypy.protocol.messages import Hello
 from ivypy.protocol.payload import Attribute, Lun
 from tests.support.rollup import instance, rollup_spec

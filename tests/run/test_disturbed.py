@@ -9,7 +9,7 @@ import pytest
 
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.reports import Subinterval
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from ivypy.protocol.payload import CpuTaken
 from tests.support.simulated.plants import queue
 from tests.support.simulated.runs import ONE_STEP, TWO_STEPS, SimulatedRun, controlled, run, slaves, stage

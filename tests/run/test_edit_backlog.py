@@ -11,7 +11,7 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.change_lines import changed_lines
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.live.step_lines import local_now
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from ivypy.protocol.parameters import Parameters
 from tests.support.simulated.runs import SimulatedRun, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave, steady

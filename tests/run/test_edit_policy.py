@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from ivypy.master.rollup.instances import Rollups
-from ivypy.master.run.discover_luns import PlacedPlan
-from ivypy.master.run.edit_policy import check, violations
-from ivypy.master.run.edit_types import EditRefused, InForce
-from ivypy.master.run.limits import Limits
-from ivypy.master.run.placement import PlacedLun, Placement
+from ivypy.master.run.edits.edit_policy import check, violations
+from ivypy.master.run.edits.edit_types import EditRefused, InForce
+from ivypy.master.run.setup.discover_luns import PlacedPlan
+from ivypy.master.run.setup.limits import Limits
+from ivypy.master.run.setup.placement import PlacedLun, Placement
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Lun
 from tests.support.rollup import instance, rollup_spec

@@ -15,8 +15,8 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.output import csv_text, full_disk
 from ivypy.master.output.histogram_db_reader import HistogramReader
 from ivypy.master.results.checked_files import read_record, read_summary, read_table, results_of
-from ivypy.master.run import so_far
-from ivypy.master.run.run import Run
+from ivypy.master.run.record import so_far
+from ivypy.master.run.session.run import Run
 from tests.support.real_runs import names_of
 from tests.support.simulated.runs import SimulatedRun, stage
 

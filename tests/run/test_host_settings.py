@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from ivypy.master.hosts.driver import Driver
-from ivypy.master.run.host_settings import ask_in_parts
+from ivypy.master.run.setup.host_settings import ask_in_parts
 from ivypy.protocol.messages import MOST_IN_A_LIST, CreateWorkloads, Ok
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from ivypy.master.rollup.instances import Rollups
-from ivypy.master.run.io_faults import MOST_FAULTS, IoFaults
+from ivypy.master.run.step.io_faults import MOST_FAULTS, IoFaults
 from ivypy.protocol.counters import Count
 from tests.support.rollup import instance, rollup_spec
 from tests.support.rollup_results import HostData, fault, result

@@ -10,9 +10,9 @@ import pytest
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.json_lines import plain
 from ivypy.master.live.reports import Subinterval
-from ivypy.master.run.edit_types import EditRefused
-from ivypy.master.run.run import Run
-from ivypy.master.run.step import PAUSED
+from ivypy.master.run.edits.edit_types import EditRefused
+from ivypy.master.run.session.run import Run
+from ivypy.master.run.step.step import PAUSED
 from ivypy.master.verdicts import Reason, Verdict
 from ivypy.protocol import messages as m
 from tests.support.simulated.plants import queue

@@ -8,7 +8,7 @@ import pytest
 
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.logs.readers.ivypy_run import sources_of
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from tests.support.simulated.plants import over_time
 from tests.support.simulated.runs import TWO_STEPS, SimulatedHosts, SimulatedRun, run, slaves, stage
 from tests.support.simulated.slave import SimulatedSlave, steady

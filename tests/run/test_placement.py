@@ -4,7 +4,7 @@ import pytest
 
 from ivypy.master.errors import HostsError
 from ivypy.master.plan.load import read
-from ivypy.master.run.placement import place
+from ivypy.master.run.setup.placement import place
 from ivypy.protocol.payload import Attribute, Lun
 from tests.support.plan import completed
 

@@ -14,10 +14,10 @@ from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, Step, Workload
 from ivypy.master.plan.read.yaml_positions import Place, PlanFaults
 from ivypy.master.rollup.instances import RollupInstance, Rollups
-from ivypy.master.run.baseline_step import Measured, Reference, References
-from ivypy.master.run.limits import limits_of, union
-from ivypy.master.run.placement import Placement, place
-from ivypy.master.run.resolve_settings import NotMeasured, resolve
+from ivypy.master.run.setup.baseline_step import Measured, Reference, References
+from ivypy.master.run.setup.limits import limits_of, union
+from ivypy.master.run.setup.placement import Placement, place
+from ivypy.master.run.setup.resolve_settings import NotMeasured, resolve
 from ivypy.master.text.plan_parameters import OfStep, PlanParameters, Position
 from ivypy.protocol.geometry import within
 from ivypy.protocol.messages import Spin

@@ -16,8 +16,8 @@ from ivypy.master.live.reports import RunEnds
 from ivypy.master.results.measured_rows import read_measured
 from ivypy.master.results.render_measured import markdown_of, measured_lines
 from ivypy.master.results.run_entries import entry_of
-from ivypy.master.run.consent import Target, token
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
+from ivypy.master.run.setup.consent import Target, token
 from ivypy.master.summary.headline import WIDE
 from ivypy.master.verdicts import Verdict
 from ivypy.protocol import messages as m

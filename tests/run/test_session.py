@@ -15,8 +15,8 @@ from ivypy.master.errors import PlanError, StoppedError
 from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.plan.load import read
-from ivypy.master.run.program_steps import without_steps
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.program_steps import without_steps
+from ivypy.master.run.session.run import Run
 from tests.support.real_runs import ROOT
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.runs import SimulatedHosts, hosts
@@ -157,7 +157,7 @@ def test_a_session_that_is_stopped_while_it_opens_does_not_open(
             super().__init__(*parts)
             runs.append(self)
 
-    monkeypatch.setattr("ivypy.master.run.session.Run", Noted)
+    monkeypatch.setattr("ivypy.master.run.session.session.Run", Noted)
 
     async def main() -> None:
         at_once = SimulatedHosts(**hosts()).open

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ivypy.master.run.signals import Interrupts
+from ivypy.master.run.session.signals import Interrupts
 
 pytestmark = pytest.mark.slow
 

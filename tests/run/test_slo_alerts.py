@@ -11,7 +11,7 @@ import pytest
 
 from ivypy.master.control.decision import Alert
 from ivypy.master.control.focus import Focus
-from ivypy.master.run.slo_alerts import SloAlerts
+from ivypy.master.run.record.slo_alerts import SloAlerts
 from tests.support.control_specs import slo_spec
 from tests.support.waits import wait_until_async
 

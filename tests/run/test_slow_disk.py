@@ -13,8 +13,8 @@ import pytest
 from ivypy.master.errors import OutputError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.output.writer_thread import PATIENCE_S
-from ivypy.master.run import run_recorder
-from ivypy.master.run.run import Run
+from ivypy.master.run.record import run_recorder
+from ivypy.master.run.session.run import Run
 from tests.support import devices
 from tests.support.real_runs import ENDED, folder_of, paced_plan, rows, start, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop

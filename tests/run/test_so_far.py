@@ -17,12 +17,12 @@ from ivypy.master.output import folder as run_folder
 from ivypy.master.output.full_disk import patiently
 from ivypy.master.output.writer_thread import Writer
 from ivypy.master.rollup.window import Window
-from ivypy.master.run import so_far
-from ivypy.master.run.run import Run
-from ivypy.master.run.so_far import SHARE, SoFarKeeper
-from ivypy.master.run.step_measurements import StepMeasurements
-from ivypy.master.run.step_recorder import StepRecorder
-from ivypy.master.run.step_types import SoFar, StepOutcome, SummedMeasurement
+from ivypy.master.run.record import so_far
+from ivypy.master.run.record.so_far import SHARE, SoFarKeeper
+from ivypy.master.run.record.step_recorder import StepRecorder
+from ivypy.master.run.session.run import Run
+from ivypy.master.run.step.step_measurements import StepMeasurements
+from ivypy.master.run.step.step_types import SoFar, StepOutcome, SummedMeasurement
 from ivypy.protocol.messages import Result
 from tests.support.simulated.loop import SimulatedLoop, simulate
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, controlled, stage

@@ -16,8 +16,8 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.pages.run_data import RunData
 from ivypy.master.results.measured_rows import standing_of
 from ivypy.master.results.result_document import write_result
-from ivypy.master.run.session import Session
-from ivypy.master.run.session_result import SessionResult
+from ivypy.master.run.session.session import Session
+from ivypy.master.run.session.session_result import SessionResult
 from ivypy.master.verdicts import Verdict, standing
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.plants import noisy, queue

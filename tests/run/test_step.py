@@ -21,11 +21,11 @@ from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.window import Window
-from ivypy.master.run.fleet import Fleet, HaltCause
-from ivypy.master.run.host_settings import HostSettings
-from ivypy.master.run.live_step import LiveStep
-from ivypy.master.run.step import StepCycle
-from ivypy.master.run.step_types import ClosedSubinterval, SoFar, StepOutcome, SummedMeasurement
+from ivypy.master.run.setup.fleet import Fleet, HaltCause
+from ivypy.master.run.setup.host_settings import HostSettings
+from ivypy.master.run.step.live_step import LiveStep
+from ivypy.master.run.step.step import StepCycle
+from ivypy.master.run.step.step_types import ClosedSubinterval, SoFar, StepOutcome, SummedMeasurement
 from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count

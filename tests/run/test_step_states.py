@@ -2,7 +2,7 @@
 
 import pytest
 
-from ivypy.master.run.step_states import NEXT, Change, StepProgress, StepState
+from ivypy.master.run.step.step_states import NEXT, Change, StepProgress, StepState
 
 
 def test_every_state_is_in_the_table_and_reached_from_running() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ivypy.master.run.connect import GOODBYE_S
+from ivypy.master.run.setup.connect import GOODBYE_S
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import Parameters

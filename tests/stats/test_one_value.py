@@ -47,9 +47,9 @@ from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.metrics import METRICS, column
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.window import Measurement, Window
-from ivypy.master.run.run import Run
-from ivypy.master.run.step_reports import subinterval_report
-from ivypy.master.run.step_types import ClosedSubinterval
+from ivypy.master.run.record.step_reports import subinterval_report
+from ivypy.master.run.session.run import Run
+from ivypy.master.run.step.step_types import ClosedSubinterval
 from ivypy.master.stats.estimate import estimates
 from ivypy.master.stats.metric_sample import MetricSample, value_of
 from ivypy.master.stats.sample_matrix import matrix_of

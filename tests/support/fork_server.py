@@ -29,7 +29,8 @@ COMMAND = str(Path(sys.executable).with_name("ivypy"))
 # By program: what it imports, from where it needs it; and what is its main function's, and imported by the child.
 IMPORTED = {
     "ivypy": (
-        "ivypy.master.cli.commands", "ivypy.master.run.run", "ivypy.master.plan.load", "ivypy.master.live.line_view",
+        "ivypy.master.cli.commands", "ivypy.master.run.session.run", "ivypy.master.plan.load",
+        "ivypy.master.live.line_view",
         "ivypy.master.live.instances_table", "ivypy.master.web.serve", "ivypy.master.live.view_thread",
         "ivypy.master.live.end_views", "numpy.ma", "importlib.readers", "ivypy.master.hosts.ssh_pipe",
     ),

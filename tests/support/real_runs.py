@@ -18,7 +18,7 @@ from unittest import mock
 from ivypy.master.cli import commands
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.hosts.host_spec import HostSpec
-from ivypy.master.run import signals
+from ivypy.master.run.session import signals
 from tests.support.fork_server import COMMAND, Command
 from tests.support.made_once import Store
 from tests.support.waits import wait_until

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ivypy.master.live.reports import StepBegins
-from ivypy.master.run.run import Run
+from ivypy.master.run.session.run import Run
 from ivypy.master.stats.percentiles import EDGES_NS
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import LATENESS, SERIES, Moment

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ivypy.master.live.choose_view import Ui, watcher
 from ivypy.master.plan.load import load
-from ivypy.master.run.run import Options, run_plan
-from ivypy.master.run.signals import run_until_pressed
+from ivypy.master.run.session.run import Options, run_plan
+from ivypy.master.run.session.signals import run_until_pressed
 
 
 def main() -> None:

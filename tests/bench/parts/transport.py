@@ -23,17 +23,17 @@ from typing import Final
 import numpy as np
 import psutil
 
+from ivypy.master.connectors.lifecycle import launcher
 from ivypy.master.drivers.controller_side import driver_processes
 from ivypy.master.hosts.bundle import Bundle, pack
 from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.live.reports import Nobody, Report, Subinterval, Watcher
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
-from ivypy.master.run import run as session_run
-from ivypy.master.run.connect import Opener, opener
-from ivypy.master.run.connectors import launcher
-from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Interrupts
+from ivypy.master.run.session import run as session_run
+from ivypy.master.run.session.run import Options, Run
+from ivypy.master.run.session.signals import Interrupts
+from ivypy.master.run.setup.connect import Opener, opener
 from ivypy.master.summary.measured import StepEnds
 from tests.bench.parts import pipes
 from tests.support.lab import Lab

@@ -4,7 +4,7 @@ from typing import Final
 
 HELD_BY: Final[dict[str, tuple[str, ...]]] = {
     "protocol/consent_check.py": ("tests/protocol/test_consent_check.py",),
-    "master/run/edit_policy.py": ("tests/run/test_edit_policy.py",),
+    "master/run/edits/edit_policy.py": ("tests/run/test_edit_policy.py",),
     "master/control/measure.py": ("tests/control/test_measure.py",),
     "master/control/steady.py": ("tests/control/test_steady.py", "tests/control/test_fio.py"),
     "master/control/search.py": ("tests/control/test_search.py", "tests/control/test_set_aside.py"),

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ivypy.master.drivers.controller_side import DriverProcess
 from ivypy.master.drivers.process_side import HostShare
-from ivypy.master.run.connect import Opener
+from ivypy.master.run.setup.connect import Opener
 
 NEVER: Final[Mapping[int, float]] = MappingProxyType({})
 

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ivypy.master.connectors.lifecycle import Launch
 from ivypy.master.errors import HostFault
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.reports import EventLine, Nobody, Report, StepBegins, Subinterval
 from ivypy.master.plan.load import read
-from ivypy.master.run.connectors import Launch
-from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Interrupts
+from ivypy.master.run.session.run import Options, Run
+from ivypy.master.run.session.signals import Interrupts
 from ivypy.master.summary.measured import StepEnds
 from ivypy.protocol import messages as m
 from tests.support.simulated.loop import simulate

@@ -1,0 +1,276 @@
+"""Starts the connectors of a run, asks each what there is, and closes them at its end.
+
+Rule: a connector that the plan names has to start, unless it is not `required`; the faults of all of them are raised
+together. After that nothing that one does ends a run. One that is gone is started again before the next step.
+"""
+
+import asyncio
+import shlex
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ...protocol.connector import ConnectorConfig, ConnectorHello
+from ...protocol.payload import Attribute, Facts
+from ..errors import HostFault, HostsError
+from ..hosts import subprocess_pipe
+from ..hosts.bootstrap_client import FarProgram
+from ..hosts.bundle import Bundle
+from ..hosts.controller_lag import ControllerLag
+from ..hosts.errors import HostUnusable
+from ..hosts.host_spec import Launcher
+from ..hosts.launch import open_pipe
+from ..hosts.login_throttle import LoginThrottle
+from ..hosts.pipe import Pipe
+from ..rollup.instances import Rollups
+from .catalog import Catalog
+from .connector_driver import ConnectorDriver
+from .connector_spec import ConnectorSpec
+from .element_figures import Connected, metric_name
+from .errors import ConnectorFault
+from .gatherer import Gatherer
+from .gathering import Gathering
+from .joined_luns import JoinedLuns, shown
+from .membership import Membership
+
+CONFIG_S: Final = 30.0  # from the start of its process to its config
+OPTIONAL_S: Final = 10.0  # the same for one that is not required
+HANGS_S: Final = 10.0  # without an answer, between two steps
+SILENT_LEASES: Final = 3  # after which the connector of a test host ends itself, as a slave does
+SILENT_S: Final = 30.0  # at least
+MOST_HOSTS: Final = 300  # on which the connector `host` runs: each is one more connection of the controller
+
+Launch = Callable[[ConnectorSpec, Callable[[str], None]], Awaitable[Pipe]]  # a connector and its log -> its pipe
+Event = Callable[[str, str, str], None]  # kind, text, host
+
+
+def launcher(bundles: Sequence[Bundle], throttle: LoginThrottle) -> Launch:
+    """Starts programs where the plan says; on test hosts the part of `bundles` that is a connector."""
+
+    async def launch(spec: ConnectorSpec, log: Callable[[str], None]) -> Pipe:
+        if not spec.program:
+            return await open_pipe(spec.host, bundles, throttle, log, FarProgram.CONNECTOR)
+        words = [*spec.host.command, *spec.program]
+        log(f"-> {shlex.join(words)}")
+        if spec.host.launcher is Launcher.SSH:
+            from ..hosts import ssh_pipe  # a fifth of a second, for ssh alone
+
+            return await ssh_pipe.start(spec.host, words, throttle, log)
+        return await subprocess_pipe.start(spec.title, words, log)
+
+    return launch
+
+
+@dataclass(slots=True)
+class _Running:
+    """A connector that was started; `driver` is another one once it was started again."""
+
+    spec: ConnectorSpec
+    luns: tuple[str, ...]
+    driver: ConnectorDriver
+    hello: ConnectorHello
+    config: ConnectorConfig
+    catalog: Catalog
+    joined: JoinedLuns
+
+
+class Connectors:
+    """Those of a run; made by `opened`."""
+
+    def __init__(
+        self, launch: Launch | None, log: Callable[[str], Callable[[str], None]], event: Event, lease_s: float
+    ) -> None:
+        """`launch`: None where this run has none. `log`: of a connector, by its name. `lease_s`: of the hosts."""
+        self._launch = launch
+        self._log = log
+        self._event = event
+        self._silence_s = max(SILENT_LEASES * lease_s, SILENT_S)
+        self._running: list[_Running] = []
+        self._drivers: list[ConnectorDriver] = []  # all whose process may still be there
+        self._gatherers: list[Gatherer] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lag: ControllerLag | None = None
+
+    async def start(
+        self, specs: Iterable[ConnectorSpec], lag: ControllerLag, luns: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Start these, all at once. `luns`: by test host, the LUNs that the run drives there. Raises HostsError."""
+        self._lag = lag
+        if self._launch is None:
+            return
+        wanted = list(specs)
+        found = await asyncio.gather(
+            *(self._one(spec, tuple(luns.get(spec.test_host, ()))) for spec in wanted), return_exceptions=True
+        )
+        faults = []
+        for spec, one in zip(wanted, found, strict=True):
+            if isinstance(one, _Running):
+                self._running.append(one)
+            elif isinstance(one, ConnectorFault):
+                if spec.required:
+                    remedy = one.remedy or f"see log/{spec.log_name}.log, or set `required: false`"
+                    faults.append(HostFault(f"connector {spec.title}", one.what, remedy))
+                else:
+                    self._event("connector", f"the connector {spec.name} is not there: {one}", spec.test_host)
+            elif isinstance(one, BaseException):
+                raise one
+        if faults:
+            raise HostsError(faults)
+
+    async def restart(self, interrupted: asyncio.Event) -> None:
+        """Before a step: start those again that are gone, or hang, unless the run is interrupted meanwhile."""
+        for one in self._running:
+            if one.driver.unanswered_s > HANGS_S:
+                one.driver.give_up(f"it has not answered for {one.driver.unanswered_s:.0f} s")
+        gone = [one for one in self._running if one.driver.gone is not None]
+        if not gone:
+            return
+        again = [asyncio.ensure_future(self._again(one)) for one in gone]
+        interrupt = asyncio.ensure_future(interrupted.wait())
+        everyone = asyncio.ensure_future(asyncio.wait(again))
+        try:
+            await asyncio.wait((everyone, interrupt), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (interrupt, everyone, *again):
+                task.cancel()
+            await asyncio.wait(again)
+        for one, task in zip(gone, again, strict=True):
+            if not task.cancelled():
+                self._event("connector", f"the connector {one.spec.name} {task.result()}", one.spec.test_host)
+
+    def attributes(self, host: str, lun: Mapping[str, Attribute]) -> dict[str, Attribute]:
+        """What connectors say about a LUN with these attributes; its own ones stay."""
+        found: dict[str, Attribute] = {}
+        for one in self._running:
+            if not one.spec.test_host:
+                found |= {name: shown(values) for name, values in one.joined.of_lun(host, lun).items()}
+        return {name: value for name, value in found.items() if name not in lun}
+
+    @property
+    def metrics(self) -> Mapping[str, Collection[str]]:
+        """The full names of the metrics of each connector, by its name in the plan."""
+        found: dict[str, set[str]] = {}
+        for one in self._running:
+            names = {metric_name(one.spec.name, metric) for metric in one.config.metrics}
+            found.setdefault(one.spec.name, set()).update(names)
+        return found
+
+    def described(self) -> dict[str, dict[str, str | list[str]]]:
+        """Which programs these are, by title: for run.json."""
+        return {
+            one.spec.title: {
+                "program": one.hello.name,
+                "version": one.hello.version,
+                "elements": sorted({metric.element for metric in one.config.metrics}),
+            }
+            for one in self._running
+        }
+
+    def gathering(self, rollups: Rollups) -> Gathering:
+        """What gathers from them in the steps of these rollups."""
+        if self._lag is None:
+            return Gathering((), ())
+        connected = [
+            Connected(one.spec.name, one.spec.title, one.catalog, Membership(one.spec, one.joined, rollups))
+            for one in self._running
+        ]
+        self._gatherers = [Gatherer(one.spec, one.driver, one.catalog, self._lag) for one in self._running]
+        return Gathering(self._gatherers, connected)
+
+    async def close(self) -> None:
+        await asyncio.gather(*(driver.close() for driver in self._drivers))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _one(self, spec: ConnectorSpec, luns: tuple[str, ...]) -> _Running:
+        """Raises ConnectorFault."""
+        driver = await self._driver(spec)
+        try:
+            hello, config = await self._config(spec, driver, luns, CONFIG_S if spec.required else OPTIONAL_S)
+            return _Running(spec, luns, driver, hello, config, Catalog(config), JoinedLuns(spec, config.facts))
+        except BaseException:
+            await self._close(driver)
+            raise
+
+    async def _again(self, one: _Running) -> str:
+        """How it went, for people."""
+        await self._close(one.driver)  # it may be gone for what it sent, and its process still there
+        try:
+            driver = await self._driver(one.spec)
+        except ConnectorFault as error:
+            return f"is gone, and was not started again: {error}"
+        try:
+            _, config = await self._config(one.spec, driver, one.luns, OPTIONAL_S)
+            if config.metrics != one.config.metrics:
+                raise ConnectorFault("it has other metrics now")
+        except BaseException as error:
+            await self._close(driver)
+            if isinstance(error, ConnectorFault):
+                return f"is gone, and was not started again: {error}"
+            raise
+        one.driver = driver
+        for gatherer in self._gatherers:
+            if gatherer.spec is one.spec:
+                gatherer.driver = driver
+        return "was started again"
+
+    async def _driver(self, spec: ConnectorSpec) -> ConnectorDriver:
+        assert self._launch is not None and self._lag is not None
+        log = self._log(spec.log_name)
+        try:
+            pipe = await self._launch(spec, log)
+        except HostUnusable as error:
+            raise ConnectorFault(error.fault.what, error.fault.remedy) from None
+        notice = lambda text: self._event("connector", f"{spec.name}: {text}", spec.test_host)  # noqa: E731
+        driver = ConnectorDriver(pipe, self._lag.now_ns, log, notice)
+        self._drivers.append(driver)
+        self._begin(driver.drive())
+        if not spec.program:  # ivypy's own, on a test host
+            self._begin(driver.keep_alive(self._silence_s))
+        return driver
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _close(self, driver: ConnectorDriver) -> None:
+        await driver.close()
+        if driver in self._drivers:
+            self._drivers.remove(driver)
+
+    async def _config(
+        self, spec: ConnectorSpec, driver: ConnectorDriver, luns: tuple[str, ...], within_s: float
+    ) -> tuple[ConnectorHello, ConnectorConfig]:
+        try:
+            async with asyncio.timeout(within_s):
+                hello = await driver.hello()
+                config = await driver.config(luns)
+        except TimeoutError:
+            raise ConnectorFault(f"it sent no config within {within_s:g} s") from None
+        return hello, replace(config, facts=_qualified(spec, config))
+
+
+def _qualified(spec: ConnectorSpec, config: ConnectorConfig) -> Facts:
+    """Config facts in which each element, also one that an attribute names, has its name in the run."""
+    elements = {metric.element for metric in config.metrics}
+    return Facts(
+        fact._replace(
+            instance=spec.qualified(fact.instance),
+            value=spec.qualified(str(fact.value)) if fact.attribute in elements else fact.value,
+        )
+        for fact in config.facts
+    )
+
+
+@asynccontextmanager
+async def opened(
+    launch: Launch | None, log: Callable[[str], Callable[[str], None]], event: Event, lease_s: float
+) -> AsyncIterator[Connectors]:
+    """The connectors of a run, closed at the end."""
+    async with AsyncExitStack() as stack:
+        connectors = Connectors(launch, log, event, lease_s)
+        stack.push_async_callback(connectors.close)
+        yield connectors

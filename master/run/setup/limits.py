@@ -1,0 +1,86 @@
+"""The most that any step, loop or edit of a plan, or an edit of a running step, may set on a workload instance.
+
+Rule: pure. Limits are fixed before anything is created, because I/O buffers are sized by them and consent is given to
+them. An edit may write only where some step of the plan writes, or where the plan's `live:` section allows it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ....protocol.geometry import Extent, extent, geometry_faults
+from ....protocol.parameters import MAX, Parameters
+from ...errors import HostFault, HostsError
+from ...plan.model import Plan
+from ...rollup.instances import InstanceKey, RollupInstance, Rollups
+from ...text.plan_parameters import in_bytes
+from .baseline_step import Reference
+from .placement import Placement
+from .resolve_settings import resolve
+
+FAST_IOPS: Final = 100_000.0  # of an instance: from there on, and at max, the faster backend is worth a trial
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    tags: Mapping[InstanceKey, int]
+    writers: frozenset[InstanceKey]  # the instances that any step could make write
+    written: Mapping[InstanceKey, tuple[Extent, ...]]  # of these: where; ascending, apart from each other
+    blocksize: int  # that any step's live edits may ask for; 0: none is declared
+    tags_on: Mapping[str, int]  # by host: the most I/Os that it may have in flight
+    fast_tags: Mapping[
+        InstanceKey, int
+    ]  # the most tags in a step at FAST_IOPS or more; an instance without such is not in it
+
+    def blocksize_beginning_with(self, parameters: Parameters) -> int:
+        """What an instance's buffers hold in a step that begins with these parameters."""
+        return max(self.blocksize, parameters.blocksize)
+
+
+def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
+    """Raises HostsError, all hosts together, where the blocks or range of any step do not fit a LUN."""
+    tags: dict[InstanceKey, int] = {}
+    fast: dict[InstanceKey, int] = {}
+    written: dict[InstanceKey, list[Extent]] = {}
+    unfit: dict[tuple[InstanceKey, str], str] = {}  # instance and reason -> the first step with it
+    for step in plan.steps:
+        for key, parameters in resolve(plan, step, placement, rollups, _whatever).items():
+            lun = placement.lun_of[key].lun
+            size = lun.size
+            for misfit in geometry_faults(parameters, lun.path, lun.kind, size, lun.block):
+                unfit.setdefault((key, misfit.text), step.name)
+            tags[key] = max(tags.get(key, plan.live.maxtags), parameters.maxtags)
+            if parameters.iops == MAX or parameters.iops >= FAST_IOPS or step.control.load is not None:
+                fast[key] = max(fast.get(key, 0), parameters.maxtags)
+            if parameters.fraction_read < 1.0:
+                declared = [in_bytes(plan.live.range, size, parameters.blocksize)] if plan.live.range else []
+                extents = [extent(one, size) for one in (parameters.range, *declared)]
+                written.setdefault(key, []).extend(extents)
+    if unfit:
+        raise HostsError(
+            [
+                HostFault(key[0], f"{placement.names[key]}: in step {step}, {reason}", "")
+                for (key, reason), step in unfit.items()
+            ]
+        )
+    merged = {key: union(extents) for key, extents in written.items()}
+    tags_on = dict.fromkeys(rollups.hosts(), 0)
+    for (host, _), most in tags.items():
+        tags_on[host] += most
+    return Limits(tags, frozenset(written), merged, plan.live.blocksize, tags_on, fast)
+
+
+def _whatever(step: str, rollup: RollupInstance) -> Reference:
+    """Limits do not depend on what a step will measure."""
+    return Reference(1.0, frozenset(member.host for member in rollup.members))
+
+
+def union(extents: Iterable[Extent]) -> tuple[Extent, ...]:
+    """The same bytes, ascending, in as few extents as they are."""
+    found: list[Extent] = []
+    for start, end in sorted(extents):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return tuple(found)

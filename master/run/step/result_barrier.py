@@ -1,0 +1,272 @@
+"""Barrier 1: merges every live host's result of one subinterval, and handles whatever else hosts send meanwhile.
+
+Rule: the load goes on whatever is awaited here, so a host has seconds, however short a subinterval is: a hiccup costs
+nothing but a later decision. A host that is not in by the deadline is late and awaited no longer, until a result of it
+arrives by its own deadline again, even if the others, who are nearer, were in before; while none is in, nobody is late
+before OF_A_LEASE is over. A controller that was stalled first reads the results that arrived, then extends the deadline
+by the stall. A result that arrived is in, though its host may be lost before its subinterval is collected.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Container
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from ....protocol.errors import ProtocolError
+from ....protocol.messages import DyingWords, Result, Stopped
+from ....protocol.payload import Notice
+from ...hosts.controller_lag import Deadline
+from ...hosts.driver import Delivered, Driver, Event, Lost
+from ...rollup.merge import MergedSubinterval
+from ...rollup.validity import ScopedFinding
+from ...verdicts import Finding, Reason, Severity
+from ..setup.fleet import Fleet, HaltCause
+from .boundaries import Boundaries
+from .io_faults import Find, IoFaults
+from .step_hosts import StepHosts
+from .step_merge import StepMerge
+from .step_states import NEVER, PATIENCE, StepProgress
+from .step_types import Recorder
+
+USUAL_PATIENCE_NS: Final = 6 * 10**9  # after a subinterval's end
+OF_A_LEASE: Final = 0.6  # the most; a host that is silent for half a lease is lost before that
+HOLD_HALT_S: Final = 3.0  # after a halt, for the cut results and `stopped`
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """One subinterval's results, as barrier 1 leaves them."""
+
+    interval: MergedSubinterval
+    arrived: dict[Driver, int]  # when each result was read, on the controller's clock
+    covered: bool  # a host is not in, for a later result of it, which is here, covers this subinterval
+    in_ns: int  # when the last awaited event arrived, or the deadline; not before it was waited for; controller's clock
+
+
+class ResultBarrier:
+    """Keeps results that arrive early, and passes on everything that hosts send during a step."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        hosts: StepHosts,
+        merging: StepMerge,
+        boundaries: Boundaries,
+        faults: IoFaults,
+        recorder: Recorder,
+        progress: StepProgress,
+        find: Find,
+        joined: Callable[[str, Result], None],
+        stop_on_error: bool,
+        lease_ns: int,
+    ) -> None:
+        """`joined` gets each late result that was stored."""
+        self._fleet = fleet
+        self._hosts = hosts
+        self._merging = merging
+        self._boundaries = boundaries
+        self._faults = faults
+        self._recorder = recorder
+        self._progress = progress
+        self._find = find
+        self._joined = joined
+        self._stop_on_error = stop_on_error
+        self._longest_ns = round(OF_A_LEASE * lease_ns)
+        self._start_ns = self._length_ns = self._patience_ns = 0  # of the subintervals; as `collect` was told last
+        self._holes: dict[int, set[str]] = {}  # by closed subinterval: who takes part, and was not in
+        self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}  # by subinterval: result, and when it was read
+
+    async def collect(self, k: int, end_ns: int, length_ns: int, halt: Callable[[], Awaitable[int]]) -> Collected:
+        """Merge every live host's result of subinterval `k`, which ends at `end_ns` (controller's clock) and lasts
+        `length_ns`. A host whose result has not arrived by the deadline is late. An interrupt calls `halt`, which
+        returns the time of the halt.
+        """
+        fleet, hosts = self._fleet, self._hosts
+        patience_ns = max(round(PATIENCE * length_ns), min(USUAL_PATIENCE_NS, self._longest_ns))
+        self._start_ns, self._length_ns, self._patience_ns = end_ns - (k + 1) * length_ns, length_ns, patience_ns
+        self._merging.open(k)
+        begun_ns = fleet.now_ns()
+        hosts.awaited = hosts.live.difference(*(those for number, those in self._early.items() if number > k))
+        arrived: dict[Driver, int] = {}
+        for driver, (result, arrived_ns) in self._early.pop(k, {}).items():
+            self._merge(driver, result, arrived_ns, arrived)
+        while not fleet.inbox.empty():  # of hosts that are not awaited, too
+            self._take(*fleet.inbox.get_nowait(), k, arrived)
+        in_ns = max((begun_ns, *arrived.values()))
+        deadline = Deadline(fleet.lag, end_ns + patience_ns, patience_ns)
+        alone = Deadline(fleet.lag, end_ns + max(patience_ns, self._longest_ns), patience_ns)
+        while True:
+            if fleet.interrupted.is_set() and not self._progress.is_halted:  # though nobody is awaited
+                until_ns = await halt() + round(HOLD_HALT_S * 1e9)
+                deadline.bring_forward(until_ns)
+                alone.bring_forward(until_ns)
+            if not (hosts.awaited or hosts.live or self._progress.is_halted):
+                hosts.awaited = set(hosts.late)  # nobody else is left
+            if not hosts.awaited:
+                break
+            patient = deadline if hosts.live - hosts.awaited else alone
+            event = await self.next_event(patient)
+            if event is not None:
+                in_ns = max(in_ns, self._came_ns(event[1]))
+                self._take(*event, k, arrived)
+            elif patient.has_passed():
+                in_ns = patient.at_ns
+                break
+        for driver in hosts.in_order(hosts.awaited & hosts.live):
+            hosts.is_late(driver, k)
+        later = frozenset(driver.name for those in self._early.values() for driver in those)
+        interval = await self._merging.close(hosts.taking_part | later)
+        if interval.absent and (interval.hosts or later):  # else the step ends without it
+            self._holes[k] = set(interval.absent)
+        return Collected(interval, arrived, not later.isdisjoint(interval.absent), in_ns)
+
+    @property
+    def has_early(self) -> bool:
+        """Whether there are results of subintervals that have not been collected yet."""
+        return bool(self._early)
+
+    async def next_event(self, deadline: Deadline) -> "tuple[Driver, Event] | None":
+        """The next event from a host; None at the deadline, or at the first interrupt."""
+        fleet = self._fleet
+        if not fleet.inbox.empty():
+            return fleet.inbox.get_nowait()
+        inbox = asyncio.ensure_future(fleet.inbox.get())
+        waits: set[asyncio.Future[Any]] = {inbox}
+        if not self._progress.is_halted:
+            waits.add(asyncio.ensure_future(fleet.interrupted.wait()))
+        wait_s = max(deadline.left_s, 0.0)
+        try:
+            await asyncio.wait(waits, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            return inbox.result() if inbox.done() else None
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def take_after(self, driver: Driver, event: Event) -> None:
+        """Handle an event that arrived after the step's last subinterval; a result in it is not merged."""
+        self._take(driver, event, NEVER, {})
+
+    def discard(self, driver: Driver, event: Event) -> None:
+        """Handle an event of a start that was given up: its results count for nothing."""
+        if not isinstance(event, Delivered | Stopped):
+            self._take(driver, event, 0, {})
+
+    def begin_anew(self) -> None:
+        """After a start that was given up."""
+        self._merging.begin()
+
+    def _came_ns(self, event: Event) -> int:
+        """When an event that barrier 1 may wait for arrived, on the controller's clock; 0 for any other."""
+        match event:
+            case Delivered(_, arrived_ns):
+                return arrived_ns
+            case Stopped() | Lost():
+                return self._fleet.now_ns()
+        return 0
+
+    def _take(self, driver: Driver, event: Event, k: int, arrived: dict[Driver, int]) -> None:
+        """Handle an event; `k` is the subinterval that is awaited."""
+        if not self._fleet.takes_part(driver):
+            return
+        hosts = self._hosts
+        match event:
+            case Delivered(result, arrived_ns):
+                hosts.newest[driver] = result
+                self._take_result(driver, result, arrived_ns, k, arrived)
+            case Stopped():
+                self._faults.stopped(driver.name, event, hosts.newest.get(driver), self._progress.running)
+                hosts.has_stopped(driver, event, self._first_without(driver, k, arrived), driver in arrived)
+            case DyingWords():
+                self._recorder.event(driver.name, "dying_words", f"thread {event.thread}: {event.words}")
+                hosts.died(driver, event.words)
+            case Notice():
+                self._recorder.event(driver.name, event.kind, event.text)
+            case Lost():
+                hosts.lose(driver, event.reason, self._first_without(driver, k, arrived))
+
+    def _first_without(self, driver: Driver, k: int, arrived: Container[Driver]) -> int:
+        """The first subinterval that no result of a host will be in, if it leaves now; `k` is awaited."""
+        early = [number for number, those in self._early.items() if driver in those]
+        return max(early) + 1 if early else min(k, self._progress.running) + (driver in arrived)
+
+    def _take_result(self, driver: Driver, result: Result, at_ns: int, k: int, arrived: dict[Driver, int]) -> None:
+        hosts, progress = self._hosts, self._progress
+        if driver in hosts.aside:
+            self._recorder.late(driver.name, result)
+            return
+        if driver not in hosts.live and driver not in hosts.late:
+            return
+        late = result.subinterval < k
+        if result.last and result.length_ns == 0 and not progress.is_deciding:
+            hosts.leave(driver)  # halted before its start: there is nothing to merge
+            return
+        if result.last and not late and not progress.is_halted and result.subinterval < progress.last:
+            self._recorder.late(driver.name, result)
+            hosts.ended_early(driver, result.subinterval)
+            return
+        if wrong := self._boundaries.against(driver, result):
+            driver.lose(f"protocol error: the result of subinterval {result.subinterval} is not as placed: {wrong}")
+            return
+        if late:
+            self._join(driver, result)
+            if driver in hosts.late and at_ns <= self._deadline_ns(result.subinterval):
+                hosts.awaited.add(driver)  # in this subinterval, where it may be back
+            return
+        if driver in hosts.late:
+            hosts.is_back(driver, k)
+        if result.subinterval > k:  # of `k` there is none: this one covers it, too; or `k` is in already
+            hosts.awaited.discard(driver)
+            self._early.setdefault(result.subinterval, {})[driver] = (result, at_ns)
+        else:
+            self._merge(driver, result, at_ns, arrived)
+
+    def _deadline_ns(self, subinterval: int) -> int:
+        """Until when a result of it is in time, on the controller's clock."""
+        return self._start_ns + (subinterval + 1) * self._length_ns + self._patience_ns
+
+    def _join(self, driver: Driver, result: Result) -> None:
+        """A late result: it is still the truth about its subinterval, if that is recorded."""
+        if driver.name not in self._holes.get(result.subinterval, ()):
+            self._recorder.late(driver.name, result)
+            return
+        if not _taken(driver, partial(self._merging.check, driver, result)):
+            return
+        hole = self._holes[result.subinterval]
+        hole.discard(driver.name)
+        if not hole:
+            del self._holes[result.subinterval]
+        self._recorder.join(driver.name, result)
+        self._joined(driver.name, result)
+        self._hosts.came_late(driver)
+        self._note_errors(driver, result)
+
+    def _merge(self, driver: Driver, result: Result, at_ns: int, arrived: dict[Driver, int]) -> None:
+        if not _taken(driver, partial(self._merging.add, driver, result)):
+            return
+        arrived[driver] = at_ns
+        self._hosts.awaited.discard(driver)
+        self._note_errors(driver, result)
+
+    def _note_errors(self, driver: Driver, result: Result) -> None:
+        self._faults.errors(driver.name, result)
+        if result.faults and self._stop_on_error and not self._fleet.interrupted.is_set():
+            finding = Finding(Reason.IO_ERRORS, "on_io_error: stop", Severity.INVALID)
+            # The measurements that are complete had none, unless this result of one of them came late.
+            since = min(self._progress.unmeasured, result.subinterval)
+            self._find(ScopedFinding(finding, driver.name, since=since))
+            self._recorder.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
+            self._fleet.interrupt(HaltCause.IO_ERROR)
+
+
+def _taken(driver: Driver, take: Callable[[], object]) -> bool:
+    """Whether what a host sent could be taken; else the host is lost."""
+    try:
+        take()
+    except ProtocolError as error:
+        driver.lose(f"protocol error: {error}")
+    except Exception as error:
+        driver.lose_for_bug(error)
+    else:
+        return True
+    return False
