@@ -15,9 +15,9 @@ import sys
 import traceback
 from pathlib import Path
 
-from .command_server import CommandServer, Exit
-from .memory_limits import prefer_as_victim
-from .slave_link import why_not_a_pipe
+from .host.memory_limits import prefer_as_victim
+from .link.command_server import CommandServer, Exit
+from .link.slave_link import why_not_a_pipe
 
 INPUT, OUTPUT, ERRORS = 0, 1, 2
 

@@ -32,6 +32,11 @@ LOGS = {
 # Inside run, from the ground up.
 RUN = ["setup", "edits", "step", "record", "session"]
 
+# Inside the slave; the files beside the rooms are for all of them, and import none.
+SLAVE = ["engine", "devices", "host", "gate", "luns", "workloads", "link"]
+SLAVE_GROUND = ["kernel_files", "worker_progress", "bounded_calls"]
+APART = ["host_connector", "__main__"]  # programs of their own, which nothing imports
+
 # Inside the engine, likewise.
 ENGINE = ["time", "load", "stats", "luns", "backends", "thread", "commands", "binding"]
 
@@ -100,6 +105,17 @@ def test_the_rooms_of_a_run_stand_on_each_other() -> None:
                 assert RUN.index(parts[3]) <= RUN.index(room), f"{path.relative_to(ROOT)} imports {name}"
 
 
+def test_the_rooms_of_the_slave_stand_on_each_other() -> None:
+    floors = [*SLAVE_GROUND, *SLAVE]
+    for path in modules("slave"):
+        room = path.relative_to(ROOT / "slave").parts[0].removesuffix(".py")
+        for name in imported(path) if room != "__init__" else ():
+            parts = name.split(".")
+            if parts[1] == "slave" and len(parts) > 3 and parts[2] != room:
+                at_most = len(floors) if room in APART else floors.index(room)
+                assert floors.index(parts[2]) < at_most, f"{path.relative_to(ROOT)} imports {name}"
+
+
 def test_the_rooms_of_the_engine_stand_on_each_other() -> None:
     engine = ROOT / "slave" / "engine"
     assert {path.parent.name for path in engine.rglob("*.[ch]")} == set(ENGINE)
@@ -112,7 +128,8 @@ def test_architecture_lists_the_rooms_in_their_order() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     listed = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
     assert [room for room in listed if room in (*MASTER, *ENGINE)] == [*MASTER, *ENGINE]
-    assert re.findall(r"^\| `run/(\w+)/` \|", text, re.MULTILINE) == RUN
+    for folder, rooms in (("run", RUN), ("slave", SLAVE[1:])):
+        assert re.findall(rf"^\| `{folder}/(\w+)/` \|", text, re.MULTILINE) == rooms
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -25,8 +25,8 @@ from ...protocol.connector import (
 )
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
-from ..cpu_placement import place_threads, siblings_of_cores
-from ..memory_limits import prefer_as_victim
+from ..host.cpu_placement import place_threads, siblings_of_cores
+from ..host.memory_limits import prefer_as_victim
 from .connector import HostConnector
 
 INPUT, OUTPUT, ERRORS = 0, 1, 2

@@ -17,7 +17,7 @@ from typing import Final
 
 from ...protocol.connector import ElementMetric, Readings
 from ...protocol.payload import Fact, Facts
-from ..block_devices import ROOT
+from ..devices.block_devices import ROOT
 from . import block_stats, host_stats, nvme_smart
 from .elements import COMPONENT, DISK, NO_ELEMENTS, NVME, PARTITION, DeviceNumbers, device_numbers, find_elements
 from .host_stats import CPU, HOST, MEMORY, NIC, PRESSURE, text_of

@@ -19,10 +19,10 @@ from typing import Final
 
 from ...protocol.older_python import zip_strict
 from ...protocol.payload import Fact
-from ..block_devices import ROOT
 from ..bounded_calls import call_all
-from ..mounts import mount_of, parse_mountinfo
-from ..storage_exports import number_of
+from ..devices.block_devices import ROOT
+from ..devices.mounts import mount_of, parse_mountinfo
+from ..devices.storage_exports import number_of
 from .block_stats import counted
 
 DeviceNumbers = Mapping[str, tuple[int, ...]]  # by the path of each LUN: st_rdev

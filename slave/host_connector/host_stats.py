@@ -13,8 +13,8 @@ from typing import Final
 
 from ...protocol.connector import Combine, ElementMetric, ReadingKind, Unit
 from ...protocol.payload import Fact
-from ..block_devices import ROOT
-from ..cpu_usage import TICKS_PER_S, core_times
+from ..devices.block_devices import ROOT
+from ..host.cpu_usage import TICKS_PER_S, core_times
 from ..kernel_files import first_line, number_in
 
 CPU, MEMORY, NIC, PRESSURE = "cpu", "memory", "nic", "pressure"  # element types

@@ -18,7 +18,7 @@ from typing import Final
 
 from ...protocol.connector import Combine, ElementMetric, Unit
 from ...protocol.payload import Fact
-from ..block_devices import ROOT
+from ..devices.block_devices import ROOT
 from ..kernel_files import number_in
 
 ADMIN_CMD: Final = 0xC0484E41  # _IOWR('N', 0x41, struct nvme_admin_cmd)

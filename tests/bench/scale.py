@@ -28,7 +28,7 @@ from ivypy.protocol.parameters import Iosequencer, Parameters
 from ivypy.protocol.payload import WorkloadToCreate
 from ivypy.protocol.quantities import exact_size
 from ivypy.slave.engine._engine import Engine, now_ns
-from ivypy.slave.huge_pages import smaps_sizes
+from ivypy.slave.host.huge_pages import smaps_sizes
 from tests.support.engine import MS, S, fields
 from tests.support.real_runs import Finished, start, written
 from tests.support.slave_client import Client, u32

@@ -9,8 +9,8 @@ from ivypy.master.cli.host_list import host_lines
 from ivypy.master.errors import HostFault
 from ivypy.master.hosts.bootstrap_client import MARK
 from ivypy.protocol.messages import Hello
-from ivypy.slave.backend_choice import why_not
 from ivypy.slave.engine._engine import backends
+from ivypy.slave.workloads.backend_choice import why_not
 from tests.support.real_runs import answered, ivypy, written
 from tests.support.small_run import HELLO
 

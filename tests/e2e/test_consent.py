@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave.discovery import inspect_luns, list_luns
+from ivypy.slave.luns.discovery import inspect_luns, list_luns
 from tests.support.devices import FaultFs, loops_alone
 from tests.support.fork_server import Command
 from tests.support.loop_devices import attach, detach, loop_device, need, needs_loops

@@ -18,10 +18,10 @@ from ivypy.master.run.setup.consent import Target, check_same
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, FileToCreate, Identity, Lun, Refusal, WorkloadToCreate
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave.created_files import CreatedFiles
-from ivypy.slave.discovery import inspect_created, inspect_luns, list_luns
-from ivypy.slave.existing_files import CannotCreate, all_planned_files
-from ivypy.slave.workloads import Workloads
+from ivypy.slave.luns.created_files import CreatedFiles
+from ivypy.slave.luns.discovery import inspect_created, inspect_luns, list_luns
+from ivypy.slave.luns.existing_files import CannotCreate, all_planned_files
+from ivypy.slave.workloads.workloads import Workloads
 from tests.support.devices import losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, loop_device, needs_loops

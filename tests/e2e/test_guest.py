@@ -32,7 +32,7 @@ set -e
 RELOAD_SCRIPT = """
 set -e
 blocks=$(blockdev --getsz /dev/nvme0n1)
-facts() {{ {python} -c 'from ivypy.slave.discovery import inspect_luns
+facts() {{ {python} -c 'from ivypy.slave.luns.discovery import inspect_luns
 ((lun,), _) = inspect_luns(["/dev/mapper/v"]); print(lun.identity.facts, lun.refusals)'; }}
 echo "0 $blocks linear /dev/nvme0n1 0" | dmsetup create v --uuid LVM-abc >/dev/null
 dmsetup mknodes

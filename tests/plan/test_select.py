@@ -10,7 +10,7 @@ from ivypy.master.plan.load import read
 from ivypy.master.plan.select.attributes import ATTRIBUTES
 from ivypy.master.plan.select.conditions import condition
 from ivypy.master.plan.select.selection import Select
-from ivypy.slave.discovery import list_luns
+from ivypy.slave.luns.discovery import list_luns
 from tests.support.plan import completed
 
 DISK: dict[str, Any] = {

@@ -17,7 +17,7 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.engine._engine import now_ns
-from ivypy.slave.file_changes import LATEST_NS
+from ivypy.slave.gate.file_changes import LATEST_NS
 from tests.support.devices import losetup
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
 from tests.support.real_runs import presence

@@ -18,7 +18,7 @@ from ivypy.master.run.session.signals import Interrupts
 from ivypy.master.run.setup.consent import Target, check, overwritten, token
 from ivypy.protocol.messages import CreateFiles, CreateWorkloads, InspectLuns, ListLuns, wire_name
 from ivypy.protocol.payload import Identity, Lun, Notice, NoticeKind
-from ivypy.slave.no_answer import no_answer_text
+from ivypy.slave.luns.no_answer import no_answer_text
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import MemoryPipe, SimulatedSlave, known, lun_of, steady
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
 from ivypy.protocol.payload import Notice, NoticeKind, WorkloadToCreate
-from ivypy.slave import backend_choice
-from ivypy.slave.backend_choice import Choice, Trial, choose, why_not
+from ivypy.slave.devices.nowait import without_nowait
 from ivypy.slave.engine._engine import Engine
 from ivypy.slave.engine._engine import backends as working
-from ivypy.slave.nowait import without_nowait
+from ivypy.slave.workloads import backend_choice
+from ivypy.slave.workloads.backend_choice import Choice, Trial, choose, why_not
 from tests.support.slave_client import Client
 from tests.support.workloads import workloads_on
 

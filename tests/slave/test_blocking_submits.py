@@ -12,8 +12,8 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.counters import ThreadCount
 from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Notice, NoticeKind, WorkloadToCreate
-from ivypy.slave.thread_assignment import InstanceToAssign, ThreadLoad, assign_threads, split_threads
-from ivypy.slave.workloads import Workloads
+from ivypy.slave.workloads.thread_assignment import InstanceToAssign, ThreadLoad, assign_threads, split_threads
+from ivypy.slave.workloads.workloads import Workloads
 from tests.support.devices import FaultFs
 from tests.support.fake_engine import FakeEngine
 from tests.support.slave_client import Client
@@ -128,7 +128,9 @@ def luns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     blocking, fast = tmp_path / "blocking", tmp_path / "fast"
     for path in (blocking, fast):
         path.write_bytes(bytes(1 << 20))
-    monkeypatch.setattr("ivypy.slave.workloads.without_nowait", lambda paths: [p for p in paths if p == str(blocking)])
+    monkeypatch.setattr(
+        "ivypy.slave.workloads.workloads.without_nowait", lambda paths: [p for p in paths if p == str(blocking)]
+    )
     return blocking, fast
 
 

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.slave.contents import KINDS, kind_of
-from ivypy.slave.discovery import inspect_luns
-from ivypy.slave.signatures import READ, DeviceEnds
+from ivypy.slave.devices.contents import KINDS, kind_of
+from ivypy.slave.devices.signatures import READ, DeviceEnds
+from ivypy.slave.luns.discovery import inspect_luns
 from tests.support.loop_devices import loop_device, needs_loops
 
 

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.slave.cpu_placement import (
+from ivypy.slave.host.cpu_placement import (
     CpuPlacement,
     node_of_cores,
     place_threads,
     unusable_cores,
 )
 from ivypy.slave.kernel_files import cpu_list, ranges
-from ivypy.slave.thread_assignment import InstanceToAssign, ThreadLoad, assign_threads, even_shares
+from ivypy.slave.workloads.thread_assignment import InstanceToAssign, ThreadLoad, assign_threads, even_shares
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.payload import CpuTaken
-from ivypy.slave import cgroups
-from ivypy.slave.cpu_usage import (
+from ivypy.slave.host import cgroups
+from ivypy.slave.host.cpu_usage import (
     TICKS_PER_S,
     CoreTimes,
     CpuMeter,
@@ -24,7 +24,7 @@ from ivypy.slave.cpu_usage import (
     percent,
     use_between,
 )
-from ivypy.slave.stall_witness import LEAST_NS, NAP_S, stall_in
+from ivypy.slave.host.stall_witness import LEAST_NS, NAP_S, stall_in
 from tests.support.hogs import wanted_core
 
 MS = 10**6
@@ -174,7 +174,7 @@ def test_the_meter_sees_this_machines_cores() -> None:
 # throttling, in as many of them as it takes: beside other tests the quota is not used up in each.
 DRIVE = """
 import ctypes, os, sys, threading, time
-from ivypy.slave.cpu_usage import CpuMeter
+from ivypy.slave.host.cpu_usage import CpuMeter
 core, enough_ns, throttled_ns = int(sys.argv[1]), int(sys.argv[2]), 0
 waits = []
 def drive():
@@ -309,7 +309,7 @@ def test_a_stall_is_a_late_wake_up_while_nothing_of_ours_ran(nap_ns: int, ran_ns
 
 WATCH = """
 import os, sys
-from ivypy.slave.stall_witness import StallWitness
+from ivypy.slave.host.stall_witness import StallWitness
 witness = StallWitness(sorted(os.sched_getaffinity(0)))
 import time
 before_ns = time.monotonic_ns()

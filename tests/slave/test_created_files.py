@@ -13,13 +13,15 @@ import pytest
 
 from ivypy.protocol.payload import FileToCreate, Notice, NoticeKind, Refusal
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave import created_files, existing_files, extents, write_gate
-from ivypy.slave.created_files import PIECE, Cancelled, CreatedFiles, random_pieces
-from ivypy.slave.existing_files import MADE, MARK, CannotCreate, Existing, PlannedFile, existing_at, planned_files
-from ivypy.slave.file_changes import note, raw
-from ivypy.slave.holds import lock
-from ivypy.slave.storage_exports import lun_key
-from ivypy.slave.workloads import Workloads
+from ivypy.slave.devices import extents
+from ivypy.slave.devices.storage_exports import lun_key
+from ivypy.slave.gate import write_gate
+from ivypy.slave.gate.file_changes import note, raw
+from ivypy.slave.gate.holds import lock
+from ivypy.slave.luns import created_files, existing_files
+from ivypy.slave.luns.created_files import PIECE, Cancelled, CreatedFiles, random_pieces
+from ivypy.slave.luns.existing_files import MADE, MARK, CannotCreate, Existing, PlannedFile, existing_at, planned_files
+from ivypy.slave.workloads.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
 from tests.support.refusals import found_in

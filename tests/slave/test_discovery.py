@@ -12,10 +12,11 @@ from ivypy.protocol.lines import decode_line, encode_line
 from ivypy.protocol.messages import Refused
 from ivypy.protocol.payload import Lun, Notice, NoticeKind, Refusal
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave import block_devices, discovery, udev
-from ivypy.slave.discovery import inspect_luns, list_luns
-from ivypy.slave.lun_target import LunTarget, find_target
-from ivypy.slave.write_gate import Surroundings
+from ivypy.slave.devices import block_devices, udev
+from ivypy.slave.gate.write_gate import Surroundings
+from ivypy.slave.luns import discovery
+from ivypy.slave.luns.discovery import inspect_luns, list_luns
+from ivypy.slave.luns.lun_target import LunTarget, find_target
 from tests.support.devices import loops_alone
 from tests.support.loop_devices import detach, found_files, loop_device, need, needs_loops, partitioned, run
 from tests.support.sysfs_tree import QUEUE, SysfsTree

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.slave import extents
+from ivypy.slave.devices import extents
 
 KIB = 1024
 LAST, UNWRITTEN, DELAYED = 0x1, 0x800, 0x4  # FIEMAP_EXTENT_*, as linux/fiemap.h has them

@@ -16,11 +16,11 @@ from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, Refusal, Setting, WorkloadToCreate
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave import file_changes
-from ivypy.slave.command_server import CLEAN_UP_S, CommandServer, Exit
-from ivypy.slave.created_files import CreatedFiles
 from ivypy.slave.engine._engine import Ended, now_ns
-from ivypy.slave.file_changes import note
+from ivypy.slave.gate import file_changes
+from ivypy.slave.gate.file_changes import note
+from ivypy.slave.link.command_server import CLEAN_UP_S, CommandServer, Exit
+from ivypy.slave.luns.created_files import CreatedFiles
 from tests.support.fake_engine import FakeEngine, collected
 from tests.support.loop_devices import agreed
 from tests.support.slave_client import u32

@@ -18,13 +18,14 @@ from ivypy.protocol.messages import EditWorkloads
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, FileToCreate, Refusal, Setting, WorkloadToCreate
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave import file_changes, open_luns, write_gate
-from ivypy.slave.created_files import CreatedFiles
-from ivypy.slave.existing_files import MARK, Existing, PlannedFile, existing_at, planned_files
-from ivypy.slave.file_changes import LATEST_NS, note, noted
-from ivypy.slave.lun_identity import WRITTEN
-from ivypy.slave.open_for_writing import scan_processes
-from ivypy.slave.workloads import Workloads
+from ivypy.slave.gate import file_changes, write_gate
+from ivypy.slave.gate.file_changes import LATEST_NS, note, noted
+from ivypy.slave.gate.open_for_writing import scan_processes
+from ivypy.slave.luns import open_luns
+from ivypy.slave.luns.created_files import CreatedFiles
+from ivypy.slave.luns.existing_files import MARK, Existing, PlannedFile, existing_at, planned_files
+from ivypy.slave.luns.lun_identity import WRITTEN
+from ivypy.slave.workloads.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, need, run
 from tests.support.refusals import refusals_in

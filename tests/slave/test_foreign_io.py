@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.protocol.counters import Count
-from ivypy.slave.foreign_io import ForeignIo, read_bytes
+from ivypy.slave.gate.foreign_io import ForeignIo, read_bytes
 from tests.support.loop_devices import loop_device, needs_loops
 
 MIB = 1 << 20

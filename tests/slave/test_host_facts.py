@@ -12,8 +12,8 @@ from ivypy.master.output.columns import HOST_FACTS
 from ivypy.protocol import messages as m
 from ivypy.protocol.payload import Notice, NoticeKind
 from ivypy.protocol.text import why_unsendable
-from ivypy.slave.host_facts import hold_latency, host_facts, keep_latency, largest_latency_us
-from ivypy.slave.host_info import make_hello, sendable_facts
+from ivypy.slave.host.host_facts import hold_latency, host_facts, keep_latency, largest_latency_us
+from ivypy.slave.link.host_info import make_hello, sendable_facts
 from tests.support.slave_client import Client
 from tests.support.sysfs_tree import SysfsTree
 
@@ -142,7 +142,7 @@ def test_a_slave_holds_it_from_prepare_to_its_end() -> None:
 
 
 def test_a_slave_that_may_not_hold_it_goes_on_and_says_so() -> None:
-    script = "import ivypy.slave.command_server as o, ivypy.slave.__main__ as s\n"
+    script = "import ivypy.slave.link.command_server as o, ivypy.slave.__main__ as s\n"
     script += "o.keep_latency = lambda most_us: 'no effect'\ns.main()"
     with Client("-c", script) as slave:
         slave.hear()
@@ -162,7 +162,9 @@ def test_a_host_where_it_has_no_effect_says_why_and_what_to_do(tmp_path: Path) -
     said = keep_latency(0, tmp_path)
     assert "has no effect" in said and "No such file or directory" in said and "sudo -n" in said
     if os.geteuid() == 0 and Path("/dev/cpu_dma_latency").exists():
-        script = "import os; from ivypy.slave.host_facts import keep_latency; os.setuid(65534); print(keep_latency(0))"
+        script = (
+            "import os; from ivypy.slave.host.host_facts import keep_latency; os.setuid(65534); print(keep_latency(0))"
+        )
         assert (
             "Permission denied"
             in subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout

@@ -16,8 +16,8 @@ from ivypy.protocol.lines import encode_line
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType, Consent
 from ivypy.protocol.states import State, check_answer
-from ivypy.slave.command_server import Exit
 from ivypy.slave.engine._engine import now_ns
+from ivypy.slave.link.command_server import Exit
 from tests.support.slave_client import Client, u32
 
 EDGES = [0, 1, 2, -1, 100, 1 << 16, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 53, 1 << 62, (1 << 63) - 1, -(1 << 63)]

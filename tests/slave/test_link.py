@@ -14,8 +14,8 @@ from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.payload import Array, ArrayType, Notice, NoticeKind
 from ivypy.protocol.states import State
-from ivypy.slave import slave_link as link_module
-from ivypy.slave.slave_link import ControllerLink, why_not_a_pipe
+from ivypy.slave.link import slave_link as link_module
+from ivypy.slave.link.slave_link import ControllerLink, why_not_a_pipe
 
 ARRAY = Array(ArrayType.U64, os.urandom(1 << 20))
 NONE = Array(ArrayType.U32, b"")

@@ -13,13 +13,14 @@ from ivypy.protocol.consent_check import FINGERPRINT, START, differences, lastin
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, Identity
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave import block_devices, lun_identity
-from ivypy.slave.block_devices import numbered
-from ivypy.slave.holds import hold
-from ivypy.slave.lun_identity import _device, identity_of, machine
-from ivypy.slave.lun_target import find_target
-from ivypy.slave.workloads import Workloads
-from ivypy.slave.write_gate import Surroundings
+from ivypy.slave.devices import block_devices
+from ivypy.slave.devices.block_devices import numbered
+from ivypy.slave.gate.holds import hold
+from ivypy.slave.gate.write_gate import Surroundings
+from ivypy.slave.luns import lun_identity
+from ivypy.slave.luns.lun_identity import _device, identity_of, machine
+from ivypy.slave.luns.lun_target import find_target
+from ivypy.slave.workloads.workloads import Workloads
 from tests.support.devices import loops_alone, losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, loop_device, need, needs_loops, partitioned

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.slave.engine._engine import Engine
-from ivypy.slave.huge_pages import HUGE, describe_buffers, smaps_sizes
+from ivypy.slave.host.huge_pages import HUGE, describe_buffers, smaps_sizes
 from tests.support.engine import fields
 
 MIB = 1 << 20
@@ -100,8 +100,8 @@ import array, gc, sys, time
 from ivypy.protocol.payload import WorkloadToCreate
 from ivypy.protocol.parameters import Parameters
 from ivypy.slave.engine._engine import Engine, now_ns
-from ivypy.slave.huge_pages import smaps_sizes
-from ivypy.slave.workloads import Workloads
+from ivypy.slave.host.huge_pages import smaps_sizes
+from ivypy.slave.workloads.workloads import Workloads
 
 def made(first, luns):
     names = [f"{sys.argv[1]}/lun{n}" for n in range(first, first + luns)]

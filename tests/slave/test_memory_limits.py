@@ -8,7 +8,7 @@ import pytest
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Parameters
-from ivypy.slave.memory_limits import available, prefer_as_victim, reserved_left, why_too_much
+from ivypy.slave.host.memory_limits import available, prefer_as_victim, reserved_left, why_too_much
 from tests.support.slave_client import Client
 from tests.support.waits import wait_until
 from tests.support.workloads import workloads_on

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave.mounts import Mount
-from ivypy.slave.no_answer import no_answer_text
+from ivypy.slave.devices.mounts import Mount
+from ivypy.slave.luns.no_answer import no_answer_text
 
 MOUNTS = (
     Mount((254, 0), "/", "ext4", "/dev/vda", False),

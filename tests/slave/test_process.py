@@ -23,8 +23,8 @@ from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Array, ArrayType, FileToCreate, Notice, NoticeKind, Setting
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.engine._engine import now_ns
-from ivypy.slave.existing_files import MADE, MARK
-from ivypy.slave.file_changes import put, raw
+from ivypy.slave.gate.file_changes import put, raw
+from ivypy.slave.luns.existing_files import MADE, MARK
 from tests.support.slave_client import Client, u32
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def test_it_sends_hello_first() -> None:
 
 
 def test_a_stray_print_does_not_reach_the_link() -> None:
-    script = "import os, ivypy.slave.command_server as o, ivypy.slave.__main__ as s; old = o.make_hello\n"
+    script = "import os, ivypy.slave.link.command_server as o, ivypy.slave.__main__ as s; old = o.make_hello\n"
     script += "o.make_hello = lambda: (print('noise'), os.system('echo more'), old())[2]\ns.main()"
     with Client("-c", script) as slave:
         assert isinstance(slave.hear(), m.Hello)
@@ -601,7 +601,7 @@ def test_a_slave_that_receives_nothing_for_three_leases_ends_and_removes_its_fil
     tmp_path: Path, prepared: bool
 ) -> None:
     """A controller that is gone with its network closes no pipe."""
-    script = "import ivypy.slave.command_server as o, ivypy.slave.__main__ as s; o.SILENT_S = 1.0; s.main()"
+    script = "import ivypy.slave.link.command_server as o, ivypy.slave.__main__ as s; o.SILENT_S = 1.0; s.main()"
     with Client("-c", script, lease_s=0.5) as slave:
         if prepared:
             slave.prepare()

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.slave.holds import read_ends
-from ivypy.slave.signatures import BLOCK, FURTHER, READ, SIGNATURES, DeviceEnds, Signature, found
+from ivypy.slave.devices.signatures import BLOCK, FURTHER, READ, SIGNATURES, DeviceEnds, Signature, found
+from ivypy.slave.gate.holds import read_ends
 
 pytestmark = pytest.mark.slow
 

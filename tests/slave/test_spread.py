@@ -15,8 +15,8 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count, ThreadCount
 from ivypy.protocol.parameters import AUTO, MAX, Iops, Iosequencer, Parameters, Spread
 from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
-from ivypy.slave.cpu_usage import LostTime
-from ivypy.slave.spread import (
+from ivypy.slave.host.cpu_usage import LostTime
+from ivypy.slave.workloads.spread import (
     FIRST_FURTHER,
     ONE_THREAD_IOPS,
     EngineOrder,
@@ -27,8 +27,8 @@ from ivypy.slave.spread import (
     threads_wanted,
     with_lost_time,
 )
-from ivypy.slave.thread_assignment import LEAST_TAGS, InstanceToAssign, even_shares
-from ivypy.slave.workloads import Workloads
+from ivypy.slave.workloads.thread_assignment import LEAST_TAGS, InstanceToAssign, even_shares
+from ivypy.slave.workloads.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
 from tests.support.slave_client import Client, u32
 
@@ -218,7 +218,7 @@ def test_what_was_decided_is_said(file: str) -> None:
 
 def test_where_there_is_no_room_for_more_threads_one_has_all(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that had room before is not refused for what only the host chose."""
-    monkeypatch.setattr("ivypy.slave.workloads.aio_left", lambda: 70)
+    monkeypatch.setattr("ivypy.slave.workloads.workloads.aio_left", lambda: 70)
     workloads = Workloads(FakeEngine(), "libaio", [None] * 4)  # type: ignore[arg-type]
     assert workloads.create([on(file, 0, Parameters(maxtags=64), 64)]) == []
     assert len(workloads._instances[0].parts) == 1

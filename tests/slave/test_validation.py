@@ -9,9 +9,9 @@ import pytest
 from ivypy.protocol.parameters import Iosequencer, Parameters
 from ivypy.protocol.payload import Consent, Identity, WorkloadToCreate
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave.block_devices import BlockDevice
-from ivypy.slave.lun_target import LunTarget
-from ivypy.slave.validation import edit_faults, order_fault, workload_faults
+from ivypy.slave.devices.block_devices import BlockDevice
+from ivypy.slave.luns.lun_target import LunTarget
+from ivypy.slave.luns.validation import edit_faults, order_fault, workload_faults
 
 NUMBER, FOLDER = (8, 16), Path("/sys/block/sdb")
 KNOWN = BlockDevice("sdb", "/dev/sdb", NUMBER, 1 << 20, 4096, FOLDER, FOLDER, {"wwn": "0x5", "serial": "A1"})

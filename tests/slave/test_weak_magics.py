@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave.write_gate import Surroundings, file_evidence, reasons_against
+from ivypy.slave.gate.write_gate import Surroundings, file_evidence, reasons_against
 from tests.support.loop_devices import need, run
 from tests.support.refusals import refusals_in
 

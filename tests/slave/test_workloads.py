@@ -16,14 +16,14 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
 from ivypy.protocol.payload import Consent, Identity, Notice, NoticeKind, Refusal, Setting
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave import open_luns, validation
-from ivypy.slave import workloads as workloads_module
-from ivypy.slave.block_devices import ROOT
+from ivypy.slave.devices.block_devices import ROOT
 from ivypy.slave.engine import _engine
-from ivypy.slave.lun_identity import identity_of
-from ivypy.slave.lun_target import LunTarget, find_target
-from ivypy.slave.workloads import Workloads, engine_fields
-from ivypy.slave.write_gate import Surroundings
+from ivypy.slave.gate.write_gate import Surroundings
+from ivypy.slave.luns import open_luns, validation
+from ivypy.slave.luns.lun_identity import identity_of
+from ivypy.slave.luns.lun_target import LunTarget, find_target
+from ivypy.slave.workloads import workloads as workloads_module
+from ivypy.slave.workloads.workloads import Workloads, engine_fields
 from tests.support.devices import loops_alone, losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, attach, detach, is_over, loop_device, mounted, need, needs_loops, run

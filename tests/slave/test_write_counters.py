@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.slave.block_devices import BlockDevice
-from ivypy.slave.write_counters import WriteCounters, Writes
+from ivypy.slave.devices.block_devices import BlockDevice
+from ivypy.slave.gate.write_counters import WriteCounters, Writes
 
 DEVICE = BlockDevice("sdb", "/dev/sdb", (8, 16), 1 << 20, 512, Path("/sys/x"), Path("/sys/x"), {})
 

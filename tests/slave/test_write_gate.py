@@ -13,13 +13,12 @@ import pytest
 from ivypy.protocol.lines import encode_line
 from ivypy.protocol.messages import Luns
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave import block_devices
-from ivypy.slave.blkid import found_by_blkid, names_in
-from ivypy.slave.discovery import inspect_luns
-from ivypy.slave.holds import claim, is_claimed, is_written
-from ivypy.slave.mounts import Mount, mount_of, parse_mountinfo, parse_swaps
-from ivypy.slave.storage_exports import LunKey, ServedPath, Use
-from ivypy.slave.write_gate import (
+from ivypy.slave.devices import block_devices
+from ivypy.slave.devices.blkid import found_by_blkid, names_in
+from ivypy.slave.devices.mounts import Mount, mount_of, parse_mountinfo, parse_swaps
+from ivypy.slave.devices.storage_exports import LunKey, ServedPath, Use
+from ivypy.slave.gate.holds import claim, is_claimed, is_written
+from ivypy.slave.gate.write_gate import (
     Evidence,
     Surroundings,
     block_evidence,
@@ -27,6 +26,7 @@ from ivypy.slave.write_gate import (
     notices,
     reasons_against,
 )
+from ivypy.slave.luns.discovery import inspect_luns
 from tests.support.devices import losetup
 from tests.support.loop_devices import loop_device, machine, mounted, need, needs_loops, partitioned, run
 from tests.support.refusals import found_in

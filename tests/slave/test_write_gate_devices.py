@@ -20,7 +20,7 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, Identity, WorkloadToCreate
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave.signatures import SIGNATURES, Signature
+from ivypy.slave.devices.signatures import SIGNATURES, Signature
 from tests.support import devices
 from tests.support.devices import losetup
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, partitioned, run

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.slave.lun_target import find_target
-from ivypy.slave.storage_exports import LOOP_INFO64, recorded
-from ivypy.slave.write_gate import Surroundings, in_use, reasons_against
+from ivypy.slave.devices.storage_exports import LOOP_INFO64, recorded
+from ivypy.slave.gate.write_gate import Surroundings, in_use, reasons_against
+from ivypy.slave.luns.lun_target import find_target
 from tests.support.devices import losetup
 from tests.support.loop_devices import need, needs_loops, run, wait_for_node
 

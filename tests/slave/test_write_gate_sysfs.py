@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.refusals import RefusalReason
-from ivypy.slave import block_devices
-from ivypy.slave.write_gate import Surroundings, in_use, reasons_against
+from ivypy.slave.devices import block_devices
+from ivypy.slave.gate.write_gate import Surroundings, in_use, reasons_against
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="device nodes need root")
 

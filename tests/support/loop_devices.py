@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.payload import Consent, Lun, Refusal
-from ivypy.slave.discovery import inspect_luns, list_luns
+from ivypy.slave.luns.discovery import inspect_luns, list_luns
 from tests.support.devices import losetup
 from tests.support.waits import wait_until
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ivypy.slave import block_devices
+from ivypy.slave.devices import block_devices
 
 QUEUE = {
     "queue__logical_block_size": "512",

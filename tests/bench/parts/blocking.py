@@ -9,7 +9,7 @@ from typing import Final
 
 from ivypy.protocol.counters import SERVICE, Count
 from ivypy.slave.engine._engine import Engine
-from ivypy.slave.thread_assignment import InstanceToAssign, ThreadLoad, assign_threads
+from ivypy.slave.workloads.thread_assignment import InstanceToAssign, ThreadLoad, assign_threads
 from tests.support import devices
 from tests.support.engine import MS, Drive
 

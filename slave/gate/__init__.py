@@ -1,0 +1,1 @@
+"""May this LUN be written? Evidence, verdict, and what holds a LUN meanwhile."""

@@ -1,0 +1,1 @@
+"""The host itself: facts, cores, memory, clocks, and what takes its CPU."""

@@ -1,0 +1,1 @@
+"""LUNs found, identified, made, opened and given back."""

@@ -1,0 +1,87 @@
+"""What is wrong with a workload instance that is to be created, or with an edit of one.
+
+Rule: pure; a sentence with its remedy for each fault, all of them at once. Nothing here trusts that the controller has
+checked before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from ...protocol.geometry import extent, geometry_faults, within
+from ...protocol.parameters import LIVE, PARAMETERS, Parameters, faults
+from ...protocol.payload import WorkloadToCreate
+from ...protocol.refusals import RefusalReason
+from .lun_target import LunTarget
+
+
+def workload_faults(workload: WorkloadToCreate, lun: LunTarget) -> list[str]:
+    """Why this instance cannot be created on that LUN."""
+    parameters = workload.parameters
+    found = faults(parameters)
+    most = PARAMETERS["maxtags"].high or 0
+    if not parameters.maxtags <= workload.ceiling <= most:
+        found.append(
+            f"its ceiling of {workload.ceiling} tags is not within maxtags ({parameters.maxtags}) and {most:g}"
+        )
+    largest = PARAMETERS["blocksize"].high or 0
+    if not parameters.blocksize <= workload.blocksize_ceiling <= largest:
+        found.append(
+            f"its ceiling of {workload.blocksize_ceiling} bytes is not within blocksize ({parameters.blocksize}) and"
+            f" {largest:.10g}"
+        )
+    if parameters.fraction_read < 1:
+        found += _of_writing(parameters, workload, lun, RefusalReason.WRITES_UNAGREED)
+    if not found:
+        found += _of_geometry(parameters, lun)
+    return found
+
+
+def _of_writing(
+    parameters: Parameters, workload: WorkloadToCreate, lun: LunTarget, unagreed: RefusalReason
+) -> list[str]:
+    """Whether what it would write was agreed to, all of it."""
+    if workload.consent is None:
+        return [unagreed.sentence()]
+    start, end = extent(parameters.range, lun.size)
+    if within((start, end), workload.consent.extents):
+        return []
+    agreed = ", ".join(f"{first:,} to {behind:,}" for first, behind in workload.consent.extents) or "nothing"
+    return [RefusalReason.RANGE_UNAGREED.sentence(start=start, end=end, agreed=agreed)]
+
+
+def edit_faults(before: Parameters, after: Parameters, workload: WorkloadToCreate, lun: LunTarget) -> list[str]:
+    """Why an instance's parameters cannot be changed so while it exists."""
+    changed = [f.name for f in fields(Parameters) if getattr(before, f.name) != getattr(after, f.name)]
+    fixed = [name for name in changed if name not in LIVE]
+    found = faults(after)
+    if fixed:
+        names, live = ", ".join(fixed), ", ".join(sorted(LIVE))
+        found.append(
+            f"{names} cannot change while the instance exists (only {live} can): delete it and create it again"
+        )
+    for name, most in (("maxtags", workload.ceiling), ("blocksize", workload.blocksize_ceiling)):
+        if getattr(after, name) > most:
+            found.append(f"{name} is {getattr(after, name)}, and its buffers were made for {most}: create it again")
+    if after.fraction_read < 1:
+        found += _of_writing(after, workload, lun, RefusalReason.EDITED_TO_WRITE)
+    return found or _of_geometry(after, lun)
+
+
+def _of_geometry(parameters: Parameters, lun: LunTarget) -> list[str]:
+    return [one.text for one in geometry_faults(parameters, lun.path, lun.kind, lun.size, lun.block)]
+
+
+def order_fault(order: Sequence[int], classes: Sequence[int], existing: Sequence[int]) -> str | None:
+    """Why a `go` cannot name these instances and merge classes; None if it can."""
+    if len(order) != len(classes):
+        return f"{len(order)} instances have {len(classes)} merge classes: name one class for each"
+    if len(set(order)) < len(order):
+        return "duplicate instance in the order: name each once"
+    unknown = sorted(set(order) - set(existing))
+    if unknown:
+        return f"there are no instances {', '.join(map(str, unknown[:10]))}: create them first"
+    if len(set(classes)) != max(classes, default=-1) + 1:
+        return "its merge classes are not 0, 1, 2 ... without a gap: number them so"
+    return None

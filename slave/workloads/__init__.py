@@ -1,0 +1,1 @@
+"""Workload instances: their LUNs, threads, cores and backend."""

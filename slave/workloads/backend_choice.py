@@ -1,0 +1,197 @@
+"""The ways of doing I/O: which work here, why one does not, and which `auto` stands for.
+
+Rule: `auto` is libaio, unless some step needs the faster backend and a short trial on its LUNs says that io_uring is:
+its slowest turn has to be faster than libaio's fastest by more than turns differ. So noise does not decide, and hosts
+that are alike choose alike. LUNs that would make io_uring wait are not tried. A trial only reads, with the shape of the
+workload that will be run (block size, tags), in turns taken alternately. It reads at random, from a seed of its own: no
+step then finds its first addresses in a cache, nor does the second backend those of the first.
+"""
+
+import errno
+import os
+import select
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from ...protocol.counters import Count
+from ...protocol.older_python import zip_strict
+from ...protocol.parameters import MAX, Iosequencer, Parameters
+from ...protocol.payload import WorkloadToCreate
+from ..devices.nowait import lacks_nowait, without_nowait
+from ..engine._engine import Engine, now_ns, probe
+from ..kernel_files import number_in
+from .workloads import engine_fields
+
+if TYPE_CHECKING:
+    from ..engine._engine import Fields  # a shape, not a class: only its stub knows it
+
+AUTO: Final = "auto"
+LIBAIO: Final = "libaio"
+IO_URING: Final = "io_uring"
+NVME: Final = "nvme"
+
+MOST_LUNS: Final = 4  # that are tried
+MOST_TAGS: Final = 64
+TURNS: Final = 4
+TURN_NS: Final = 45_000_000
+AHEAD_NS: Final = 2_000_000  # from `go` to the start of a turn
+PATIENCE_NS: Final = 10 * 10**9  # for a turn, with the LUN's slowest I/O
+TRIAL_NS: Final = 10 * 10**9  # after so long, no other LUN is tried
+EVENTFD_BYTES: Final = 8
+FASTER: Final = 1.05  # io_uring's slowest turn, of libaio's fastest
+FEWEST_PER_S: Final = 2000.0  # reads: 90 in a turn
+MOST_BYTES: Final = 64 << 20  # of I/O buffers of a trial, for each of the two engines
+
+_NO_AIO: Final = "this kernel has no asynchronous I/O, or a seccomp filter hides it"
+_NO_RING: Final = "this kernel has no io_uring that can wait with a timeout (5.11 has), or a seccomp filter hides it"
+_FILTER: Final = (
+    "a seccomp filter forbids it, as those of containers do: run the slave outside, or allow io_uring_setup, "
+    "io_uring_enter and io_uring_register"
+)
+_WHY: Final = {
+    (IO_URING, errno.EPERM): _FILTER,
+    (IO_URING, errno.EACCES): _FILTER,
+    (IO_URING, errno.ENOMEM): "the limit of locked memory is too low: raise it (ulimit -l, LimitMEMLOCK)",
+    (IO_URING, errno.ENOSYS): _NO_RING,
+    (NVME, errno.EPERM): _FILTER,
+    (NVME, errno.EACCES): _FILTER,
+    (NVME, errno.ENOMEM): "the limit of locked memory is too low: raise it (ulimit -l, LimitMEMLOCK)",
+    (NVME, errno.ENOSYS): _NO_RING,
+    (NVME, errno.EINVAL): "this kernel's io_uring has no commands for drivers (Linux 5.19 has): use backend: io_uring",
+    (NVME, errno.ENODEV): "no NVMe namespace here has a generic device (/dev/ng0n1): use backend: io_uring",
+    (LIBAIO, errno.ENOSYS): _NO_AIO,
+    (LIBAIO, errno.EAGAIN): "fs.aio-max-nr is used up: raise it (sysctl -w fs.aio-max-nr=1048576)",
+}
+
+
+def why_not(backend: str, polled: bool = False) -> str:
+    """Why a backend does not work so on this kernel, and what to do; "" if it does."""
+    if (number := probe(backend, polled)) == 0:
+        return ""
+    disabled = number_in("/proc/sys/kernel/io_uring_disabled") or 0
+    if number == errno.EINVAL and polled:
+        if backend != IO_URING:
+            return f"polled: an option of io_uring, but the backend is {backend}"
+        return "this kernel's io_uring does not know polled: leave it out"
+    if backend in (IO_URING, NVME) and number == errno.EPERM and disabled:
+        others = ", or run the slave as root or in the group kernel.io_uring_group" if disabled == 1 else ""
+        return f"kernel.io_uring_disabled is {disabled}: set it to 0 (sysctl -w kernel.io_uring_disabled=0){others}"
+    return _WHY.get((backend, number)) or os.strerror(number)
+
+
+def kernel_threads_on(luns: Sequence[str]) -> str:
+    """The notice for these LUNs under io_uring; "" if there is none."""
+    handed = without_nowait(luns)
+    if not handed:
+        return ""
+    more = f" and {len(handed) - 1:,} more LUNs" if len(handed) > 1 else ""
+    return (
+        f"io_uring uses kernel threads for each I/O on {handed[0]}{more}, because its driver lacks RWF_NOWAIT: "
+        "no figure of CPU time includes these threads, and libaio does not need them"
+    )
+
+
+@dataclass(frozen=True)
+class Choice:
+    backend: str
+    reason: str = ""  # a clause; "" where there was nothing to choose
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Reads per second in each turn."""
+
+    libaio: Sequence[float]
+    io_uring: Sequence[float]
+
+    @property
+    def io_uring_is_faster(self) -> bool:
+        """With so few reads in a turn that one more or less decides, nobody knows."""
+        enough = min(*self.io_uring, *self.libaio) >= FEWEST_PER_S
+        return enough and min(self.io_uring) >= FASTER * max(self.libaio)
+
+    def __str__(self) -> str:
+        return (
+            f"{min(self.io_uring):,.0f} to {max(self.io_uring):,.0f} reads/s with io_uring, "
+            f"{min(self.libaio):,.0f} to {max(self.libaio):,.0f} with libaio"
+        )
+
+
+def choose(workloads: Sequence[WorkloadToCreate]) -> Choice:
+    """What `auto` stands for with these workload instances. Where steps need the faster backend, it reads from some of
+    their LUNs, for a second or two."""
+    no_libaio = why_not(LIBAIO)
+    if no_libaio:
+        return Choice(IO_URING, f"libaio does not work here: {no_libaio}")
+    ascending = sorted(workloads, key=lambda one: one.fast_tags)  # of several on a LUN, the one with the most tags
+    by_lun = {one.lun: replace(one.parameters, maxtags=one.fast_tags) for one in ascending if one.fast_tags}
+    if not by_lun:
+        return Choice(LIBAIO)
+    if why := why_not(IO_URING):
+        return Choice(LIBAIO, f"io_uring does not work here: {why}")
+    return _tried(by_lun, list(by_lun)[:: -(-len(by_lun) // MOST_LUNS)])
+
+
+def _tried(by_lun: Mapping[str, Parameters], luns: Sequence[str]) -> Choice:
+    """io_uring, if it is faster on each of these LUNs."""
+    until_ns = now_ns() + TRIAL_NS
+    said = ""
+    for lun in luns:
+        try:
+            if lacks_nowait(lun):
+                return Choice(LIBAIO, f"io_uring would use kernel threads for each I/O on {lun} (no RWF_NOWAIT)")
+            trial = try_both(lun, by_lun[lun])
+        except OSError as error:
+            return Choice(LIBAIO, f"no trial was possible on {lun}: {error.strerror}")
+        said = f"{trial} on {lun}"
+        if not trial.io_uring_is_faster:
+            return Choice(LIBAIO, said)
+        if now_ns() > until_ns:
+            break
+    return Choice(IO_URING, said)
+
+
+def try_both(lun: str, parameters: Parameters) -> Trial:
+    """Read from a LUN with both backends, in turns. Raises OSError."""
+    engines = [Engine(backend, [-1]) for backend in (LIBAIO, IO_URING)]
+    try:
+        for engine in engines:
+            shape = _shape(parameters)
+            engine.create(0, engine.open_lun(lun, False), 0, shape["maxtags"], shape["blocksize"], shape)
+        turns = [[_turn(engine) for engine in engines] for _ in range(TURNS)]
+    finally:
+        for engine in engines:
+            engine.close(PATIENCE_NS / 1e9)
+    return Trial(*zip_strict(*turns))
+
+
+def _shape(parameters: Parameters) -> "Fields":
+    tags = min(parameters.maxtags, MOST_TAGS, max(MOST_BYTES // parameters.blocksize, 1))
+    how = Iosequencer.RANDOM_STEADY
+    seed = int.from_bytes(os.urandom(7), "little")
+    return engine_fields(replace(parameters, iosequencer=how, fraction_read=1.0, iops=MAX, maxtags=tags, seed=seed))
+
+
+def _turn(engine: Engine) -> float:
+    """One subinterval, closed loop: reads per second."""
+    number = array("I", [0]).tobytes()
+    deadline_ns = now_ns() + PATIENCE_NS
+    engine.set_lease(deadline_ns)
+    engine.go(now_ns() + AHEAD_NS, TURN_NS, number, number, number)
+    engine.stop(0)
+    completed = 0
+    news = select.poll()  # a descriptor may be beyond what select() takes
+    news.register(engine.fileno(), select.POLLIN)
+    while (ended := engine.ended()) is None:
+        if (found := engine.collect()) is not None:
+            completed += array("q", found.counts)[Count.COMPLETED]
+            continue
+        if now_ns() > 2 * PATIENCE_NS + deadline_ns:
+            raise TimeoutError(errno.ETIMEDOUT, "its reads do not complete")
+        if news.poll(100):
+            os.read(engine.fileno(), EVENTFD_BYTES)
+    if ended.uncaught:
+        raise TimeoutError(errno.ETIMEDOUT, "its reads do not complete")
+    return completed / TURN_NS * 1e9
