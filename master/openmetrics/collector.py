@@ -26,7 +26,8 @@ from ..control.observation import Phase
 from ..errors import IvypyError
 from ..pages.growing_table import number
 from ..pages.histogram_columns import Column
-from ..pages.run_data import CPU_METRICS, Progress, RunData
+from ..pages.kept_run import CPU_METRICS
+from ..pages.run_data import Progress, RunData
 from ..rollup.instances import ALL
 from ..verdicts import Verdict
 from .buckets import Coarse

@@ -6,6 +6,7 @@ yet is left for the next time. A file whose header has changed was replaced, and
 
 import csv
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from math import isfinite
 from pathlib import Path
 from typing import Final
@@ -116,3 +117,14 @@ def number(text: str) -> float | None:
     except ValueError:
         return None
     return value if isfinite(value) else None
+
+
+def number_or_text(text: str) -> float | str | None:
+    """A number where it is one, else the text; None where it is blank."""
+    value = number(text)
+    return value if value is not None else text or None
+
+
+def unix_time(text: str) -> float:
+    """Of a time in ISO 8601."""
+    return datetime.fromisoformat(text).timestamp()

@@ -25,8 +25,9 @@ from ..errors import PlanError
 from ..pages.elements import no_elements
 from ..pages.histogram_columns import SETS, Times, encoded
 from ..pages.instances import LATENCY
+from ..pages.kept_run import SERIES_METRICS
 from ..pages.outliers import bound
-from ..pages.run_data import SERIES_METRICS, RunData
+from ..pages.run_data import RunData
 from ..rollup.instances import ALL
 
 MOST_BYTES: Final = 20 << 20  # of recorded answers; what is of whole runs is recorded in any case

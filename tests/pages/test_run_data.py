@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from ivypy.master.pages import histogram_columns
 from ivypy.master.pages.histogram_columns import MOST_COLUMNS, Cells, Column, Times, encoded, group_of
-from ivypy.master.pages.run_data import SERIES_METRICS, RunData
+from ivypy.master.pages.kept_run import SERIES_METRICS
+from ivypy.master.pages.run_data import RunData
 from ivypy.master.results.result_document import result_of
 from ivypy.master.run.session.run import Run
 from ivypy.master.stats.percentiles import percentile

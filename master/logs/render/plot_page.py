@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from ...pages.document import FORMAT
 from ...pages.histogram_columns import Times, encoded
 from ...pages.instances import IOPS, LATENCY, MEAN, mark_outliers
+from ...pages.kept_run import SERIES_METRICS
 from ...pages.outliers import bound
-from ...pages.run_data import FORMAT, SERIES_METRICS
 from ...report.archive import Archive, Limits, quoted
 from ...report.write_report import save_page
 from ...version import VERSION

@@ -1,0 +1,170 @@
+"""A run's document: the run, its steps with their measurements of everything, its hosts, LUNs, plan and events.
+
+Times are unix seconds, units those of docs/columns.md, a blank is None.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ...protocol.parameters import PARAMETERS
+from ..causes import remedy_of
+from ..errors import PlanError
+from ..exit_codes import ExitCode
+from ..output.column import names
+from ..output.columns import HOST_FACTS
+from ..results.checked_files import read_table
+from ..results.finished_run import plan_text
+from ..results.measured_rows import finding_of, read_measured, standing_of
+from ..results.run_entries import RunState, entry_data, entry_of
+from ..rollup.instances import ALL
+from ..rollup.metrics import METRICS
+from ..verdicts import Finding
+from .growing_table import GrowingTable, number, number_or_text, unix_time
+from .kept_run import KeptRun
+
+FORMAT: Final = 1
+_MOST_EVENTS: Final = 5000  # the newest
+_VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")
+_OF_ONE_LUN: Final = frozenset(("host", "hostname", "path"))
+
+
+def document_of(run: KeptRun) -> dict[str, Any]:
+    """All that a page knows of a run before it asks for a step's figures."""
+    entry = entry_of(run.folder, datetime.now(UTC))
+    record = run.record
+    rows = run.summary(ALL)
+    causes = _causes(run, record) if rows else {}
+    steps = [_step(run, one, entry.state, rows, causes) for one in record["steps"]]
+    hosts, luns = read_table(run.folder / "hosts.csv"), read_table(run.folder / "luns.csv")
+    code = record["exit_code"]
+    return {
+        "format": FORMAT,
+        "run": entry_data(entry),
+        "sentence": "" if code is None else ExitCode(code).sentence,
+        "plan_text": plan_text(run.folder),
+        "hosts": hosts,
+        "hosts_differ": _differing(hosts, names(HOST_FACTS)),
+        "luns": luns,
+        "luns_differ": _differing(luns, [name for name in (luns[0] if luns else ()) if name not in _OF_ONE_LUN]),
+        "rollups": _united([one["rollups"] for one in steps]),
+        "steps": steps,
+        "events": _events(run),
+    }
+
+
+def _reasons(texts: Iterable[str], folder: Path, explained: bool = False) -> list[dict[str, Any]]:
+    """The reasons of a verdict, as a summary has them, with what they mean and what to do; `explained`: one of them is
+    known to be the cause of others."""
+    findings = [finding_of(text, folder) for text in texts]
+    return [_reason(one, findings if explained else ()) for one in findings]
+
+
+def _causes(run: KeptRun, record: Mapping[str, Any]) -> dict[tuple[int, str], str]:
+    """(step, name of a measurement): the cause of its verdict, in a sentence."""
+    try:
+        steps = read_measured(run.folder, ALL, [step["name"] for step in record["steps"] if step["verdict"]]).steps
+    except PlanError:  # of a version whose causes were not kept so
+        return {}
+    return {(step.number, one.name): one.cause for step in steps for one in step.measured}
+
+
+def _step(
+    run: KeptRun,
+    step: Mapping[str, Any],
+    state: RunState,
+    summary: Sequence[Mapping[str, str]],
+    causes: Mapping[tuple[int, str], str],
+) -> dict[str, Any]:
+    place = step["number"]
+    rows = [row for row in summary if int(row["step"]) == place]
+    standing = standing_of(step, rows)
+    closed = run.rows(place)
+    goes_on = "running" if state in (RunState.RUNNING, RunState.NOT_ENDED) else "cut off"
+    return {
+        "number": place,
+        "name": step["name"],
+        "state": "ended" if step["verdict"] else goes_on,
+        "verdict": step["verdict"],
+        "start": unix_time(step["start_utc"]) if step["start_utc"] else None,
+        "end": unix_time(step["end_utc"]) if step["end_utc"] else None,
+        "thresholds": step["thresholds"],
+        "reasons": _reasons(step["reasons"], run.folder),
+        "rollups": {kind: [*instances] for kind, instances in run.files(place).items()},
+        "closed": len(closed),
+        "until": _end_of(closed),
+        "measurements": [
+            _measurement(run.folder, row, step["name"], causes.get((place, row["name"]), ""), row["name"] == standing)
+            for row in rows
+        ],
+    }
+
+
+def _measurement(folder: Path, row: Mapping[str, str], step: str, cause: str, stands: bool) -> dict[str, Any]:
+    own = row["name"]
+    halves = {name: number(row.get(f"{name}_half_width", "")) for name in METRICS}
+    figures = {name: number(row.get(name, "")) for name in METRICS}
+    return {
+        "name": own,
+        "level": own.removeprefix(f"{step}:") if own != step else "",
+        "stands": stands,
+        **{name: row.get(name) or row["verdict"] for name in _VERDICTS},
+        "cause": cause,
+        "hosts_in": int(row.get("hosts_in") or 0),
+        "hosts_of": int(row.get("hosts_of") or 0),
+        "reasons": _reasons(filter(None, row["reasons"].split("; ")), folder, explained=bool(cause)),
+        "first": int(row["first_subinterval"]) if row.get("first_subinterval") else None,
+        "last": int(row["last_subinterval"]) if row.get("last_subinterval") else None,
+        "start": unix_time(row["start_utc"]) if row.get("start_utc") else None,
+        "end": unix_time(row["end_utc"]) if row.get("end_utc") else None,
+        "iops_setting": number_or_text(row.get("iops_setting", "")),
+        "parameters": {name: number_or_text(row[name]) for name in PARAMETERS if row.get(name)},
+        "metrics": {name: value for name, value in figures.items() if value is not None},
+        "half_widths": {name: value for name, value in halves.items() if value is not None},
+    }
+
+
+def _events(run: KeptRun) -> list[dict[str, Any]]:
+    newest = {name: column[-_MOST_EVENTS:] for name, column in run.events().columns.items()}
+    return [
+        {
+            "utc": unix_time(utc),
+            "step": int(step) if step else None,
+            "subinterval": int(subinterval) if subinterval else None,
+            "host": host,
+            "kind": kind,
+            "text": text,
+        }
+        for utc, step, subinterval, host, kind, text in zip(*newest.values(), strict=True)
+    ]
+
+
+def _reason(finding: Finding, beside: Sequence[Finding]) -> dict[str, Any]:
+    reason = finding.reason
+    return {
+        "reason": reason.word,
+        "severity": str(finding.severity),
+        "detail": finding.detail,
+        "scopes": [str(scope) for scope in reason.scope],
+        "meaning": reason.sentence,
+        "remedy": remedy_of(finding, beside),
+    }
+
+
+def _differing(rows: Sequence[Mapping[str, str]], columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if len({row.get(name, "") for row in rows}) > 1]
+
+
+def _united(rollups: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = {}
+    for one in rollups:
+        for kind, instances in one.items():
+            found.setdefault(kind, {}).update(dict.fromkeys(instances))
+    return {kind: [*instances] for kind, instances in found.items()}
+
+
+def _end_of(rows: GrowingTable) -> float | None:
+    """Of the last subinterval; None before there is one."""
+    starts = rows.columns["start_utc"]
+    return unix_time(starts[-1]) + (rows.numbers("length_s", len(rows) - 1)[0] or 0.0) if starts else None
