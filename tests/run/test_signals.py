@@ -14,7 +14,7 @@ BOUND_S = 60  # far more than it takes; the programs themselves would go on for 
 PROGRAM = """
 import asyncio, os, signal, sys, time
 import click
-from ivypy.master.run import signals
+from ivypy.master.run.session import signals
 
 def press():
     os.kill(os.getpid(), signal.Signals({number}))
