@@ -181,3 +181,44 @@ def test_what_runs_on_test_hosts_is_written_for_the_python_that_they_have() -> N
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 used = {keyword.arg for keyword in node.keywords} & newer.get(node.func.id, set[str]())
                 assert not used, f"{path.relative_to(ROOT)}:{node.lineno}: Python 3.9 has no {used}"
+
+
+MUTATORS = {"add", "append", "clear", "difference_update", "discard", "extend", "pop", "remove", "setdefault", "update"}
+
+
+def fields_of(tree: ast.AST) -> set[str]:
+    """The attributes that the classes of a module have."""
+    nodes = [*ast.walk(tree)]
+    declared = {one.target.id for one in nodes if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)}
+    stored = (one for one in nodes if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store))
+    return declared | {one.attr for one in stored if isinstance(one.value, ast.Name) and one.value.id == "self"}
+
+
+def written(node: ast.AST) -> ast.expr | None:
+    """What a node assigns to, puts something into, or changes by a method."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+        return node.value
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+        return node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+        return node.func.value
+    return None
+
+
+def test_a_part_of_a_step_is_written_by_its_own_file_alone() -> None:
+    """As in the engine: others call its methods, which say what happens to it."""
+    for path in modules("master/run/step"):
+        tree = ast.parse(path.read_text())
+        own = fields_of(tree)
+        for node in ast.walk(tree):
+            place = written(node)
+            if isinstance(place, ast.Attribute) and ast.unparse(place.value) != "self":
+                assert place.attr in own, f"{path.relative_to(ROOT)}:{place.lineno} writes {ast.unparse(place)}"
+
+
+def test_a_part_of_a_step_takes_at_most_six_arguments() -> None:
+    for path in modules("master/run/step"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                count = len(node.args.args) + len(node.args.kwonlyargs) - 1
+                assert count <= 6, f"{path.relative_to(ROOT)}:{node.lineno} takes {count}"

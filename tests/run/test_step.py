@@ -25,6 +25,7 @@ from ivypy.master.run.setup.fleet import Fleet, HaltCause
 from ivypy.master.run.setup.host_settings import HostSettings
 from ivypy.master.run.step.live_step import LiveStep
 from ivypy.master.run.step.step import StepCycle
+from ivypy.master.run.step.step_context import StepContext
 from ivypy.master.run.step.step_types import ClosedSubinterval, SoFar, StepOutcome, SummedMeasurement
 from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
@@ -152,16 +153,9 @@ async def a_step(
         instances = [WorkloadInstance(0, slave.name, "/a", "w") for slave in slaves]
         book = Notebook()
         parameters = {(slave.name, 0): PARAMETERS for slave in slaves}
-        sequence = StepCycle(
-            fleet,
-            Rollups.build(instances, []),
-            LiveStep(HostSettings(fleet, parameters), control, round(length_s * 1e9)),
-            length_s,
-            cooldown,
-            book,
-            book.alerts.append,
-            stop_on_error=False,
-        )
+        live = LiveStep(HostSettings(fleet, parameters), control, round(length_s * 1e9))
+        context = StepContext(fleet, Rollups.build(instances, []), book, live.progress, length_s, cooldown)
+        sequence = StepCycle(context, live, book.alerts.append)
         if interrupt_after is not None:
             loop.call_later(interrupt_after, fleet.interrupt, HaltCause.USER)
         began = loop.time()

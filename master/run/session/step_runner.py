@@ -36,6 +36,7 @@ from ..setup.reconnect import Reconnection
 from ..setup.resolve_settings import NotMeasured, resolve
 from ..step.live_step import LiveStep
 from ..step.step import StepCycle
+from ..step.step_context import StepContext
 from ..step.step_control import control_for, opening_parameters
 from ..step.step_types import StepOutcome
 from .control_api import ControlApi, RunningStep
@@ -209,12 +210,12 @@ class StepRunner:
         live = LiveStep(self._host_settings, control, round(step.subinterval_s * 1e9))
         live.note(beforehand)
         alerts = SloAlerts(step, recorder.event)
-        cycle = StepCycle(
-            self._fleet, discovered.rollups, live, step.subinterval_s, step.cooldown_subintervals, recorder,
-            alerts.raise_alert, stop_on_error=self._plan.on_io_error is OnIoError.STOP,
+        context = StepContext(
+            self._fleet, discovered.rollups, recorder, live.progress, step.subinterval_s, step.cooldown_subintervals,
+            stop_on_error=self._plan.on_io_error is OnIoError.STOP,
             lease_ns=round(self._plan.lease_s * 1e9), start_timeout_s=self._plan.start_timeout_s,
-            gathering=self._gathering,
         )  # fmt: skip
+        cycle = StepCycle(context, live, alerts.raise_alert, self._gathering)
 
         def result(ended: StepOutcome) -> StepResult:
             tolerance, utc_ns = self._plan.achieved_iops_tolerance, self._recorder.clock.utc_ns

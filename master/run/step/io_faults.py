@@ -16,7 +16,7 @@ from ....protocol.messages import Result, Stopped
 from ...rollup.instances import Rollups
 from ...rollup.validity import ScopedFinding
 from ...text.suggestions import listed
-from ...verdicts import Finding, Reason
+from ...verdicts import Finding, Reason, Severity
 
 MOST_NAMED: Final = 5  # workload instances that are spelled out
 MOST_FAULTS: Final = 20  # kinds of I/O errors that are reported one by one
@@ -60,6 +60,7 @@ class IoFaults:
     """State: which I/O errors of a step were reported, and which instances have I/Os that did not complete."""
 
     def __init__(self, rollups: Rollups, length_ns: int, report: Report, find: Find) -> None:
+        """`find` gets each finding."""
         self._rollups = rollups
         self._length_ns = length_ns
         self._report = report
@@ -83,6 +84,11 @@ class IoFaults:
                 said = f"every I/O failed, {kind}" if every else kind
                 text = f"{self._id(host, fault.number)}: {said} ({fault.count:,} in subinterval {result.subinterval})"
                 self._report(host, "io_errors", text)
+
+    def stop_run(self, host: str, since: int) -> None:
+        """Its errors end the run; nothing from subinterval `since` on is a measurement."""
+        self._find(ScopedFinding(Finding(Reason.IO_ERRORS, "on_io_error: stop", Severity.INVALID), host, since=since))
+        self._report(host, "io_errors", "on_io_error: stop; the run is halted")
 
     def stopped(self, host: str, stopped: Stopped, newest: Result | None, running: int) -> None:
         """Report the I/Os that failed or had not completed when a host stopped."""

@@ -8,8 +8,8 @@ by the stall. A result that arrived is in, though its host may be lost before it
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Container
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -19,15 +19,13 @@ from ....protocol.payload import Notice
 from ...hosts.controller_lag import Deadline
 from ...hosts.driver import Delivered, Driver, Event, Lost
 from ...rollup.merge import MergedSubinterval
-from ...rollup.validity import ScopedFinding
-from ...verdicts import Finding, Reason, Severity
-from ..setup.fleet import Fleet, HaltCause
+from ..setup.fleet import HaltCause
 from .boundaries import Boundaries
-from .io_faults import Find, IoFaults
+from .io_faults import IoFaults
+from .step_context import StepContext
 from .step_hosts import StepHosts
 from .step_merge import StepMerge
-from .step_states import NEVER, PATIENCE, StepProgress
-from .step_types import Recorder
+from .step_states import NEVER, PATIENCE
 
 USUAL_PATIENCE_NS: Final = 6 * 10**9  # after a subinterval's end
 OF_A_LEASE: Final = 0.6  # the most; a host that is silent for half a lease is lost before that
@@ -44,56 +42,57 @@ class Collected:
     in_ns: int  # when the last awaited event arrived, or the deadline; not before it was waited for; controller's clock
 
 
+@dataclass(slots=True)
+class _Open:
+    """The subinterval that is awaited."""
+
+    number: int
+    arrived: dict[Driver, int] = field(default_factory=dict)  # as Collected has it
+
+
 class ResultBarrier:
     """Keeps results that arrive early, and passes on everything that hosts send during a step."""
 
     def __init__(
         self,
-        fleet: Fleet,
+        context: StepContext,
         hosts: StepHosts,
         merging: StepMerge,
         boundaries: Boundaries,
         faults: IoFaults,
-        recorder: Recorder,
-        progress: StepProgress,
-        find: Find,
         joined: Callable[[str, Result], None],
-        stop_on_error: bool,
-        lease_ns: int,
     ) -> None:
         """`joined` gets each late result that was stored."""
-        self._fleet = fleet
+        self._fleet, self._recorder, self._progress = context.fleet, context.recorder, context.progress
         self._hosts = hosts
         self._merging = merging
         self._boundaries = boundaries
         self._faults = faults
-        self._recorder = recorder
-        self._progress = progress
-        self._find = find
         self._joined = joined
-        self._stop_on_error = stop_on_error
-        self._longest_ns = round(OF_A_LEASE * lease_ns)
-        self._start_ns = self._length_ns = self._patience_ns = 0  # of the subintervals; as `collect` was told last
+        self._stop_on_error = context.stop_on_error
+        self._length_ns = context.length_ns
+        self._longest_ns = round(OF_A_LEASE * context.lease_ns)
+        self._patience_ns = max(round(PATIENCE * self._length_ns), min(USUAL_PATIENCE_NS, self._longest_ns))
+        self._start_ns = 0  # of the first subinterval; as `collect` was told last
+        self._open = _Open(0)
         self._holes: dict[int, set[str]] = {}  # by closed subinterval: who takes part, and was not in
         self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}  # by subinterval: result, and when it was read
 
-    async def collect(self, k: int, end_ns: int, length_ns: int, halt: Callable[[], Awaitable[int]]) -> Collected:
-        """Merge every live host's result of subinterval `k`, which ends at `end_ns` (controller's clock) and lasts
-        `length_ns`. A host whose result has not arrived by the deadline is late. An interrupt calls `halt`, which
-        returns the time of the halt.
+    async def collect(self, k: int, end_ns: int, halt: Callable[[], Awaitable[int]]) -> Collected:
+        """Merge every live host's result of subinterval `k`, which ends at `end_ns` (controller's clock). A host whose
+        result has not arrived by the deadline is late. An interrupt calls `halt`, which returns the time of the halt.
         """
-        fleet, hosts = self._fleet, self._hosts
-        patience_ns = max(round(PATIENCE * length_ns), min(USUAL_PATIENCE_NS, self._longest_ns))
-        self._start_ns, self._length_ns, self._patience_ns = end_ns - (k + 1) * length_ns, length_ns, patience_ns
+        fleet, hosts, patience_ns = self._fleet, self._hosts, self._patience_ns
+        self._start_ns = end_ns - (k + 1) * self._length_ns
+        self._open = opened = _Open(k)
         self._merging.open(k)
         begun_ns = fleet.now_ns()
-        hosts.awaited = hosts.live.difference(*(those for number, those in self._early.items() if number > k))
-        arrived: dict[Driver, int] = {}
+        hosts.await_live(but={driver for number, those in self._early.items() if number > k for driver in those})
         for driver, (result, arrived_ns) in self._early.pop(k, {}).items():
-            self._merge(driver, result, arrived_ns, arrived)
+            self._merge(driver, result, arrived_ns)
         while not fleet.inbox.empty():  # of hosts that are not awaited, too
-            self._take(*fleet.inbox.get_nowait(), k, arrived)
-        in_ns = max((begun_ns, *arrived.values()))
+            self._take(*fleet.inbox.get_nowait())
+        in_ns = max((begun_ns, *opened.arrived.values()))
         deadline = Deadline(fleet.lag, end_ns + patience_ns, patience_ns)
         alone = Deadline(fleet.lag, end_ns + max(patience_ns, self._longest_ns), patience_ns)
         while True:
@@ -102,14 +101,14 @@ class ResultBarrier:
                 deadline.bring_forward(until_ns)
                 alone.bring_forward(until_ns)
             if not (hosts.awaited or hosts.live or self._progress.is_halted):
-                hosts.awaited = set(hosts.late)  # nobody else is left
+                hosts.await_late()
             if not hosts.awaited:
                 break
             patient = deadline if hosts.live - hosts.awaited else alone
             event = await self.next_event(patient)
             if event is not None:
                 in_ns = max(in_ns, self._came_ns(event[1]))
-                self._take(*event, k, arrived)
+                self._take(*event)
             elif patient.has_passed():
                 in_ns = patient.at_ns
                 break
@@ -119,7 +118,7 @@ class ResultBarrier:
         interval = await self._merging.close(hosts.taking_part | later)
         if interval.absent and (interval.hosts or later):  # else the step ends without it
             self._holes[k] = set(interval.absent)
-        return Collected(interval, arrived, not later.isdisjoint(interval.absent), in_ns)
+        return Collected(interval, opened.arrived, not later.isdisjoint(interval.absent), in_ns)
 
     @property
     def has_early(self) -> bool:
@@ -145,12 +144,14 @@ class ResultBarrier:
 
     def take_after(self, driver: Driver, event: Event) -> None:
         """Handle an event that arrived after the step's last subinterval; a result in it is not merged."""
-        self._take(driver, event, NEVER, {})
+        if self._open.number != NEVER:
+            self._open = _Open(NEVER)
+        self._take(driver, event)
 
     def discard(self, driver: Driver, event: Event) -> None:
         """Handle an event of a start that was given up: its results count for nothing."""
         if not isinstance(event, Delivered | Stopped):
-            self._take(driver, event, 0, {})
+            self._take(driver, event)
 
     def begin_anew(self) -> None:
         """After a start that was given up."""
@@ -165,33 +166,33 @@ class ResultBarrier:
                 return self._fleet.now_ns()
         return 0
 
-    def _take(self, driver: Driver, event: Event, k: int, arrived: dict[Driver, int]) -> None:
-        """Handle an event; `k` is the subinterval that is awaited."""
+    def _take(self, driver: Driver, event: Event) -> None:
         if not self._fleet.takes_part(driver):
             return
         hosts = self._hosts
         match event:
             case Delivered(result, arrived_ns):
-                hosts.newest[driver] = result
-                self._take_result(driver, result, arrived_ns, k, arrived)
+                hosts.said(driver, result)
+                self._take_result(driver, result, arrived_ns)
             case Stopped():
                 self._faults.stopped(driver.name, event, hosts.newest.get(driver), self._progress.running)
-                hosts.has_stopped(driver, event, self._first_without(driver, k, arrived), driver in arrived)
+                hosts.has_stopped(driver, event, self._first_without(driver), driver in self._open.arrived)
             case DyingWords():
                 self._recorder.event(driver.name, "dying_words", f"thread {event.thread}: {event.words}")
                 hosts.died(driver, event.words)
             case Notice():
                 self._recorder.event(driver.name, event.kind, event.text)
             case Lost():
-                hosts.lose(driver, event.reason, self._first_without(driver, k, arrived))
+                hosts.lose(driver, event.reason, self._first_without(driver))
 
-    def _first_without(self, driver: Driver, k: int, arrived: Container[Driver]) -> int:
-        """The first subinterval that no result of a host will be in, if it leaves now; `k` is awaited."""
+    def _first_without(self, driver: Driver) -> int:
+        """The first subinterval that no result of a host will be in, if it leaves now."""
         early = [number for number, those in self._early.items() if driver in those]
-        return max(early) + 1 if early else min(k, self._progress.running) + (driver in arrived)
+        awaited = min(self._open.number, self._progress.running)
+        return max(early) + 1 if early else awaited + (driver in self._open.arrived)
 
-    def _take_result(self, driver: Driver, result: Result, at_ns: int, k: int, arrived: dict[Driver, int]) -> None:
-        hosts, progress = self._hosts, self._progress
+    def _take_result(self, driver: Driver, result: Result, at_ns: int) -> None:
+        hosts, progress, k = self._hosts, self._progress, self._open.number
         if driver in hosts.aside:
             self._recorder.late(driver.name, result)
             return
@@ -211,15 +212,15 @@ class ResultBarrier:
         if late:
             self._join(driver, result)
             if driver in hosts.late and at_ns <= self._deadline_ns(result.subinterval):
-                hosts.awaited.add(driver)  # in this subinterval, where it may be back
+                hosts.await_too(driver)
             return
         if driver in hosts.late:
             hosts.is_back(driver, k)
         if result.subinterval > k:  # of `k` there is none: this one covers it, too; or `k` is in already
-            hosts.awaited.discard(driver)
+            hosts.is_in(driver)
             self._early.setdefault(result.subinterval, {})[driver] = (result, at_ns)
         else:
-            self._merge(driver, result, at_ns, arrived)
+            self._merge(driver, result, at_ns)
 
     def _deadline_ns(self, subinterval: int) -> int:
         """Until when a result of it is in time, on the controller's clock."""
@@ -241,21 +242,18 @@ class ResultBarrier:
         self._hosts.came_late(driver)
         self._note_errors(driver, result)
 
-    def _merge(self, driver: Driver, result: Result, at_ns: int, arrived: dict[Driver, int]) -> None:
+    def _merge(self, driver: Driver, result: Result, at_ns: int) -> None:
         if not _taken(driver, partial(self._merging.add, driver, result)):
             return
-        arrived[driver] = at_ns
-        self._hosts.awaited.discard(driver)
+        self._open.arrived[driver] = at_ns
+        self._hosts.is_in(driver)
         self._note_errors(driver, result)
 
     def _note_errors(self, driver: Driver, result: Result) -> None:
         self._faults.errors(driver.name, result)
         if result.faults and self._stop_on_error and not self._fleet.interrupted.is_set():
-            finding = Finding(Reason.IO_ERRORS, "on_io_error: stop", Severity.INVALID)
             # The measurements that are complete had none, unless this result of one of them came late.
-            since = min(self._progress.unmeasured, result.subinterval)
-            self._find(ScopedFinding(finding, driver.name, since=since))
-            self._recorder.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
+            self._faults.stop_run(driver.name, since=min(self._progress.unmeasured, result.subinterval))
             self._fleet.interrupt(HaltCause.IO_ERROR)
 
 

@@ -31,13 +31,10 @@ from ...control.late_hosts import LateHosts
 from ...control.observation import Phase
 from ...control.observe import Samples, connector_samples, observe
 from ...hosts.driver import DRIVING, Driver
-from ...hosts.heartbeat import USUAL_LEASE_NS, USUAL_START_S
-from ...rollup.instances import Rollups
 from ...rollup.parameters_in_force import Settings, SettingsInForce, is_other_load
 from ...rollup.validity import ScopedFinding
 from ...verdicts import Finding, Reason, Severity
 from ..edits.live_changes import EditEffect
-from ..setup.fleet import Fleet
 from ..setup.resolve_settings import steered
 from .boundaries import Boundaries
 from .interlock import InterlockChecks, Moments, timing_of
@@ -45,12 +42,13 @@ from .io_faults import IoFaults
 from .live_step import LiveStep
 from .result_barrier import HOLD_HALT_S, Collected, ResultBarrier
 from .step_commands import StepCommands, farthest_s, send_halt
+from .step_context import StepContext
 from .step_hosts import StepHosts
 from .step_measurements import StepMeasurements
 from .step_merge import StepMerge
 from .step_start import StepStart
 from .step_states import Change
-from .step_types import ClosedSubinterval, Recorder, SoFar, StepOutcome
+from .step_types import ClosedSubinterval, SoFar, StepOutcome
 
 CATCH_S: Final = 12.0  # after a stop, for `stopped`: hosts catch what is in flight for up to 10 s
 LOADED: Final = (Phase.WARMUP, Phase.RUN, Phase.TRANSIENT)
@@ -64,28 +62,16 @@ class StepCycle:
 
     def __init__(
         self,
-        fleet: Fleet,
-        rollups: Rollups,
+        context: StepContext,
         live: LiveStep,
-        length_s: float,
-        cooldown: int,
-        recorder: Recorder,
         raise_alert: Callable[[Alert], None],
-        stop_on_error: bool,
-        lease_ns: int = USUAL_LEASE_NS,
-        start_timeout_s: float = USUAL_START_S,
         gathering: Gathering = NO_CONNECTORS,
     ) -> None:
-        """The hosts that are idle now take part. `raise_alert` gets each breach of a threshold, and must not block.
-        `start_timeout_s`: for hosts to be ready.
-        """
-        self._fleet = fleet
-        self._rollups = rollups
+        """The hosts that are idle now take part. `raise_alert` gets each breach of a threshold, and must not block."""
+        self._fleet, self._rollups, self._recorder = context.fleet, context.rollups, context.recorder
+        self._progress, self._length_s, self._length_ns = context.progress, context.length_s, context.length_ns
         self._live = live
         self._gathering = gathering
-        self._length_s = length_s
-        self._length_ns = length_ns = round(length_s * 1e9)
-        self._recorder = recorder
         self._raise_alert = raise_alert
         self._findings: list[ScopedFinding] = []
         self._ended: Sequence[ScopedFinding] | None = None  # its findings; None until the step is over
@@ -93,27 +79,19 @@ class StepCycle:
         self._judged = LateHosts(frozenset())  # as in the subinterval that was decided on
         self._of_connectors: Samples = {}  # of the subinterval that was decided on
         self._decided_with: Settings | None = None  # in force at the end of that one
-        self._settings = SettingsInForce(rollups)
-        self._progress = progress = live.progress
+        self._settings = SettingsInForce(self._rollups)
         self._changes = live.changes
-        order = {name: rollups.order(name) for name in rollups.hosts()}
-        drivers = [driver for driver in fleet.alive if driver.name in order and driver.state is HostState.IDLE]
-        find, report, boundaries = self._findings.append, recorder.event, Boundaries(length_ns)
-        self._hosts = StepHosts(drivers, progress, fleet.lag, report)
-        self._faults = IoFaults(rollups, length_ns, report, find)
-        self._measurements = StepMeasurements(length_ns, recorder.measured)
+        order = {name: self._rollups.order(name) for name in self._rollups.hosts()}
+        drivers = [one for one in self._fleet.alive if one.name in order and one.state is HostState.IDLE]
+        length_ns, report = self._length_ns, self._recorder.event
+        boundaries, merging = Boundaries(length_ns), StepMerge(self._rollups, order, drivers)
+        self._hosts = StepHosts(drivers, context)
+        self._faults = IoFaults(self._rollups, length_ns, report, self._findings.append)
+        self._measurements = StepMeasurements(length_ns, self._recorder.measured)
         self._interlock = InterlockChecks(length_ns, report)
-        self._results = ResultBarrier(
-            fleet, self._hosts, StepMerge(rollups, order, drivers), boundaries, self._faults, recorder, progress, find,
-            self._joined, stop_on_error, lease_ns,
-        )  # fmt: skip
-        self._start = StepStart(
-            fleet, self._hosts, rollups, boundaries, self._results, recorder, self._interlock.placed, length_ns,
-            start_timeout_s,
-        )  # fmt: skip
-        self._commands = StepCommands(
-            fleet, self._hosts, rollups, boundaries, self._changes, recorder, progress, length_ns, cooldown
-        )
+        self._results = ResultBarrier(context, self._hosts, merging, boundaries, self._faults, self._joined)
+        self._start = StepStart(context, self._hosts, boundaries, self._results, self._interlock.placed)
+        self._commands = StepCommands(context, self._hosts, boundaries, self._changes)
 
     async def run(self) -> None:
         start_ns = await self._start.go(self._findings.append)
@@ -135,7 +113,7 @@ class StepCycle:
         announced, self._judged = first.next_phase, LateHosts(hosts.names)
         while self._goes_on and (k := progress.running) <= progress.last:
             end_ns = start_ns + (k + 1) * self._length_ns
-            collected = await self._results.collect(k, end_ns, self._length_ns, self._commands.halt)
+            collected = await self._results.collect(k, end_ns, self._commands.halt)
             await self._connectors(k)
             merged_ns = self._fleet.now_ns()
             if not (interval := collected.interval).hosts and not self._results.has_early:
@@ -159,10 +137,9 @@ class StepCycle:
             start, in_ns, arrived = end_ns - self._length_ns, collected.in_ns, collected.arrived
             at = Moments(start, end_ns, in_ns, merged_ns, decided_ns, arrived, acknowledged)
             self._record(collected, announced, effect, decision, at, settings)
-            ended = {name for name, result in interval.results.items() if result.last}
-            hosts.live = {driver for driver in hosts.live if driver.name not in ended}  # which had to end here
+            hosts.ended({name for name, result in interval.results.items() if result.last})
             announced = decision.next_phase
-            progress.running = k + 1
+            progress.close()
         self._changes.close("the step has ended")
         no_host = progress.is_deciding
         if no_host:
@@ -266,7 +243,7 @@ class StepCycle:
                 decision, progress=f"{self._changes.catching_up:,} I/Os of the earlier load are still outstanding"
             )
         self._note_measured(decision.measured)
-        self._progress.decided = k
+        self._progress.decide(k)
         if decision.done:
             self._progress.move(Change.DONE)
         return decision
@@ -280,7 +257,7 @@ class StepCycle:
 
     def _note_measured(self, measured: Iterable[Measured]) -> None:
         for one in measured:
-            self._progress.unmeasured = one.last + 1
+            self._progress.measure_until(one.last)
             self._findings += self._found_in(one)
 
     def _found_in(self, measured: Measured) -> Iterator[ScopedFinding]:
@@ -321,7 +298,7 @@ class StepCycle:
         """Hand over a subinterval that was decided on."""
         progress, interval = self._progress, collected.interval
         stalled_ns, cpu_ns = self._fleet.lag.take()
-        progress.longest_stall_ns = max(progress.longest_stall_ns, stalled_ns)
+        progress.stalled(stalled_ns)
         timing = timing_of(interval, at, stalled_ns, cpu_ns)
         may_end = (progress.decided, *self._live.control.may_end)
         decided = progress.decided == progress.running  # by control: not in a pause, nor after its end

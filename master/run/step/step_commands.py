@@ -13,14 +13,12 @@ from ....protocol.states import State as HostState
 from ...control.decision import Decision, LoadEdit
 from ...hosts.controller_lag import ControllerLag, Deadline
 from ...hosts.driver import DRIVING, Driver, barrier
-from ...rollup.instances import Rollups
 from ..edits.live_changes import LiveChanges
-from ..setup.fleet import Fleet
 from ..setup.resolve_settings import steered
 from .boundaries import Boundaries
+from .step_context import StepContext
 from .step_hosts import StepHosts
-from .step_states import NEVER, PATIENCE, Change, StepProgress
-from .step_types import Recorder
+from .step_states import NEVER, PATIENCE
 
 HALTING_S: Final = 1.0  # for answers to `halt`
 SHORTEST_ANSWER_S: Final = 0.1  # beyond two round trips, for answers in barrier 2 when the decision is late
@@ -29,27 +27,12 @@ SHORTEST_ANSWER_S: Final = 0.1  # beyond two round trips, for answers in barrier
 class StepCommands:
     """Sends one step's commands: `follow` after each decision, and `halt` at any time."""
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        hosts: StepHosts,
-        rollups: Rollups,
-        boundaries: Boundaries,
-        changes: LiveChanges,
-        recorder: Recorder,
-        progress: StepProgress,
-        length_ns: int,
-        cooldown: int,
-    ) -> None:
-        self._fleet = fleet
+    def __init__(self, context: StepContext, hosts: StepHosts, boundaries: Boundaries, changes: LiveChanges) -> None:
+        self._fleet, self._rollups, self._recorder = context.fleet, context.rollups, context.recorder
+        self._progress, self._length_ns, self._cooldown = context.progress, context.length_ns, context.cooldown
         self._hosts = hosts
-        self._rollups = rollups
         self._boundaries = boundaries
         self._changes = changes
-        self._recorder = recorder
-        self._progress = progress
-        self._length_ns = length_ns
-        self._cooldown = cooldown
         self._unanswered: dict[Driver, int] = {}  # decisions that were not acknowledged, up to the last one
         self.last_loaded = NEVER  # the last subinterval under load, once `stop` names it
 
@@ -72,8 +55,8 @@ class StepCommands:
 
     async def halt_those(self, drivers: Container[Driver]) -> int:
         """Halt these hosts, as far as they drive."""
-        self._progress.halted_ns = halted_ns = self._fleet.now_ns()
-        self._progress.move(Change.HALT)
+        halted_ns = self._fleet.now_ns()
+        self._progress.halt(halted_ns)
         self._changes.close("the run is being halted")
         self._recorder.event("", "halt", "no more I/O is submitted; waiting for I/Os in flight")
         for driver, reason in (await send_halt(self._hosts.in_order(drivers), self._fleet.lag)).items():
@@ -94,7 +77,7 @@ class StepCommands:
 
         if done:
             self.last_loaded = k + 1 + late
-            self._progress.last = self.last_loaded + self._cooldown
+            self._progress.end_with(self.last_loaded + self._cooldown)
             self._changes.close("the step is ending; it runs without a measurement")
         hosts = self._hosts
         drivers = hosts.in_order(hosts.commanded)

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....protocol.messages import Result, Stopped, StopReason
-from ...hosts.controller_lag import ControllerLag
 from ...hosts.driver import Driver
 from ...rollup.validity import ScopedFinding
 from ...verdicts import Finding, Reason, Severity
-from .io_faults import Report
-from .step_states import StepProgress
+from .step_context import StepContext
 
 LONG_STALL_NS: Final = 10**9  # the controller, for so long that leases were not renewed
 ENDED_EARLY: Final = "it ended the step by itself"  # its `stopped` says why
@@ -48,11 +46,11 @@ class _Loss:
 class StepHosts:
     """State: who takes part, who of these is late, and who is lost."""
 
-    def __init__(self, drivers: Iterable[Driver], progress: StepProgress, lag: ControllerLag, report: Report) -> None:
+    def __init__(self, drivers: Iterable[Driver], context: StepContext) -> None:
         """`drivers`: all that are to go."""
-        self._progress = progress
-        self._lag = lag
-        self._report = report
+        self._progress = context.progress
+        self._lag = context.fleet.lag
+        self._report = context.recorder.event
         self.part = tuple(drivers)
         self.live: set[Driver] = set()  # barrier 1 waits for their results
         self.late: set[Driver] = set()  # missed a barrier, and are not back
@@ -76,6 +74,34 @@ class StepHosts:
     @property
     def commanded(self) -> set[Driver]:
         return self.live | self.late | self.aside
+
+    def begin(self, drivers: Iterable[Driver]) -> None:
+        """These are ready, and begin."""
+        self.live.update(drivers)
+
+    def await_live(self, but: Container[Driver]) -> None:
+        """Barrier 1 waits for those that deliver, `but` for these."""
+        self.awaited = {driver for driver in self.live if driver not in but}
+
+    def await_late(self) -> None:
+        """Nobody else is left to wait for."""
+        self.awaited = set(self.late)
+
+    def await_too(self, driver: Driver) -> None:
+        """It may be back in this subinterval."""
+        self.awaited.add(driver)
+
+    def is_in(self, driver: Driver) -> None:
+        """Its result is here: it is awaited no longer."""
+        self.awaited.discard(driver)
+
+    def said(self, driver: Driver, result: Result) -> None:
+        """It sent a result, merged or not."""
+        self.newest[driver] = result
+
+    def ended(self, names: Container[str]) -> None:
+        """Their last results are merged, where they had to be the last."""
+        self.live = {driver for driver in self.live if driver.name not in names}
 
     def leave(self, driver: Driver) -> None:
         """Remove a host from the step."""

@@ -13,7 +13,6 @@ from ....protocol.messages import Go
 from ....protocol.payload import Array, ArrayType
 from ....protocol.states import State as HostState
 from ...hosts.driver import DRIVING, Driver, barrier
-from ...rollup.instances import Rollups
 from ...rollup.validity import ScopedFinding
 from ...verdicts import Finding, Reason
 from ..setup.fleet import Fleet
@@ -21,8 +20,8 @@ from .boundaries import Boundaries
 from .io_faults import Find
 from .result_barrier import ResultBarrier
 from .step_commands import farthest_s, send_halt
+from .step_context import StepContext
 from .step_hosts import StepHosts
-from .step_types import Recorder
 
 LEAD_S: Final = 0.3  # from `go` to the start at least: for the message, the threads, and a busy controller
 LEAD_PER_HOST_S: Final = 0.001
@@ -36,28 +35,19 @@ class StepStart:
 
     def __init__(
         self,
-        fleet: Fleet,
+        context: StepContext,
         hosts: StepHosts,
-        rollups: Rollups,
         boundaries: Boundaries,
         results: ResultBarrier,
-        recorder: Recorder,
         placed: Callable[[Driver], None],
-        length_ns: int,
-        timeout_s: float,
     ) -> None:
-        """`placed`: called as a host's start is placed. `timeout_s`: the longest lead, and how long hosts that are not
-        ready by then are waited for.
-        """
-        self._fleet = fleet
+        """`placed`: called as a host's start is placed."""
+        self._fleet, self._rollups, self._recorder = context.fleet, context.rollups, context.recorder
+        self._length_ns, self._timeout_s = context.length_ns, context.start_timeout_s
         self._hosts = hosts
-        self._rollups = rollups
         self._boundaries = boundaries
         self._results = results
-        self._recorder = recorder
         self._placed = placed
-        self._length_ns = length_ns
-        self._timeout_s = timeout_s
 
     async def go(self, find: Find) -> int:
         """Start all hosts at one instant, which is returned. Those that are not ready in time twice are late."""
@@ -69,7 +59,7 @@ class StepStart:
             again = await self._put_off()
             start_ns, ready, failed_again = await self._attempt(again, lead_s(again, self._timeout_s))
             failed = {driver: why for driver, why in failed.items() if driver not in again} | failed_again
-        self._hosts.live.update(ready)
+        self._hosts.begin(ready)
         for driver, reason in failed.items():
             self._hosts.not_ready(driver, f"not ready at the start: {reason}")
         for name in self._rollups.hosts():

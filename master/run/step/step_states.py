@@ -60,6 +60,31 @@ class StepProgress:
     halted_ns: int = 0  # controller's clock; where `is_halted`
     longest_stall_ns: int = 0  # the longest controller stall in one subinterval
 
+    def decide(self, subinterval: int) -> None:
+        """Control has decided on it."""
+        self.decided = subinterval
+
+    def close(self) -> None:
+        """The running subinterval is closed: the next one runs."""
+        self.running += 1
+
+    def measure_until(self, subinterval: int) -> None:
+        """A measurement ends with it."""
+        self.unmeasured = subinterval + 1
+
+    def end_with(self, subinterval: int) -> None:
+        """`stop` names it as the last one."""
+        self.last = subinterval
+
+    def halt(self, now_ns: int) -> None:
+        """All hosts are halted. Raises KeyError where they were before."""
+        self.halted_ns = now_ns
+        self.move(Change.HALT)
+
+    def stalled(self, stall_ns: int) -> None:
+        """So long was the controller's longest stall in a subinterval."""
+        self.longest_stall_ns = max(self.longest_stall_ns, stall_ns)
+
     def move(self, change: Change) -> None:
         """To the next state. Raises KeyError for a change that the state does not know."""
         self.state = NEXT[self.state][change]
