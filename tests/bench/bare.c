@@ -1,11 +1,11 @@
 /* The least that a program can do: bare libaio|io_uring PATH DEPTH SECONDS CORE [IOPS]
  *
- * Random reads of 4 KiB by O_DIRECT, all free I/Os in one call, no stamps, no counting but of completions; io_uring with
- * registered file and buffers. Prints I/Os per second of the thread's CPU time. What an engine adds to this is its own
- * cost; what this costs is the kernel's.
+ * Random reads of 4 KiB by O_DIRECT, all free I/Os in one call, no stamps, no counting but of completions; io_uring
+ * with registered file and buffers. Prints I/Os per second of the thread's CPU time. What an engine adds to this is its
+ * own cost; what this costs is the kernel's.
  *
- * With IOPS, libaio only: at exponential gaps, asleep in between, and all that is due in one call; prints microseconds of
- * the thread's CPU time per I/O.
+ * With IOPS, libaio only: at exponential gaps, asleep in between, and all that is due in one call; prints microseconds
+ * of the thread's CPU time per I/O.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -79,8 +79,11 @@ static void libaio_open(void)
 {
     need(syscall(SYS_io_setup, depth, &aio) == 0, "io_setup");
     for (uint32_t n = 0; n < depth; n++) {
-        iocbs[n] = (struct iocb){.aio_fildes = (uint32_t)fd, .aio_lio_opcode = IOCB_CMD_PREAD, .aio_nbytes = BLOCK,
-                                 .aio_buf = (uint64_t)(uintptr_t)(data + (size_t)n * BLOCK), .aio_data = n};
+        iocbs[n] = (struct iocb){.aio_fildes = (uint32_t)fd,
+                                 .aio_lio_opcode = IOCB_CMD_PREAD,
+                                 .aio_nbytes = BLOCK,
+                                 .aio_buf = (uint64_t)(uintptr_t)(data + (size_t)n * BLOCK),
+                                 .aio_data = n};
         batch[to_go++] = &iocbs[n];
     }
 }
@@ -142,10 +145,13 @@ static uint64_t io_uring_turn(void)
     const struct io_uring_cqe *cqes = (const struct io_uring_cqe *)(void *)(rings + params.cq_off.cqes);
 
     for (uint32_t n = 0; n < to_go; n++)
-        sqes[(from + n) & (params.sq_entries - 1)] =
-            (struct io_uring_sqe){.opcode = IORING_OP_READ_FIXED, .flags = IOSQE_FIXED_FILE, .off = next_offset(),
-                                  .addr = (uint64_t)(uintptr_t)(data + (size_t)ready[n] * BLOCK), .len = BLOCK,
-                                  .user_data = ready[n]};
+        sqes[(from + n) & (params.sq_entries - 1)] = (struct io_uring_sqe){
+            .opcode = IORING_OP_READ_FIXED,
+            .flags = IOSQE_FIXED_FILE,
+            .off = next_offset(),
+            .addr = (uint64_t)(uintptr_t)(data + (size_t)ready[n] * BLOCK),
+            .len = BLOCK,
+            .user_data = ready[n]};
     atomic_store_explicit(word_at(params.sq_off.tail), from + to_go, memory_order_release);
     long taken = syscall(SYS_io_uring_enter, ring_fd, to_go, to_go ? 0 : 1, IORING_ENTER_GETEVENTS, NULL, 0);
     need(taken == (long)to_go, "io_uring_enter");

@@ -2,7 +2,7 @@
  *
  * Exponential gaps, as of random_independent. It sleeps until LEAD_NS before each due time and busy-waits the rest,
  * without a budget and without any I/O: what is late here is the machine's doing, and no engine can be on time then.
- * Prints a JSON object: lateness (p50, mean, p99) in us; shares of the time that it busy-waited and waited for its core.
+ * Prints a JSON object: lateness (p50, mean, p99) in us; shares of the time it busy-waited and waited for its core.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -86,8 +86,9 @@ int main(int count, char **words)
     }
     double length_ns = (double)(clock_ns() - began_ns), waited = (double)(waited_ns() - before_ns);
     qsort(late_ns, known, sizeof *late_ns, compare);
-    printf("{\"late_p50_us\": %.3f, \"late_mean_us\": %.3f, \"late_p99_us\": %.3f, \"busy_wait\": %.4f, \"waited\": %.4f}\n",
-           (double)late_ns[known / 2] / 1e3, sum_ns / (double)known / 1e3, (double)late_ns[known - 1 - known / 100] / 1e3,
-           (double)busy_ns / length_ns, waited / length_ns);
+    printf("{\"late_p50_us\": %.3f, \"late_mean_us\": %.3f, \"late_p99_us\": %.3f, "
+           "\"busy_wait\": %.4f, \"waited\": %.4f}\n",
+           (double)late_ns[known / 2] / 1e3, sum_ns / (double)known / 1e3,
+           (double)late_ns[known - 1 - known / 100] / 1e3, (double)busy_ns / length_ns, waited / length_ns);
     return 0;
 }

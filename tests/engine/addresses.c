@@ -1,5 +1,5 @@
-/* Prints `count` I/Os of a sequencer: byte offset, and 1 for a write. `moved`: offsets of a sequential one, whose blocks
- * and range change meanwhile. */
+/* Prints `count` I/Os of a sequencer: byte offset, and 1 for a write. `moved`: offsets of a sequential one, whose
+ * blocks and range change meanwhile. */
 #include <string.h>
 
 #include "check.h"

@@ -1,8 +1,8 @@
 /* A thread's waits on a simulated clock: busy_wait SPIN IOPS SERVICE LATE SPREAD COST WANTED SEED
  *
- * SPIN: 0 auto, 1 off, 2 on. I/Os fall due IOPS times a second at exponential gaps and complete SERVICE ns after they were
- * submitted; a sleep that its timer ends does so LATE ns late and up to SPREAD more, and takes COST ns of the core.
- * WANTED: others want the core. The clock runs for two seconds.
+ * SPIN: 0 auto, 1 off, 2 on. I/Os fall due IOPS times a second at exponential gaps and complete SERVICE ns after they
+ * were submitted; a sleep that its timer ends does so LATE ns late and up to SPREAD more, and takes COST ns of the
+ * core. WANTED: others want the core. The clock runs for two seconds.
  *
  * Prints: I/Os; median, p99 and mean lateness, ns; sleeps, sleeps while something was due or in flight; time in
  * busy-waiting, ns; of that, at most so much that sleeps would have taken as well, and in waits too short for one; the
@@ -78,8 +78,13 @@ int main(int count, char **words)
             continue;
         }
         uint64_t complete = completed < ios ? flying[completed] + service : UINT64_MAX;
-        struct outlook o = {.now_ns = now, .active_ns = active, .exact_ns = due, .until_ns = earlier(due, now + 10 * NS_PER_MS),
-                            .service_ns = service, .due = true, .in_flight = completed < ios};
+        struct outlook o = {.now_ns = now,
+                            .active_ns = active,
+                            .exact_ns = due,
+                            .until_ns = earlier(due, now + 10 * NS_PER_MS),
+                            .service_ns = service,
+                            .due = true,
+                            .in_flight = completed < ios};
         uint64_t alarm = busy_wait_alarm(&b, &o);
         CHECK(alarm <= due && alarm <= o.until_ns); /* no sleep is set to end after what is due */
         if (alarm > now) {
@@ -110,8 +115,8 @@ int main(int count, char **words)
     }
     qsort(late_ns, ios, sizeof *late_ns, compare);
     printf("%u %llu %llu %llu %llu %llu %llu %llu %llu %lld\n", ios, (unsigned long long)late_ns[ios / 2],
-           (unsigned long long)late_ns[ios - 1 - ios / 100], (unsigned long long)(sum / ios), (unsigned long long)sleeps,
-           (unsigned long long)idle_sleeps, (unsigned long long)waited, (unsigned long long)spared,
-           (unsigned long long)brief, (long long)over);
+           (unsigned long long)late_ns[ios - 1 - ios / 100], (unsigned long long)(sum / ios),
+           (unsigned long long)sleeps, (unsigned long long)idle_sleeps, (unsigned long long)waited,
+           (unsigned long long)spared, (unsigned long long)brief, (long long)over);
     return 0;
 }

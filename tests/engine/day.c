@@ -1,6 +1,6 @@
-/* A day of boundaries on a simulated clock, as three threads pass them, in turns and one of them late: day LENGTH_NS DRIFT.
- * Each boundary lies exactly where it belongs: without DRIFT at start + k lengths; with it, where a controller placed it,
- * whose clock runs that many parts per million faster; so nothing adds up. */
+/* A day of boundaries on a simulated clock, as three threads pass them, in turns and one of them late: day LENGTH_NS
+ * DRIFT. Each boundary lies exactly where it belongs: without DRIFT at start + k lengths; with it, where a controller
+ * placed it, whose clock runs that many parts per million faster; so nothing adds up. */
 #include "check.h"
 #include "thread/step.h"
 #include "time/clock.h"

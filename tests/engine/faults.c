@@ -20,29 +20,29 @@ enum { BATCH_NS = 1000, POLL_NS = 100 };
 
 /* What the backend is told, and what it saw. One workload thread or two; guarded by nothing but atomics. */
 static struct {
-    _Atomic int64_t result;        /* of every I/O, if not 0 */
-    _Atomic uint32_t room;         /* EAGAIN for a nowait I/O above this many in flight */
-    _Atomic int refuse;            /* what submit says, if not 0 */
-    _Atomic int take;              /* at most so many in one call, if not 0 */
-    _Atomic uint64_t delay_ns;     /* of every completion */
-    _Atomic(struct lun *) hung;    /* a LUN that completes nothing */
-    _Atomic(struct lun *) blocks;  /* a LUN whose submit call takes so long: */
+    _Atomic int64_t result;       /* of every I/O, if not 0 */
+    _Atomic uint32_t room;        /* EAGAIN for a nowait I/O above this many in flight */
+    _Atomic int refuse;           /* what submit says, if not 0 */
+    _Atomic int take;             /* at most so many in one call, if not 0 */
+    _Atomic uint64_t delay_ns;    /* of every completion */
+    _Atomic(struct lun *) hung;   /* a LUN that completes nothing */
+    _Atomic(struct lun *) blocks; /* a LUN whose submit call takes so long: */
     _Atomic uint64_t block_ns;
-    _Atomic uint64_t each_ns;      /* of each I/O in the submit call */
-    _Atomic uint64_t together_ns;  /* completions come together, so long apart */
-    _Atomic uint32_t stuck_thread; /* context number whose submit hangs, + 1, */
-    _Atomic bool is_stuck;         /* and now does */
+    _Atomic uint64_t each_ns;       /* of each I/O in the submit call */
+    _Atomic uint64_t together_ns;   /* completions come together, so long apart */
+    _Atomic uint32_t stuck_thread;  /* context number whose submit hangs, + 1, */
+    _Atomic bool is_stuck;          /* and now does */
     _Atomic uint64_t deaf_until_ns; /* wait does not return before */
-    _Atomic int64_t turn_ns;       /* the submit call turns the thread's clock by so much, once */
-    _Atomic uint64_t suspend_ns;   /* and seems to the thread to suspend the machine for so long, once */
-    _Atomic bool renew;            /* the lease is renewed when the ring is polled after its end */
+    _Atomic int64_t turn_ns;        /* the submit call turns the thread's clock by so much, once */
+    _Atomic uint64_t suspend_ns;    /* and seems to the thread to suspend the machine for so long, once */
+    _Atomic bool renew;             /* the lease is renewed when the ring is polled after its end */
     _Atomic uint64_t submitted, completed, most_in_flight, most_requests, calls;
     _Atomic uint64_t hung_since_ns; /* when the first I/O of the hung LUN was submitted */
-    _Atomic uint64_t waited_ns; /* by how much polls found completions of other LUNs than that after their time */
-    _Atomic uint64_t before_ns; /* of a submit call, before each of its I/Os was taken, by each_ns */
-    _Atomic uint64_t beside;    /* I/Os that were submitted in one call with one that blocks */
-    _Atomic uint64_t looked_ns; /* when the ring was last looked at, */
-    _Atomic uint64_t oldest_ns; /* and how long the I/Os of the next submit call had then been due at most */
+    _Atomic uint64_t waited_ns;     /* by how much polls found completions of other LUNs than that after their time */
+    _Atomic uint64_t before_ns;     /* of a submit call, before each of its I/Os was taken, by each_ns */
+    _Atomic uint64_t beside;        /* I/Os that were submitted in one call with one that blocks */
+    _Atomic uint64_t looked_ns;     /* when the ring was last looked at, */
+    _Atomic uint64_t oldest_ns;     /* and how long the I/Os of the next submit call had then been due at most */
     _Atomic uint64_t in_room[64], most_in_one_room; /* by the room of an I/O: requests in flight */
 } told;
 
@@ -161,7 +161,9 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
         c->kept[c->count++] = (struct kept){
             .tag = tags[n],
             .at_ns = clock_now() + (again ? 0 : atomic_load(&told.delay_ns)),
-            .result = again ? -EAGAIN : result ? result : tag_bytes(tags[n]),
+            .result = again    ? -EAGAIN
+                      : result ? result
+                               : tag_bytes(tags[n]),
         };
         if (atomic_load(&told.together_ns))
             c->kept[c->count - 1].at_ns += -c->kept[c->count - 1].at_ns % atomic_load(&told.together_ns);
@@ -240,8 +242,14 @@ static int wait(void *context, uint64_t timeout_ns, struct completion *completio
 }
 
 static const struct backend faulty = {
-    .name = "faulty", .probe = probe, .open = open_context, .close = free,
-    .prepare = prepare, .submit = submit, .reap = reap, .wait = wait,
+    .name = "faulty",
+    .probe = probe,
+    .open = open_context,
+    .close = free,
+    .prepare = prepare,
+    .submit = submit,
+    .reap = reap,
+    .wait = wait,
 };
 
 static const char *path;
@@ -642,8 +650,12 @@ static const struct extents agreed = {.list = parts, .count = 2};
 static int64_t stray_writes(uint64_t first, uint64_t blocks)
 {
     struct parameters p = {.iosequencer = SEQUENTIAL,
-                           .setting = {.iops = -1.0, .fraction_read = 0.0, .maxtags = 4, .blocksize = BLOCK,
-                                       .range_start = FROM * BLOCK, .range_end = BEHIND * BLOCK}};
+                           .setting = {.iops = -1.0,
+                                       .fraction_read = 0.0,
+                                       .maxtags = 4,
+                                       .blocksize = BLOCK,
+                                       .range_start = FROM * BLOCK,
+                                       .range_end = BEHIND * BLOCK}};
     struct sums s;
     uint32_t lun, thread;
     char words[160];
@@ -948,8 +960,8 @@ static void collect_until(uint64_t at_ns, struct sums *s)
     }
 }
 
-/* Nothing goes to a paused LUN: neither what is overdue nor what the kernel gave back, whenever it does. What it gave back
- * counts as submitted in a subinterval before. */
+/* Nothing goes to a paused LUN: neither what is overdue nor what the kernel gave back, whenever it does. What it gave
+ * back counts as submitted in a subinterval before. */
 static void paused(void)
 {
     struct sums s;
@@ -982,8 +994,8 @@ static void paused(void)
     CHECK_SIMULATED(clock_now() < halted_ns + 7 * LENGTH_NS); /* nothing that was given back is waited for */
 }
 
-/* due = completed + failed + discarded + backlog + in flight, whatever is edited and whatever fails: at the end what the
- * thread itself finds waiting and in flight must be what the results say. */
+/* due = completed + failed + discarded + backlog + in flight, whatever is edited and whatever fails: at the end what
+ * the thread itself finds waiting and in flight must be what the results say. */
 static void conserve(uint64_t drop_after_ns, double highest_iops)
 {
     const double rates[] = {-1.0, 0.0, 50.0, 5000.0, 1e6, highest_iops};
@@ -1074,7 +1086,7 @@ static void expired(void)
     run_overload(&s);
     finish(engine, &s, 4);
     CHECK_EQUAL(s.due, 100000);
-    CHECK_EQUAL(s.completed, 4 * 998); /* 4 in a millisecond and the calls */
+    CHECK_EQUAL(s.completed, 4 * 998);               /* 4 in a millisecond and the calls */
     CHECK_EQUAL(s.expired, 100000 - 4 * 999 - 1000); /* but those in flight, and of the last 10 ms */
     CHECK(atomic_load(&told.oldest_ns) <= DROP_AFTER_NS);
     CHECK(atomic_load(&told.oldest_ns) > DROP_AFTER_NS - 10000); /* one is due in each 10 us */
@@ -1115,8 +1127,8 @@ static void lease_in_submit(void)
     CHECK_EQUAL(atomic_load(&told.most_in_flight), 64);
 }
 
-/* The lease ends between two parts of a batch, and is renewed before the thread has drawn a conclusion: the step goes on,
- * and the rest of the batch with it. */
+/* The lease ends between two parts of a batch, and is renewed before the thread has drawn a conclusion: the step goes
+ * on, and the rest of the batch with it. */
 static void lease_renewed_in_submit(void)
 {
     struct sums s;
@@ -1499,8 +1511,8 @@ static struct neighbours *beside_a_blocking_one(uint64_t block_ns)
     return &n;
 }
 
-/* Its own I/Os are the storage's; those of its neighbour wait for the thread meanwhile, which is the generator's part. What
- * is not recorded is less than a 32nd of a service time. */
+/* Its own I/Os are the storage's; those of its neighbour wait for the thread meanwhile, which is the generator's part.
+ * What is not recorded is less than a 32nd of a service time. */
 static void blocking_neighbour(void)
 {
     const struct neighbours *n = beside_a_blocking_one(2 * NS_PER_MS);
@@ -1512,8 +1524,8 @@ static void blocking_neighbour(void)
     CHECK(atomic_load(&told.beside) < 32); /* the first few, until it is known which one blocks */
 }
 
-/* In turn with one that blocks: both are at max, so one submit call could take the I/Os of both. One does, and then each
- * has calls of its own. */
+/* In turn with one that blocks: both are at max, so one submit call could take the I/Os of both. One does, and then
+ * each has calls of its own. */
 static void blocking_in_turn(void)
 {
     struct sums s;
@@ -1541,7 +1553,8 @@ static void blocking_in_turn(void)
     CHECK_EQUAL(atomic_load(&told.beside), 8);
 }
 
-/* Completions come 32 at once. A batch of as many I/Os would take 128 us to submit, for each of them on top of storage's time. */
+/* Completions come 32 at once. A batch of as many I/Os would take 128 us to submit, for each of them on top of
+ * storage's time. */
 static void batch_in_time(void)
 {
     struct distribution service = {0};
@@ -1568,7 +1581,8 @@ static void batch_in_time(void)
     } while (!engine_ended(engine, &end));
     uint64_t submitted = atomic_load(&told.submitted), before_ns = atomic_load(&told.before_ns);
     printf("%.1f I/Os in a call; of a service time of %.1f us, %.1f us are the batch's\n",
-           (double)submitted / (double)atomic_load(&told.calls), (double)service.moments.sum / (double)service.moments.count / 1e3,
+           (double)submitted / (double)atomic_load(&told.calls),
+           (double)service.moments.sum / (double)service.moments.count / 1e3,
            (double)before_ns / (double)submitted / 1e3);
     CHECK(before_ns / submitted < service.moments.sum / service.moments.count / 8);
 }
@@ -1613,7 +1627,8 @@ static struct means one_second(double iops, uint32_t tags, uint64_t drop_after_n
         simulation_take_cores(0, 0);
     CHECK_EQUAL(engine_delete(engine, 0), 0);
     completed = (double)s.completed;
-    return (struct means){service / completed, delay / completed, (response - service) / completed, lateness / completed};
+    return (struct means){service / completed, delay / completed, (response - service) / completed,
+                          lateness / completed};
 }
 
 /* What I/Os take longer beside others is the delay with which they are reaped, whether the thread sleeps until then or
@@ -1644,8 +1659,8 @@ static void late_for_a_tag(void)
     CHECK(fabs(beside.lateness - beside.wait) < 0.001 * beside.wait);
 }
 
-/* Nor where an I/O that waits for too long is discarded, whether one does or not. And where the storage is overloaded, it
- * is the storage that makes them wait. */
+/* Nor where an I/O that waits for too long is discarded, whether one does or not. And where the storage is overloaded,
+ * it is the storage that makes them wait. */
 static void late_for_a_tag_expiring(void)
 {
     for (uint32_t tags = 1; tags <= 8; tags *= 8) {
@@ -1671,32 +1686,62 @@ static const struct scenario {
     void (*play)(void);
     uint32_t threads;
 } scenarios[] = {
-    {"errors", errors, 1}, {"refused", refused, 1}, {"taken_in_parts", taken_in_parts, 1},
-    {"again_from_the_call", again_from_the_call, 1}, {"again", again, 1}, {"always_again", always_again, 1},
-    {"other_queues", other_queues, 2}, {"same_queue", same_queue, 3}, {"not_pinned", not_pinned, 2},
+    {"errors", errors, 1},
+    {"refused", refused, 1},
+    {"taken_in_parts", taken_in_parts, 1},
+    {"again_from_the_call", again_from_the_call, 1},
+    {"again", again, 1},
+    {"always_again", always_again, 1},
+    {"other_queues", other_queues, 2},
+    {"same_queue", same_queue, 3},
+    {"not_pinned", not_pinned, 2},
     {"one_not_pinned", one_not_pinned, 4},
     {"filled_by_others", filled_by_others, 1},
-    {"full_queue", full_queue, 1}, {"resized", resized, 1}, {"hung", hung, 1}, {"came_back", came_back, 1}, {"died", died, 2},
-    {"stray_behind", stray_behind, 1}, {"stray_before", stray_before, 1}, {"stray_elsewhere", stray_elsewhere, 1},
-    {"stray_far", stray_far, 1}, {"stray_direction", stray_direction, 1},
+    {"full_queue", full_queue, 1},
+    {"resized", resized, 1},
+    {"hung", hung, 1},
+    {"came_back", came_back, 1},
+    {"died", died, 2},
+    {"stray_behind", stray_behind, 1},
+    {"stray_before", stray_before, 1},
+    {"stray_elsewhere", stray_elsewhere, 1},
+    {"stray_far", stray_far, 1},
+    {"stray_direction", stray_direction, 1},
     {"lease_while_deaf", lease_while_deaf, 1},
-    {"stuck_thread", stuck_thread, 2}, {"held_thread", held_thread, 2}, {"stalled_at_the_end", stalled_at_the_end, 1},
-    {"late_by_turns", late_by_turns, 2}, {"stalled_even", stalled_even, 1},
-    {"stalled_exponential", stalled_exponential, 1}, {"edited_while_stalled", edited_while_stalled, 1},
+    {"stuck_thread", stuck_thread, 2},
+    {"held_thread", held_thread, 2},
+    {"stalled_at_the_end", stalled_at_the_end, 1},
+    {"late_by_turns", late_by_turns, 2},
+    {"stalled_even", stalled_even, 1},
+    {"stalled_exponential", stalled_exponential, 1},
+    {"edited_while_stalled", edited_while_stalled, 1},
     {"lease_in_submit", lease_in_submit, 1},
-    {"lease_renewed_in_submit", lease_renewed_in_submit, 1}, {"failed_after_the_end", failed_after_the_end, 1},
-    {"short_after_the_end", short_after_the_end, 1}, {"edited_and_deleted", edited_and_deleted, 2},
-    {"paused", paused, 1}, {"conserved", conserved, 1},
+    {"lease_renewed_in_submit", lease_renewed_in_submit, 1},
+    {"failed_after_the_end", failed_after_the_end, 1},
+    {"short_after_the_end", short_after_the_end, 1},
+    {"edited_and_deleted", edited_and_deleted, 2},
+    {"paused", paused, 1},
+    {"conserved", conserved, 1},
     {"conserved_expiring", conserved_expiring, 1},
-    {"conserved_expiring_at_random", conserved_expiring_at_random, 1}, {"expired", expired, 1},
+    {"conserved_expiring_at_random", conserved_expiring_at_random, 1},
+    {"expired", expired, 1},
     {"overloaded_expiring", overloaded_expiring, 1},
-    {"blocking_neighbour", blocking_neighbour, 1}, {"blocking_in_turn", blocking_in_turn, 1}, {"batch_in_time", batch_in_time, 1},
-    {"paused_in_turn", paused_in_turn, 1}, {"full_device", full_device, 1}, {"full_share", full_share, 1},
-    {"idle_neighbour", idle_neighbour, 2}, {"busy_neighbours", busy_neighbours, 2},
-    {"suspended", suspended, 1}, {"counter_back", counter_back, 1}, {"counter_ahead", counter_ahead, 1},
-    {"preempted", preempted, 1}, {"late_for_a_tag", late_for_a_tag, 1},
+    {"blocking_neighbour", blocking_neighbour, 1},
+    {"blocking_in_turn", blocking_in_turn, 1},
+    {"batch_in_time", batch_in_time, 1},
+    {"paused_in_turn", paused_in_turn, 1},
+    {"full_device", full_device, 1},
+    {"full_share", full_share, 1},
+    {"idle_neighbour", idle_neighbour, 2},
+    {"busy_neighbours", busy_neighbours, 2},
+    {"suspended", suspended, 1},
+    {"counter_back", counter_back, 1},
+    {"counter_ahead", counter_ahead, 1},
+    {"preempted", preempted, 1},
+    {"late_for_a_tag", late_for_a_tag, 1},
     {"late_for_a_tag_expiring", late_for_a_tag_expiring, 1},
-    {"caught_up", caught_up, 1}, {"slowed_down", slowed_down, 1},
+    {"caught_up", caught_up, 1},
+    {"slowed_down", slowed_down, 1},
 };
 
 int main(int count, char **words)

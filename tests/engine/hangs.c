@@ -17,7 +17,7 @@ enum { THREADS = 2, TAGS = 4, LONGEST_S = 20 };
 /* The backend null, but for what it is told to hang in. */
 static struct {
     _Atomic uint32_t open, detach;
-    _Atomic uint32_t hanging; /* how many calls do */
+    _Atomic uint32_t hanging;          /* how many calls do */
     _Atomic uint32_t opened, attached; /* how many calls there were */
 } told;
 
@@ -359,9 +359,16 @@ static const struct scenario {
     const char *name;
     void (*play)(void);
 } scenarios[] = {
-    {"hung_open", hung_open}, {"hung_go", hung_go}, {"slow_errand", slow_errand}, {"slow_delete", slow_delete},
-    {"slow_exit", slow_exit}, {"prepared", prepared}, {"whole_huge_pages", whole_huge_pages},
-    {"slow_progress", slow_progress}, {"late_go", late_go}, {"long_collection", long_collection},
+    {"hung_open", hung_open},
+    {"hung_go", hung_go},
+    {"slow_errand", slow_errand},
+    {"slow_delete", slow_delete},
+    {"slow_exit", slow_exit},
+    {"prepared", prepared},
+    {"whole_huge_pages", whole_huge_pages},
+    {"slow_progress", slow_progress},
+    {"late_go", late_go},
+    {"long_collection", long_collection},
 };
 
 int main(int count, char **words)

@@ -1,6 +1,6 @@
 /* Which cores submit to the same hardware queues, by a folder `mq`: how many sets, then that of each core asked for. */
-#include "check.h"
 #include "luns/hw_queues.h"
+#include "check.h"
 
 int main(int count, char **words)
 {

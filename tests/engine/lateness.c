@@ -1,8 +1,9 @@
 /* Lateness with drop_after on a simulated clock: lateness TAGS IOPS SERVICE SPREAD DROP_AFTER LATE STALL SEED
  *
- * I/Os fall due IOPS times a second at exponential gaps, and take SERVICE ns and up to SPREAD more. A generator with TAGS
- * tags discards those that waited for longer than DROP_AFTER ns. It wakes up to LATE ns late, and once, after a second, STALL
- * ns. The clock runs for two seconds, with the same I/Os for this generator and for one that is never late.
+ * I/Os fall due IOPS times a second at exponential gaps, and take SERVICE ns and up to SPREAD more. A generator with
+ * TAGS tags discards those that waited for longer than DROP_AFTER ns. It wakes up to LATE ns late, and once, after a
+ * second, STALL ns. The clock runs for two seconds, with the same I/Os for this generator and for one that is never
+ * late.
  *
  * Prints, ns: mean response time of the one, of the other; mean lateness as the engine has it, and as it would be if
  * discards used up no credit; mean time from when a tag was free, and the I/O due, to its submission.
@@ -127,8 +128,8 @@ static struct sums drive(struct generator *g, double service, double spread)
 
 static struct sums run(char **words, bool in_time)
 {
-    struct generator g = {.late = in_time ? 0 : atof(words[6]), .stall = in_time ? 0 : atof(words[7]),
-                          .tags = (uint32_t)atoi(words[1])};
+    struct generator g = {
+        .late = in_time ? 0 : atof(words[6]), .stall = in_time ? 0 : atof(words[7]), .tags = (uint32_t)atoi(words[1])};
 
     state = (uint64_t)atoll(words[8]);
     ideal_tags_start(&g.ideal, g.tags);

@@ -30,7 +30,9 @@ static struct parameters parameters_of(uint32_t n, double iops, uint32_t blocksi
     return (struct parameters){
         .iosequencer = sequencers[n % 3],
         .seed = n,
-        .setting = {.iops = iops, .fraction_read = n % 3 == 2 ? 1.0 : 0.7, .maxtags = n % TAGS + 1,
+        .setting = {.iops = iops,
+                    .fraction_read = n % 3 == 2 ? 1.0 : 0.7,
+                    .maxtags = n % TAGS + 1,
                     .blocksize = blocksize},
     };
 }

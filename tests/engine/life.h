@@ -20,7 +20,7 @@ static const struct extents everywhere = {.list = &whole, .count = 1};
 
 struct sums {
     int64_t due, submitted, completed, errors, dropped, withdrawn, expired, bytes;
-    int64_t backlog, in_flight; /* at the end of the last result */
+    int64_t backlog, in_flight;                                      /* at the end of the last result */
     int64_t completed_of[MOST_INSTANCES], errors_of[MOST_INSTANCES]; /* by number, where `go` below began the step */
     uint32_t results, overruns;
     uint64_t end_ns;

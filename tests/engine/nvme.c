@@ -1,6 +1,6 @@
-/* The nvme backend. "refused FILE": what the kernel itself says of a command to what is no NVMe device. "namespace PATH":
- * reads and writes at depth 1 and 32 lie where they should, by the block device; a block behind the end is an
- * error; a LUN that was opened read-only is not written, not even if the engine were to try. */
+/* The nvme backend. "refused FILE": what the kernel itself says of a command to what is no NVMe device.
+ * "namespace PATH": reads and writes at depth 1 and 32 lie where they should, by the block device; a block behind the
+ * end is an error; a LUN that was opened read-only is not written, not even if the engine were to try. */
 #include "life.h"
 
 #include <fcntl.h>
@@ -34,10 +34,13 @@ static void ended(struct engine *e)
 
 static struct parameters parameters(uint32_t tags, double fraction_read, double iops)
 {
-    return (struct parameters){
-        .iosequencer = fraction_read > 0.0 ? RANDOM_STEADY : SEQUENTIAL,
-        .setting = {.iops = iops, .fraction_read = fraction_read, .maxtags = tags, .blocksize = BLOCK,
-                    .range_start = FROM, .range_end = TO}};
+    return (struct parameters){.iosequencer = fraction_read > 0.0 ? RANDOM_STEADY : SEQUENTIAL,
+                               .setting = {.iops = iops,
+                                           .fraction_read = fraction_read,
+                                           .maxtags = tags,
+                                           .blocksize = BLOCK,
+                                           .range_start = FROM,
+                                           .range_end = TO}};
 }
 
 static void create(struct engine *e, uint32_t tags, const struct parameters *p)

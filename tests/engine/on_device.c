@@ -1,5 +1,5 @@
-/* One instance as fast as it goes on a device, for a second of its time: prints the device's limit, the most in flight by
- * the device's own count, the I/Os that completed, errors, waits for room, and EAGAINs. */
+/* One instance as fast as it goes on a device, for a second of its time: prints the device's limit, the most in flight
+ * by the device's own count, the I/Os that completed, errors, waits for room, and EAGAINs. */
 #include "life.h"
 
 #include "backends/backend.h"
@@ -52,9 +52,8 @@ int main(int count, char **words)
         most = now > most ? now : most;
         wait_for_news(e, 20);
     }
-    printf("limit %u most %u completed %lld errors %lld waits %lld again %lld\n",
-           e->luns[lun]->queue.nr_requests, most, (long long)s.completed, (long long)s.errors, (long long)limited,
-           (long long)again);
+    printf("limit %u most %u completed %lld errors %lld waits %lld again %lld\n", e->luns[lun]->queue.nr_requests, most,
+           (long long)s.completed, (long long)s.errors, (long long)limited, (long long)again);
     CHECK_EQUAL(engine_close(e, 5.0, left), 0);
     engine_free(e);
     return 0;

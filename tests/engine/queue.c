@@ -1,7 +1,7 @@
-/* A device's queue by its folder in sysfs and the kernel's release: how many requests it takes at once (0: no limit), and
- * how many one I/O of each given size is, from ordinary pages and from huge ones. */
-#include "check.h"
+/* A device's queue by its folder in sysfs and the kernel's release: how many requests it takes at once (0: no limit),
+ * and how many one I/O of each given size is, from ordinary pages and from huge ones. */
 #include "luns/queue.h"
+#include "check.h"
 
 #include <sys/sysmacros.h>
 

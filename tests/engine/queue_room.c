@@ -1,7 +1,7 @@
 /* Room in a queue, taken and given back by made-up threads of random settings: after every step the laws hold. */
+#include "luns/queue_room.h"
 #include "check.h"
 #include "load/random.h"
-#include "luns/queue_room.h"
 
 #include <string.h>
 

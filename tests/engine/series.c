@@ -1,6 +1,6 @@
 /* Records the latencies of standard input in three series in turn, merges them, and prints the moments (in the order of
- * columns.h), the percentiles 0.01 %, 50 %, 99 % and 99.99 %, and the buckets in use; then clears one and checks that it
- * is as new. */
+ * columns.h), the percentiles 0.01 %, 50 %, 99 % and 99.99 %, and the buckets in use; then clears one and checks that
+ * it is as new. */
 #include "check.h"
 #include "stats/histogram.h"
 

@@ -1,10 +1,10 @@
 /* A machine that has only simulated time. The linker puts these functions in the place of those that they are named for
  * (--wrap, in the Makefile); the engine's code is the product's.
  *
- * Each thread has a core of its own, but only one runs at a time: what it does between two waits takes no time. When all
- * wait, time jumps to the first deadline. So figures are exact, whatever the real machine does meanwhile, and the same
- * each time. Nothing takes time but a batch that is submitted and a poll of the ring, of any backend, and what a driver
- * has its own backend wait.
+ * Each thread has a core of its own, but only one runs at a time: what it does between two waits takes no time. When
+ * all wait, time jumps to the first deadline. So figures are exact, whatever the real machine does meanwhile, and the
+ * same each time. Nothing takes time but a batch that is submitted and a poll of the ring, of any backend, and what a
+ * driver has its own backend wait.
  *
  * Trap: a loop that looks at the clock until it advances, without a wait, never ends.
  */
@@ -35,7 +35,7 @@ struct task {
     uint64_t order;    /* of those that are ready */
     uint64_t until_ns; /* of one that waits */
     const void *channel;
-    bool woken; /* else its deadline came */
+    bool woken;           /* else its deadline came */
     uint64_t runqueue_ns; /* how long it waited for its core */
     pthread_t pthread;
     pthread_cond_t turn;
@@ -48,7 +48,7 @@ static struct task tasks[MOST_TASKS] = {{.state = READY, .turn = PTHREAD_COND_IN
 static struct task *running = tasks;
 static __thread struct task *self;
 static uint64_t now_ns = BEGIN_NS, ready;
-static const char polls; /* the channel of those that poll */
+static const char polls;             /* the channel of those that poll */
 static uint64_t period_ns, taken_ns; /* others take the tasks' cores for so long in each period */
 
 uint64_t simulation_batch_ns = 1000, simulation_poll_ns = 100;
@@ -277,7 +277,8 @@ int __wrap_pthread_create(pthread_t *pthread, const pthread_attr_t *attributes, 
         t++;
     if (t == tasks + MOST_TASKS)
         return EAGAIN;
-    *t = (struct task){.state = READY, .order = ++ready, .turn = PTHREAD_COND_INITIALIZER, .main = main, .argument = argument};
+    *t = (struct task){
+        .state = READY, .order = ++ready, .turn = PTHREAD_COND_INITIALIZER, .main = main, .argument = argument};
     int error = __real_pthread_create(pthread, attributes, run, t);
     t->pthread = *pthread;
     if (error)

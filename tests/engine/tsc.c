@@ -1,7 +1,7 @@
 /* The order of the counter across cores, and whether it is trusted. */
+#include "time/tsc.h"
 #include "check.h"
 #include "time/clock.h"
-#include "time/tsc.h"
 
 int main(void)
 {

@@ -53,8 +53,8 @@ static int is_whole_lines(const Py_buffer *text)
 
 static PyObject *result_tuple(const struct rows_result *r)
 {
-    return Py_BuildValue("(LLLnO)", (long long)r->rows, (long long)r->entries, (long long)r->lines,
-                         (Py_ssize_t)r->used, r->status == ROWS_BAD ? Py_True : Py_False);
+    return Py_BuildValue("(LLLnO)", (long long)r->rows, (long long)r->entries, (long long)r->lines, (Py_ssize_t)r->used,
+                         r->status == ROWS_BAD ? Py_True : Py_False);
 }
 
 static PyObject *parse_histograms(PyObject *module, PyObject *args)
@@ -108,10 +108,8 @@ static PyObject *parse_samples(PyObject *object[4], int fields, int direction_at
         if (!take(&arrays, object[i], items[i], i > 0))
             goto out;
     Py_buffer *view = arrays.views;
-    struct sample_rows out = {.max_rows = length_of(&view[1]),
-                              .stamps = view[1].buf,
-                              .values = view[2].buf,
-                              .directions = view[3].buf};
+    struct sample_rows out = {
+        .max_rows = length_of(&view[1]), .stamps = view[1].buf, .values = view[2].buf, .directions = view[3].buf};
     if (!is_whole_lines(&view[0]))
         goto out;
     if (length_of(&view[2]) < out.max_rows || length_of(&view[3]) < out.max_rows) {
@@ -248,8 +246,8 @@ static PyObject *spread_samples(PyObject *module, PyObject *args)
     unsigned mask;
     int in_flight;
     long long earliest, length, first, buckets;
-    if (!PyArg_ParseTuple(args, "OOOIpLLLLOOOOO", &object[0], &object[1], &object[2], &mask, &in_flight, &earliest, &length, &first,
-                          &buckets, &object[3], &object[4], &object[5], &object[6], &object[7]))
+    if (!PyArg_ParseTuple(args, "OOOIpLLLLOOOOO", &object[0], &object[1], &object[2], &mask, &in_flight, &earliest,
+                          &length, &first, &buckets, &object[3], &object[4], &object[5], &object[6], &object[7]))
         return NULL;
     static const Py_ssize_t items[] = {8, 8, 1, 8, 8, 8, 8, 8};
     struct arrays arrays = {.taken = 0};
@@ -258,10 +256,8 @@ static PyObject *spread_samples(PyObject *module, PyObject *args)
         if (!take(&arrays, object[i], items[i], i > 2))
             goto out;
     Py_buffer *view = arrays.views;
-    struct samples samples = {.rows = length_of(&view[0]),
-                              .ends = view[0].buf,
-                              .values = view[1].buf,
-                              .directions = view[2].buf};
+    struct samples samples = {
+        .rows = length_of(&view[0]), .ends = view[0].buf, .values = view[1].buf, .directions = view[2].buf};
     struct window window;
     if (!fill_window(&window, &view[3], earliest, length, first, buckets))
         goto out;
@@ -297,8 +293,8 @@ static PyMethodDef methods[] = {
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "_rows", .m_size = 0, .m_methods = methods, .m_slots = slots};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_rows", .m_size = 0, .m_methods = methods,
+                                        .m_slots = slots};
 
 PyMODINIT_FUNC PyInit__rows(void)
 {

@@ -44,8 +44,8 @@ static inline const char *read_short_number(const char *p, const char *end, uint
         uint64_t others = ((digits + NINE_TO_SIGN) | digits) & SIGNS;
         int count = others ? __builtin_ctzll(others) / 8 : 8;
         if (count > 0 && count < 8) {
-            digits <<= 64 - 8 * count;              /* the digits to the end, zeros before them */
-            digits = digits * 10 + (digits >> 8);   /* pairs, in every other byte */
+            digits <<= 64 - 8 * count;            /* the digits to the end, zeros before them */
+            digits = digits * 10 + (digits >> 8); /* pairs, in every other byte */
             uint64_t low = (digits & 0x000000FF000000FFu) * (100 + (1000000ull << 32));
             uint64_t high = (digits >> 16 & 0x000000FF000000FFu) * (1 + (10000ull << 32));
             *value = (low + high) >> 32;

@@ -30,10 +30,12 @@ export function layoutOf(more = {}) {
 
 /** An axis whose title is a text. */
 function titled(axis) {
-  return typeof axis.title === "string" ? { ...axis, title: { text: axis.title, standoff: 6, font: { size: 11 } } } : axis;
+  return typeof axis.title === "string"
+    ? { ...axis, title: { text: axis.title, standoff: 6, font: { size: 11 } } }
+    : axis;
 }
 
-/** Of a view that reads before it draws: whether nothing was begun since, so that what was chosen last is what is drawn. */
+/** Of a view that reads before it draws: whether nothing was begun since, so that what was chosen last is drawn. */
 export function begun(view) {
   const own = (view.draws ?? 0) + 1;
   view.draws = own;
@@ -50,7 +52,7 @@ export function discard(node) {
   if (node.data) Plotly.purge(node);
 }
 
-/** Points of a line: all where they are few, else the lowest and the highest of each stretch, so that no peak is lost. */
+/** Points of a line: all where they are few, else lowest and highest of each stretch, so that no peak is lost. */
 export function decimated(xs, ys, most = MOST_POINTS) {
   if (xs.length <= most) return { x: xs, y: ys };
   const size = Math.ceil((2 * xs.length) / most);
@@ -133,8 +135,8 @@ export function latencyAxis(title, traces) {
   return { type: "log", title, range: [Math.log10(from), Math.log10(to)], ...latencyMarks(from, to) };
 }
 
-/** Charts that have the same time axis: a zoom of one is a zoom of all. `zoom`: {range}, which outlives the charts; null
- * is all. */
+/** Charts that have the same time axis: a zoom of one is a zoom of all. `zoom`: {range}, which outlives the charts;
+ * null is all. */
 export class TimeGroup {
   constructor(zoom = { range: null }) {
     this.nodes = [];
@@ -176,7 +178,9 @@ export class TimeGroup {
     if (this.zoom.range && this.zoom.range.join() === this.whole?.join()) this.zoom.range = null;
     this.busy = true;
     const others = this.nodes.filter((one) => one !== from && one.data);
-    Promise.all(others.map((one) => Plotly.relayout(one, { "xaxis.range": this.shown() }))).finally(() => (this.busy = false));
+    Promise.all(others.map((one) => Plotly.relayout(one, { "xaxis.range": this.shown() }))).finally(
+      () => (this.busy = false),
+    );
   }
 }
 
@@ -198,5 +202,14 @@ export function shade(from, to, colour) {
 
 export function upright(at, colour, dash = "dot") {
   const x = localTime(at);
-  return { type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1, line: { color: colour, width: 1, dash } };
+  return {
+    type: "line",
+    xref: "x",
+    yref: "paper",
+    x0: x,
+    x1: x,
+    y0: 0,
+    y1: 1,
+    line: { color: colour, width: 1, dash },
+  };
 }

@@ -18,7 +18,14 @@ export async function controlCharts(model, node, group, shapes) {
   for (const [name, one] of known) {
     let panel = node.querySelector(`[data-table="${name}"]`);
     if (!panel) {
-      panel = el("section", { class: "panel", "data-table": name, "aria-label": DRAWN[name].title }, el("h2", {}, DRAWN[name].title), el("div", { class: `chart ${DRAWN[name].size ?? ""}` }), explained(DRAWN[name]), el("details", {}, el("summary", {}, "Table"), el("div")));
+      panel = el(
+        "section",
+        { class: "panel", "data-table": name, "aria-label": DRAWN[name].title },
+        el("h2", {}, DRAWN[name].title),
+        el("div", { class: `chart ${DRAWN[name].size ?? ""}` }),
+        explained(DRAWN[name]),
+        el("details", {}, el("summary", {}, "Table"), el("div")),
+      );
       node.append(panel);
       group.add(panel.querySelector(".chart"));
     }
@@ -33,7 +40,13 @@ export async function controlCharts(model, node, group, shapes) {
 }
 
 function explained({ words = [] }) {
-  return words.length ? el("ul", { class: "quiet terms" }, words.map((one) => el("li", {}, one))) : null;
+  return words.length
+    ? el(
+        "ul",
+        { class: "quiet terms" },
+        words.map((one) => el("li", {}, one)),
+      )
+    : null;
 }
 
 function records(one) {
@@ -76,14 +89,34 @@ async function drawSteady(rows, node, { model, group, shapes }) {
     timeLine("limit", xs, column(rows, "limit"), of.grey, { dash: "longdash" }),
   ];
   const { criterion, metric } = rows[rows.length - 1];
-  await group.draw(node, lines, layoutOf({ shapes, yaxis: { title: `${criterion} of ${metric}`, rangemode: "tozero" }, uirevision: `${model.step}` }));
+  await group.draw(
+    node,
+    lines,
+    layoutOf({
+      shapes,
+      yaxis: { title: `${criterion} of ${metric}`, rangemode: "tozero" },
+      uirevision: `${model.step}`,
+    }),
+  );
 }
 
 // Each term of pid.csv: its column, its name, its dash, and what it is.
 const PID_TERMS = [
   ["error_ln", "error", "dot", "error: ln(value / target), bounded. Above 0 the metric is above its target."],
-  ["integral_ln", "move", "solid", "move: the step of ln(IOPS) that follows, -gain x error. The controller is integral only, so this is the whole move."],
-  ["gain", "gain", "dash", "gain: how strongly the load answers an error. Halved when the load oscillates, doubled while it creeps in one direction."],
+  [
+    "integral_ln",
+    "move",
+    "solid",
+    "move: the step of ln(IOPS) that follows, -gain x error. " +
+      "The controller is integral only, so this is the whole move.",
+  ],
+  [
+    "gain",
+    "gain",
+    "dash",
+    "gain: how strongly the load answers an error. " +
+      "Halved when the load oscillates, doubled while it creeps in one direction.",
+  ],
 ];
 
 async function drawPid(rows, node, { model, group, shapes }) {
@@ -95,22 +128,56 @@ async function drawPid(rows, node, { model, group, shapes }) {
     const xs = timesOf(own, model);
     const suffix = names.length > 1 ? ` ${name}` : "";
     const terms = PID_TERMS.map(([key, title, dash], term) =>
-      timeLine(`${title}${suffix}`, xs, column(own, key), names.length > 1 ? palette[place] : [of.orange, of.purple, of.green][term], { dash, more: { yaxis: "y3" } }),
+      timeLine(
+        `${title}${suffix}`,
+        xs,
+        column(own, key),
+        names.length > 1 ? palette[place] : [of.orange, of.purple, of.green][term],
+        { dash, more: { yaxis: "y3" } },
+      ),
     );
     return [
       timeLine(`value${suffix}`, xs, column(own, "value"), palette[place], { width: 2 }),
       timeLine(`target${suffix}`, xs, column(own, "target"), palette[place], { dash: "longdash", width: 1.2 }),
-      timeLine(`load, IOPS${suffix}`, xs, column(own, "total_iops").some((one) => one !== null) ? column(own, "total_iops") : column(own, "iops"), palette[place], { dash: "dot", more: { yaxis: "y2" } }),
+      timeLine(
+        `load, IOPS${suffix}`,
+        xs,
+        column(own, "total_iops").some((one) => one !== null) ? column(own, "total_iops") : column(own, "iops"),
+        palette[place],
+        { dash: "dot", more: { yaxis: "y2" } },
+      ),
       ...terms,
     ];
   });
   const { metric } = rows[rows.length - 1];
   const upper = { domain: [0.45, 1] };
   const latencies = lines.filter((one) => one.yaxis === undefined);
-  const yaxis = metric.includes("_us_") ? { ...latencyAxis(metric, latencies), ...upper } : { title: metric, rangemode: "tozero", ...upper };
-  const yaxis2 = { title: { text: "" }, overlaying: "y", side: "right", rangemode: "tozero", showgrid: false, tickmode: "auto", ticklabelposition: "inside", tickfont: { size: 11, color: of.ink } };
-  const yaxis3 = { domain: [0, 0.38], title: { text: "terms, ln", standoff: 6, font: { size: 11 } }, gridcolor: of.grid, zerolinecolor: of.ink, linecolor: of.grid, nticks: 5 };
-  await group.draw(node, lines, layoutOf({ shapes, xaxis: { anchor: "y3" }, yaxis, yaxis2, yaxis3, uirevision: `${model.step}` }));
+  const yaxis = metric.includes("_us_")
+    ? { ...latencyAxis(metric, latencies), ...upper }
+    : { title: metric, rangemode: "tozero", ...upper };
+  const yaxis2 = {
+    title: { text: "" },
+    overlaying: "y",
+    side: "right",
+    rangemode: "tozero",
+    showgrid: false,
+    tickmode: "auto",
+    ticklabelposition: "inside",
+    tickfont: { size: 11, color: of.ink },
+  };
+  const yaxis3 = {
+    domain: [0, 0.38],
+    title: { text: "terms, ln", standoff: 6, font: { size: 11 } },
+    gridcolor: of.grid,
+    zerolinecolor: of.ink,
+    linecolor: of.grid,
+    nticks: 5,
+  };
+  await group.draw(
+    node,
+    lines,
+    layoutOf({ shapes, xaxis: { anchor: "y3" }, yaxis, yaxis2, yaxis3, uirevision: `${model.step}` }),
+  );
 }
 
 async function drawLevels(rows, node) {
@@ -118,11 +185,32 @@ async function drawLevels(rows, node) {
   const held = rows.filter((row) => row.sustained === "true");
   const not = rows.filter((row) => !held.includes(row));
   const mark = (name, own, colour, symbol) => ({
-    type: "scatter", mode: "markers", name, x: column(own, "total_iops"), y: column(own, "achieved_iops"), marker: { color: colour, symbol, size: 10 },
+    type: "scatter",
+    mode: "markers",
+    name,
+    x: column(own, "total_iops"),
+    y: column(own, "achieved_iops"),
+    marker: { color: colour, symbol, size: 10 },
   });
   const most = Math.max(...column(rows, "total_iops"));
-  const ideal = { type: "scatter", mode: "lines", name: "all that was asked for", x: [0, most], y: [0, most], line: { color: of.grey, dash: "dot" } };
-  await draw(node, [ideal, mark("sustained", held, of.green, "circle"), mark("not sustained", not, of.red, "x")], layoutOf({ hovermode: "closest", margin: WIDE_MARGIN, xaxis: { title: "IOPS asked for" }, yaxis: { title: "IOPS achieved" } }));
+  const ideal = {
+    type: "scatter",
+    mode: "lines",
+    name: "all that was asked for",
+    x: [0, most],
+    y: [0, most],
+    line: { color: of.grey, dash: "dot" },
+  };
+  await draw(
+    node,
+    [ideal, mark("sustained", held, of.green, "circle"), mark("not sustained", not, of.red, "x")],
+    layoutOf({
+      hovermode: "closest",
+      margin: WIDE_MARGIN,
+      xaxis: { title: "IOPS asked for" },
+      yaxis: { title: "IOPS achieved" },
+    }),
+  );
 }
 
 async function drawFind(rows, node) {
@@ -131,18 +219,50 @@ async function drawFind(rows, node) {
   const traces = Object.entries(looks).map(([answer, [color, symbol]]) => {
     const own = rows.filter((row) => row.answer === answer);
     const error_y = { type: "data", array: column(own, "half_width").map((one) => one ?? 0), thickness: 1 };
-    return { type: "scatter", mode: "markers+text", name: answer, x: column(own, "total_iops"), y: column(own, "value"), error_y, text: own.map((row) => String(row.probe)), textposition: "middle right", marker: { color, symbol, size: 10 } };
+    return {
+      type: "scatter",
+      mode: "markers+text",
+      name: answer,
+      x: column(own, "total_iops"),
+      y: column(own, "value"),
+      error_y,
+      text: own.map((row) => String(row.probe)),
+      textposition: "middle right",
+      marker: { color, symbol, size: 10 },
+    };
   });
   const { target, metric } = rows[rows.length - 1];
   const xs = column(rows, "total_iops");
-  traces.push({ type: "scatter", mode: "lines", name: "target", x: [Math.min(...xs), Math.max(...xs)], y: [target, target], line: { color: of.grey, dash: "longdash" } });
-  await draw(node, traces, layoutOf({ hovermode: "closest", margin: WIDE_MARGIN, xaxis: { title: "IOPS" }, yaxis: metric.includes("_us_") ? latencyAxis(metric, traces) : { title: metric, type: "log" } }));
+  traces.push({
+    type: "scatter",
+    mode: "lines",
+    name: "target",
+    x: [Math.min(...xs), Math.max(...xs)],
+    y: [target, target],
+    line: { color: of.grey, dash: "longdash" },
+  });
+  await draw(
+    node,
+    traces,
+    layoutOf({
+      hovermode: "closest",
+      margin: WIDE_MARGIN,
+      xaxis: { title: "IOPS" },
+      yaxis: metric.includes("_us_") ? latencyAxis(metric, traces) : { title: metric, type: "log" },
+    }),
+  );
 }
 
 const DRAWN = {
   measure: { title: "Accuracy of the measurement", draw: drawMeasure, isOverTime: true },
   steady: { title: "Steady state", draw: drawSteady, isOverTime: true },
-  pid: { title: "Feedback control", draw: drawPid, isOverTime: true, size: "tall", words: PID_TERMS.map(([, , , words]) => words) },
+  pid: {
+    title: "Feedback control",
+    draw: drawPid,
+    isOverTime: true,
+    size: "tall",
+    words: PID_TERMS.map(([, , , words]) => words),
+  },
   staircase: { title: "Staircase", draw: drawLevels },
   find: { title: "Search: probes in their order", draw: drawFind },
 };

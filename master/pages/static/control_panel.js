@@ -17,19 +17,35 @@ export class ControlPanel {
     this.target = this.field("target", "all=all target=2ms", "Target");
     this.mark = this.field("mark", "fan pulled", "Mark");
     this.buttons = el("span", { class: "presets" });
-    this.node = el("details", { class: "control", open: true }, el("summary", {}, "Control this run"),
-      el("div", { class: "bar" }, this.edit, this.target, this.mark), el("div", { class: "bar" }, this.buttons), this.answer);
+    this.node = el(
+      "details",
+      { class: "control", open: true },
+      el("summary", {}, "Control this run"),
+      el("div", { class: "bar" }, this.edit, this.target, this.mark),
+      el("div", { class: "bar" }, this.buttons),
+      this.answer,
+    );
     this.show();
   }
 
   field(action, example, title) {
-    const input = el("input", { type: "text", placeholder: example, "aria-label": `${action}, for example ${example}`, maxlength: 500 });
+    const input = el("input", {
+      type: "text",
+      placeholder: example,
+      "aria-label": `${action}, for example ${example}`,
+      maxlength: 500,
+    });
     const submit = (event) => {
       event.preventDefault();
       const text = input.value.trim();
       if (text) this.act(action, action === "mark" ? [text] : wordsOf(text));
     };
-    return el("form", { class: "control-field", onsubmit: submit }, input, el("button", { type: "submit", class: "small" }, title));
+    return el(
+      "form",
+      { class: "control-field", onsubmit: submit },
+      input,
+      el("button", { type: "submit", class: "small" }, title),
+    );
   }
 
   show() {
@@ -37,8 +53,24 @@ export class ControlPanel {
     this.node.hidden = !this.model.isRunning;
     if (this.shown === isPaused) return;
     this.shown = isPaused;
-    fill(this.buttons, [[isPaused ? "unpause" : "pause", ""], ["skip", "End this step with what it has measured?"], ["stop", "Stop the run? Its results so far are kept."]].map(([action, question]) =>
-      el("button", { type: "button", class: action === "stop" ? "danger" : "", onclick: () => (!question || confirm(question)) && this.act(action, []) }, action)));
+    fill(
+      this.buttons,
+      [
+        [isPaused ? "unpause" : "pause", ""],
+        ["skip", "End this step with what it has measured?"],
+        ["stop", "Stop the run? Its results so far are kept."],
+      ].map(([action, question]) =>
+        el(
+          "button",
+          {
+            type: "button",
+            class: action === "stop" ? "danger" : "",
+            onclick: () => (!question || confirm(question)) && this.act(action, []),
+          },
+          action,
+        ),
+      ),
+    );
   }
 
   async act(action, words) {

@@ -39,7 +39,17 @@ export class DistributionView {
     this.compared = new Set();
     this.kept = new Map();
     this.bar = el("div", { class: "bar" });
-    fill(node, el("section", { class: "panel", "aria-label": "distribution" }, el("h2", {}, "Distribution of latency"), this.bar, this.chart, this.note));
+    fill(
+      node,
+      el(
+        "section",
+        { class: "panel", "aria-label": "distribution" },
+        el("h2", {}, "Distribution of latency"),
+        this.bar,
+        this.chart,
+        this.note,
+      ),
+    );
   }
 
   close() {
@@ -49,10 +59,28 @@ export class DistributionView {
   async show(what) {
     if (what === "figures" && this.step === this.model.step && this.shownOf === this.key()) return;
     [this.step, this.shownOf] = [this.model.step, this.key()];
-    const categories = [["overall", "all I/O"], ["read", "reads"], ["write", "writes"]];
+    const categories = [
+      ["overall", "all I/O"],
+      ["read", "reads"],
+      ["write", "writes"],
+    ];
     const steps = this.model.document.steps.filter((one) => one.state === "ended" && one.number !== this.model.step);
-    fill(this.bar, choice("I/O", categories, this.category, (value) => { this.category = value; this.shownOf = null; this.show(); }),
-      steps.length ? el("fieldset", { class: "beside" }, el("legend", {}, "beside step"), steps.slice(0, MOST_LINES).map((one) => this.besides(one))) : null);
+    fill(
+      this.bar,
+      choice("I/O", categories, this.category, (value) => {
+        this.category = value;
+        this.shownOf = null;
+        this.show();
+      }),
+      steps.length
+        ? el(
+            "fieldset",
+            { class: "beside" },
+            el("legend", {}, "beside step"),
+            steps.slice(0, MOST_LINES).map((one) => this.besides(one)),
+          )
+        : null,
+    );
     await this.drawLines();
   }
 
@@ -66,7 +94,12 @@ export class DistributionView {
       else this.compared.delete(step.number);
       this.drawLines();
     };
-    return el("label", { class: "check" }, el("input", { type: "checkbox", checked: this.compared.has(step.number), onchange: toggle }), ` ${step.number} ${step.name}`);
+    return el(
+      "label",
+      { class: "check" },
+      el("input", { type: "checkbox", checked: this.compared.has(step.number), onchange: toggle }),
+      ` ${step.number} ${step.name}`,
+    );
   }
 
   async sets(step) {
@@ -86,33 +119,80 @@ export class DistributionView {
       const sets = await this.sets(number);
       if (!isNewest()) return;
       if (number === this.model.step && !Object.keys(sets).length) traces.push(...this.linesSoFar(of));
-      for (const [time, dash] of [["service", "solid"], ["response", "dash"]]) {
+      for (const [time, dash] of [
+        ["service", "solid"],
+        ["response", "dash"],
+      ]) {
         const set = sets[`${this.category}.${time}`];
         if (!set) continue;
         const name = `${this.compared.size ? `${step.name}, ` : ""}${time} time`;
         const { x, y } = distributionPoints(set);
-        traces.push({ type: "scatter", mode: "lines", name, x, y, line: { color: palette[place % palette.length], dash, shape: "hv", width: 2 }, text: y.map(latency), hovertemplate: "%{text}" });
+        traces.push({
+          type: "scatter",
+          mode: "lines",
+          name,
+          x,
+          y,
+          line: { color: palette[place % palette.length], dash, shape: "hv", width: 2 },
+          text: y.map(latency),
+          hovertemplate: "%{text}",
+        });
       }
     }
-    fill(this.note, traces.length ? "Each line ends where fewer than 10 I/Os lie beyond it. Service time is from submission to completion, response time from when the I/O fell due." : "No measurement of this step has latencies of these I/Os.");
+    fill(
+      this.note,
+      traces.length
+        ? "Each line ends where fewer than 10 I/Os lie beyond it. Service time is from submission to completion, " +
+            "response time from when the I/O fell due."
+        : "No measurement of this step has latencies of these I/Os.",
+    );
     const marks = MARKS.filter((one) => nines(one) <= Math.max(...traces.flatMap((one) => one.x), 1) + 0.3);
-    const xaxis = { title: "percentile", tickvals: marks.map(nines), ticktext: marks.map((one) => `${Number((one * 100).toFixed(5))} %`), hoverformat: ".3f" };
-    await draw(this.chart, traces, layoutOf({ xaxis, yaxis: latencyAxis("latency", traces), hovermode: "closest", margin: WIDE_MARGIN }));
+    const xaxis = {
+      title: "percentile",
+      tickvals: marks.map(nines),
+      ticktext: marks.map((one) => `${Number((one * 100).toFixed(5))} %`),
+      hoverformat: ".3f",
+    };
+    await draw(
+      this.chart,
+      traces,
+      layoutOf({ xaxis, yaxis: latencyAxis("latency", traces), hovermode: "closest", margin: WIDE_MARGIN }),
+    );
   }
 
   /** Before the measurement is complete: all subintervals so far. */
   linesSoFar(of) {
-    return [["service", "solid"], ["response", "dash"]].map(([time, dash]) => this.lineSoFar(of, time, dash)).filter(Boolean);
+    return [
+      ["service", "solid"],
+      ["response", "dash"],
+    ]
+      .map(([time, dash]) => this.lineSoFar(of, time, dash))
+      .filter(Boolean);
   }
 
   lineSoFar(of, time, dash) {
     const direction = this.category === "overall" ? "all" : this.category;
-    const sum = summed(this.model.columns.map((one) => chosenHistogram(one, direction, time)).filter((one) => one?.valid));
+    const sum = summed(
+      this.model.columns.map((one) => chosenHistogram(one, direction, time)).filter((one) => one?.valid),
+    );
     if (!sum) return null;
     const edge = (bucket) => (bucket < 128 ? bucket : (64 + (bucket % 64)) * 2 ** (Math.floor(bucket / 64) - 1)) / 1000;
     const counts = [...sum.counts];
-    const set = { from_us: counts.map((_, place) => edge(sum.low + place)), below_us: counts.map((_, place) => edge(sum.low + place + 1)), count: counts };
+    const set = {
+      from_us: counts.map((_, place) => edge(sum.low + place)),
+      below_us: counts.map((_, place) => edge(sum.low + place + 1)),
+      count: counts,
+    };
     const { x, y } = distributionPoints(set);
-    return { type: "scatter", mode: "lines", name: `${time} time so far, with the warmup`, x, y, line: { color: of.blue, dash, shape: "hv", width: 2 }, text: y.map(latency), hovertemplate: "%{text}" };
+    return {
+      type: "scatter",
+      mode: "lines",
+      name: `${time} time so far, with the warmup`,
+      x,
+      y,
+      line: { color: of.blue, dash, shape: "hv", width: 2 },
+      text: y.map(latency),
+      hovertemplate: "%{text}",
+    };
   }
 }

@@ -84,7 +84,11 @@ export function grouped(label, groups, chosen, onchange) {
     "select",
     { "aria-label": label, onchange: (event) => onchange(event.target.value) },
     groups.map(([title, options]) =>
-      el("optgroup", { label: title }, options.map(([value, text]) => el("option", { value, selected: value === chosen }, text))),
+      el(
+        "optgroup",
+        { label: title },
+        options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)),
+      ),
     ),
   );
   return el("label", { class: "choice" }, el("span", {}, label), select);
@@ -98,7 +102,8 @@ export function prose(text) {
 /** A figure: in brackets where its verdict discredits it, in parentheses where it is partial. */
 export function marked(text, verdict) {
   if (text === "-") return text;
-  if (verdict === "invalid") return el("span", { class: "discredited", title: "a reason below speaks against this figure" }, `[${text}]`);
+  if (verdict === "invalid")
+    return el("span", { class: "discredited", title: "a reason below speaks against this figure" }, `[${text}]`);
   return verdict === "partial" ? el("span", { title: "of a part of what was planned" }, `(${text})`) : text;
 }
 

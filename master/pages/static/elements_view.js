@@ -58,7 +58,8 @@ export class ElementsView {
     const isNewest = begun(this);
     const found = await source.json(addresses.elements(id, step, by, instance)).catch(orSaid);
     if (this.isClosed || !isNewest() || step !== this.model.step) return;
-    const said = found.said ?? (found.families.length || found.gathers.length ? "" : "No connector took part in this step.");
+    const said =
+      found.said ?? (found.families.length || found.gathers.length ? "" : "No connector took part in this step.");
     fill(this.empty, said);
     this.empty.hidden = !said;
     this.panels.hidden = Boolean(said);
@@ -83,7 +84,13 @@ export class ElementsView {
     const of = colours();
     const palette = [of.blue, of.orange, of.green, of.purple, of.red, of.grey];
     const dash = DASHES[Math.floor(place / palette.length) % DASHES.length];
-    return timeLine(literal(name), known.map(([one]) => this.middles[one]), known.map(([, value]) => value), palette[place % palette.length], { dash });
+    return timeLine(
+      literal(name),
+      known.map(([one]) => this.middles[one]),
+      known.map(([, value]) => value),
+      palette[place % palette.length],
+      { dash },
+    );
   }
 
   async showTimes({ times }) {
@@ -98,14 +105,30 @@ export class ElementsView {
 
   async showBusy({ busiest }) {
     const lines = busiest.map((one, place) => this.line(`${shortMetric(one.metric)} ${one.element}`, one, place));
-    const annotations = lines.length ? [] : [{ text: "no element has a busy figure", showarrow: false, xref: "paper", yref: "paper", x: 0.5, y: 0.5, font: { color: colours().grey } }];
+    const annotations = lines.length
+      ? []
+      : [
+          {
+            text: "no element has a busy figure",
+            showarrow: false,
+            xref: "paper",
+            yref: "paper",
+            x: 0.5,
+            y: 0.5,
+            font: { color: colours().grey },
+          },
+        ];
     await this.drawLines(this.charts.busy, lines, { yaxis: { title: "%", range: [0, 105] }, annotations });
   }
 
   async showChoice({ families }) {
-    const options = families.map((one) => [`${one.connector}: ${one.element} (${one.elements})`, one.metrics.map((metric) => [metric.name, metric.name])]);
+    const options = families.map((one) => [
+      `${one.connector}: ${one.element} (${one.elements})`,
+      one.metrics.map((metric) => [metric.name, metric.name]),
+    ]);
     const all = families.flatMap((one) => one.metrics);
-    if (!all.some((one) => one.name === this.metric)) this.metric = (all.find((one) => one.is_busy) ?? all[0])?.name ?? null;
+    if (!all.some((one) => one.name === this.metric))
+      this.metric = (all.find((one) => one.is_busy) ?? all[0])?.name ?? null;
     refill(this.bar, [options, this.metric], () =>
       grouped("metric", options, this.metric, async (value) => {
         this.metric = value;
@@ -124,8 +147,10 @@ export class ElementsView {
     const lines = (found.lines ?? []).map((one, place) => this.line(one.element, one, place));
     const of = families.find((one) => one.metrics.some(({ name }) => name === metric));
     const notes = [found.said];
-    if (found.elements > lines.length) notes.push(`The ${lines.length} of ${found.elements} elements with the highest mean.`);
-    if (of.left_out_from !== null) notes.push(`There are too many values: those from subinterval ${of.left_out_from} on are left out.`);
+    if (found.elements > lines.length)
+      notes.push(`The ${lines.length} of ${found.elements} elements with the highest mean.`);
+    if (of.left_out_from !== null)
+      notes.push(`There are too many values: those from subinterval ${of.left_out_from} on are left out.`);
     fill(this.choiceNote, notes.filter(Boolean).join(" "));
     const { unit } = of.metrics.find(({ name }) => name === metric);
     await this.drawLines(this.charts.elements, lines, { yaxis: { title: unit || "value", rangemode: "tozero" } });
@@ -134,35 +159,67 @@ export class ElementsView {
   /** Many lines: their names are in a column beside the chart where there is room for one. */
   async drawLines(node, lines, more) {
     node.style.height = `${230 + (lines.length > 8 ? 12 * lines.length : 0)}px`;
-    await this.group.draw(node, lines, this.layout({ showlegend: true, hovermode: lines.length > 8 ? "closest" : "x unified", ...more }));
+    await this.group.draw(
+      node,
+      lines,
+      this.layout({ showlegend: true, hovermode: lines.length > 8 ? "closest" : "x unified", ...more }),
+    );
   }
 
   showCorrelations({ correlations, correlations_total: total }) {
     const shown = correlations.slice(0, SHOWN);
     refill(this.correlations, [shown, total], () => [
-      el("p", { class: "quiet" }, "Pearson's r over the subintervals under load in which both have a value, and their number n. Near 1: both rise together, which is not yet a cause; a busy figure that stays at its limit has none."),
-      table(`The strongest ${shown.length} of ${total}`, [
-        { title: "metric", cell: (one) => one.metric },
-        { title: "element", cell: (one) => el("span", { class: "cut", title: one.element }, one.element) },
-        { title: "r", number: true, cell: (one) => (one.r === null ? "-" : one.r.toFixed(2)) },
-        { title: "n", number: true, cell: (one) => String(one.n) },
-        { title: "of a workload's LUN", cell: (one) => (one.participating ? "yes" : "no") },
-      ], shown, { class: "correlations" }),
+      el(
+        "p",
+        { class: "quiet" },
+        "Pearson's r over the subintervals under load in which both have a value, and their number n. " +
+          "Near 1: both rise together, which is not yet a cause; " +
+          "a busy figure that stays at its limit has none.",
+      ),
+      table(
+        `The strongest ${shown.length} of ${total}`,
+        [
+          { title: "metric", cell: (one) => one.metric },
+          { title: "element", cell: (one) => el("span", { class: "cut", title: one.element }, one.element) },
+          { title: "r", number: true, cell: (one) => (one.r === null ? "-" : one.r.toFixed(2)) },
+          { title: "n", number: true, cell: (one) => String(one.n) },
+          { title: "of a workload's LUN", cell: (one) => (one.participating ? "yes" : "no") },
+        ],
+        shown,
+        { class: "correlations" },
+      ),
     ]);
   }
 
   showGathers({ gathers, missing, missing_total: total }) {
     refill(this.gathers, [gathers, missing], () => [
-      table("Gathers of each connector, by how they ended", [
-        { title: "connector", cell: (one) => (one.host ? `${one.connector} of ${one.host}` : one.connector) },
-        { title: "gathers", cell: (one) => Object.entries(one.states).map(([state, count]) => `${count} ${state.replace("_", " ")}`).join(", ") },
-      ], gathers),
-      total ? table(`Without values: gaps in the lines${missing.length < total ? `; the newest ${missing.length} of ${total}` : ""}`, [
-        { title: "subinterval", cell: (one) => String(one.subinterval) },
-        { title: "connector", cell: (one) => (one.host ? `${one.connector} of ${one.host}` : one.connector) },
-        { title: "state", cell: (one) => one.state.replace("_", " ") },
-        { title: "why", class: "text", cell: (one) => one.why },
-      ], missing) : el("p", { class: "quiet" }, "Every gather gave values."),
+      table(
+        "Gathers of each connector, by how they ended",
+        [
+          { title: "connector", cell: (one) => (one.host ? `${one.connector} of ${one.host}` : one.connector) },
+          {
+            title: "gathers",
+            cell: (one) =>
+              Object.entries(one.states)
+                .map(([state, count]) => `${count} ${state.replace("_", " ")}`)
+                .join(", "),
+          },
+        ],
+        gathers,
+      ),
+      total
+        ? table(
+            "Without values: gaps in the lines" +
+              (missing.length < total ? `; the newest ${missing.length} of ${total}` : ""),
+            [
+              { title: "subinterval", cell: (one) => String(one.subinterval) },
+              { title: "connector", cell: (one) => (one.host ? `${one.connector} of ${one.host}` : one.connector) },
+              { title: "state", cell: (one) => one.state.replace("_", " ") },
+              { title: "why", class: "text", cell: (one) => one.why },
+            ],
+            missing,
+          )
+        : el("p", { class: "quiet" }, "Every gather gave values."),
     ]);
   }
 }

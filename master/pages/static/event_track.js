@@ -8,7 +8,25 @@ const LANES = [
   ["edits", ["edit", "target", "pause", "unpause", "skip", "stop", "halt", "stopped"], "diamond", "purple"],
   ["thresholds", ["slo_breached"], "cross", "orange"],
   ["marks", ["mark"], "triangle-down", "blue"],
-  ["hosts", ["lost", "missed", "late", "not_awaited", "absent", "unanswered", "dying_words", "not_rejoined", "waiting", "start", "clock_stepped", "io_errors"], "x", "red"],
+  [
+    "hosts",
+    [
+      "lost",
+      "missed",
+      "late",
+      "not_awaited",
+      "absent",
+      "unanswered",
+      "dying_words",
+      "not_rejoined",
+      "waiting",
+      "start",
+      "clock_stepped",
+      "io_errors",
+    ],
+    "x",
+    "red",
+  ],
 ];
 const LEAST_HEIGHT = 64; // pixels, without lanes
 const LANE_HEIGHT = 20;
@@ -37,16 +55,41 @@ export async function eventTrack(model, node, group, shapes) {
   const disturbed = middles.filter((_, place) => phase[place] === "disturbed");
   const traces = [phaseTrace(start, middles, phase, of)];
   if (disturbed.length) {
-    traces.push(markers("set aside", disturbed, disturbed.map(() => "set aside: the generator was disturbed"), "line-ns-open", of.orange));
+    traces.push(
+      markers(
+        "set aside",
+        disturbed,
+        disturbed.map(() => "set aside: the generator was disturbed"),
+        "line-ns-open",
+        of.orange,
+      ),
+    );
   }
   for (const [lane, one] of lanes) {
     const texts = one.events.map((event) => `${event.kind}${event.host ? ` ${event.host}` : ""}: ${event.text}`);
-    traces.push(markers(lane, one.events.map((event) => event.utc), texts, one.symbol, of[one.colour]));
+    traces.push(
+      markers(
+        lane,
+        one.events.map((event) => event.utc),
+        texts,
+        one.symbol,
+        of[one.colour],
+      ),
+    );
   }
   const height = LEAST_HEIGHT + LANE_HEIGHT * traces.length;
   node.style.height = `${height}px`;
-  const yaxis = { type: "category", categoryorder: "array", categoryarray: traces.map((one) => one.name).reverse(), range: [-0.6, traces.length - 0.4] };
-  await group.draw(node, traces, layoutOf({ height, shapes, yaxis, showlegend: false, hovermode: "closest", uirevision: `${model.step}` }));
+  const yaxis = {
+    type: "category",
+    categoryorder: "array",
+    categoryarray: traces.map((one) => one.name).reverse(),
+    range: [-0.6, traces.length - 0.4],
+  };
+  await group.draw(
+    node,
+    traces,
+    layoutOf({ height, shapes, yaxis, showlegend: false, hovermode: "closest", uirevision: `${model.step}` }),
+  );
 }
 
 function phaseTrace(start, middles, phase, of) {
@@ -66,7 +109,12 @@ function phaseTrace(start, middles, phase, of) {
 
 function markers(name, xs, texts, symbol, colour) {
   return {
-    ...timeLine(name, xs, xs.map(() => name), colour),
+    ...timeLine(
+      name,
+      xs,
+      xs.map(() => name),
+      colour,
+    ),
     x: xs.map(localTime),
     y: xs.map(() => name),
     mode: "markers",

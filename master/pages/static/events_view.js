@@ -8,7 +8,15 @@ export class EventsView {
     this.model = model;
     this.node = node;
     this.words = "";
-    const search = el("input", { type: "search", "aria-label": "search events", placeholder: "kind, host or text", oninput: (event) => { this.words = event.target.value.toLowerCase(); this.render(); } });
+    const search = el("input", {
+      type: "search",
+      "aria-label": "search events",
+      placeholder: "kind, host or text",
+      oninput: (event) => {
+        this.words = event.target.value.toLowerCase();
+        this.render();
+      },
+    });
     this.place = el("div");
     fill(node, el("div", { class: "bar" }, search), this.place);
   }
@@ -18,16 +26,34 @@ export class EventsView {
   }
 
   render() {
-    const events = this.model.document.events.filter((one) => `${one.kind} ${one.host} ${one.text}`.toLowerCase().includes(this.words)).reverse();
+    const events = this.model.document.events
+      .filter((one) => `${one.kind} ${one.host} ${one.text}`.toLowerCase().includes(this.words))
+      .reverse();
     if (!events.length) {
-      fill(this.place, el("p", { class: "empty" }, this.words ? `No event contains “${this.words}”.` : "Nothing happened that is worth a line."));
+      fill(
+        this.place,
+        el(
+          "p",
+          { class: "empty" },
+          this.words ? `No event contains “${this.words}”.` : "Nothing happened that is worth a line.",
+        ),
+      );
       return;
     }
     const steps = new Map(this.model.document.steps.map((one) => [one.number, one.name]));
-    fill(this.place, table(`${counted(events.length, "event")}, the newest first`, [
-      { title: "time", cell: (one) => el("time", { title: utcTime(one.utc) }, localTime(one.utc).slice(0, 19)) },
-      { title: "step", cell: (one) => (one.step === null ? "" : `${one.step} ${steps.get(one.step) ?? ""}`) },
-      { title: "kind", cell: (one) => one.kind }, { title: "host", cell: (one) => one.host }, { title: "what", class: "text", cell: (one) => one.text },
-    ], events));
+    fill(
+      this.place,
+      table(
+        `${counted(events.length, "event")}, the newest first`,
+        [
+          { title: "time", cell: (one) => el("time", { title: utcTime(one.utc) }, localTime(one.utc).slice(0, 19)) },
+          { title: "step", cell: (one) => (one.step === null ? "" : `${one.step} ${steps.get(one.step) ?? ""}`) },
+          { title: "kind", cell: (one) => one.kind },
+          { title: "host", cell: (one) => one.host },
+          { title: "what", class: "text", cell: (one) => one.text },
+        ],
+        events,
+      ),
+    );
   }
 }

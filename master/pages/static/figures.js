@@ -1,4 +1,5 @@
-// The figures of a step, large, and its verdict in words. Figures that a verdict discredits stand in brackets, partial ones in parentheses.
+// The figures of a step, large, and its verdict in words. Figures that a verdict discredits stand in brackets, partial
+// ones in parentheses.
 
 import { badge, el, fill, marked, prose, refill } from "./dom.js";
 import { count, latency, percentText } from "./format.js";
@@ -26,27 +27,52 @@ export function bigFigures(model, node) {
     ["service p50", latency(metrics.overall_service_us_p50), verdict("service")],
     ["service p99", latency(metrics.overall_service_us_p99), verdict("service")],
     ["service max", latency(metrics.overall_service_us_max), verdict("service")],
-    ["response p99", latency(metrics.overall_response_us_p99), verdict("response"), setting === "max" ? "not paced" : ""],
+    [
+      "response p99",
+      latency(metrics.overall_response_us_p99),
+      verdict("response"),
+      setting === "max" ? "not paced" : "",
+    ],
   ];
-  const what = measured ? (measured.level ? `measured, ${measured.level}` : "measured") : isLive ? "last subinterval" : "not measured: last subinterval";
+  const what = measured
+    ? measured.level
+      ? `measured, ${measured.level}`
+      : "measured"
+    : isLive
+      ? "last subinterval"
+      : "not measured: last subinterval";
   fill(
     node,
     el("p", { class: "quiet what" }, what, missingHosts(measured), model.instance === "all" ? "" : ", everything"),
-    el("dl", {}, cards.map(([title, text, of, note]) => card(title, text, of, note))),
+    el(
+      "dl",
+      {},
+      cards.map(([title, text, of, note]) => card(title, text, of, note)),
+    ),
   );
 }
 
 function card(title, text, verdict, note = "") {
-  return el("div", { class: "card" }, el("dt", {}, title), el("dd", {}, marked(text, verdict)), note ? el("dd", { class: "note" }, note) : null);
+  return el(
+    "div",
+    { class: "card" },
+    el("dt", {}, title),
+    el("dd", {}, marked(text, verdict)),
+    note ? el("dd", { class: "note" }, note) : null,
+  );
 }
 
 function missingHosts(measured) {
-  return measured && measured.hosts_in < measured.hosts_of ? `, ${measured.hosts_in} of ${measured.hosts_of} hosts` : "";
+  return measured && measured.hosts_in < measured.hosts_of
+    ? `, ${measured.hosts_in} of ${measured.hosts_of} hosts`
+    : "";
 }
 
 function halfWidth(measured) {
   const half = measured?.half_widths?.overall_iops;
-  return half && measured.metrics.overall_iops ? `± ${percentText((100 * half) / measured.metrics.overall_iops)} (95 %)` : "";
+  return half && measured.metrics.overall_iops
+    ? `± ${percentText((100 * half) / measured.metrics.overall_iops)} (95 %)`
+    : "";
 }
 
 function lastOf(series) {
@@ -71,14 +97,35 @@ function verdictOf(step, messages) {
   const measured = standingMeasurement(step);
   const causes = [...new Set(step.measurements.map((one) => one.cause).filter(Boolean))];
   const reasons = mergedReasons([...step.reasons, ...(measured?.reasons ?? [])]);
-  const [severe, notes] = [SEVERE.flatMap((severity) => reasons.filter((one) => one.severity === severity)), reasons.filter((one) => !SEVERE.includes(one.severity))];
+  const [severe, notes] = [
+    SEVERE.flatMap((severity) => reasons.filter((one) => one.severity === severity)),
+    reasons.filter((one) => !SEVERE.includes(one.severity)),
+  ];
   const isOpen = step.verdict && step.verdict !== "valid" && window.innerWidth > NARROW;
-  const summary = el("summary", {}, "Verdict ", badge(step.verdict || "running"), step.verdict === "failed" && severe.length ? ` ${wordsOf(severe[0])}${severe.length > 1 ? ` and ${severe.length - 1} more` : ""}` : causes.length ? ` ${causes.join("; ")}` : severe.length ? ` ${severe.length} reason${severe.length === 1 ? "" : "s"}` : notes.length ? ` ${notes.length} note${notes.length === 1 ? "" : "s"}` : "");
-  return el("details", { class: "verdict", open: isOpen }, summary,
+  const summary = el(
+    "summary",
+    {},
+    "Verdict ",
+    badge(step.verdict || "running"),
+    step.verdict === "failed" && severe.length
+      ? ` ${wordsOf(severe[0])}${severe.length > 1 ? ` and ${severe.length - 1} more` : ""}`
+      : causes.length
+        ? ` ${causes.join("; ")}`
+        : severe.length
+          ? ` ${severe.length} reason${severe.length === 1 ? "" : "s"}`
+          : notes.length
+            ? ` ${notes.length} note${notes.length === 1 ? "" : "s"}`
+            : "",
+  );
+  return el(
+    "details",
+    { class: "verdict", open: isOpen },
+    summary,
     messages.map((one) => el("p", {}, one)),
     step.thresholds.length ? el("p", {}, `Thresholds: ${step.thresholds.join("; ")}.`) : null,
     severe.length ? el("ul", { class: "reasons" }, severe.map(reasonItem)) : null,
-    notes.length ? noteList(notes, severe.length === 0) : null);
+    notes.length ? noteList(notes, severe.length === 0) : null,
+  );
 }
 
 function mergedReasons(reasons) {
@@ -91,7 +138,8 @@ function mergedReasons(reasons) {
 export function causeOf(steps, verdict) {
   const step = SEVERE.includes(verdict) ? steps.find((one) => one.verdict === verdict) : null;
   if (!step) return "";
-  const measured = verdict === "failed" ? "" : step.measurements.map((one) => one.cause).find(Boolean); // a threshold is a cause of its own
+  // A threshold is a cause of its own.
+  const measured = verdict === "failed" ? "" : step.measurements.map((one) => one.cause).find(Boolean);
   const reasons = mergedReasons([...step.reasons, ...step.measurements.flatMap((one) => one.reasons)]);
   const worst = reasons.find((one) => one.severity === verdict);
   const cause = measured || (worst ? wordsOf(worst) : "");
@@ -104,13 +152,28 @@ function wordsOf(one) {
 
 function reasonItem(one) {
   return el(
-    "li", {}, badge(one.severity), " ", el("strong", {}, one.reason.replaceAll("_", " ")), one.detail ? ` (${one.detail})` : "",
+    "li",
+    {},
+    badge(one.severity),
+    " ",
+    el("strong", {}, one.reason.replaceAll("_", " ")),
+    one.detail ? ` (${one.detail})` : "",
     one.remedy ? el("p", { class: "remedy" }, prose(one.remedy)) : null,
-    el("details", {}, el("summary", {}, `what it means${one.scopes.length ? `, for ${one.scopes.join(", ")}` : ""}`), el("p", {}, prose(one.meaning))),
+    el(
+      "details",
+      {},
+      el("summary", {}, `what it means${one.scopes.length ? `, for ${one.scopes.join(", ")}` : ""}`),
+      el("p", {}, prose(one.meaning)),
+    ),
   );
 }
 
 function noteList(notes, isOpen) {
   const title = `${notes.length} note${notes.length === 1 ? "" : "s"}`;
-  return el("details", { open: isOpen }, el("summary", {}, title), el("ul", { class: "reasons" }, notes.map(reasonItem)));
+  return el(
+    "details",
+    { open: isOpen },
+    el("summary", {}, title),
+    el("ul", { class: "reasons" }, notes.map(reasonItem)),
+  );
 }

@@ -1,7 +1,17 @@
 // Figures and times for people: three significant digits and a unit that scales, as in the console.
 
-const COUNTS = [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e3, " k"], [1, ""]];
-const TIMES = [[1e6, " s"], [1e3, " ms"], [1, " us"]];
+const COUNTS = [
+  [1e12, " T"],
+  [1e9, " G"],
+  [1e6, " M"],
+  [1e3, " k"],
+  [1, ""],
+];
+const TIMES = [
+  [1e6, " s"],
+  [1e3, " ms"],
+  [1, " us"],
+];
 
 function scaledBy(value, units) {
   const [factor, unit] = units.find(([one]) => Math.abs(value) >= one * 0.9995) ?? units[units.length - 1];
@@ -61,7 +71,13 @@ export function plain(value) {
   return Number.isInteger(value) ? value.toLocaleString("en") : String(Number(value.toPrecision(6)));
 }
 
-const SIZE_UNITS = [[2 ** 40, " TiB"], [2 ** 30, " GiB"], [2 ** 20, " MiB"], [2 ** 10, " KiB"], [1, " B"]];
+const SIZE_UNITS = [
+  [2 ** 40, " TiB"],
+  [2 ** 30, " GiB"],
+  [2 ** 20, " MiB"],
+  [2 ** 10, " KiB"],
+  [1, " B"],
+];
 
 /** Bytes, as a number or a text of the run's files: "1.50 GiB". Other texts stay. */
 export function sizeText(value) {

@@ -24,11 +24,25 @@ export class InstancesView {
   async show(what) {
     const types = Object.keys(this.model.stepEntry.rollups).filter((one) => one !== "all");
     if (!types.length) {
-      fill(this.node, el("p", { class: "empty" }, "The plan has no rollups. With `rollups: [ host ]`, or port, serial, or any attribute of the LUNs, each instance has figures of its own."));
+      fill(
+        this.node,
+        el(
+          "p",
+          { class: "empty" },
+          "The plan has no rollups. With `rollups: [ host ]`, or port, serial, or any attribute of the LUNs, " +
+            "each instance has figures of its own.",
+        ),
+      );
       return;
     }
     if (!types.includes(this.by)) this.by = types[0];
-    if (what === "figures" && this.answer && this.step === this.model.step && performance.now() - this.readAt < TABLE_REFRESH_MS) return;
+    if (
+      what === "figures" &&
+      this.answer &&
+      this.step === this.model.step &&
+      performance.now() - this.readAt < TABLE_REFRESH_MS
+    )
+      return;
     this.readAt = performance.now();
     this.step = this.model.step;
     const isNewest = begun(this);
@@ -43,9 +57,31 @@ export class InstancesView {
   }
 
   bar(types) {
-    const search = el("input", { type: "search", "aria-label": "search instances", placeholder: "instance", oninput: (event) => { this.words = event.target.value; this.renderTable(); } });
+    const search = el("input", {
+      type: "search",
+      "aria-label": "search instances",
+      placeholder: "instance",
+      oninput: (event) => {
+        this.words = event.target.value;
+        this.renderTable();
+      },
+    });
     search.value = this.words;
-    return el("div", { class: "bar" }, choice("rollup", types.map((one) => [one, one]), this.by, (value) => { this.by = value; this.readAt = 0; this.show(); }), search);
+    return el(
+      "div",
+      { class: "bar" },
+      choice(
+        "rollup",
+        types.map((one) => [one, one]),
+        this.by,
+        (value) => {
+          this.by = value;
+          this.readAt = 0;
+          this.show();
+        },
+      ),
+      search,
+    );
   }
 
   render() {
@@ -54,8 +90,16 @@ export class InstancesView {
     const outliers = this.answer.instances.filter((one) => one.outlier).length;
     const what = this.answer.measured ? "Figures of the measurement" : "Figures of the last subinterval";
     const known = this.answer.instances.filter((one) => one.z_iops !== null || one.z_p99 !== null).length;
-    const mark = known < FEWEST_TO_MARK ? "There are too few to say which stands out." : `Marked: IOPS or p99 far from the median of the ${this.answer.instances.length} instances (robust z beyond ${this.answer.outlier_beyond}), and on the same side of it in nearly every subinterval (at least 12). Noise alone marks any in at most 1 of 100 steps, if it is independent from subinterval to subinterval.`;
-    if (!this.node.contains(this.place)) fill(this.node, this.bar(types), this.note = el("p", { class: "quiet" }), this.place);
+    const mark =
+      known < FEWEST_TO_MARK
+        ? "There are too few to say which stands out."
+        : `Marked: IOPS or p99 far from the median of the ${this.answer.instances.length} instances ` +
+          `(robust z beyond ${this.answer.outlier_beyond}), and on the same side of it in ` +
+          `nearly every subinterval (at least 12). ` +
+          `Noise alone marks any in at most 1 of 100 steps, if it is independent ` +
+          `from subinterval to subinterval.`;
+    if (!this.node.contains(this.place))
+      fill(this.node, this.bar(types), (this.note = el("p", { class: "quiet" })), this.place);
     fill(this.note, `${what}. ${outliers ? `${outliers} of ${this.answer.instances.length} stand out. ` : ""}${mark}`);
     this.renderTable();
   }
@@ -64,7 +108,12 @@ export class InstancesView {
     const metric = (name) => (one) => one.metrics[name] ?? null;
     return [
       ["instance", "instance", (one) => one.instance, null],
-      ["outlier", "stands out", (one) => Math.max(Math.abs(one.z_iops ?? 0), Math.abs(one.z_p99 ?? 0)) + (one.outlier ? 1e6 : 0), null],
+      [
+        "outlier",
+        "stands out",
+        (one) => Math.max(Math.abs(one.z_iops ?? 0), Math.abs(one.z_p99 ?? 0)) + (one.outlier ? 1e6 : 0),
+        null,
+      ],
       ["iops", "IOPS", metric("overall_iops"), count, "rate"],
       ["droop", "droop", (one) => one.droop_percent, percentText, "rate"],
       ["mib", "MiB/s", metric("overall_mib_per_s"), count, "rate"],
@@ -87,11 +136,30 @@ export class InstancesView {
     const focused = document.activeElement?.dataset?.sort;
     const tail = this.answer.instances.some((one) => one.spark_p99.some((us) => us !== null)) ? "p99" : "mean";
     const body = rows.map((one) => this.row(one, columns, tail));
-    fill(this.place, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `instances of ${this.by}` },
-      el("table", { class: "instances" },
-        el("caption", {}, `${counted(rows.length, "instance")} of ${this.by}`),
-        el("thead", {}, el("tr", {}, head, el("th", { scope: "col" }, "IOPS over time"), el("th", { scope: "col" }, `${tail} over time`))),
-        el("tbody", {}, body))));
+    fill(
+      this.place,
+      el(
+        "div",
+        { class: "scroll", tabindex: 0, role: "region", "aria-label": `instances of ${this.by}` },
+        el(
+          "table",
+          { class: "instances" },
+          el("caption", {}, `${counted(rows.length, "instance")} of ${this.by}`),
+          el(
+            "thead",
+            {},
+            el(
+              "tr",
+              {},
+              head,
+              el("th", { scope: "col" }, "IOPS over time"),
+              el("th", { scope: "col" }, `${tail} over time`),
+            ),
+          ),
+          el("tbody", {}, body),
+        ),
+      ),
+    );
     if (focused) this.place.querySelector(`[data-sort="${focused}"]`)?.focus();
   }
 
@@ -103,17 +171,54 @@ export class InstancesView {
       this.sort = { key, down: isSorted ? !this.sort.down : key !== "instance" };
       this.renderTable();
     };
-    return el("th", { scope: "col", "aria-sort": order, class: isNumber && "number" }, el("button", { type: "button", class: "sort", "data-sort": key, onclick: sort }, title + arrow));
+    return el(
+      "th",
+      { scope: "col", "aria-sort": order, class: isNumber && "number" },
+      el("button", { type: "button", class: "sort", "data-sort": key, onclick: sort }, title + arrow),
+    );
   }
 
   row(one, columns, tail) {
     const show = () => this.choose({ by: this.by, instance: one.instance });
     const isChosen = this.model.by === this.by && this.model.instance === one.instance;
-    const name = el("th", { scope: "row" }, el("button", { type: "button", class: "link", "aria-pressed": String(isChosen), title: "show this instance in every chart", onclick: show }, one.instance), " ", one.verdict && one.verdict !== "valid" ? badge(one.verdict) : null);
-    const why = [["IOPS", one.z_iops, one.outlier_iops], ["p99", one.z_p99, one.outlier_p99]].filter(([, , isMarked]) => isMarked).map(([what, z]) => `${what} ${z > 0 ? "high" : "low"} (z ${z.toFixed(1)})`);
+    const name = el(
+      "th",
+      { scope: "row" },
+      el(
+        "button",
+        {
+          type: "button",
+          class: "link",
+          "aria-pressed": String(isChosen),
+          title: "show this instance in every chart",
+          onclick: show,
+        },
+        one.instance,
+      ),
+      " ",
+      one.verdict && one.verdict !== "valid" ? badge(one.verdict) : null,
+    );
+    const why = [
+      ["IOPS", one.z_iops, one.outlier_iops],
+      ["p99", one.z_p99, one.outlier_p99],
+    ]
+      .filter(([, , isMarked]) => isMarked)
+      .map(([what, z]) => `${what} ${z > 0 ? "high" : "low"} (z ${z.toFixed(1)})`);
     const out = el("td", {}, one.outlier ? el("span", { class: "outlier" }, `▲ ${why.join(", ")}`) : "");
-    const cells = columns.slice(2).map(([, , value, text, scope]) => el("td", { class: "number" }, marked(text(value(one)), one[`${scope}_verdict`])));
-    return el("tr", { class: isChosen ? "chosen" : "" }, name, out, cells, el("td", {}, sparkline(one.spark_iops, count)), el("td", {}, sparkline(one[`spark_${tail}`], latency)));
+    const cells = columns
+      .slice(2)
+      .map(([, , value, text, scope]) =>
+        el("td", { class: "number" }, marked(text(value(one)), one[`${scope}_verdict`])),
+      );
+    return el(
+      "tr",
+      { class: isChosen ? "chosen" : "" },
+      name,
+      out,
+      cells,
+      el("td", {}, sparkline(one.spark_iops, count)),
+      el("td", {}, sparkline(one[`spark_${tail}`], latency)),
+    );
   }
 }
 
@@ -132,8 +237,21 @@ function sparkline(values, text) {
   values.forEach((one, place) => {
     if (one === null) return;
     const isGap = place === 0 || values[place - 1] === null;
-    path += `${isGap ? "M" : "L"}${(place * step).toFixed(1)},${(SPARK_HEIGHT - 2 - (one / high) * (SPARK_HEIGHT - 4)).toFixed(1)}`;
+    const y = SPARK_HEIGHT - 2 - (one / high) * (SPARK_HEIGHT - 4);
+    path += `${isGap ? "M" : "L"}${(place * step).toFixed(1)},${y.toFixed(1)}`;
   });
   const label = `from ${text(known[0])} to ${text(known[known.length - 1])}, highest ${text(high)}`;
-  return svg("svg", { class: "spark", viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`, width: SPARK_WIDTH, height: SPARK_HEIGHT, role: "img", "aria-label": label }, svg("title", {}, label), svg("path", { d: path }));
+  return svg(
+    "svg",
+    {
+      class: "spark",
+      viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`,
+      width: SPARK_WIDTH,
+      height: SPARK_HEIGHT,
+      role: "img",
+      "aria-label": label,
+    },
+    svg("title", {}, label),
+    svg("path", { d: path }),
+  );
 }

@@ -7,8 +7,11 @@ import { count, latency } from "./format.js";
 import { colours } from "./theme.js";
 
 const METRICS = [
-  ["overall_response_us_p99", "response p99"], ["overall_response_us_mean", "response mean"],
-  ["overall_service_us_p99", "service p99"], ["overall_service_us_mean", "service mean"], ["overall_service_us_p50", "service p50"],
+  ["overall_response_us_p99", "response p99"],
+  ["overall_response_us_mean", "response mean"],
+  ["overall_service_us_p99", "service p99"],
+  ["overall_service_us_mean", "service mean"],
+  ["overall_service_us_p50", "service p50"],
 ];
 
 /** Which verdict says whether to believe a latency. */
@@ -37,7 +40,18 @@ export class LoadView {
     this.chart = el("div", { class: "chart tall" });
     this.tableNode = el("div");
     this.note = el("p", { class: "quiet" });
-    fill(node, el("section", { class: "panel", "aria-label": "latency against load" }, el("h2", {}, "Latency against load"), this.bar, this.chart, this.note, this.tableNode));
+    fill(
+      node,
+      el(
+        "section",
+        { class: "panel", "aria-label": "latency against load" },
+        el("h2", {}, "Latency against load"),
+        this.bar,
+        this.chart,
+        this.note,
+        this.tableNode,
+      ),
+    );
   }
 
   close() {
@@ -57,13 +71,31 @@ export class LoadView {
     }
     const hasResponse = all.some((one) => one.metrics.overall_response_us_p99 !== undefined);
     this.metric ??= hasResponse ? "overall_response_us_p99" : "overall_service_us_p99";
-    fill(this.bar, choice("latency", METRICS, this.metric, (value) => { this.metric = value; this.drawPoints(all); }));
+    fill(
+      this.bar,
+      choice("latency", METRICS, this.metric, (value) => {
+        this.metric = value;
+        this.drawPoints(all);
+      }),
+    );
     await this.drawPoints(all);
-    fill(this.tableNode, table("Measurements", [
-      { title: "measurement", cell: (one) => one.name }, { title: "verdict", cell: (one) => badge(one.verdict) },
-      { title: "IOPS", number: true, cell: (one) => marked(count(one.metrics.overall_iops), one.rate_verdict) },
-      ...METRICS.map(([name, title]) => ({ title, number: true, cell: (one) => marked(latency(one.metrics[name]), one[scopeOf(name)]) })),
-    ], all));
+    fill(
+      this.tableNode,
+      table(
+        "Measurements",
+        [
+          { title: "measurement", cell: (one) => one.name },
+          { title: "verdict", cell: (one) => badge(one.verdict) },
+          { title: "IOPS", number: true, cell: (one) => marked(count(one.metrics.overall_iops), one.rate_verdict) },
+          ...METRICS.map(([name, title]) => ({
+            title,
+            number: true,
+            cell: (one) => marked(latency(one.metrics[name]), one[scopeOf(name)]),
+          })),
+        ],
+        all,
+      ),
+    );
   }
 
   async drawPoints(all) {
@@ -85,27 +117,102 @@ export class LoadView {
       const colour = palette[traces.length % palette.length];
       const sorted = [...own].sort((a, b) => a.metrics.overall_iops - b.metrics.overall_iops);
       const points = sorted.map((one) => [one.metrics.overall_iops, one.metrics[this.metric]]);
-      const symbols = sorted.map((one) => (one.verdict === "failed" ? "x" : one[scope] === "invalid" ? "circle-open" : "circle"));
-      const texts = sorted.map((one) => `${one.name}: ${count(one.metrics.overall_iops)} IOPS, ${latency(one.metrics[this.metric])}, ${one.verdict}`.replaceAll("<", "&lt;"));
-      traces.push({ type: "scatter", mode: "lines+markers", name: name || "steps", x: points.map(([x]) => x), y: points.map(([, y]) => y), line: { color: colour, dash: name ? "solid" : "dot" }, marker: { color: colour, symbol: symbols, size: 9 }, text: texts, hovertemplate: "%{text}<extra></extra>" });
+      const symbols = sorted.map((one) =>
+        one.verdict === "failed" ? "x" : one[scope] === "invalid" ? "circle-open" : "circle",
+      );
+      const texts = sorted.map(({ name: step, metrics, verdict }) =>
+        `${step}: ${count(metrics.overall_iops)} IOPS, ${latency(metrics[this.metric])}, ${verdict}`.replaceAll(
+          "<",
+          "&lt;",
+        ),
+      );
+      traces.push({
+        type: "scatter",
+        mode: "lines+markers",
+        name: name || "steps",
+        x: points.map(([x]) => x),
+        y: points.map(([, y]) => y),
+        line: { color: colour, dash: name ? "solid" : "dot" },
+        marker: { color: colour, symbol: symbols, size: 9 },
+        text: texts,
+        hovertemplate: "%{text}<extra></extra>",
+      });
       const knee = kneeOf(points);
-      if (knee) annotations.push({ x: knee[0], y: Math.log10(knee[1]), text: "knee", arrowcolor: of.grey, ay: -34, font: { color: of.ink } });
+      if (knee)
+        annotations.push({
+          x: knee[0],
+          y: Math.log10(knee[1]),
+          text: "knee",
+          arrowcolor: of.grey,
+          ay: -34,
+          font: { color: of.ink },
+        });
     }
-    const limits = this.model.document.steps.flatMap((step) => step.thresholds.map((text) => this.limitOf(text))).filter((one) => one !== null);
+    const limits = this.model.document.steps
+      .flatMap((step) => step.thresholds.map((text) => this.limitOf(text)))
+      .filter((one) => one !== null);
     const most = Math.max(...all.map((one) => one.metrics.overall_iops));
     for (const limit of new Set(limits)) {
-      traces.push({ type: "scatter", mode: "lines", name: `threshold ${latency(limit)}`, x: [0, most], y: [limit, limit], line: { color: of.red, dash: "longdash", width: 1.2 } });
+      traces.push({
+        type: "scatter",
+        mode: "lines",
+        name: `threshold ${latency(limit)}`,
+        x: [0, most],
+        y: [limit, limit],
+        line: { color: of.red, dash: "longdash", width: 1.2 },
+      });
     }
     const search = await this.search();
     if (!isNewest()) return;
-    if (search?.metric === this.metric) traces.push({ type: "scatter", mode: "lines", name: `target ${latency(search.target)}`, x: [0, most], y: [search.target, search.target], line: { color: of.purple, dash: "longdash", width: 1.2 } });
+    if (search?.metric === this.metric)
+      traces.push({
+        type: "scatter",
+        mode: "lines",
+        name: `target ${latency(search.target)}`,
+        x: [0, most],
+        y: [search.target, search.target],
+        line: { color: of.purple, dash: "longdash", width: 1.2 },
+      });
     for (const [edge, word] of bracketOf(search)) {
-      shapes.push({ type: "line", xref: "x", yref: "paper", x0: edge, x1: edge, y0: 0, y1: 1, line: { color: word === "pass" ? of.green : of.red, dash: "dot" } });
-      annotations.push({ x: edge, y: 1, yref: "paper", yanchor: "bottom", showarrow: false, text: word, font: { size: 11, color: of.ink } });
+      shapes.push({
+        type: "line",
+        xref: "x",
+        yref: "paper",
+        x0: edge,
+        x1: edge,
+        y0: 0,
+        y1: 1,
+        line: { color: word === "pass" ? of.green : of.red, dash: "dot" },
+      });
+      annotations.push({
+        x: edge,
+        y: 1,
+        yref: "paper",
+        yanchor: "bottom",
+        showarrow: false,
+        text: word,
+        font: { size: 11, color: of.ink },
+      });
     }
     const title = METRICS.find(([name]) => name === this.metric)[1];
-    fill(this.note, traces.length ? "Crosses missed a threshold; open circles are discredited by their verdict." : `No measurement has a ${title}: it needs a paced load, and enough I/Os.`);
-    await draw(this.chart, traces, layoutOf({ hovermode: "closest", shapes, annotations, xaxis: { title: "IOPS", rangemode: "tozero" }, yaxis: latencyAxis(title, traces), margin: WIDE_MARGIN }));
+    fill(
+      this.note,
+      traces.length
+        ? "Crosses missed a threshold; open circles are discredited by their verdict."
+        : `No measurement has a ${title}: it needs a paced load, and enough I/Os.`,
+    );
+    await draw(
+      this.chart,
+      traces,
+      layoutOf({
+        hovermode: "closest",
+        shapes,
+        annotations,
+        xaxis: { title: "IOPS", rangemode: "tozero" },
+        yaxis: latencyAxis(title, traces),
+        margin: WIDE_MARGIN,
+      }),
+    );
   }
 
   /** The limit in us of a threshold of the shown metric; null of others. */
@@ -126,6 +233,9 @@ export class LoadView {
 
 /** The ends of a search's bracket: [IOPS, "pass" or "fail"]. */
 function bracketOf(search) {
-  const ends = [[search?.highest_pass_iops, "pass"], [search?.lowest_fail_iops, "fail"]];
+  const ends = [
+    [search?.highest_pass_iops, "pass"],
+    [search?.lowest_fail_iops, "fail"],
+  ];
   return ends.filter(([edge]) => typeof edge === "number");
 }

@@ -13,7 +13,12 @@ function routeOf(hash) {
   if (view === "compare") return { view, ids: ids.split(",").map(decodeURIComponent) };
   if (view !== "run" || !ids) return { view: "runs" };
   const hasStep = rest[0] === "step" && rest[1] !== "" && Number.isInteger(Number(rest[1]));
-  return { view, id: decodeURIComponent(ids), step: hasStep ? Number(rest[1]) : null, tab: (hasStep ? rest[2] : rest[0]) ?? "overview" };
+  return {
+    view,
+    id: decodeURIComponent(ids),
+    step: hasStep ? Number(rest[1]) : null,
+    tab: (hasStep ? rest[2] : rest[0]) ?? "overview",
+  };
 }
 
 function complain(node, error) {
@@ -42,8 +47,25 @@ async function start() {
   const only = answer.runs.length === 1 ? `#/run/${encodeURIComponent(answer.runs[0].id)}` : "";
   const first = source.isLive ? "" : source.route || only;
   if (first && !location.hash) history.replaceState(null, "", first);
-  const foot = [["Notes", source.notes], ["What this report leaves out", source.leftOut]].filter(([, lines]) => lines.length);
-  fill(document.getElementById("left-out"), foot.map(([title, lines]) => el("details", { open: title === "Notes" }, el("summary", {}, title), el("ul", {}, lines.map((one) => el("li", {}, one))))));
+  const foot = [
+    ["Notes", source.notes],
+    ["What this report leaves out", source.leftOut],
+  ].filter(([, lines]) => lines.length);
+  fill(
+    document.getElementById("left-out"),
+    foot.map(([title, lines]) =>
+      el(
+        "details",
+        { open: title === "Notes" },
+        el("summary", {}, title),
+        el(
+          "ul",
+          {},
+          lines.map((one) => el("li", {}, one)),
+        ),
+      ),
+    ),
+  );
   let end = () => {};
   const show = () => {
     end();

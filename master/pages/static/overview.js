@@ -63,8 +63,15 @@ export class Overview {
   }
 
   controls() {
-    const times = [["service", "service time"], ["response", "response time"]];
-    const directions = [["all", "all I/O"], ["read", "reads"], ["write", "writes"]];
+    const times = [
+      ["service", "service time"],
+      ["response", "response time"],
+    ];
+    const directions = [
+      ["all", "all I/O"],
+      ["read", "reads"],
+      ["write", "writes"],
+    ];
     this.readout = el("output", { class: "readout", for: "percentile" });
     const slider = el("input", {
       type: "range",
@@ -115,7 +122,12 @@ export class Overview {
     if (start.length) this.group.spans(start[0], this.ends()[start.length - 1]);
     this.shapes = shapesOfPhases(this.model);
     await Promise.all([
-      this.showTrack(), this.showRate(), this.showLatency(), this.showHeat(), this.showCpu(), this.showErrors(),
+      this.showTrack(),
+      this.showRate(),
+      this.showLatency(),
+      this.showHeat(),
+      this.showCpu(),
+      this.showErrors(),
     ]);
     await controlCharts(this.model, this.control, this.group, this.shapes);
   }
@@ -186,15 +198,25 @@ export class Overview {
   sayPercentile(name, ys) {
     const measured = this.measuredHistogram();
     const us = measured ? percentile(measured, this.fraction) : (ys.findLast((one) => one !== null) ?? null);
-    const isDiscredited = measured && us !== null && standingMeasurement(this.model.stepEntry)[`${this.time}_verdict`] === "invalid";
+    const isDiscredited =
+      measured && us !== null && standingMeasurement(this.model.stepEntry)[`${this.time}_verdict`] === "invalid";
     const text = isDiscredited ? `[${latency(us)}]` : latency(us);
     const of = this.model.group > 1 ? "last column" : "last subinterval";
-    fill(this.readout, `${name} ${text}`, us === null ? null : el("span", { class: "quiet" }, measured ? " over the measurement" : ` in the ${of}`));
-    this.readout.title = us === null ? "too few I/Os above it, or response times without a meaning" : measured ? "" : `in the ${of} that has it`;
+    fill(
+      this.readout,
+      `${name} ${text}`,
+      us === null ? null : el("span", { class: "quiet" }, measured ? " over the measurement" : ` in the ${of}`),
+    );
+    this.readout.title =
+      us === null
+        ? "too few I/Os above it, or response times without a meaning"
+        : measured
+          ? ""
+          : `in the ${of} that has it`;
     this.slider.setAttribute("aria-valuetext", `${name}, ${text}`);
   }
 
-  /** The sum of the histograms of the standing measurement; null where it is not complete, or columns hold more than it. */
+  /** The sum of the histograms of the standing measurement; null where it is not complete, or columns hold more. */
   measuredHistogram() {
     const of = standingMeasurement(this.model.stepEntry);
     if (!of || of.first === null || this.model.group > 1) return null;
@@ -208,7 +230,11 @@ export class Overview {
     const used = parts.filter((one) => one?.valid && one.count);
     const lows = used.map((one) => one.min);
     if (!used.length) {
-      await this.group.draw(this.charts.heat, [], this.layout({ annotations: [nothing(this.model.fault || `no ${this.time} times`)] }));
+      await this.group.draw(
+        this.charts.heat,
+        [],
+        this.layout({ annotations: [nothing(this.model.fault || `no ${this.time} times`)] }),
+      );
       return;
     }
     const low = Math.floor(Math.log10(Math.max(Math.min(...lows), 1)) * ROWS_PER_DECADE) / ROWS_PER_DECADE;
@@ -226,13 +252,37 @@ export class Overview {
       z,
       colorscale: "Cividis",
       hoverongaps: false,
-      colorbar: { title: { text: "I/Os per s", side: "right", font: { size: 11 } }, orientation: "h", thickness: 8, lenmode: "pixels", len: 200, ypad: 0, x: 1, xanchor: "right", y: 1.01, yanchor: "bottom", tickfont: { size: 10 }, ticklabelposition: "outside top", ...decades(z) },
-      customdata: z.map((row, at) => row.map((one) => `${latency(10 ** (edges[at] - 3))} to ${latency(10 ** (edges[at + 1] - 3))}: ${one === null ? 0 : (10 ** one).toPrecision(3)} I/Os per s`)),
+      colorbar: {
+        title: { text: "I/Os per s", side: "right", font: { size: 11 } },
+        orientation: "h",
+        thickness: 8,
+        lenmode: "pixels",
+        len: 200,
+        ypad: 0,
+        x: 1,
+        xanchor: "right",
+        y: 1.01,
+        yanchor: "bottom",
+        tickfont: { size: 10 },
+        ticklabelposition: "outside top",
+        ...decades(z),
+      },
+      customdata: z.map((row, at) =>
+        row.map(
+          (one) =>
+            `${latency(10 ** (edges[at] - 3))} to ${latency(10 ** (edges[at + 1] - 3))}: ` +
+            `${one === null ? 0 : (10 ** one).toPrecision(3)} I/Os per s`,
+        ),
+      ),
       hovertemplate: "%{x}<br>%{customdata}<extra></extra>",
     };
     const marks = latencyMarks(10 ** (low - 3), 10 ** (high - 3));
     const yaxis = { title: `${this.time} time`, tickvals: marks.tickvals.map(Math.log10), ticktext: marks.ticktext };
-    await this.group.draw(this.charts.heat, [trace], this.layout({ yaxis, hovermode: "closest", showlegend: false, margin: { l: 74, r: 16, t: 36, b: 24 } }));
+    await this.group.draw(
+      this.charts.heat,
+      [trace],
+      this.layout({ yaxis, hovermode: "closest", showlegend: false, margin: { l: 74, r: 16, t: 36, b: 24 } }),
+    );
   }
 
   async showCpu() {
@@ -256,7 +306,11 @@ export class Overview {
     const { metrics } = this.model.series;
     const xs = this.middles();
     const lines = [timeLine("errors", xs, metrics.errors, of.red, { shape: "hvh", width: 2 })];
-    const others = [["backlog", of.blue, "solid"], ["dropped", of.orange, "dash"], ["expired", of.purple, "dot"]];
+    const others = [
+      ["backlog", of.blue, "solid"],
+      ["dropped", of.orange, "dash"],
+      ["expired", of.purple, "dot"],
+    ];
     for (const [name, colour, dash] of others) {
       if (metrics[name].some((one) => one > 0)) lines.push(timeLine(name, xs, metrics[name], colour, { dash }));
     }

@@ -10,7 +10,7 @@ export function shapesOfPhases(model) {
   const { start, length_s: length, phase } = model.series;
   const of = colours();
   const shapes = [];
-  for (let at = 0; at < phase.length; ) {
+  for (let at = 0; at < phase.length;) {
     let end = at;
     while (end + 1 < phase.length && phase[end + 1] === phase[at]) end++;
     if (NOT_MEASURED.includes(phase[at])) shapes.push(shade(start[at], start[end] + (length[end] ?? 0), of.shade));

@@ -17,9 +17,22 @@ export class PlanView {
     const { document: found } = this.model;
     fill(
       this.node,
-      section("Hosts", found.hosts, found.hosts_differ, ["host", "hostname", "address", "kernel", "cpu_model", "cores", "memory"]),
+      section("Hosts", found.hosts, found.hosts_differ, [
+        "host",
+        "hostname",
+        "address",
+        "kernel",
+        "cpu_model",
+        "cores",
+        "memory",
+      ]),
       section("LUNs", found.luns, found.luns_differ, ["host", "path", "kind", "size", "block"]),
-      el("section", { class: "panel", "aria-label": "plan" }, el("h2", {}, "Plan"), el("pre", { tabindex: 0, "aria-label": "plan" }, found.plan_text || "The run's folder has no plan.yaml.")),
+      el(
+        "section",
+        { class: "panel", "aria-label": "plan" },
+        el("h2", {}, "Plan"),
+        el("pre", { tabindex: 0, "aria-label": "plan" }, found.plan_text || "The run's folder has no plan.yaml."),
+      ),
       method(),
     );
   }
@@ -28,18 +41,56 @@ export class PlanView {
 function section(title, rows, differing, first) {
   const names = rows.length ? Object.keys(rows[0]) : [];
   const leading = [...new Set([...first.filter((one) => names.includes(one)), ...differing])];
-  const columns = [...leading, ...names.filter((one) => !leading.includes(one))].filter((one) => rows.some((row) => row[one]) || first.includes(one));
-  const words = !rows.length ? "None are known yet." : differing.length ? `They differ in ${differing.map((one) => one.replaceAll("_", " ")).join(", ")}.` : rows.length > 1 ? "They do not differ." : "";
-  return el("section", { class: "panel", "aria-label": title }, el("h2", {}, title), el("p", {}, words),
-    rows.length ? table(counted(rows.length, title === "LUNs" ? "LUN" : "host"), columns.map((name) => ({ title: name.replaceAll("_", " "), class: differing.includes(name) ? "differs" : "", cell: (row) => (SIZES.includes(name) ? sizeText(row[name]) : plain(row[name])) })), rows.slice(0, MOST_ROWS)) : null);
+  const columns = [...leading, ...names.filter((one) => !leading.includes(one))].filter(
+    (one) => rows.some((row) => row[one]) || first.includes(one),
+  );
+  const words = !rows.length
+    ? "None are known yet."
+    : differing.length
+      ? `They differ in ${differing.map((one) => one.replaceAll("_", " ")).join(", ")}.`
+      : rows.length > 1
+        ? "They do not differ."
+        : "";
+  return el(
+    "section",
+    { class: "panel", "aria-label": title },
+    el("h2", {}, title),
+    el("p", {}, words),
+    rows.length
+      ? table(
+          counted(rows.length, title === "LUNs" ? "LUN" : "host"),
+          columns.map((name) => ({
+            title: name.replaceAll("_", " "),
+            class: differing.includes(name) ? "differs" : "",
+            cell: (row) => (SIZES.includes(name) ? sizeText(row[name]) : plain(row[name])),
+          })),
+          rows.slice(0, MOST_ROWS),
+        )
+      : null,
+  );
 }
 
 function method() {
   const words = [
-    "Percentiles are of merged histograms of all I/Os, never means of percentiles; each is within 1/128 of the I/O of that rank, and blank where fewer than 10 I/Os lie beyond it.",
-    "Service time is from submission to completion. Response time is from when the I/O fell due, so it includes the wait during a stall; it is blank where the load is not paced.",
-    "Figures in brackets are discredited by a verdict, those in parentheses are partial. A measurement is valid, partial (true, but of less than the plan asked for), failed (true, and a threshold is missed) or invalid (no measurement of what was asked for).",
-    "Subintervals in which the generator itself was disturbed are set aside; whether it was follows only from what it measures about itself.",
+    "Percentiles are of merged histograms of all I/Os, never means of percentiles; " +
+      "each is within 1/128 of the I/O of that rank, and blank where fewer than 10 I/Os lie beyond it.",
+    "Service time is from submission to completion. " +
+      "Response time is from when the I/O fell due, so it includes the wait during a stall; " +
+      "it is blank where the load is not paced.",
+    "Figures in brackets are discredited by a verdict, those in parentheses are partial. " +
+      "A measurement is valid, partial (true, but of less than the plan asked for), failed (true, and a threshold " +
+      "is missed) or invalid (no measurement of what was asked for).",
+    "Subintervals in which the generator itself was disturbed are set aside; " +
+      "whether it was follows only from what it measures about itself.",
   ];
-  return el("section", { class: "panel", "aria-label": "method" }, el("h2", {}, "Method"), el("ul", {}, words.map((one) => el("li", {}, one))));
+  return el(
+    "section",
+    { class: "panel", "aria-label": "method" },
+    el("h2", {}, "Method"),
+    el(
+      "ul",
+      {},
+      words.map((one) => el("li", {}, one)),
+    ),
+  );
 }

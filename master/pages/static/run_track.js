@@ -44,17 +44,39 @@ export class RunTrack {
   }
 
   parts(bars, ticks, span) {
-    const chosen = Math.max(bars.findIndex((one) => one.steps.some((step) => step.number === this.model.step)), 0);
+    const chosen = Math.max(
+      bars.findIndex((one) => one.steps.some((step) => step.number === this.model.step)),
+      0,
+    );
     const words = WORST_FIRST.filter((word) => bars.some((one) => one.words.includes(word)));
     const lanes = TICKED.filter((lane) => ticks.some((one) => one.lane === lane));
     return [
-      lanes.length ? el("div", { class: "ticks", role: "group", "aria-label": "events of the run" }, ticks.map(tick)) : null,
+      lanes.length
+        ? el("div", { class: "ticks", role: "group", "aria-label": "events of the run" }, ticks.map(tick))
+        : null,
       el(
         "div",
-        { class: "bars", role: "group", "aria-label": "steps of the run; arrow keys move, Enter opens", title: "hatched: no step runs (hosts, files and the next step are prepared)", onkeydown: moveFocus },
+        {
+          class: "bars",
+          role: "group",
+          "aria-label": "steps of the run; arrow keys move, Enter opens",
+          title: "hatched: no step runs (hosts, files and the next step are prepared)",
+          onkeydown: moveFocus,
+        },
         bars.map((one, place) => this.bar(one, place === chosen)),
       ),
-      el("div", { class: "axis" }, time(span.from), el("span", { class: "legend" }, words.map((word) => el("span", { class: `key ${cssOf(word)}` }, word)), lanes.map((lane) => el("span", { class: `sign ${lane}` }, `${SIGNS[lane]} ${lane}`))), time(span.to)),
+      el(
+        "div",
+        { class: "axis" },
+        time(span.from),
+        el(
+          "span",
+          { class: "legend" },
+          words.map((word) => el("span", { class: `key ${cssOf(word)}` }, word)),
+          lanes.map((lane) => el("span", { class: `sign ${lane}` }, `${SIGNS[lane]} ${lane}`)),
+        ),
+        time(span.to),
+      ),
     ];
   }
 
@@ -62,8 +84,13 @@ export class RunTrack {
     const holds = one.steps.some((step) => step.number === this.model.step);
     const text = barText(one);
     const node = el("button", {
-      type: "button", class: `bar-of-step ${cssOf(one.words[0])}`, "aria-label": text, title: text, tabindex: isChosen ? 0 : -1,
-      "aria-pressed": String(holds), onclick: () => this.open(one.opens),
+      type: "button",
+      class: `bar-of-step ${cssOf(one.words[0])}`,
+      "aria-label": text,
+      title: text,
+      tabindex: isChosen ? 0 : -1,
+      "aria-pressed": String(holds),
+      onclick: () => this.open(one.opens),
     });
     return placed(node, one);
   }
@@ -88,7 +115,7 @@ export function spanOf(model) {
 export function barsOf(steps, now, scale, least) {
   const bars = [];
   for (const step of steps.filter((one) => one.start !== null)) {
-    const [from, until] = [step.start, step.end ?? (step.state === "running" ? now : step.until ?? step.start)];
+    const [from, until] = [step.start, step.end ?? (step.state === "running" ? now : (step.until ?? step.start))];
     const last = bars[bars.length - 1];
     const isJoined = last && scale(last.until) - scale(last.from) < least && scale(until) - scale(last.from) <= least;
     if (isJoined) {
@@ -102,7 +129,16 @@ export function barsOf(steps, now, scale, least) {
     const words = WORST_FIRST.filter((word) => own.some((one) => wordOf(one) === word));
     const opens = own.find((one) => wordOf(one) === words[0]).number;
     const known = own.map(({ number, name }) => ({ number, name: own.length === 1 ? name : "" }));
-    return { steps: known, words, opens, from, until, left: scale(from), width: scale(until) - scale(from), isThin: scale(until) - scale(from) < least };
+    return {
+      steps: known,
+      words,
+      opens,
+      from,
+      until,
+      left: scale(from),
+      width: scale(until) - scale(from),
+      isThin: scale(until) - scale(from) < least,
+    };
   });
 }
 
@@ -119,7 +155,8 @@ export function ticksOf(events, scale, least) {
       ticks.push(open[lane]);
     }
     open[lane].count += 1;
-    if (open[lane].texts.length < MOST_LINES) open[lane].texts.push(`${event.kind}${event.host ? ` ${event.host}` : ""}: ${event.text}`);
+    if (open[lane].texts.length < MOST_LINES)
+      open[lane].texts.push(`${event.kind}${event.host ? ` ${event.host}` : ""}: ${event.text}`);
   }
   return ticks;
 }
@@ -134,14 +171,21 @@ function cssOf(word) {
 
 function barText({ steps, words, from, until }) {
   const [first, last] = [steps[0], steps[steps.length - 1]];
-  const what = steps.length === 1 ? `step ${first.number} ${first.name}: ${words[0]}` : `${counted(steps.length, "step")}, ${first.number} to ${last.number}: ${words.join(", ")}`;
-  return `${what}\n${shortTime(from)} to ${shortTime(until)} (${duration(until - from)})\n${utcTime(from)} to ${utcTime(until)}`;
+  const what =
+    steps.length === 1
+      ? `step ${first.number} ${first.name}: ${words[0]}`
+      : `${counted(steps.length, "step")}, ${first.number} to ${last.number}: ${words.join(", ")}`;
+  const when = `${shortTime(from)} to ${shortTime(until)} (${duration(until - from)})`;
+  return `${what}\n${when}\n${utcTime(from)} to ${utcTime(until)}`;
 }
 
 function tick(one) {
   const more = one.count > one.texts.length ? [`and ${one.count - one.texts.length} more`] : [];
   const text = [`${shortTime(one.at)}, ${utcTime(one.at)}`, ...one.texts, ...more].join("\n");
-  return placed(el("span", { class: `tick ${one.lane}`, role: "img", "aria-label": text, title: text }, SIGNS[one.lane]), { left: one.left });
+  return placed(
+    el("span", { class: `tick ${one.lane}`, role: "img", "aria-label": text, title: text }, SIGNS[one.lane]),
+    { left: one.left },
+  );
 }
 
 function placed(node, { left, width, isThin }) {
@@ -152,7 +196,11 @@ function placed(node, { left, width, isThin }) {
 }
 
 function time(unix) {
-  return el("time", { datetime: new Date(unix * 1000).toISOString(), title: `${localTime(unix).slice(0, 19)}, ${utcTime(unix)}` }, shortTime(unix));
+  return el(
+    "time",
+    { datetime: new Date(unix * 1000).toISOString(), title: `${localTime(unix).slice(0, 19)}, ${utcTime(unix)}` },
+    shortTime(unix),
+  );
 }
 
 /** One bar is a stop of the Tab key; arrows, Home and End go on from there. */

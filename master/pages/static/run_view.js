@@ -64,7 +64,11 @@ class RunView {
   }
 
   complain(words) {
-    fill(this.node, el("p", { class: "empty", role: "alert" }, words), el("p", {}, el("a", { href: "#/" }, "All runs")));
+    fill(
+      this.node,
+      el("p", { class: "empty", role: "alert" }, words),
+      el("p", {}, el("a", { href: "#/" }, "All runs")),
+    );
   }
 
   close() {
@@ -86,12 +90,34 @@ class RunView {
       "div",
       { class: "tabs", role: "tablist", "aria-label": "views of the step", onkeydown: (event) => this.key(event) },
       TABS.map(([name, title]) =>
-        el("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "view", onclick: () => this.showTab(name) }, title),
+        el(
+          "button",
+          {
+            type: "button",
+            role: "tab",
+            id: `tab-${name}`,
+            "aria-controls": "view",
+            onclick: () => this.showTab(name),
+          },
+          title,
+        ),
       ),
     );
     const isControlled = this.mayControl && this.model.isRunning;
     this.control = isControlled ? new ControlPanel(this.model, this.source) : null;
-    fill(this.node, this.head, this.link, this.track.node, this.steps, this.figures, this.verdict, this.control?.node, this.tabs, this.filter, this.content);
+    fill(
+      this.node,
+      this.head,
+      this.link,
+      this.track.node,
+      this.steps,
+      this.figures,
+      this.verdict,
+      this.control?.node,
+      this.tabs,
+      this.filter,
+      this.content,
+    );
     this.showHead();
   }
 
@@ -119,7 +145,16 @@ class RunView {
     this.showFilter();
     if (this.model.step === null && name !== "plan" && name !== "events") {
       this.current = null;
-      fill(this.content, el("p", { class: "empty" }, this.model.isRunning ? "No step has begun yet: the run connects, discovers LUNs and creates files first." : "No step of this run began."));
+      fill(
+        this.content,
+        el(
+          "p",
+          { class: "empty" },
+          this.model.isRunning
+            ? "No step has begun yet: the run connects, discovers LUNs and creates files first."
+            : "No step of this run began.",
+        ),
+      );
       return;
     }
     this.current = new View(this.model, this.content, (chosen) => this.choose(chosen));
@@ -153,9 +188,22 @@ class RunView {
     fill(
       this.head,
       el("h1", {}, run.run),
-      el("p", { class: "facts" }, badge(run.state), " ", badge(run.verdict), " ",
-        el("time", { datetime: run.start_utc, title: utcTime(started) }, shortTime(started)), " · ", duration(this.length(started)), " · ",
-        `${run.hosts.length} host${run.hosts.length === 1 ? "" : "s"}`, run.plan ? ` · ${run.plan}` : null, this.remaining(), this.sentence()),
+      el(
+        "p",
+        { class: "facts" },
+        badge(run.state),
+        " ",
+        badge(run.verdict),
+        " ",
+        el("time", { datetime: run.start_utc, title: utcTime(started) }, shortTime(started)),
+        " · ",
+        duration(this.length(started)),
+        " · ",
+        `${run.hosts.length} host${run.hosts.length === 1 ? "" : "s"}`,
+        run.plan ? ` · ${run.plan}` : null,
+        this.remaining(),
+        this.sentence(),
+      ),
       this.cause(),
     );
     fill(this.link, this.linkSentence());
@@ -168,13 +216,23 @@ class RunView {
   }
 
   linkSentence() {
-    if (this.model.isRemoved) return "This run was removed: its folder is no longer there, or can no longer be read. What is shown is the last that arrived.";
+    const { isRemoved, linkFault } = this.model;
+    if (isRemoved)
+      return (
+        "This run was removed: its folder is no longer there, or can no longer be read. " +
+        "What is shown is the last that arrived."
+      );
     const since = this.model.unlinkedAt ?? this.model.missedAt;
-    return since === null ? null : `Not connected since ${shortTime(since)}: what is shown is the last that arrived. ${this.model.linkFault} Trying again ...`;
+    return since === null
+      ? null
+      : `Not connected since ${shortTime(since)}: what is shown is the last that arrived. ` +
+          `${linkFault} Trying again ...`;
   }
 
   sentence() {
-    return this.model.document.sentence ? el("span", { class: "sentence" }, ` · ${this.model.document.sentence}`) : null;
+    return this.model.document.sentence
+      ? el("span", { class: "sentence" }, ` · ${this.model.document.sentence}`)
+      : null;
   }
 
   /** How long the run has gone on; the document of one that runs may be old. */
@@ -186,7 +244,9 @@ class RunView {
   cause() {
     const { run, steps } = this.model.document;
     const words = causeOf(steps, run.verdict);
-    return words ? el("p", { class: "facts" }, `${run.verdict}${this.model.isRunning ? " so far" : ""}, for ${words}`) : null;
+    return words
+      ? el("p", { class: "facts" }, `${run.verdict}${this.model.isRunning ? " so far" : ""}, for ${words}`)
+      : null;
   }
 
   /** What runs, how far it has come, and when it ends. */
@@ -195,7 +255,11 @@ class RunView {
     if (!last || !this.model.isRunning) return null;
     const end = Date.now() / 1000 + last.run_remaining_s;
     const where = `step ${last.step}, ${last.paused ? "paused" : last.phase}, subinterval ${last.number}`;
-    return el("span", { title: utcTime(end) }, ` · ${where}, ${duration(last.step_remaining_s)} to go; the run ends at about ${shortTime(end).slice(0, 5)}`);
+    return el(
+      "span",
+      { title: utcTime(end) },
+      ` · ${where}, ${duration(last.step_remaining_s)} to go; the run ends at about ${shortTime(end).slice(0, 5)}`,
+    );
   }
 
   stepButton(step) {
@@ -203,17 +267,28 @@ class RunView {
     const word = step.state === "ended" ? step.verdict : step.state;
     return el(
       "button",
-      { type: "button", class: "step", "aria-pressed": String(isChosen), onclick: () => this.choose({ step: step.number }) },
-      el("span", { class: "number" }, String(step.number)), " ", step.name, " ", badge(word),
+      {
+        type: "button",
+        class: "step",
+        "aria-pressed": String(isChosen),
+        onclick: () => this.choose({ step: step.number }),
+      },
+      el("span", { class: "number" }, String(step.number)),
+      " ",
+      step.name,
+      " ",
+      badge(word),
     );
   }
 
   showFilter() {
     const rollups = this.model.stepEntry?.rollups ?? {};
-    const offered = Object.keys(rollups).filter((one) => rollups[one].length); // a report may have left out all of a type
+    const offered = Object.keys(rollups).filter((one) => rollups[one].length); // a report may leave out a whole type
     const { by, instance } = this.model;
     const isOffered = ["overview", "elements", "distribution", "surface"].includes(this.tab) && offered.length > 1;
-    refill(this.filter, [isOffered, offered, rollups[by], by, instance], () => (isOffered ? this.filterOf(rollups, offered) : []));
+    refill(this.filter, [isOffered, offered, rollups[by], by, instance], () =>
+      isOffered ? this.filterOf(rollups, offered) : [],
+    );
   }
 
   filterOf(rollups, offered) {
@@ -223,7 +298,13 @@ class RunView {
     return [
       choice("rollup", types, by, (value) => this.choose({ by: value, instance: rollups[value][0] })),
       by === "all" ? null : choice("instance", instances, instance, (value) => this.choose({ instance: value })),
-      by === "all" ? null : el("button", { type: "button", class: "small", onclick: () => this.choose({ by: "all", instance: "all" }) }, "show all"),
+      by === "all"
+        ? null
+        : el(
+            "button",
+            { type: "button", class: "small", onclick: () => this.choose({ by: "all", instance: "all" }) },
+            "show all",
+          ),
     ];
   }
 }

@@ -35,7 +35,10 @@ export function showRuns(source, node) {
   }
 
   const columns = [
-    { title: "run", cell: (run) => el("a", { href: `#/run/${encodeURIComponent(run.id)}`, title: run.folder }, run.run) },
+    {
+      title: "run",
+      cell: (run) => el("a", { href: `#/run/${encodeURIComponent(run.id)}`, title: run.folder }, run.run),
+    },
     {
       title: "compare",
       cell: (run) =>
@@ -54,16 +57,23 @@ export function showRuns(source, node) {
     { title: "state", cell: (run) => badge(run.state) },
     { title: "started", cell: (run) => timeOf(run) },
     { title: "length", number: true, cell: (run) => duration(run.length_s) },
-    { title: "hosts", number: true, cell: (run) => el("span", { title: run.hosts.join(", ") }, String(run.hosts.length)) },
+    {
+      title: "hosts",
+      number: true,
+      cell: (run) => el("span", { title: run.hosts.join(", ") }, String(run.hosts.length)),
+    },
     { title: "steps", cell: (run) => el("span", { class: "cut", title: run.steps.join(", ") }, run.steps.join(", ")) },
   ];
 
   function render() {
     const found = shown();
     const focused = document.activeElement?.getAttribute?.("aria-label");
-    if (!runs.length) fill(list, el("p", { class: "empty" }, "There are no runs here yet. `ivypy run PLAN.yaml` makes one."));
-    else if (!found.length) fill(list, el("p", { class: "empty" }, `No run has “${words}” in its name, plan, hosts or steps.`));
-    else fill(list, table(`${found.length} of ${runs.length} runs, the newest first`, columns, found, { class: "runs" }));
+    if (!runs.length)
+      fill(list, el("p", { class: "empty" }, "There are no runs here yet. `ivypy run PLAN.yaml` makes one."));
+    else if (!found.length)
+      fill(list, el("p", { class: "empty" }, `No run has “${words}” in its name, plan, hosts or steps.`));
+    else
+      fill(list, table(`${found.length} of ${runs.length} runs, the newest first`, columns, found, { class: "runs" }));
     if (focused) [...list.querySelectorAll("[aria-label]")].find((one) => one.ariaLabel === focused)?.focus();
   }
 
@@ -85,11 +95,28 @@ export function showRuns(source, node) {
     try {
       const answer = await source.json(addresses.runs());
       const unread = answer.not_read ?? []; // a report has none
-      const text = JSON.stringify([unread, ...answer.runs.map((run) => ({ ...run, length_s: Math.round(run.length_s ?? 0) }))]);
+      const text = JSON.stringify([
+        unread,
+        ...answer.runs.map((run) => ({ ...run, length_s: Math.round(run.length_s ?? 0) })),
+      ]);
       if (text === said) return;
       said = text;
       runs = answer.runs;
-      fill(faults, unread.length ? el("details", {}, el("summary", {}, `${unread.length} folder${unread.length === 1 ? "" : "s"} could not be read`), el("ul", {}, unread.map((one) => el("li", {}, one)))) : null);
+      fill(
+        faults,
+        unread.length
+          ? el(
+              "details",
+              {},
+              el("summary", {}, `${unread.length} folder${unread.length === 1 ? "" : "s"} could not be read`),
+              el(
+                "ul",
+                {},
+                unread.map((one) => el("li", {}, one)),
+              ),
+            )
+          : null,
+      );
       render();
     } catch (error) {
       if (!runs.length) fill(list, el("p", { class: "empty", role: "alert" }, error.message));

@@ -32,7 +32,7 @@ class Unreachable extends Error {
 
 export const AGAIN_MS = 3000;
 
-/** What `ask` gives. While no server answers, `onwait` hears that, and it is asked again, unless it `isOver`: then null. */
+/** What `ask` gives. While no server answers, `onwait` hears that, and it is asked again, unless it `isOver`: null. */
 export async function answered(ask, onwait, isOver = () => false) {
   for (;;) {
     try {
@@ -184,7 +184,10 @@ class LiveSource {
     let ended = false;
     const open = () => {
       const scheme = location.protocol === "https:" ? "wss" : "ws";
-      socket = new WebSocket(`${scheme}://${location.host}${addresses.run(id)}/live`, ["ivypy", keptKey()].filter(Boolean));
+      socket = new WebSocket(
+        `${scheme}://${location.host}${addresses.run(id)}/live`,
+        ["ivypy", keptKey()].filter(Boolean),
+      );
       socket.onopen = () => onlink(true);
       socket.onmessage = (message) => {
         wait = FIRST_WAIT_MS;

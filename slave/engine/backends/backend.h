@@ -1,8 +1,8 @@
 /* How I/Os reach the kernel: a struct of functions, chosen once.
  *
- * Rule: a backend knows nothing of load, time or counting. Its context belongs to one workload thread, which alone calls
- * these, but for close. Nothing but open and attach allocates; reap makes no system call where that can be avoided.
- * What may be NULL is said.
+ * Rule: a backend knows nothing of load, time or counting. Its context belongs to one workload thread, which alone
+ * calls these, but for close. Nothing but open and attach allocates; reap makes no system call where that can be
+ * avoided. What may be NULL is said.
  */
 #ifndef IVYPY_BACKEND_H
 #define IVYPY_BACKEND_H
@@ -28,8 +28,8 @@ struct backend {
     /* 0 if it works on this kernel with these options, else -errno. */
     int (*probe)(uint32_t options);
 
-    /* Opens what else it needs to drive a LUN with I/Os of at most `blocksize` bytes. 0 or -errno; `*why` then says what is
-     * wrong, in words. May be NULL. */
+    /* Opens what else it needs to drive a LUN with I/Os of at most `blocksize` bytes. 0 or -errno; `*why` then says
+     * what is wrong, in words. May be NULL. */
     int (*take)(struct lun *lun, uint32_t blocksize, const char **why);
 
     /* A context for at most `depth` I/Os in flight. 0 or -errno: EAGAIN where the system's limit is reached. */
@@ -38,8 +38,8 @@ struct backend {
     /* May wait for all that is in flight; so only when nothing is. */
     void (*close)(void *context);
 
-    /* Before a step: makes known to the kernel what the instances in these slots use, where it was not known yet; so they
-     * are where they were until they are detached. 0 or -errno. May be NULL, as may detach. */
+    /* Before a step: makes known to the kernel what the instances in these slots use, where it was not known yet; so
+     * they are where they were until they are detached. 0 or -errno. May be NULL, as may detach. */
     int (*attach)(void *context, const struct instance *instances, uint32_t slots);
 
     /* The instance in this slot is about to be destroyed. */

@@ -1,5 +1,5 @@
-/* What a ring knows of the step's instances: each one's file and buffers, under the instance's slot on its thread, so that
- * no I/O looks them up or pins pages.
+/* What a ring knows of the step's instances: each one's file and buffers, under the instance's slot on its thread, so
+ * that no I/O looks them up or pins pages.
  */
 #ifndef IVYPY_FIXED_RESOURCES_H
 #define IVYPY_FIXED_RESOURCES_H
@@ -16,7 +16,7 @@ struct place {
 struct fixed_resources {
     const struct ring *ring;
     bool generic; /* the generic devices of NVMe namespaces, not the block devices */
-    bool sparse; /* files and buffers can be registered one by one */
+    bool sparse;  /* files and buffers can be registered one by one */
     struct place *places;
     uint32_t slots; /* places */
 };

@@ -1,5 +1,5 @@
-/* The backends io_uring and nvme: one ring per workload thread, which alone enters it. They differ in what they put into
- * the ring: reads and writes, or NVMe commands (nvme.h).
+/* The backends io_uring and nvme: one ring per workload thread, which alone enters it. They differ in what they put
+ * into the ring: reads and writes, or NVMe commands (nvme.h).
  *
  * Completions are put into the ring when this thread asks for them, which every submit call does too; the ring's flags
  * say when there are some, so a poll costs no system call. With `polled`, every poll asks the device.
@@ -26,7 +26,7 @@
 struct uring {
     struct ring ring;
     struct fixed_resources fixed;
-    bool polls; /* this thread looks into the device's queues, which raise no interrupt */
+    bool polls;    /* this thread looks into the device's queues, which raise no interrupt */
     uint32_t tail; /* behind the last that was submitted */
     uint32_t in_flight;
 };
@@ -168,8 +168,8 @@ static uint32_t reap(struct uring *u, struct completion *completions, uint32_t r
     for (; head != tail && count < room; head++, count++) {
         const struct io_uring_cqe *cqe = &u->ring.cqes[(head & u->ring.cq_mask) << u->ring.wide];
         struct tag *tag = (struct tag *)(uintptr_t)cqe->user_data;
-        completions[count] =
-            (struct completion){.tag = tag, .result = u->ring.wide ? nvme_result(tag, cqe->res) : cqe->res};
+        completions[count] = (struct completion){.tag = tag,
+                                                 .result = u->ring.wide ? nvme_result(tag, cqe->res) : cqe->res};
     }
     if (count)
         atomic_store_explicit(u->ring.cq_head, head, memory_order_release);
@@ -253,8 +253,8 @@ static const char *uring_remedy(int error)
     case -EOVERFLOW:
         return "an io_uring holds at most 65,535 I/Os: lower maxtags, or use more threads";
     case -ENOMEM:
-        return "io_uring keeps I/O buffers locked in memory: raise the limit of locked memory (ulimit -l, LimitMEMLOCK), "
-               "lower maxtags, or use backend: libaio";
+        return "io_uring keeps I/O buffers locked in memory: raise the limit of locked memory (ulimit -l, "
+               "LimitMEMLOCK), lower maxtags, or use backend: libaio";
     default:
         return NULL;
     }

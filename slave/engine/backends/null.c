@@ -59,8 +59,7 @@ static int null_reap(void *context, struct completion *completions, uint32_t roo
 
     while (count < room && null->head != null->tail) {
         struct tag *tag = null->tags[null->head++ & null->mask];
-        completions[count++] =
-            (struct completion){.tag = tag, .result = tag_bytes(tag)};
+        completions[count++] = (struct completion){.tag = tag, .result = tag_bytes(tag)};
     }
     return (int)count;
 }

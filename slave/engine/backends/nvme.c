@@ -30,12 +30,13 @@ int nvme_probe(uint32_t options)
     return access("/sys/class/nvme-generic", F_OK) == 0 ? 0 : -ENODEV;
 }
 
-/* The registered buffers as one piece: up to Linux 6.12 the kernel refuses, or copies, a command whose registered buffer
- * is more pages than the device takes pieces, however few of them the command uses. Linux 6.1, which is known by
+/* The registered buffers as one piece: up to Linux 6.12 the kernel refuses, or copies, a command whose registered
+ * buffer is more pages than the device takes pieces, however few of them the command uses. Linux 6.1, which is known by
  * DEFER_TASKRUN, takes registered buffers first. */
 static bool is_fixed(const struct ring *ring, const struct instance *i, const struct place *place)
 {
-    return place->buffers && ring->setup & IORING_SETUP_DEFER_TASKRUN && i->data_size / PAGE <= i->lun->queue.max_segments;
+    return place->buffers && ring->setup & IORING_SETUP_DEFER_TASKRUN &&
+           i->data_size / PAGE <= i->lun->queue.max_segments;
 }
 
 /* The kernel lets root write through a descriptor that is open read-only: so a write on such a LUN gets none. */

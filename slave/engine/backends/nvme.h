@@ -1,5 +1,5 @@
-/* An I/O as an NVMe command in an io_uring (IORING_OP_URING_CMD on the namespace's generic device): past the file system,
- * the block layer's splitting and its I/O scheduler.
+/* An I/O as an NVMe command in an io_uring (IORING_OP_URING_CMD on the namespace's generic device): past the file
+ * system, the block layer's splitting and its I/O scheduler.
  *
  * Source of the layouts: linux/io_uring.h and linux/nvme_ioctl.h of Linux 5.19, which older headers lack.
  */

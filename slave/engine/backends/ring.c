@@ -112,8 +112,8 @@ static int map_rings(struct ring *r, const struct io_uring_params *p)
     return 0;
 }
 
-/* So that enter need not take and give back a reference to the ring's file, whose count other threads of the process may
- * hold. Of older kernels than 5.18, and where a thread has 16 already, by its descriptor. */
+/* So that enter need not take and give back a reference to the ring's file, whose count other threads of the process
+ * may hold. Of older kernels than 5.18, and where a thread has 16 already, by its descriptor. */
 static void register_itself(struct ring *r)
 {
     struct io_uring_rsrc_update update = {.offset = UINT32_MAX, .data = (uint32_t)r->fd};

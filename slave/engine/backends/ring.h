@@ -1,8 +1,8 @@
 /* An io_uring by raw system calls: set up as this kernel does it best, mapped, entered.
  *
  * Rule: one workload thread opens a ring and alone enters it, so that the kernel need not lock it (SINGLE_ISSUER) and
- * puts completions into it when that thread asks (DEFER_TASKRUN, else COOP_TASKRUN), never by an interrupt. What an older
- * kernel lacks is left out, down to 5.11, which can wait with a timeout.
+ * puts completions into it when that thread asks (DEFER_TASKRUN, else COOP_TASKRUN), never by an interrupt. What an
+ * older kernel lacks is left out, down to 5.11, which can wait with a timeout.
  */
 #ifndef IVYPY_RING_H
 #define IVYPY_RING_H

@@ -1,5 +1,5 @@
-/* What this kernel's io_uring can do beyond its beginnings, tried out: which ways of setting a ring up it takes, and what
- * can be registered. For people: the backend itself takes the best that works.
+/* What this kernel's io_uring can do beyond its beginnings, tried out: which ways of setting a ring up it takes, and
+ * what can be registered. For people: the backend itself takes the best that works.
  */
 #ifndef IVYPY_URING_FEATURES_H
 #define IVYPY_URING_FEATURES_H

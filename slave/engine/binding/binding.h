@@ -50,11 +50,13 @@ bool parse_parameters(PyObject *fields, struct parameters *p);
 extern PyType_Spec engine_spec;
 
 /* Methods of Engine, in type.c, instances.c, steps.c and results.c; and what the module offers beside it. */
-#define ENGINE_METHODS(PLAIN, KEYWORDS)                                                                                \
-    PLAIN(fileno) KEYWORDS(use) KEYWORDS(spin) KEYWORDS(reserved_pages) KEYWORDS(open_lun) KEYWORDS(close_lun) KEYWORDS(create)                 \
-    PLAIN(prepare) PLAIN(progress) KEYWORDS(delete) KEYWORDS(edit) PLAIN(edited) KEYWORDS(go) KEYWORDS(place_boundary) KEYWORDS(cooldown)             \
-    KEYWORDS(stop) PLAIN(halt) KEYWORDS(set_lease) KEYWORDS(collect) PLAIN(ended) PLAIN(dying_words)                   \
-    KEYWORDS(close)
+/* clang-format off */
+#define ENGINE_METHODS(PLAIN, KEYWORDS)                                                                          \
+    PLAIN(fileno) KEYWORDS(use) KEYWORDS(spin) KEYWORDS(reserved_pages) KEYWORDS(open_lun) KEYWORDS(close_lun)   \
+    KEYWORDS(create) PLAIN(prepare) PLAIN(progress) KEYWORDS(delete) KEYWORDS(edit) PLAIN(edited) KEYWORDS(go)   \
+    KEYWORDS(place_boundary) KEYWORDS(cooldown) KEYWORDS(stop) PLAIN(halt) KEYWORDS(set_lease) KEYWORDS(collect) \
+    PLAIN(ended) PLAIN(dying_words) KEYWORDS(close)
+/* clang-format on */
 
 #define DECLARE_PLAIN(name) PyObject *method_##name(PyObject *self, PyObject *unused);
 #define DECLARE_KEYWORDS(name) PyObject *method_##name(PyObject *self, PyObject *arguments, PyObject *keywords);

@@ -2,9 +2,9 @@
 #include "binding.h"
 
 #include "time/clock.h"
-#include "time/tsc.h"
-#include "time/perf_page.h"
 #include "time/clock_selftest.h"
+#include "time/perf_page.h"
+#include "time/tsc.h"
 
 PyObject *module_now_ns(PyObject *self, PyObject *unused)
 {

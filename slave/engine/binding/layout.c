@@ -23,12 +23,18 @@ struct column {
 #define COUNT_ENTRY(name) {"count." #name, COUNT_##name},
 #define THREAD_ENTRY(name) {"thread_count." #name, THREAD_##name},
 
+/* clang-format off */
 static const struct column columns[] = {
     {"buckets", HISTOGRAM_BUCKETS}, {"series", SERIES}, {"service", SERIES_SERVICE}, {"response", SERIES_RESPONSE},
     {"lateness", SERIES_LATENESS}, {"delayed", SERIES_DELAYED}, {"undelayed", SERIES_UNDELAYED},
-    {"late", SERIES_LATE}, {"punctual", SERIES_PUNCTUAL}, {"kinds", KINDS}, {"moments", MOMENTS}, {"counts", COUNTS}, {"thread_counts", THREAD_COUNTS}, KINDS_TABLE(KIND_ENTRY) MOMENTS_TABLE(MOMENT_ENTRY) COUNTS_TABLE(COUNT_ENTRY)
+    {"late", SERIES_LATE}, {"punctual", SERIES_PUNCTUAL}, {"kinds", KINDS}, {"moments", MOMENTS}, {"counts", COUNTS},
+    {"thread_counts", THREAD_COUNTS},
+    KINDS_TABLE(KIND_ENTRY)
+    MOMENTS_TABLE(MOMENT_ENTRY)
+    COUNTS_TABLE(COUNT_ENTRY)
     THREAD_COUNTS_TABLE(THREAD_ENTRY)
 };
+/* clang-format on */
 
 PyObject *module_layout(PyObject *self, PyObject *unused)
 {

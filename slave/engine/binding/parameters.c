@@ -88,11 +88,12 @@ bool parse_parameters(PyObject *fields, struct parameters *p)
         PyErr_SetString(PyExc_TypeError, "parameters are not a dict");
         return false;
     }
-    if (!iosequencer_field(fields, &p->iosequencer) || !unsigned_field(fields, "blocksize", MOST_BLOCKSIZE, &blocksize) ||
+    if (!iosequencer_field(fields, &p->iosequencer) ||
+        !unsigned_field(fields, "blocksize", MOST_BLOCKSIZE, &blocksize) ||
         !real_field(fields, "fraction_read", &p->setting.fraction_read) ||
         !unsigned_field(fields, "maxtags", 8192, &maxtags) || !real_field(fields, "iops", &p->setting.iops) ||
-        !range_field(fields, &p->setting.range_start, &p->setting.range_end) || !unsigned_field(fields, "seed", UINT64_MAX, &p->seed) ||
-        !real_field(fields, "drop_after", &drop_after))
+        !range_field(fields, &p->setting.range_start, &p->setting.range_end) ||
+        !unsigned_field(fields, "seed", UINT64_MAX, &p->seed) || !real_field(fields, "drop_after", &drop_after))
         return false;
     if (PyDict_Size(fields) != FIELDS) {
         PyErr_SetString(PyExc_TypeError, "parameters hold a field that the engine does not know");

@@ -34,10 +34,10 @@ static PyObject *pack(PyObject *type, const struct result *r)
     }
     return PyObject_CallFunction(
         type, "IKKNy#y#y#y#Iy#NN", r->subinterval, (unsigned long long)r->start_ns, (unsigned long long)r->length_ns,
-        PyBool_FromLong(r->last), (const char *)r->counts, (Py_ssize_t)r->rows * COUNTS * 8,
-        (const char *)r->moments, series * MOMENTS * 8, (const char *)r->spans, series * 2 * 4,
-        (const char *)r->buckets, (Py_ssize_t)(r->buckets_length * r->bucket_size), r->bucket_size,
-        (const char *)r->thread_figures, (Py_ssize_t)r->threads * THREAD_COUNTS * 8, faults, missing);
+        PyBool_FromLong(r->last), (const char *)r->counts, (Py_ssize_t)r->rows * COUNTS * 8, (const char *)r->moments,
+        series * MOMENTS * 8, (const char *)r->spans, series * 2 * 4, (const char *)r->buckets,
+        (Py_ssize_t)(r->buckets_length * r->bucket_size), r->bucket_size, (const char *)r->thread_figures,
+        (Py_ssize_t)r->threads * THREAD_COUNTS * 8, faults, missing);
 }
 
 PyObject *method_collect(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -72,11 +72,10 @@ PyObject *method_ended(PyObject *self, PyObject *unused)
     Py_END_ALLOW_THREADS
     if (!result)
         Py_RETURN_NONE;
-    return PyObject_CallFunction(
-        state_of(self)->ended, "sKKKKKK", reasons[end.reason], (unsigned long long)end.sums.caught,
-        (unsigned long long)end.sums.failed, (unsigned long long)end.sums.uncaught,
-        (unsigned long long)end.sums.oldest_uncaught_ns,
-        (unsigned long long)end.sums.longest_caught_ns, (unsigned long long)end.sums.dropped);
+    return PyObject_CallFunction(state_of(self)->ended, "sKKKKKK", reasons[end.reason],
+                                 (unsigned long long)end.sums.caught, (unsigned long long)end.sums.failed,
+                                 (unsigned long long)end.sums.uncaught, (unsigned long long)end.sums.oldest_uncaught_ns,
+                                 (unsigned long long)end.sums.longest_caught_ns, (unsigned long long)end.sums.dropped);
 }
 
 static bool next_words(struct engine *e, uint32_t *thread, char *words, size_t size)

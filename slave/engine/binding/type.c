@@ -46,8 +46,8 @@ static PyObject *engine_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (result == 0)
         return (PyObject *)self;
     Py_DECREF(self);
-    return raise_error(result, result == -EINVAL ? "a workload thread cannot run on a core that it is to be pinned to" : NULL,
-                 NULL);
+    return raise_error(
+        result, result == -EINVAL ? "a workload thread cannot run on a core that it is to be pinned to" : NULL, NULL);
 }
 
 static void engine_dealloc(PyObject *self)

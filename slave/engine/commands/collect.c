@@ -154,7 +154,8 @@ static struct buffer *finished(struct thread *t, uint32_t label)
     return oldest;
 }
 
-static int take_part(struct engine *e, struct thread *t, const struct clock_map *anchor, struct part *p, struct result *r)
+static int take_part(struct engine *e, struct thread *t, const struct clock_map *anchor, struct part *p,
+                     struct result *r)
 {
     struct collector *c = &e->collector;
     struct buffer *b;

@@ -11,7 +11,7 @@
 
 void engine_enter(struct engine *e);
 bool engine_enter_by(struct engine *e, uint64_t deadline_ns); /* false at the deadline */
-int engine_leave(struct engine *e, int result); /* the result */
+int engine_leave(struct engine *e, int result);               /* the result */
 
 void engine_hold(struct engine *e);
 void engine_let_go(struct engine *e);
@@ -25,8 +25,8 @@ struct instance *engine_instance(struct engine *e, uint32_t number);
 
 /* context.c */
 
-/* The errand of a thread before a step: the memory of its instances, and a context that holds all that these may have in
- * flight, and knows them. What is there already costs nothing. 0 or -errno. */
+/* The errand of a thread before a step: the memory of its instances, and a context that holds all that these may have
+ * in flight, and knows them. What is there already costs nothing. 0 or -errno. */
 int context_prepare_here(struct thread *t);
 
 /* Has all threads do it at once; or another errand that does it first. 0 or -errno. */

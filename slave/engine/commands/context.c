@@ -1,8 +1,9 @@
-/* What a workload thread prepares before a step: its instances' memory; its context of the backend, when it is opened and
- * closed, and which instances are registered with it.
+/* What a workload thread prepares before a step: its instances' memory; its context of the backend, when it is opened
+ * and closed, and which instances are registered with it.
  *
- * Rule: all of it happens on the workload thread itself, between steps, since a context may belong to whoever opened it,
- * and memory lies on the NUMA node of whoever touches it first; on all threads at once, since gigabytes take seconds.
+ * Rule: all of it happens on the workload thread itself, between steps, since a context may belong to whoever opened
+ * it, and memory lies on the NUMA node of whoever touches it first; on all threads at once, since gigabytes take
+ * seconds.
  */
 #include "commands.h"
 
@@ -70,9 +71,10 @@ static int explain(struct engine *e, const struct thread *t, int error)
     if (!remedy && t->backend->remedy)
         remedy = t->backend->remedy(error);
     if (error == -ETIMEDOUT)
-        return engine_refuse(e, ETIMEDOUT, "the kernel holds workload thread %u, which was to prepare or give up what it "
-                             "drives, for longer than %g s: its log says what hangs", t->number,
-                             (double)t->worker.errand_limit_ns / (double)NS_PER_S);
+        return engine_refuse(e, ETIMEDOUT,
+                             "the kernel holds workload thread %u, which was to prepare or give up what it "
+                             "drives, for longer than %g s: its log says what hangs",
+                             t->number, (double)t->worker.errand_limit_ns / (double)NS_PER_S);
     if (!remedy)
         return error;
     return engine_refuse(e, -error, "workload thread %u: %s", t->number, remedy);

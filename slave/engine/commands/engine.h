@@ -1,10 +1,11 @@
 /* The engine: its threads, its LUNs and workload instances, its commands.
  *
  * Rule: knows no Python. Functions return 0 or -errno; engine_why() then says in words what was wrong, if there is
- * more to say than errno does. They may come from several threads. What opens, makes or pins something takes turns, since
- * it may last as long as memory and devices do; what steers a step or asks about one waits for no turn, and acts while
- * another command is at work. No command waits for a thread that is in a step, but go (for all to be ready); none waits
- * without a limit for what may hang, but the one that opens it; and close waits for nothing longer than its limit.
+ * more to say than errno does. They may come from several threads. What opens, makes or pins something takes turns,
+ * since it may last as long as memory and devices do; what steers a step or asks about one waits for no turn, and acts
+ * while another command is at work. No command waits for a thread that is in a step, but go (for all to be ready); none
+ * waits without a limit for what may hang, but the one that opens it; and close waits for nothing longer than its
+ * limit.
  */
 #ifndef IVYPY_ENGINE_H
 #define IVYPY_ENGINE_H
@@ -35,11 +36,11 @@ struct collector {
     struct tally *tallies; /* per number of the step, in its order */
     struct moments *moments;
     uint64_t *buckets;
-    uint64_t *scratch; /* three histograms of a thread: its lateness, poll gaps and reap delays */
+    uint64_t *scratch;             /* three histograms of a thread: its lateness, poll gaps and reap delays */
     uint32_t parts, rows, classes; /* numbers of the step; rows of counts: fewer where instances have several parts */
-    uint32_t next;   /* label of the next result */
-    uint64_t end_ns; /* of the last result; the start at first */
-    bool last;       /* the step's last result was taken */
+    uint32_t next;                 /* label of the next result */
+    uint64_t end_ns;               /* of the last result; the start at first */
+    bool last;                     /* the step's last result was taken */
 };
 
 struct posted {
@@ -48,10 +49,10 @@ struct posted {
 };
 
 struct engine {
-    pthread_mutex_t lock; /* for moments: guards the step, and whose turn it is */
-    pthread_cond_t free;  /* the turn is nobody's any more */
-    pthread_mutex_t collecting; /* the collector and the finished buffers; taken before the lock, held for milliseconds */
-    bool busy;            /* a command has the turn: LUNs, instances and threads between steps are its own */
+    pthread_mutex_t lock;       /* for moments: guards the step, and whose turn it is */
+    pthread_cond_t free;        /* the turn is nobody's any more */
+    pthread_mutex_t collecting; /* collector and finished buffers; taken before the lock, held for milliseconds */
+    bool busy;                  /* a command has the turn: LUNs, instances and threads between steps are its own */
     const struct backend *backend;
     uint32_t options; /* BACKEND_* */
     struct thread *threads;
@@ -66,13 +67,13 @@ struct engine {
     struct collector collector;
     struct posted posted;
     uint64_t steps, created; /* how many instances ever were */
-    bool counted; /* threads keep time by the cycle counter */
+    bool counted;            /* threads keep time by the cycle counter */
     struct calibration calibration;
-    bool reserved; /* instances may take huge pages that the administrator reserved */
-    bool in_step; /* from go until ended() has reported the end, */
-    bool abandoned; /* or, where go failed with threads on their way into it, until all wait again */
+    bool reserved;       /* instances may take huge pages that the administrator reserved */
+    bool in_step;        /* from go until ended() has reported the end, */
+    bool abandoned;      /* or, where go failed with threads on their way into it, until all wait again */
     uint64_t overdue_ns; /* when the end was first found to be late, 0 before */
-    bool halted;  /* since go began: a step that it is still to start ends at once */
+    bool halted;         /* since go began: a step that it is still to start ends at once */
     bool closed, released;
     uint64_t ready_ns; /* how long go waits for the threads, which only have to wake up */
     char why[ENGINE_WORDS];
@@ -82,8 +83,8 @@ struct engine {
 int engine_open(struct engine **engine, const struct backend *backend, const int *cpus, uint32_t count);
 
 /* Ends the threads, and then closes the LUNs and frees all that the kernel does not hold; `left`, of ENGINE_THREADS
- * places, gets the numbers of the threads that did not end in time: all, where another command kept the turn. Returns how
- * many these are. May be called again. */
+ * places, gets the numbers of the threads that did not end in time: all, where another command kept the turn. Returns
+ * how many these are. May be called again. */
 uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left);
 
 /* After close, and no other command being at work: frees the engine, unless a thread is left, which still uses it. */
@@ -116,8 +117,8 @@ struct edit {
     struct parameters parameters;
 };
 int engine_edit(struct engine *e, uint32_t edit, const struct edit *edits, uint32_t count);
-/* 1 and the edit with the time at which the last thread took it and how many I/Os of the backlog it discarded, once; else
- * 0. */
+/* 1 and the edit with the time at which the last thread took it and how many I/Os of the backlog it discarded, once;
+ * else 0. */
 int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns, uint64_t *discarded);
 
 /* What a step is of: numbers of instances, and of each its merge class and its row of counts. Numbers that share a row

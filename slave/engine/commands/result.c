@@ -13,8 +13,7 @@ static size_t buckets_size(uint32_t classes)
     return ((size_t)classes * SERIES + 3) * HISTOGRAM_BUCKETS * sizeof(uint64_t);
 }
 
-int collector_init(struct collector *c, const struct roster *roster, uint32_t rows, uint32_t classes,
-                   uint64_t start_ns)
+int collector_init(struct collector *c, const struct roster *roster, uint32_t rows, uint32_t classes, uint64_t start_ns)
 {
     collector_free(c);
     c->parts = roster->count;
@@ -23,8 +22,8 @@ int collector_init(struct collector *c, const struct roster *roster, uint32_t ro
     c->end_ns = start_ns;
     c->tallies = calloc(roster->count + 1u, sizeof *c->tallies);
     c->moments = calloc((size_t)classes * SERIES + 1, sizeof *c->moments);
-    c->buckets = mmap(NULL, buckets_size(classes), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    c->buckets = mmap(NULL, buckets_size(classes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                      -1, 0);
     if (c->buckets == MAP_FAILED)
         c->buckets = NULL;
     if (!c->tallies || !c->moments || !c->buckets) {

@@ -5,7 +5,7 @@
 #include "time/clock.h"
 
 /* How much later than it should a thread may come back, before it counts as held by the kernel; from when somebody
- * noticed on: a machine, or a process, that stood still meanwhile held them all, and the last result is still to come. */
+ * noticed on: a machine, or a process, that stood still meanwhile held them all, and the last result is yet to come. */
 #define HELD_NS NS_PER_S
 
 void engine_place_boundary(struct engine *e, uint32_t subinterval, uint64_t boundary_ns)
@@ -100,8 +100,8 @@ static int ended(struct engine *e, struct end *end)
     for (uint32_t n = 0; n < e->thread_count; n++) {
         struct thread *t = &e->threads[n];
         /* One that is held has its own figures still in its hands. */
-        struct drain held = {
-            .uncaught = in_flight_count(&t->in_flight), .oldest_uncaught_ns = thread_oldest(t, now_ns)};
+        struct drain held = {.uncaught = in_flight_count(&t->in_flight),
+                             .oldest_uncaught_ns = thread_oldest(t, now_ns)};
         add_end(&end->sums, thread_finished(t) ? &t->drain : &held);
     }
     e->in_step = false;

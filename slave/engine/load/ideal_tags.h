@@ -1,12 +1,13 @@
-/* When an instance would have had a tag free for its next I/O, had the generator never been late, while I/Os that wait too
- * long are discarded (drop_after).
+/* When an instance would have had a tag free for its next I/O, had the generator never been late, while I/Os that wait
+ * too long are discarded (drop_after).
  *
- * A tag is credited with the lateness of its I/Os: those after it waited for as much. Without discards that is exact: the
- * same I/Os would have gone, each as much earlier. A discarded I/O goes nowhere: had the generator been in time, it would
- * have had a tag, for as long as the storage takes for one, or would have been discarded all the same; either uses up
- * credit.
- * Rule: the tags work through whatever left the backlog, submitted or discarded, at the storage's pace and never ahead of
- * the clock. So the credit lasts where the storage could do what is due, and ends where it could not.
+ * A tag is credited with the lateness of its I/Os: those after it waited for as much. Without discards that is exact:
+ * the same I/Os would have gone, each as much earlier. A discarded I/O goes nowhere: had the generator been in time, it
+ * would have had a tag, for as long as the storage takes for one, or would have been discarded all the same; either
+ * uses up credit.
+ *
+ * Rule: the tags work through whatever left the backlog, submitted or discarded, at the storage's pace and never ahead
+ * of the clock. So the credit lasts where the storage could do what is due, and ends where it could not.
  */
 #ifndef IVYPY_IDEAL_TAGS_H
 #define IVYPY_IDEAL_TAGS_H
@@ -18,7 +19,7 @@ enum { IDEAL_TAGS_MEAN = 16 };
 struct ideal_tags {
     uint64_t free_ns;    /* when one would be free */
     uint64_t service_ns; /* mean of about the last IDEAL_TAGS_MEAN I/Os */
-    uint32_t at_once;    /* I/Os that the instance has in flight where it cannot submit more: its tags, or less in a full queue */
+    uint32_t at_once;    /* I/Os in flight where it cannot submit more: its tags, or less in a full queue */
 };
 
 static inline void ideal_tags_start(struct ideal_tags *t, uint32_t tags)

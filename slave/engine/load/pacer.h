@@ -1,4 +1,5 @@
-/* The paced I/Os of one instance: the head counts what falls due, the tail yields the due time of the next I/O to submit.
+/* The paced I/Os of one instance: the head counts what falls due, the tail yields the due time of the next I/O to
+ * submit.
  *
  * Rule: no I/O of the backlog is forgotten, and a backlog of any size takes constant memory: the tail is a copy of the
  * head's cursor from when the backlog was empty. So the whole backlog has one rate: a change of the rate discards it,
@@ -15,8 +16,8 @@
 struct pacer {
     struct schedule head, tail; /* the tail holds where there is a backlog */
     bool exponential;
-    bool ticking;     /* false: nothing falls due (max, or paused) */
-    uint64_t backlog; /* due, not submitted */
+    bool ticking;           /* false: nothing falls due (max, or paused) */
+    uint64_t backlog;       /* due, not submitted */
     uint64_t drop_after_ns; /* how long they may wait; 0: for as long as it takes */
 };
 

@@ -13,8 +13,7 @@ bool sequencer_init(struct sequencer *q, bool sequential, uint32_t blocksize, ui
         first = 1;
     if (first >= behind)
         return false;
-    *q = (struct sequencer){
-        .first = first, .blocks = behind - first, .blocksize = blocksize, .sequential = sequential};
+    *q = (struct sequencer){.first = first, .blocks = behind - first, .blocksize = blocksize, .sequential = sequential};
     return true;
 }
 

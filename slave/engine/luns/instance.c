@@ -60,8 +60,8 @@ int instance_check(const struct lun *lun, struct ceiling ceiling, const struct e
         return result;
     if (!sequencer_init(&unused, p->iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end, lun->size,
                         lun->device))
-        return refuse(why, EINVAL, "the range does not lie in the LUN, or holds no whole block (block 0 of a device "
-                                   "is never used)");
+        return refuse(why, EINVAL,
+                      "the range does not lie in the LUN, or holds no whole block (block 0 of a device is never used)");
     return 0;
 }
 
@@ -136,8 +136,14 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
 
     if (result != 0)
         return result;
-    *i = (struct instance){.number = i->number, .thread = i->thread, .slot = i->slot, .reserved = i->reserved, .lun = lun,
-                           .ceiling = ceiling, .parameters = *p, .maxtags = s->maxtags,
+    *i = (struct instance){.number = i->number,
+                           .thread = i->thread,
+                           .slot = i->slot,
+                           .reserved = i->reserved,
+                           .lun = lun,
+                           .ceiling = ceiling,
+                           .parameters = *p,
+                           .maxtags = s->maxtags,
                            .weight = requests_per_io(lun, ceiling, s->blocksize)};
     lun->users++;
     sequencer_init(&i->sequencer, p->iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end, lun->size,

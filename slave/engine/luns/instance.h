@@ -1,9 +1,10 @@
 /* One workload instance on its thread, and its tags: the I/Os that it may have in flight.
  *
  * Rule: all memory is taken before a step: what I/O touches by the workload thread itself, so that it lies on that
- * thread's NUMA node (the kernel allocates a page on the node of the core that touches it first). A tag is two cache lines; those in flight are linked in the order of their
- * submission, so that the oldest is always at hand. Between steps the commanding thread owns instances, while a
- * step runs the workload thread does; only oldest_submit_ns is for both.
+ * thread's NUMA node (the kernel allocates a page on the node of the core that touches it first). A tag is two cache
+ * lines; those in flight are linked in the order of their submission, so that the oldest is always at hand. Between
+ * steps the commanding thread owns instances, while a step runs the workload thread does; only oldest_submit_ns is for
+ * both.
  */
 #ifndef IVYPY_INSTANCE_H
 #define IVYPY_INSTANCE_H
@@ -25,8 +26,8 @@ struct share;
 struct tag {
     struct iocb iocb; /* libaio's own form of it; with every backend, place and size of the I/O stand there */
     uint64_t submit_ns;
-    uint64_t due_ns;  /* 0: submitted as fast as it goes, without a due time */
-    uint64_t late_ns; /* by how much the generator submitted it later than that and its tag allowed, and reaped it late */
+    uint64_t due_ns;             /* 0: submitted as fast as it goes, without a due time */
+    uint64_t late_ns;            /* by how much it was submitted later than that and its tag allowed, and reaped late */
     struct tag *next, *previous; /* in flight: by age; free: next only */
     struct tag *next_again;      /* waiting to be submitted once more, after EAGAIN */
     struct instance *instance;
@@ -34,8 +35,8 @@ struct tag {
     uint8_t kind;    /* enum kind */
     bool write;
     bool nowait;
-    bool fresh; /* its write buffer holds what was never written yet */
-    bool again; /* being submitted once more: keeps its times */
+    bool fresh;    /* its write buffer holds what was never written yet */
+    bool again;    /* being submitted once more: keeps its times */
     bool orphaned; /* in flight from an earlier step: counts no more */
 };
 
@@ -75,21 +76,21 @@ struct instance {
     struct tag *free;
     uint32_t in_flight, maxtags;
     struct share *share;
-    uint16_t weight; /* requests of the share's queue that its next I/O takes */
-    uint32_t slot;   /* its place in the thread's arrays */
-    bool closed_loop;   /* iops: max */
-    bool resting;    /* submits nothing before rest_until_ns */
+    uint16_t weight;  /* requests of the share's queue that its next I/O takes */
+    uint32_t slot;    /* its place in the thread's arrays */
+    bool closed_loop; /* iops: max */
+    bool resting;     /* submits nothing before rest_until_ns */
     bool nowait;
-    uint8_t waiting; /* enum waiting: in which list next_waiting links it */
-    bool blocks;     /* counted as such in its share: */
-    uint64_t wanted; /* requests of its settings in force */
+    uint8_t waiting;    /* enum waiting: in which list next_waiting links it */
+    bool blocks;        /* counted as such in its share: */
+    uint64_t wanted;    /* requests of its settings in force */
     uint8_t long_calls; /* how often of late its I/Os were in a long submit call */
-    uint32_t series; /* first series of its merge class in the thread's buffers */
+    uint32_t series;    /* first series of its merge class in the thread's buffers */
     struct instance *next_waiting;
     struct tag_list flying;
     uint64_t rest_until_ns;
-    uint64_t tag_since_ns; /* since when a tag is free, or would be if its last I/O had gone and been found in time */
-    uint64_t found_ns; /* when its last completion was there to be found */
+    uint64_t tag_since_ns;   /* since when a tag is free, or would be if its last I/O had gone and been found in time */
+    uint64_t found_ns;       /* when its last completion was there to be found */
     struct ideal_tags ideal; /* with drop_after only */
     _Atomic uint64_t oldest_submit_ns; /* of the oldest in flight, 0 if none: for other threads */
     struct sequencer sequencer;
@@ -107,24 +108,25 @@ struct instance {
     struct ceiling ceiling;
     uint64_t write_stream; /* a number for the data of each write; its start is random */
     uint32_t number, thread;
-    bool reserved;        /* its buffers may take huge pages that the administrator reserved */
-    bool populated;       /* its thread has allocated its ring, tags and buffers */
-    uint64_t created;     /* differs from that of any other instance that ever was in its slot; 0: none is */
-    uint32_t failures;    /* one after the other */
-    uint32_t orphans;     /* tags in flight from earlier steps */
-    uint32_t edit;        /* number of the edit in force, 0 as created */
-    uint32_t class;       /* merge class of this step */
-    uint32_t order;       /* row in this step's counts */
+    bool reserved;     /* its buffers may take huge pages that the administrator reserved */
+    bool populated;    /* its thread has allocated its ring, tags and buffers */
+    uint64_t created;  /* differs from that of any other instance that ever was in its slot; 0: none is */
+    uint32_t failures; /* one after the other */
+    uint32_t orphans;  /* tags in flight from earlier steps */
+    uint32_t edit;     /* number of the edit in force, 0 as created */
+    uint32_t class;    /* merge class of this step */
+    uint32_t order;    /* row in this step's counts */
     bool in_step;
 };
 
-/* Fills `i`, whose number, thread, slot and `reserved` are set, but for its ring, tags and buffers. 0 or -errno; `*why` then says what,
- * in words. `agreed` is copied. */
+/* Fills `i`, whose number, thread, slot and `reserved` are set, but for its ring, tags and buffers. 0 or -errno; `*why`
+ * then says what, in words. `agreed` is copied. */
 int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
                     const struct parameters *parameters, const char **why);
 void instance_destroy(struct instance *i);
 
-/* By its workload thread, before its first step: the ring, tags and buffers. `progress` grows as it advances. 0 or -errno. */
+/* By its workload thread, before its first step: the ring, tags and buffers. `progress` grows as it advances.
+ * 0 or -errno. */
 int instance_populate(struct instance *i, _Atomic uint64_t *progress);
 
 /* Whether it may have these parameters. It looks only at what never changes, so that any thread may ask. */

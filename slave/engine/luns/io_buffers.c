@@ -23,8 +23,8 @@ static size_t round_up(size_t size, size_t page)
     return (size + page - 1) / page * page;
 }
 
-/* Filled at once, and by a call that may fail: where a control group allows no huge pages, mapping them succeeds and the
- * first touch would kill. Kernels before 5.14 have no such call, and get none. */
+/* Filled at once, and by a call that may fail: where a control group allows no huge pages, mapping them succeeds and
+ * the first touch would kill. Kernels before 5.14 have no such call, and get none. */
 static char *reserved(size_t size)
 {
     char *data = map(size, MAP_HUGETLB | MAP_HUGE_2MB);

@@ -15,16 +15,16 @@
 struct lun {
     char *path;
     int fd;
-    bool device;   /* a block device, else a file */
+    bool device; /* a block device, else a file */
     bool writable;
-    bool nowait;   /* takes RWF_NOWAIT */
-    int generic;   /* the generic device of an NVMe namespace; -1: not open */
+    bool nowait;               /* takes RWF_NOWAIT */
+    int generic;               /* the generic device of an NVMe namespace; -1: not open */
     uint32_t nsid, most_bytes; /* of that: its number, the largest I/O of one command */
-    uint64_t size; /* bytes */
-    uint32_t block; /* O_DIRECT's unit, bytes */
+    uint64_t size;             /* bytes */
+    uint32_t block;            /* O_DIRECT's unit, bytes */
     struct queue queue;
     uint32_t queue_id; /* the same for all LUNs above one queue */
-    uint32_t users; /* workload instances on it */
+    uint32_t users;    /* workload instances on it */
 };
 
 /* 0 or -errno: ENOTBLK where it is neither block device nor file. */

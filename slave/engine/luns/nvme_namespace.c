@@ -14,7 +14,7 @@
 
 enum { PAGE = 4096, PATH = 4096, MOST_BLOCKS = 65536 };
 
-/* Of the Identify command and what it says of a namespace (NVM Command Set Specification, figure "Identify Namespace"). */
+/* Of the Identify command and what it says of a namespace (NVM Command Set Specification, "Identify Namespace"). */
 enum { IDENTIFY = 0x06, FLBAS = 26, LBA_FORMATS = 128, LBA_FORMAT_BYTES = 4 };
 
 static int refuse(const char **why, int error, const char *words)
@@ -53,7 +53,8 @@ static dev_t find_generic(const char *folder, unsigned controller, unsigned name
     char path[PATH + 64], text[32];
     unsigned numbers[2];
 
-    snprintf(path, sizeof path, "%.*s/ng%un%u/dev", (int)(strrchr(folder, '/') - folder), folder, controller, namespace);
+    snprintf(path, sizeof path, "%.*s/ng%un%u/dev", (int)(strrchr(folder, '/') - folder), folder, controller,
+             namespace);
     if (!read_text(path, text, sizeof text) || sscanf(text, "%u:%u", &numbers[0], &numbers[1]) != 2)
         return 0;
     return makedev(numbers[0], numbers[1]);
@@ -88,8 +89,8 @@ static int check_format(const struct lun *lun, int fd, uint32_t nsid, const char
     bool metadata = of[0] || of[1], same = of[2] < 32 && 1u << of[2] == lun->block;
     free(page);
     if (result != 0)
-        return refuse(why, result < 0 ? errno : EIO, "it refuses to be identified (NVME_IOCTL_ADMIN_CMD): run the slave "
-                      "as root");
+        return refuse(why, result < 0 ? errno : EIO,
+                      "it refuses to be identified (NVME_IOCTL_ADMIN_CMD): run the slave as root");
     if (metadata)
         return refuse(why, EOPNOTSUPP, "its format has metadata with each block, which these commands do not carry");
     return same ? 0 : refuse(why, EINVAL, "its block device has another logical block size than its format");
@@ -138,7 +139,8 @@ int nvme_namespace_open(struct lun *lun, uint32_t blocksize, const char **why)
     int result = lun->generic < 0 ? open_generic(lun, why) : 0;
 
     if (result == 0 && blocksize > lun->most_bytes)
-        return refuse(why, EINVAL, "blocksize is above what one command may carry (queue/max_hw_sectors_kb, and a page "
-                                   "for each of queue/max_segments), and nothing splits it");
+        return refuse(why, EINVAL,
+                      "blocksize is above what one command may carry (queue/max_hw_sectors_kb, and a page "
+                      "for each of queue/max_segments), and nothing splits it");
     return result;
 }

@@ -131,7 +131,8 @@ uint16_t queue_requests_per_io(const struct queue *q, uint32_t blocksize, bool h
         return 1;
     uint32_t by_size = divide_up(blocksize, q->max_bytes);
     uint32_t by_segments = divide_up(segments(q, blocksize, huge), q->max_segments);
-    uint32_t by_chunks = !q->chunk_bytes || q->chunk_bytes % blocksize == 0 ? 1 : divide_up(blocksize, q->chunk_bytes) + 1;
+    uint32_t by_chunks = !q->chunk_bytes || q->chunk_bytes % blocksize == 0 ? 1
+                                                                            : divide_up(blocksize, q->chunk_bytes) + 1;
     uint32_t requests = larger(larger(by_size, by_segments), by_chunks);
 
     return requests < UINT16_MAX ? (uint16_t)requests : UINT16_MAX;

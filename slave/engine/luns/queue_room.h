@@ -27,7 +27,7 @@ struct queue_room {
 struct holding {
     struct queue_room *room; /* NULL: nothing is limited */
     uint32_t held;
-    uint32_t reserve;        /* the least that it holds: room for one I/O */
+    uint32_t reserve; /* the least that it holds: room for one I/O */
     uint64_t wanted;
     bool hungry;
 };

@@ -27,9 +27,9 @@ struct row {
     uint64_t due, submitted, completed;
     uint64_t oldest_submit_ns; /* of the oldest in flight */
     uint64_t oldest_due_ns;    /* of the oldest in flight; its submission where it had no due time */
-    uint64_t backlog_since_ns;    /* due time of the oldest in the backlog */
+    uint64_t backlog_since_ns; /* due time of the oldest in the backlog */
     uint64_t bytes;            /* of those that completed */
-    uint64_t queue_limited; /* waits for room, not I/Os */
+    uint64_t queue_limited;    /* waits for room, not I/Os */
     uint64_t again, errors, short_transfers, dropped;
     uint64_t edit;
     uint64_t expired;
@@ -49,8 +49,8 @@ enum { BUFFER_FAULTS = 1024 };
 
 /* What is counted per thread; nanoseconds. */
 struct thread_figures {
-    uint64_t overruns, dispatch, switchover, poll_gap_max, in_submit, submit_calls, reaps, waits, submitted,
-        completed, cpu_time, busy_wait, reap_delay; /* the last: of all completions */
+    uint64_t overruns, dispatch, switchover, poll_gap_max, in_submit, submit_calls, reaps, waits, submitted, completed,
+        cpu_time, busy_wait, reap_delay; /* the last: of all completions */
     int64_t clock_adjustment;
 };
 
@@ -62,10 +62,10 @@ struct buffer {
     uint32_t rows_count, series_count; /* rows: one per slot; series: SERIES per merge class of this thread */
     struct row *rows;
     struct moments *moments;
-    uint64_t *buckets;     /* series_count x HISTOGRAM_BUCKETS; pages are there once touched */
+    uint64_t *buckets;    /* series_count x HISTOGRAM_BUCKETS; pages are there once touched */
     uint64_t *poll_gap;   /* HISTOGRAM_BUCKETS; by poll */
     uint64_t *reap_delay; /* HISTOGRAM_BUCKETS; of completions whose delay is recorded */
-    struct fault *faults;  /* BUFFER_FAULTS, by hash */
+    struct fault *faults; /* BUFFER_FAULTS, by hash */
     uint32_t faults_used;
 };
 
@@ -80,8 +80,8 @@ void buffer_count_fault(struct buffer *b, uint32_t number, int error);
 
 static inline void row_clear(struct row *row)
 {
-    *row = (struct row){.oldest_submit_ns = UNCHANGED, .oldest_due_ns = UNCHANGED, .backlog_since_ns = UNCHANGED,
-                        .edit = UNCHANGED};
+    *row = (struct row){
+        .oldest_submit_ns = UNCHANGED, .oldest_due_ns = UNCHANGED, .backlog_since_ns = UNCHANGED, .edit = UNCHANGED};
 }
 
 #endif

@@ -9,15 +9,17 @@
 
 #define MOMENTS_TABLE(X) X(COUNT) X(BYTES) X(SUM) X(SQUARES_LOW) X(SQUARES_HIGH) X(MIN) X(MAX)
 
-#define COUNTS_TABLE(X)                                                                                         \
-    X(EDIT) X(DUE) X(SUBMITTED) X(COMPLETED) X(BYTES) X(ERRORS) X(SHORT) X(DROPPED) X(BACKLOG) X(IN_FLIGHT)     \
-    X(OLDEST_IN_FLIGHT_NS) X(OLDEST_OUTSTANDING_NS) X(QUEUE_LIMITED) X(EAGAIN)                                \
-    X(READS_SAMPLED) X(ZERO_READS) X(FOREIGN_BYTES) X(WITHDRAWN) X(EXPIRED) X(KEPT_NS) X(STOLEN_NS)
+/* clang-format off */
+#define COUNTS_TABLE(X)                                                                                       \
+    X(EDIT) X(DUE) X(SUBMITTED) X(COMPLETED) X(BYTES) X(ERRORS) X(SHORT) X(DROPPED) X(BACKLOG) X(IN_FLIGHT)   \
+    X(OLDEST_IN_FLIGHT_NS) X(OLDEST_OUTSTANDING_NS) X(QUEUE_LIMITED) X(EAGAIN) X(READS_SAMPLED) X(ZERO_READS) \
+    X(FOREIGN_BYTES) X(WITHDRAWN) X(EXPIRED) X(KEPT_NS) X(STOLEN_NS)
 
-#define THREAD_COUNTS_TABLE(X)                                                                                  \
-    X(CPU) X(SWAPPED) X(OVERRUNS) X(DISPATCH) X(SWITCHOVER) X(LATENESS_P50) X(LATENESS_P99) X(LATENESS_MAX)     \
-    X(POLL_GAP_P99) X(POLL_GAP_MAX) X(IN_SUBMIT) X(SUBMIT_CALLS) X(REAPS) X(SLEEPS) X(SUBMITTED)        \
-    X(COMPLETED) X(CPU_TIME) X(CLOCK_ADJUSTMENT) X(BUSY_WAIT) X(REAP_DELAY_SUM) X(REAP_DELAY_P99)
+#define THREAD_COUNTS_TABLE(X)                                                                                \
+    X(CPU) X(SWAPPED) X(OVERRUNS) X(DISPATCH) X(SWITCHOVER) X(LATENESS_P50) X(LATENESS_P99) X(LATENESS_MAX)   \
+    X(POLL_GAP_P99) X(POLL_GAP_MAX) X(IN_SUBMIT) X(SUBMIT_CALLS) X(REAPS) X(SLEEPS) X(SUBMITTED) X(COMPLETED) \
+    X(CPU_TIME) X(CLOCK_ADJUSTMENT) X(BUSY_WAIT) X(REAP_DELAY_SUM) X(REAP_DELAY_P99)
+/* clang-format on */
 
 #define KIND_COLUMN(name) KIND_##name,
 #define MOMENT_COLUMN(name) MOMENT_##name,

@@ -5,7 +5,8 @@
 /* From the subinterval that a cooldown names: drops the backlog, and nothing falls due any more. */
 static void cool_down_if_commanded(struct thread *t)
 {
-    if (t->boundary.cooling || t->boundary.subinterval < atomic_load_explicit(&t->step->cooldown_from, memory_order_acquire))
+    if (t->boundary.cooling ||
+        t->boundary.subinterval < atomic_load_explicit(&t->step->cooldown_from, memory_order_acquire))
         return;
     submit_take_back(t, true);
     t->boundary.cooling = true;
@@ -114,7 +115,8 @@ static bool cross(struct thread *t, uint64_t now_ns)
         if (cut || d.outcome == OUTCOME_LAST) {
             submit_take_back(t, false); /* what was about to go: the buffer must say that it did not */
             hand_over(t, d.label, at_ns, now_ns, NULL);
-            pass_result(t, d.label, (struct passed){.subinterval = t->boundary.subinterval, .end_ns = at_ns, .last = true});
+            pass_result(t, d.label,
+                        (struct passed){.subinterval = t->boundary.subinterval, .end_ns = at_ns, .last = true});
             return false;
         }
         pass_boundary(t, d, at_ns, now_ns);

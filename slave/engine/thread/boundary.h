@@ -27,12 +27,12 @@ struct boundary {
     uint64_t horizon_ns;    /* the next boundary, or the lease */
     uint64_t notice_ns;     /* that, or the next look at the clocks */
     struct buffer *running;
-    struct row *rows;       /* the running buffer's, as are the next two */
+    struct row *rows; /* the running buffer's, as are the next two */
     struct moments *moments;
     uint64_t *buckets;
-    bool cooling;           /* nothing falls due any more */
+    bool cooling; /* nothing falls due any more */
     uint32_t subinterval;
-    uint64_t began_ns;      /* of the subinterval */
+    uint64_t began_ns; /* of the subinterval */
     uint64_t cpu_seen_ns;
     struct clock_map anchor;   /* what its clock follows */
     _Atomic uint32_t progress; /* results that this thread has passed */
@@ -54,7 +54,7 @@ void boundary_enter_loop(struct thread *t);
 /* After the step: between steps nobody corrects the clock, so the kernel's is read. */
 void boundary_leave_clock(struct thread *t);
 
-/* The thread's clock says less than `before_ns`, what it said before: looks what is wrong with it. The time, by then. */
+/* The thread's clock says less than `before_ns`, what it said before: looks what is wrong with it. The time by then. */
 uint64_t boundary_clock_turned_back(struct thread *t, uint64_t before_ns);
 
 /* Passes all boundaries, and the end of the lease, up to `now_ns`. False: the step is over. */

@@ -51,8 +51,8 @@ static bool stays_awake(struct busy_wait *b, uint64_t now_ns, uint64_t until_ns)
     return true;
 }
 
-/* By how much a sleep of at most `wait_ns` is to end before what is waited for: the p99 of lateness, or the p90 where that
- * does not fit, or the budget runs short and does more for I/Os that way. */
+/* By how much a sleep of at most `wait_ns` is to end before what is waited for: the p99 of lateness, or the p90 where
+ * that does not fit, or the budget runs short and does more for I/Os that way. */
 static uint64_t lead(const struct busy_wait *b, uint64_t wait_ns)
 {
     uint64_t p99_ns = least(b->wakeups.p99_ns, LONGEST_LEAD_NS);

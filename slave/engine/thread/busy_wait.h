@@ -1,8 +1,8 @@
 /* Sleep or busy-wait? And if to sleep, until when. A pure function of what is known: no clock is read here.
  *
- * A sleep ends late (wakeups.h), and what falls due meanwhile leaves late: the generator's own fault. So a thread sleeps
- * until the p99 of that lateness before an I/O is due, and busy-waits the rest; for I/Os closer together than that it
- * does not sleep at all. The same while a fast device completes an I/O: a sleep would double its service time.
+ * A sleep ends late (wakeups.h), and what falls due meanwhile leaves late: the generator's own fault. So a thread
+ * sleeps until the p99 of that lateness before an I/O is due, and busy-waits the rest; for I/Os closer together than
+ * that it does not sleep at all. The same while a fast device completes an I/O: a sleep would double its service time.
  *
  *     now                    alarm      wakes   due
  *      |------- asleep --------|~~~late~~~|wait|        sleep ends late, but in time
@@ -40,12 +40,12 @@ struct busy_wait {
 /* What a thread that has nothing to do is waiting for. */
 struct outlook {
     uint64_t now_ns;
-    uint64_t active_ns; /* since when it has nothing to do */
-    uint64_t exact_ns;  /* when something has to happen, on time: an I/O is due, a subinterval ends */
-    uint64_t until_ns;  /* at the latest then it has to be awake; not after exact_ns */
+    uint64_t active_ns;  /* since when it has nothing to do */
+    uint64_t exact_ns;   /* when something has to happen, on time: an I/O is due, a subinterval ends */
+    uint64_t until_ns;   /* at the latest then it has to be awake; not after exact_ns */
     uint64_t service_ns; /* the recent service time; 0: not known */
-    bool due;           /* something will fall due, */
-    bool in_flight;     /* or complete */
+    bool due;            /* something will fall due, */
+    bool in_flight;      /* or complete */
 };
 
 /* At the start of a step. */

@@ -7,8 +7,8 @@
 /* More than a suspend of the machine would be missed by, and less than any lasts. */
 #define ASLEEP_NS (100 * NS_PER_MS)
 
-/* By how much the thread's clock may be off the kernel's: it follows that at each boundary only, and the kernel may adjust
- * its own by 500 ppm meanwhile. */
+/* By how much the thread's clock may be off the kernel's: it follows that at each boundary only, and the kernel may
+ * adjust its own by 500 ppm meanwhile. */
 static uint64_t most_apart(const struct thread *t)
 {
     return NS_PER_S / 4 + t->step->length_ns / 1000;
@@ -68,6 +68,8 @@ void clock_guard_die(struct thread *t, struct clock_fault fault)
         thread_die(t, "the machine was suspended for %.1f s: all I/O was stopped, as at the end of a lease",
                    seconds(fault.asleep_ns));
     else
-        thread_die(t, "the cycle counter is %.1f s off the kernel's clock (was a virtual machine restored?): all I/O was "
-                   "stopped, as at the end of a lease", seconds(fault.apart_ns));
+        thread_die(t,
+                   "the cycle counter is %.1f s off the kernel's clock (was a virtual machine restored?): all I/O was "
+                   "stopped, as at the end of a lease",
+                   seconds(fault.apart_ns));
 }

@@ -1,8 +1,10 @@
-/* Notices a time that went by unseen, or wrong: the machine was suspended, a virtual machine was restored, the cycle counter
- * was reset. The lease counts time on the thread's clock, which such an event makes worthless: all I/O stops at once.
+/* Notices a time that went by unseen, or wrong: the machine was suspended, a virtual machine was restored, the cycle
+ * counter was reset. The lease counts time on the thread's clock, which such an event makes worthless: all I/O stops at
+ * once.
  *
- * Rule: looks every 10 ms, not per I/O. CLOCK_BOOTTIME goes on while the machine is suspended, CLOCK_MONOTONIC does not. A
- * clock that goes backwards would never reach the next look, so the loop compares each reading with the one before.
+ * Rule: looks every 10 ms, not per I/O. CLOCK_BOOTTIME goes on while the machine is suspended, CLOCK_MONOTONIC does
+ * not. A clock that goes backwards would never reach the next look, so the loop compares each reading with the one
+ * before.
  */
 #ifndef IVYPY_CLOCK_GUARD_H
 #define IVYPY_CLOCK_GUARD_H

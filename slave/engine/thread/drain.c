@@ -5,7 +5,7 @@
 
 #include "thread.h"
 
-/* One that was in flight at the end of the step came back: well, with an error, or given back by the kernel untouched. */
+/* One that was in flight at the end of the step came back: well, with an error, or untouched by the kernel. */
 static void catch_one(struct thread *t, const struct completion *completion, uint64_t now_ns)
 {
     struct tag *tag = completion->tag;
@@ -27,8 +27,7 @@ static void catch_one(struct thread *t, const struct completion *completion, uin
     tag->fresh = false;
     in_flight_add(&t->in_flight, (uint32_t)-1);
     land(i, tag);
-    atomic_store_explicit(&i->oldest_submit_ns, i->flying.first ? i->flying.first->submit_ns : 0,
-                          memory_order_relaxed);
+    atomic_store_explicit(&i->oldest_submit_ns, i->flying.first ? i->flying.first->submit_ns : 0, memory_order_relaxed);
 }
 
 /* What the kernel gave back and was not submitted again is not in flight. */
@@ -61,8 +60,7 @@ static void catch_all(struct thread *t, uint32_t found, uint64_t now_ns)
             catch_one(t, &t->reap.completions[n], now_ns);
         if (mailbox_has(&t->mailbox))
             mailbox_take(t, now_ns, false);
-        if (in_flight_count(&t->in_flight) == 0 || t->dead ||
-            now_ns >= catch_until(t, end_ns))
+        if (in_flight_count(&t->in_flight) == 0 || t->dead || now_ns >= catch_until(t, end_ns))
             break;
         int result = reap_wait(t, THREAD_LONGEST_WAIT_NS);
         now_ns = thread_now(t);

@@ -1,6 +1,6 @@
 /* The end of a step, on one thread: what is in flight is waited for, for a bounded time. What does not come back is an
- * orphaned I/O: it keeps its tag and its memory until it does, in whatever step. Between steps nobody polls the ring, so
- * whoever needs the tags of orphans back asks here.
+ * orphaned I/O: it keeps its tag and its memory until it does, in whatever step. Between steps nobody polls the ring,
+ * so whoever needs the tags of orphans back asks here.
  */
 #ifndef IVYPY_DRAIN_H
 #define IVYPY_DRAIN_H

@@ -27,7 +27,7 @@ static bool needs_notice(const struct thread *t, uint64_t now_ns)
            t->loop.attention != atomic_load_explicit(&t->step->attention, memory_order_relaxed);
 }
 
-/* What a poll of the ring found, at `now_ns`; since the one before, a batch was submitted at `batch_ns` (0: none was). */
+/* What a poll of the ring found, at `now_ns`; since the one before, a batch was submitted at `batch_ns` (0: none). */
 static uint32_t polled(struct thread *t, int found, uint64_t now_ns, uint64_t batch_ns, enum idle_kind how)
 {
     struct thread_figures *figures = &t->boundary.running->figures;
@@ -98,8 +98,8 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             bool all = submit_batch(t, stamp_ns);
             result = reap_poll(t);
             now_ns = active_ns = now_after(t, stamp_ns);
-            /* Else the end is decided or about to be, or a lease was renewed in the last moment: take_notice knows. What
-             * is left of the batch is given up with the step, or goes now. */
+            /* Else the end is decided or about to be, or a lease was renewed in the last moment: take_notice knows.
+             * What is left of the batch is given up with the step, or goes now. */
             if (all) {
                 t->boundary.running->figures.in_submit += now_ns - stamp_ns;
                 if (submit_adapts(&t->submit, now_ns - stamp_ns))

@@ -75,8 +75,7 @@ void ready_queue_join(struct instance *i)
 
 bool ready_queue_find_room(struct share *s, uint32_t weight)
 {
-    if (s->again_first || s->in_flight + weight > s->kernel_cap ||
-        !holding_take(&s->holding, s->in_flight, weight))
+    if (s->again_first || s->in_flight + weight > s->kernel_cap || !holding_take(&s->holding, s->in_flight, weight))
         return false;
     set_cap(s);
     return true;
@@ -168,8 +167,8 @@ void ready_queue_reset(struct thread *t)
     t->ready_queue = (struct ready_queue){0};
 }
 
-/* They go as soon as something of their queue completed. With nothing of it in flight waiting would not help: such an I/O
- * goes without RWF_NOWAIT. One of a paused instance goes nowhere, at once. */
+/* They go as soon as something of their queue completed. With nothing of it in flight waiting would not help: such an
+ * I/O goes without RWF_NOWAIT. One of a paused instance goes nowhere, at once. */
 static struct tag *take_again_of(struct share *s, uint64_t now_ns)
 {
     struct tag *tag = s->again_first;

@@ -1,9 +1,9 @@
 /* Whose turn it is: the instances that may submit, those that wait for room in a queue of the kernel, and the I/Os that
  * the kernel gave back.
  *
- * Rule: a queue takes no more than it holds; one more would block submission, and with it every other LUN on the thread.
- * So the rest waits here, as due, and is woken by what completes. Where RWF_NOWAIT works, the kernel says how much that
- * is: after an EAGAIN, as much as was in flight, and then more and more until it says so again.
+ * Rule: a queue takes no more than it holds; one more would block submission, and with it every other LUN on the
+ * thread. So the rest waits here, as due, and is woken by what completes. Where RWF_NOWAIT works, the kernel says how
+ * much that is: after an EAGAIN, as much as was in flight, and then more and more until it says so again.
  */
 #ifndef IVYPY_READY_QUEUE_H
 #define IVYPY_READY_QUEUE_H
@@ -27,19 +27,19 @@ struct instance_list {
 
 struct ready_queue {
     struct instance_list due, closed_loop; /* that have something to submit, and may */
-    struct share *again;                /* shares that hold I/Os to submit again */
+    struct share *again;                   /* shares that hold I/Os to submit again */
 };
 
 /* This thread's share of a device's queue in the kernel: of the hardware queue that it submits to. */
 struct share {
     uint32_t in_flight, cap; /* requests; cap: the lesser of these two */
     struct holding holding;
-    uint32_t kernel_cap;     /* what the kernel took when it last said EAGAIN, and more since; NO_CAP: it never did */
-    bool kernel_full;        /* nothing says that it would take more by now */
-    bool raised;             /* kernel_cap was, since the EAGAIN */
-    bool only_full;          /* the device says EAGAIN only when its queue is full, whoever filled it */
-    bool listed;             /* in the thread's list of shares with I/Os to submit again */
-    uint64_t room_since_ns;  /* since when the device has room */
+    uint32_t kernel_cap;    /* what the kernel took when it last said EAGAIN, and more since; NO_CAP: it never did */
+    bool kernel_full;       /* nothing says that it would take more by now */
+    bool raised;            /* kernel_cap was, since the EAGAIN */
+    bool only_full;         /* the device says EAGAIN only when its queue is full, whoever filled it */
+    bool listed;            /* in the thread's list of shares with I/Os to submit again */
+    uint64_t room_since_ns; /* since when the device has room */
     uint64_t retry_ns, raise_ns;
     struct instance_list waiting;
     struct tag *again_first, *again_last;

@@ -78,8 +78,8 @@ static bool reads_as_zeros(const char *data, uint32_t size)
     return all_zero(data, size < CHECKED ? size : CHECKED) && data[size / 2] == 0 && data[size - 1] == 0;
 }
 
-/* The kernel says that the read filled its buffer. One that it did not fill (null backend) still has what instance_create
- * left in it, or what is left here: no zero. */
+/* The kernel says that the read filled its buffer. One that it did not fill (null backend) still has what
+ * instance_create left in it, or what is left here: no zero. */
 static __attribute__((noinline)) void sample(struct thread *t, const struct tag *tag)
 {
     char *data = tag_buffer(tag, false);

@@ -1,8 +1,8 @@
 /* Completions: filing them by their stamp, and recording their times when there is nothing more urgent.
  *
  * Rule: an error or a short transfer is counted and enters no latency. One stamp holds for all completions of one poll
- * of the ring; the time between two polls bounds its error, and is recorded. Of about one completion in 64, at random, the
- * data is checked if it is a read: blocks that were never written read as zeros, and no medium is touched for them.
+ * of the ring; the time between two polls bounds its error, and is recorded. Of about one completion in 64, at random,
+ * the data is checked if it is a read: blocks that were never written read as zeros, and no medium is touched for them.
  */
 #ifndef IVYPY_REAP_H
 #define IVYPY_REAP_H
@@ -30,11 +30,11 @@ struct done {
 
 struct reap {
     uint32_t done_count;
-    uint32_t until_sample; /* completions until the data of one is checked */
-    uint64_t samples;      /* stream of random numbers: which ones */
+    uint32_t until_sample;   /* completions until the data of one is checked */
+    uint64_t samples;        /* stream of random numbers: which ones */
     uint64_t service_sum_ns; /* of the last 256 I/Os, about: what each adds fades by a 256th with each one after it */
     struct completion completions[THREAD_REAP]; /* of the last poll */
-    struct done done[THREAD_REAP]; /* of the last poll that found any, even once recorded */
+    struct done done[THREAD_REAP];              /* of the last poll that found any, even once recorded */
 };
 
 /* At the start of a step. */

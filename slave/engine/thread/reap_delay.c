@@ -88,7 +88,7 @@ uint64_t reap_delay_polled(struct thread *t, uint32_t found, uint64_t now_ns, ui
     d->delay_ns = gap_ns;
     if (asleep)
         d->delay_ns = after_sleep(d, found, gap_ns);
-    else if (gap_ns >= REAP_DELAY_WATCH_NS) /* it may have been preempted in the submit call: not the kernel's work alone */
+    else if (gap_ns >= REAP_DELAY_WATCH_NS) /* maybe preempted in the submit call: not the kernel's work alone */
         d->batch_delay_ns = earlier(without_core(d), gap_ns);
     return gap_ns;
 }

@@ -8,13 +8,14 @@
 
 enum { TURN = 8, CLOSED_LOOP_PARTS = 4 };
 
-/* Of `instance.long_calls`: what one long call counts for, from where on the instance has calls of its own, and the most. */
+/* Of `instance.long_calls`: what one long call counts for, from where on the instance has calls of its own, and the
+ * most. */
 enum { LONG_CALL = 3, BLOCKING = 4, MOST_BLOCKING = 16 };
 
-/* From when on the wait of an I/O was the generator's own fault: it was due, a tag was free, the queue had room, and the
- * instance did not rest. A tag, or room, that an I/O took too late counts as free by so much earlier: while a thread
- * makes up for a time without its core, I/Os wait for tags that would long be free, and that is its fault as well; but
- * not for longer than the I/Os that were discarded meanwhile would have left free. */
+/* From when on the wait of an I/O was the generator's own fault: it was due, a tag was free, the queue had room, and
+ * the instance did not rest. A tag, or room, that an I/O took too late counts as free by so much earlier: while a
+ * thread makes up for a time without its core, I/Os wait for tags that would long be free, and that is its fault as
+ * well; but not for longer than the I/Os that were discarded meanwhile would have left free. */
 static uint64_t late_from(const struct instance *i, uint64_t due_ns)
 {
     uint64_t since_ns = due_ns;
@@ -57,7 +58,7 @@ static void give_back(struct thread *t, struct tag *tag, bool dropped)
     }
 }
 
-/* An error of the engine's own, which never happens: better no I/O than a wrong write. The step ends, and the thread. */
+/* An error of the engine's own, which never happens: better no I/O than a wrong write. Step and thread end. */
 static __attribute__((noinline, cold)) void refuse_write(struct thread *t, struct tag *tag)
 {
     struct instance *i = tag->instance;
@@ -65,8 +66,10 @@ static __attribute__((noinline, cold)) void refuse_write(struct thread *t, struc
     give_back(t, tag, false);
     i->resting = true;
     i->rest_until_ns = UINT64_MAX;
-    thread_die(t, "workload instance %u would have written %u bytes at %llu, outside of what was agreed to, and was "
-               "stopped: report this fault of ivypy", i->number, tag_bytes(tag), (unsigned long long)tag_offset(tag));
+    thread_die(t,
+               "workload instance %u would have written %u bytes at %llu, outside of what was agreed to, and was "
+               "stopped: report this fault of ivypy",
+               i->number, tag_bytes(tag), (unsigned long long)tag_offset(tag));
 }
 
 /* Makes the next I/O of an instance. It counts as in flight from here on, so that its age is seen by others even if the
@@ -227,8 +230,8 @@ void submit_adapt(struct thread *t, uint64_t call_ns)
     s->was_long = too_long;
 }
 
-/* After the call: the exact instant of submission, and what the taken I/Os count for. Whether it is one that had not been
- * submitted before. */
+/* After the call: the exact instant of submission, and what the taken I/Os count for. Whether it is one that had not
+ * been submitted before. */
 static bool account(struct thread *t, uint32_t n, uint64_t stamp_ns)
 {
     struct tag *tag = t->submit.batch[n];

@@ -1,9 +1,9 @@
 /* Submission: which instances may, what their next I/O is, and handing it to the kernel.
  *
- * Rule: all that is due goes as soon as it may, and nothing is held back to fill a batch, which is bounded in number and in
- * time. Instances take turns of a few I/Os, and those with a backlog go before those with iops: max, which still get their
- * part: no instance holds up another, whatever its depth, its rate or the state of its LUN. One whose submit calls are long
- * has a call of its own, so that the others' times are without it.
+ * Rule: all that is due goes as soon as it may, and nothing is held back to fill a batch, which is bounded in number
+ * and in time. Instances take turns of a few I/Os, and those with a backlog go before those with iops: max, which still
+ * get their part: no instance holds up another, whatever its depth, its rate or the state of its LUN. One whose submit
+ * calls are long has a call of its own, so that the others' times are without it.
  */
 #ifndef IVYPY_SUBMIT_H
 #define IVYPY_SUBMIT_H
@@ -17,17 +17,18 @@ struct thread;
 
 enum { THREAD_BATCH = 32 }; /* I/Os in one submit call, at most */
 
-/* One stamp stands for a batch, so a call adds to the service time of each I/O in it: half of it, on average. It is to last
- * no longer than this part of the mean service time, so that it adds a tenth, or than the first of these, half of which is
- * too little to be checked (master/rollup/generator_checks.py). Where I/Os complete in the call itself, so that their service time
- * is the call, it may last for the second: such a device has no time of its own, and shorter calls only cost throughput. */
+/* One stamp stands for a batch, so a call adds to the service time of each I/O in it: half of it, on average. It is to
+ * last no longer than this part of the mean service time, so that it adds a tenth, or than the first of these, half of
+ * which is too little to be checked (master/rollup/generator_checks.py). Where I/Os complete in the call itself, so
+ * that their service time is the call, it may last for the second: such a device has no time of its own, and shorter
+ * calls only cost throughput. */
 #define SUBMIT_CALL_NS UINT64_C(20000)
 #define SUBMIT_WHOLE_NS UINT64_C(32000)
 enum { SUBMIT_CALL_PART = 5 };
 
 struct submit {
     uint32_t batch_size, limit;
-    bool was_long; /* the last call; a single one may have been preempted */
+    bool was_long;         /* the last call; a single one may have been preempted */
     bool closed_loop_next; /* the last batch had no room for those with iops: max */
     struct tag *batch[THREAD_BATCH];
     uint64_t late_from[THREAD_BATCH]; /* from when on a wait is the generator's own fault; 0: not paced */

@@ -27,4 +27,3 @@ void thread_die(struct thread *t, const char *format, ...)
     uint64_t now_ns = thread_now(t);
     step_cut(t->step, END_DIED, now_ns, now_ns);
 }
-

@@ -1,8 +1,9 @@
 /* A workload thread: one pthread, pinned, that drives all instances assigned to it through one backend context.
  *
  * Rule: its state is in parts. Each is a struct in the header of the file that does the work, and only that file writes
- * it (tests/test_layering.py): a line of code shows by its name what it may touch. While a step runs, everything here but the atomics is the thread's own; while it waits for a command, the
- * commanding thread's. The two sides meet in atomics (mailbox, buffers, progress) and, between steps, in the mutex.
+ * it (tests/test_layering.py): a line of code shows by its name what it may touch. While a step runs, everything here
+ * but the atomics is the thread's own; while it waits for a command, the commanding thread's. The two sides meet in
+ * atomics (mailbox, buffers, progress) and, between steps, in the mutex.
  */
 #ifndef IVYPY_THREAD_H
 #define IVYPY_THREAD_H

@@ -66,8 +66,8 @@ static void enter(struct thread *t, enum thread_state state)
     thread_signal(t);
 }
 
-/* So that LUNs are let go of at once: what a ring still knew would be given back some time after it was closed, and what
- * comes back to it only this thread can fetch. A LUN that has just begun to answer again gets a moment for it. */
+/* So that LUNs are let go of at once: what a ring still knew would be given back some time after it was closed, and
+ * what comes back to it only this thread can fetch. A LUN that has just begun to answer again gets a moment for it. */
 static void leave_context(struct thread *t)
 {
     drain_await_orphans(t, clock_now() + ORPHANS_NS);

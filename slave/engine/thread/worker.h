@@ -1,4 +1,4 @@
-/* A workload thread's life: it waits for a command, does an errand or runs a step, and waits again, until it is to end. */
+/* A workload thread's life: it waits for a command, does an errand or runs a step, and so on until it is to end. */
 #ifndef IVYPY_WORKER_H
 #define IVYPY_WORKER_H
 
@@ -23,14 +23,14 @@ struct worker {
     pthread_t pthread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    _Atomic uint32_t state;            /* enum thread_state */
-    _Atomic uint64_t exit_by_ns;       /* 0: go on; else exit, in-flight I/Os being caught until then */
-    int (*errand)(struct thread *t);   /* what the commanding thread has it do between steps, */
-    uint32_t errand_argument;          /* with this, */
-    int errand_result;                 /* and what came of it, */
-    const char *errand_why;            /* in words, where the backend has none for it; or NULL */
-    uint64_t errand_limit_ns;          /* how long it may take without progress */
-    _Atomic uint64_t progress;         /* grows while an errand advances */
+    _Atomic uint32_t state;          /* enum thread_state */
+    _Atomic uint64_t exit_by_ns;     /* 0: go on; else exit, in-flight I/Os being caught until then */
+    int (*errand)(struct thread *t); /* what the commanding thread has it do between steps, */
+    uint32_t errand_argument;        /* with this, */
+    int errand_result;               /* and what came of it, */
+    const char *errand_why;          /* in words, where the backend has none for it; or NULL */
+    uint64_t errand_limit_ns;        /* how long it may take without progress */
+    _Atomic uint64_t progress;       /* grows while an errand advances */
     bool joined;
 };
 

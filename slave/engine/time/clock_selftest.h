@@ -12,8 +12,8 @@
  * of `readings`, the one that was disturbed least. */
 double clock_selftest_cost(bool counter, uint32_t readings);
 
-/* One of fio's measurements (its get_cycles_per_msec): the counter against CLOCK_MONOTONIC until at least `least_ns` have
- * gone by, without brackets. */
+/* One of fio's measurements (its get_cycles_per_msec): the counter against CLOCK_MONOTONIC until at least `least_ns`
+ * have gone by, without brackets. */
 void clock_selftest_window(uint64_t least_ns, uint64_t *ticks, uint64_t *ns);
 
 #endif

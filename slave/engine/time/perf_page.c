@@ -17,8 +17,11 @@
 double perf_page_kernel_hz(void)
 {
     /* Any event has the page; one that counts nothing is allowed to everyone. */
-    struct perf_event_attr what = {.type = PERF_TYPE_SOFTWARE, .size = sizeof what, .config = PERF_COUNT_SW_DUMMY,
-                                   .exclude_kernel = 1, .exclude_hv = 1};
+    struct perf_event_attr what = {.type = PERF_TYPE_SOFTWARE,
+                                   .size = sizeof what,
+                                   .config = PERF_COUNT_SW_DUMMY,
+                                   .exclude_kernel = 1,
+                                   .exclude_hv = 1};
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
     double hertz = 0;
     int fd = (int)syscall(SYS_perf_event_open, &what, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);

@@ -174,14 +174,18 @@ bool tsc_check(const struct tsc_order *order, char why[TSC_WORDS])
     if (!is_invariant())
         snprintf(why, TSC_WORDS, "this CPU has no cycle counter that ticks at one rate (CPUID 0x80000007, EDX bit 8)");
     else if (strcmp(source, "tsc") != 0)
-        snprintf(why, TSC_WORDS, "the kernel keeps time by %s and not by tsc: it may have found the counter "
-                 "unsteady (see dmesg)", *source ? source : "an unknown clock");
+        snprintf(why, TSC_WORDS,
+                 "the kernel keeps time by %s and not by tsc: it may have found the counter unsteady (see dmesg)",
+                 *source ? source : "an unknown clock");
     else if (order->backwards)
-        snprintf(why, TSC_WORDS, "the cores' counters differ: %llu times one read less than another had before, "
-                 "by up to %llu ticks", (unsigned long long)order->backwards, (unsigned long long)order->worst_ticks);
+        snprintf(why, TSC_WORDS,
+                 "the cores' counters differ: %llu times one read less than another had before, by up to %llu ticks",
+                 (unsigned long long)order->backwards, (unsigned long long)order->worst_ticks);
     else if (order->cores > 1 && order->least_turns < ORDER_TURNS)
-        snprintf(why, TSC_WORDS, "the order across cores could not be tested: a core had %llu turns, %d are needed; "
-                 "try again while the machine is idle", (unsigned long long)order->least_turns, ORDER_TURNS);
+        snprintf(why, TSC_WORDS,
+                 "the order across cores could not be tested: a core had %llu turns, %d are needed; "
+                 "try again while the machine is idle",
+                 (unsigned long long)order->least_turns, ORDER_TURNS);
     else
         why[0] = '\0';
     return why[0] == '\0';

@@ -39,7 +39,7 @@ struct tsc_order {
 
 enum { ORDER_TURNS = 1000 };
 
-/* Runs a thread on each core that the process may use until each has had `turns`, at most for `most_ns`. 0 or -errno. */
+/* Runs a thread on each core that the process may use until each has had `turns`; at most `most_ns`. 0 or -errno. */
 int tsc_order(struct tsc_order *order, uint64_t turns, uint64_t most_ns);
 
 enum { TSC_WORDS = 256 };
