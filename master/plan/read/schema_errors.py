@@ -64,11 +64,9 @@ def _report(detail: ErrorDetails, faults: Faults) -> None:
     path, value = tuple(detail["loc"]), detail["input"]
     match detail["type"]:
         case "extra_forbidden":
-            known = _model_at(path[:-1]).model_fields
-            faults.add_key(
-                path,
-                f"unknown key {path[-1]!r} in {_named(path[:-1])}{unknown_key(str(path[-1]), known, _ELSEWHERE)}",
-            )
+            known, section = _model_at(path[:-1]).model_fields, _named(path[:-1])
+            advice = unknown_key(str(path[-1]), section, known, _ELSEWHERE)
+            faults.add_key(path, f"unknown key {path[-1]!r} in {section}{advice}")
         case "missing":
             faults.add(path[:-1], f"{_named(path[:-1])} needs {str(path[-1])!r}")
         case "value_error":
