@@ -23,7 +23,6 @@ SAME: Final[Mapping[str, str]] = {
     "offset": "range", "seekrange": "range", "randseed": "seed", "rand_seed": "seed",
     "cpus_allowed": "cpus", "cores": "cpus",
     "hipri": "polled", "iopoll": "polled",
-    "ioengine": "backend", "engine": "backend",
     "hd": "hosts", "host": "hosts", "clients": "hosts", "servers": "hosts",
     "sd": "luns", "devices": "luns", "devs": "luns", "disks": "luns",
     "wd": "workloads", "workload": "workloads", "jobs": "workloads",
@@ -58,11 +57,12 @@ INSTEAD: Final[Mapping[str, str]] = {
     "nocsv": "use 'csv: false'",
     "lun": "use 'paths' for block devices, 'files' for files",
     "sqpoll": "it is gone, since its kernel thread could submit I/Os after the lease had ended: leave it out, or use "
-    "'spin: on', which keeps workload threads awake",
+    "'engine: { spin: on }', which keeps workload threads awake",
+    "ioengine": "use 'engine: { backend: ... }'",
     "measure.window": "it is gone, since the shortest window that passes was wrong more often than its confidence "
     "allows: leave it out; the window is the longest since the warmup",
-    "sqthread_poll": "workload threads submit I/Os themselves: leave it out, or use 'spin: on', which keeps workload "
-    "threads awake",
+    "sqthread_poll": "workload threads submit I/Os themselves: leave it out, or use 'engine: { spin: on }', which "
+    "keeps workload threads awake",
 }
 
 # Values of other tools' settings -> the value that does the same.

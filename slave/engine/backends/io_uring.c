@@ -254,7 +254,7 @@ static const char *uring_remedy(int error)
         return "an io_uring holds at most 65,535 I/Os: lower maxtags, or use more threads";
     case -ENOMEM:
         return "io_uring keeps I/O buffers locked in memory: raise the limit of locked memory (ulimit -l, LimitMEMLOCK), "
-               "lower maxtags, or use backend: libaio";
+               "lower maxtags, or use `engine: { backend: libaio }`";
     default:
         return NULL;
     }
