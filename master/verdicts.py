@@ -77,8 +77,8 @@ class Reason(Enum):
         "Part of the response time is the generator's own lateness. Note: more than 10 % of the mean or p99, or more "
         "than 25 % of the p99.9 or maximum; percentiles are compared with what they are when every I/O is counted "
         "without its own lateness. Invalid: more than 25 % of the mean or p99.",
-        "Leave the workload threads cores of their own (`cpus`), stop other programs, or let the threads "
-        "busy-wait (`spin: on`).",
+        "Leave the workload threads cores of their own (`engine: cpus`), stop other programs, or let the threads "
+        "busy-wait (`spin: on` in `engine`).",
     )
     REAP_DELAY = (
         (Severity.NOTE, Severity.INVALID),
@@ -91,18 +91,19 @@ class Reason(Enum):
         "large as the part of all service time that the delay of a hundredth of the I/Os is, and for at least half of "
         "all delay, or with a delay of the p99 longer than two mean service times, which a thread's own work does not "
         "cause.",
-        "Leave the workload threads cores of their own (`cpus`), or divide the load among more of them "
-        "(`threads`, `spread`).",
+        "Leave the workload threads cores of their own (`engine: cpus`), or divide the load among more of them "
+        "(`engine: threads`, `spread`).",
     )
     HOST_LIMIT = (
         NOTE,
         (Scope.RATE, Scope.RESPONSE),
         "A core of a workload thread was busy for the whole measurement. With iops: max the result is the host's "
-        "limit, not the storage's; paced I/Os are submitted late. Busy-waiting (`spin`) does not count as busy; nor "
-        "does a core that other programs keep busy, while workload threads want it for less than 1 % of the time. "
+        "limit, not the storage's; paced I/Os are submitted late. Busy-waiting (`engine: spin`) does not count as "
+        "busy; nor does a core that other programs keep busy, while workload threads want it for less than 1 % of the "
+        "time. "
         "Where other threads of the host had time left, the detail counts them: `spread` divides the load of a LUN "
         "among more of them.",
-        "Use more cores or threads (`threads`, `cpus`, `spread`), more hosts, or larger blocks.",
+        "Use more cores or threads (`engine: threads`, `engine: cpus`, `spread`), more hosts, or larger blocks.",
     )
     CPU_CONTENTION = (
         (Severity.NOTE, Severity.INVALID),
@@ -112,8 +113,8 @@ class Reason(Enum):
         "threads from running for 25 % of the time or more (the mean over those with iops: max), so "
         "the figures are those of what was left of the host. Note: less, or a paced load; what it did to latencies, "
         "generator_late and reap_delay say.",
-        "Stop what else runs on the host, keep it off the cores of the workload threads (`cpus`), or get the host "
-        "more CPU.",
+        "Stop what else runs on the host, keep it off the cores of the workload threads (`engine: cpus`), or get the "
+        "host more CPU.",
     )
     STALL_AT_END = (
         INVALID,
@@ -130,7 +131,7 @@ class Reason(Enum):
         "host, and nothing is missing in their sum. Invalid: some of its threads, whose figures are those of other "
         "subintervals than the rest's.",
         "Look for what froze the host (a hypervisor, SIGSTOP, a debugger, swapping) or its connection, or leave the "
-        "workload threads cores of their own (`cpus`).",
+        "workload threads cores of their own (`engine: cpus`).",
     )
     NO_SAMPLES = (
         INVALID,
@@ -297,7 +298,7 @@ class Reason(Enum):
         "a machine stall), so they do not count: the measurement went on until it had its time in others. "
         "A probe of a search was repeated. `disturbed: keep` lets them count.",
         "For fewer of them, stop what else runs on the host, or keep it off the cores of the workload threads "
-        "(`cpus`).",
+        "(`engine: cpus`).",
     )
     SHORTENED = (
         PARTIAL,
@@ -449,8 +450,8 @@ class Reason(Enum):
         ALL,
         "Three probes of the search in a row were unclear, and a host kept workload threads from running in each: the "
         "search ended, as more would be unclear too.",
-        "Stop what else runs on the host, keep it off the cores of the workload threads (`cpus`), or get the host "
-        "more CPU.",
+        "Stop what else runs on the host, keep it off the cores of the workload threads (`engine: cpus`), or get the "
+        "host more CPU.",
     )
     SEARCH_UNRESOLVED = (
         FAILED,

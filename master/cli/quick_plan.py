@@ -123,7 +123,7 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
         f"# {_one_line(command)}",
         f"name: {_quoted(options.name)}",
         *_hosts(options),
-        *([f"backend: {_quoted(options.backend)}"] if options.backend else []),
+        *([f"engine: {{ backend: {_quoted(options.backend)} }}"] if options.backend else []),
         "",
         *_luns(options, size, blocksize),
         *(["destroy: true                  # allows writing; the token agrees to it"] if writes and existing else []),

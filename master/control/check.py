@@ -14,7 +14,6 @@ from ..text.metric_amounts import amount_in_words
 from ..text.plan_parameters import OfStep
 from ..text.suggestions import OLD_NAMES, did_you_mean
 from ..text.units import format_fraction
-from .choices import WindowChoice
 from .control_spec import ControlSpec, Fault, FindSpec, Keys, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec
 from .focus import Focus
 from .measure import FEWEST_EFFECTIVE
@@ -96,8 +95,7 @@ def measure_faults(spec: MeasureSpec, subinterval_s: float, warmup_s: float = 0.
         yield "accuracy", f"accuracy is {format_fraction(spec.accuracy)}; it must be above 0"
     if not 0 < spec.confidence < 1:
         yield "confidence", f"confidence is {format_fraction(spec.confidence)}; it must be between 0 and 100%"
-    fewest = FEWEST_EFFECTIVE * subinterval_s if spec.window is WindowChoice.LONGEST else 2 * subinterval_s
-    least_s = warmup_s + max(spec.min_s, fewest)
+    least_s = warmup_s + max(spec.min_s, FEWEST_EFFECTIVE * subinterval_s)
     if spec.timeout_s < least_s:
         warmup = f", {warmup_s:g} s of it warmup" if warmup_s else ""
         yield "timeout", f"timeout is {spec.timeout_s:g} s; no measurement can end before {least_s:g} s{warmup}"

@@ -1,4 +1,4 @@
-"""The words that a plan may choose from: criteria, windows, and what follows when a steady state is left or the
+"""The words that a plan may choose from: criteria, and what follows when a steady state is left or the
 generator is disturbed.
 
 Rule: nothing heavy is imported, so that `ivypy steady --help` prints them at once.
@@ -42,13 +42,6 @@ class Side(StrEnum):
     @property
     def in_words(self) -> str:
         return self.value.replace("_", " ")
-
-
-class WindowChoice(StrEnum):
-    """Which window `measure` checks."""
-
-    LONGEST = "longest"
-    SHORTEST = "shortest"  # the ancestor's: the shortest that passes and ends now, from two subintervals on
 
 
 class OnDisturbance(StrEnum):

@@ -14,7 +14,7 @@ from ..stats.estimate import Correction
 from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words
 from ..text.plan_parameters import OfStep
 from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity
-from .choices import OnDisturbance, OnLeave, Side, WindowChoice
+from .choices import OnDisturbance, OnLeave, Side
 from .criteria import Criterion
 from .focus import Focus
 
@@ -41,7 +41,6 @@ class MeasureSpec:
     confidence: float
     min_s: float
     timeout_s: float  # since the step, or the level, began
-    window: WindowChoice
     correction: Correction
 
 

@@ -2,8 +2,8 @@
 
 Rule: the window is the longest since the warmup or the last change of load; its beginning is dropped only where a
 trend is found. It passes with at least 12 subintervals, 20 effective samples and every instance's half-width within
-the accuracy, on one common window. A rule that takes the shortest window that passes (the ancestor's, kept as
-`shortest`) picks the windows whose noise happens to look small, and is wrong more often than its confidence allows.
+the accuracy, on one common window. A rule that takes the shortest window that passes (the ancestor's) picks the
+windows whose noise happens to look small, and is wrong more often than its confidence allows.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,6 @@ from ..stats.trend import trend_probabilities
 from ..text.metric_amounts import rounded
 from ..text.units import format_fraction
 from ..verdicts import Finding, Reason
-from .choices import WindowChoice
 from .control_spec import MeasureSpec
 from .criteria import Criterion
 from .decision import ControlRow, Decision, Measured, interrupted, shortened
@@ -147,7 +146,7 @@ class Measure:
         best = self.best
         if best is None:
             begin = self.parts[0].first if self.parts else last + 1
-            why = Finding(Reason.ACCURACY_NOT_REACHED, f"{self.spec.focus.metric}: {no_window(self.spec, self.parts)}")
+            why = Finding(Reason.ACCURACY_NOT_REACHED, f"{self.spec.focus.metric}: {no_window(self.parts)}")
             return Measured(begin, last, findings=(why,))
         why = Finding(Reason.ACCURACY_NOT_REACHED, describe_check(best, self.spec))
         return Measured(best.first, best.last, findings=(why,))
@@ -156,17 +155,16 @@ class Measure:
         if not self.parts:
             return ""
         if check is None:
-            return f"{self.spec.focus.metric}: {no_window(self.spec, self.parts)}"
+            return f"{self.spec.focus.metric}: {no_window(self.parts)}"
         left = None if check.passed else remaining_s(check, self.spec)
         return describe_check(check, self.spec) + ("" if left is None else f", about {max(left, 0):.0f} s more")
 
 
-def no_window(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> str:
+def no_window(parts: tuple[WindowPart, ...]) -> str:
     """Why there is no window to check yet, for people."""
-    fewest = _fewest(spec)
-    if len(parts) < fewest:
-        return f"{len(parts)} of {fewest} subintervals for a window"
-    return f"a trend in every window of {fewest} subintervals and more"
+    if len(parts) < FEWEST_SUBINTERVALS:
+        return f"{len(parts)} of {FEWEST_SUBINTERVALS} subintervals for a window"
+    return f"a trend in every window of {FEWEST_SUBINTERVALS} subintervals and more"
 
 
 def describe_check(check: WindowCheck, spec: MeasureSpec) -> str:
@@ -186,16 +184,11 @@ def lacking(check: WindowCheck, spec: MeasureSpec) -> list[str]:
     """What keeps a window from passing beside the half-width, for people."""
     found = []
     got = check.estimate
-    if got and spec.window is WindowChoice.LONGEST and got.effective < FEWEST_EFFECTIVE:
+    if got and got.effective < FEWEST_EFFECTIVE:
         found.append(f"{floor(10 * got.effective) / 10:g} of {FEWEST_EFFECTIVE:g} effective samples")
     if not _long_enough(check.length_s, spec):
         found.append(f"{check.length_s:.4g} of {spec.min_s:g} s")
     return found
-
-
-def _fewest(spec: MeasureSpec) -> int:
-    """Subintervals of the shortest window that is checked."""
-    return FEWEST_SUBINTERVALS if spec.window is WindowChoice.LONGEST else 2
 
 
 def _long_enough(length_s: float, spec: MeasureSpec) -> bool:
@@ -205,20 +198,16 @@ def _long_enough(length_s: float, spec: MeasureSpec) -> bool:
 def rule_t(criterion: Criterion, confidence: float) -> MeasureSpec:
     """The criterion t as a measurement to its accuracy, of any length."""
     return MeasureSpec(
-        criterion.focus, criterion.limit / 100, confidence, min_s=0.0, timeout_s=inf, window=WindowChoice.LONGEST,
+        criterion.focus, criterion.limit / 100, confidence, min_s=0.0, timeout_s=inf,
         correction=Correction.EFFECTIVE,
     )  # fmt: skip
 
 
 def check_window(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> WindowCheck | None:
     """The present window over `parts`, checked; None while there is none that is long enough."""
-    shortest = spec.window is WindowChoice.SHORTEST
-    if len(parts) < _fewest(spec) or not parts[-1].samples:
+    if len(parts) < FEWEST_SUBINTERVALS or not parts[-1].samples:
         return None
     everything = _columns(spec, parts)
-    if shortest:
-        checks = [_check(spec, parts, everything.since(start)) for start in range(len(parts) - 2, -1, -1)]
-        return next((one for one in checks if one.passed), min(checks, key=lambda one: one.shortfall))
     starts = range(0, len(parts) - FEWEST_SUBINTERVALS + 1, ceil(len(parts) / _DROPS))
     place = next((place for place, start in enumerate(starts) if not _trending(everything.since(start))), None)
     if place is None:
@@ -245,14 +234,12 @@ def _trending(window: SampleMatrix) -> bool:
 
 def _check(spec: MeasureSpec, parts: tuple[WindowPart, ...], window: SampleMatrix) -> WindowCheck:
     """A window that ends with the last part, over all instances together."""
-    longest = spec.window is WindowChoice.LONGEST
     got = estimates(window, spec.confidence, spec.correction)
-    if longest:
-        got = replace(got, half_widths=got.half_widths * LOOKING)
+    got = replace(got, half_widths=got.half_widths * LOOKING)
     short = got.relative / spec.accuracy
-    passes = (short <= 1) & ((got.effective >= FEWEST_EFFECTIVE) | (not longest))
-    if longest:  # a width shrinks with the root of the effective samples
-        short = np.maximum(short, np.sqrt(FEWEST_EFFECTIVE / got.effective))
+    passes = (short <= 1) & (got.effective >= FEWEST_EFFECTIVE)
+    # A width shrinks with the root of the effective samples.
+    short = np.maximum(short, np.sqrt(FEWEST_EFFECTIVE / got.effective))
     worst, instances, passing = int(np.argmax(short)), len(short), int(passes.sum())
     inside = parts[-got.subintervals :]
     length_s = sum(part.length_s for part in inside)
@@ -271,14 +258,13 @@ def remaining_s(check: WindowCheck, spec: MeasureSpec) -> float | None:
 
 
 def _cells(subinterval: int, check: WindowCheck, state: Measure) -> dict[str, str | int | float | bool | None]:
-    got, longest = check.estimate, state.spec.window is WindowChoice.LONGEST
+    got = check.estimate
     finite = got is not None and got.half_width < inf
     return {
         "subinterval": subinterval,
-        "window": state.spec.window.value,
         "first_subinterval": check.first,
         "last_subinterval": check.last,
-        "dropped_for_trend": check.first - state.parts[0].first if longest else None,
+        "dropped_for_trend": check.first - state.parts[0].first,
         "metric": state.spec.focus.metric,
         "worst_instance": check.worst,
         "value": got.value if got else None,

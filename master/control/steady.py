@@ -155,7 +155,7 @@ class Steady:
         spec = rule_t(self.criterion, self.spec.confidence)
         found = check_window(spec, self.parts)
         if found is None:
-            return CriterionState("", None, False, no_window(spec, self.parts))
+            return CriterionState("", None, False, no_window(self.parts))
         if found.estimate is None:
             return CriterionState(found.worst, None, False, blank_window(spec.focus, found.worst))
         return CriterionState(found.worst, _score_by_t(found), found.passed, ", ".join(lacking(found, spec)))

@@ -103,7 +103,8 @@ class Job(TargetsReader):
             self._drop(option, "ivypy does not map files", "the plan reads and writes with O_DIRECT", matters=True)
             return "auto"
         if engine == "io_uring_cmd":
-            self._fault(option, "NVMe commands: name the block device, and use `backend: nvme` (docs/hosts.md)")
+            advice = "name the block device, and use `engine: { backend: nvme }` (docs/hosts.md)"
+            self._fault(option, f"NVMe commands: {advice}")
             return None
         if engine not in BACKENDS:
             self._fault(option, "no engine for blocks or files; ivypy drives these alone")

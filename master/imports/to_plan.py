@@ -24,7 +24,7 @@ def to_plan(description: Description, command: str) -> str:
         *(f"# {_one_line(note)}" for note in description.notes),
         *(f"# not in the plan: {_one_line(str(dropped))}" for dropped in description.dropped),
         f"name: {_quoted(_plan_name(description.source))}",
-        *([f"backend: {_quoted(description.backend)}"] if description.backend != "auto" else []),
+        *([f"engine: {{ backend: {_quoted(description.backend)} }}"] if description.backend != "auto" else []),
         *(
             [f"hosts: [ {', '.join(_host(name, description) for name in description.hosts)} ]"]
             if description.hosts

@@ -187,7 +187,11 @@ CPU: Final = (
     Column("host", "", "its name in the plan"),
     Column("cpu_busy_percent", "%", "busy time, mean over the cores"),
     Column("busiest_core", "", "number of the busiest core"),
-    Column("busiest_core_percent", "%", "its busy time; a core is also busy while its thread busy-waits (`spin`)"),
+    Column(
+        "busiest_core_percent",
+        "%",
+        "its busy time; a core is also busy while its thread busy-waits (`engine: spin`)",
+    ),
     Column(
         "cpu_others_percent",
         "%",
@@ -264,7 +268,7 @@ THREADS: Final = (
     Column("completed", "I/Os", "I/Os completed, with and without errors"),
     Column("cpu_time_us", "us", "CPU time of the thread"),
     Column("clock_adjustment_us", "us", "how far its clock was adjusted at this boundary"),
-    Column("busy_wait_us", "us", "time in which it polled instead of sleeping (`spin`)"),
+    Column("busy_wait_us", "us", "time in which it polled instead of sleeping (`engine: spin`)"),
     Column(
         "reap_delay_us_sum",
         "us",

@@ -18,7 +18,6 @@ _LOAD: Final = Column("total_iops", "1/s", "load of `all=all`; blank at max")
 
 MEASURE: Final = (
     _SUBINTERVAL,
-    Column("window", "", "which window is sought: longest or shortest"),
     _FIRST,
     _LAST,
     Column("dropped_for_trend", "", "subintervals at the beginning that were dropped because of a trend"),

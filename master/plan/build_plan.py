@@ -68,13 +68,13 @@ def resolved(
         steps=tuple(step for _, step in schedule.steps()),
         destroy=doc.destroy,
         lease_s=doc.lease,
-        backend=doc.backend,
-        threads=doc.threads,
-        cpus=doc.cpus,
-        spin=doc.spin,
-        cpu_dma_latency_us=doc.cpu_dma_latency,
-        polled=doc.polled,
-        reserved_huge_pages=doc.reserved_huge_pages,
+        backend=doc.engine.backend,
+        threads=doc.engine.threads,
+        cpus=doc.engine.cpus,
+        spin=doc.engine.spin,
+        cpu_dma_latency_us=doc.engine.cpu_dma_latency,
+        polled=doc.engine.polled,
+        reserved_huge_pages=doc.engine.reserved_huge_pages,
         report=doc.report,
         prepare_timeout_s=doc.prepare_timeout,
         start_timeout_s=doc.start_timeout,
@@ -142,10 +142,10 @@ def _name(doc: PlanDoc, faults: Faults) -> str:
 
 
 def _check_backend(doc: PlanDoc, faults: Faults) -> None:
-    if doc.polled and doc.backend != "io_uring":
-        faults.add(
-            ("polled",), f"polled is an option of io_uring, but the backend is {doc.backend}: `backend: io_uring`"
-        )
+    engine = doc.engine
+    if engine.polled and engine.backend != "io_uring":
+        text = f"polled is an option of io_uring, but the backend is {engine.backend}: `backend: io_uring`"
+        faults.add(("engine", "polled"), text)
 
 
 def _own_attributes(doc: PlanDoc, faults: Faults) -> list[str]:

@@ -96,10 +96,7 @@ def _at(go: GoDoc, path: Path, key: str) -> Path:
 
 
 def _accurate(doc: MeasureDoc, metric: str) -> MeasureSpec:
-    return MeasureSpec(
-        focus_on(metric, doc.rollup), doc.accuracy, doc.confidence, doc.min, doc.timeout,
-        doc.window, doc.correction,
-    )  # fmt: skip
+    return MeasureSpec(focus_on(metric, doc.rollup), doc.accuracy, doc.confidence, doc.min, doc.timeout, doc.correction)
 
 
 def _steady(doc: SteadyDoc, path: Path, subinterval_s: float, faults: Faults) -> SteadySpec:

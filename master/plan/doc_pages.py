@@ -22,6 +22,7 @@ from .read.schema import (
     ConnectorDoc,
     CreateDoc,
     EditDoc,
+    EngineDoc,
     GoDoc,
     HostDoc,
     LiveDoc,
@@ -93,6 +94,7 @@ _SECTIONS: list[tuple[str, type[Section]]] = [
     ("steps: go: loop", LoopDoc),
     ("steps: edit", EditDoc),
     ("live", LiveDoc),
+    ("engine", EngineDoc),
 ]
 
 _SELECT = """\

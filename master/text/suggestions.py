@@ -23,7 +23,6 @@ SAME: Final[Mapping[str, str]] = {
     "offset": "range", "seekrange": "range", "randseed": "seed", "rand_seed": "seed",
     "cpus_allowed": "cpus", "cores": "cpus",
     "hipri": "polled", "iopoll": "polled",
-    "ioengine": "backend", "engine": "backend",
     "hd": "hosts", "host": "hosts", "clients": "hosts", "servers": "hosts",
     "sd": "luns", "devices": "luns", "devs": "luns", "disks": "luns",
     "wd": "workloads", "workload": "workloads", "jobs": "workloads",
@@ -35,7 +34,7 @@ SAME: Final[Mapping[str, str]] = {
     "attributes": "by",
 }  # fmt: skip
 
-# Keys that nothing here is called after, or nothing any more -> what to do instead.
+# Keys that nothing here is called after, or nothing any more -> what to do instead; with a section's name, only there.
 INSTEAD: Final[Mapping[str, str]] = {
     "rw": "use 'iosequencer' and 'fraction_read'",
     "readwrite": "use 'iosequencer' and 'fraction_read'",
@@ -58,9 +57,12 @@ INSTEAD: Final[Mapping[str, str]] = {
     "nocsv": "use 'csv: false'",
     "lun": "use 'paths' for block devices, 'files' for files",
     "sqpoll": "it is gone, since its kernel thread could submit I/Os after the lease had ended: leave it out, or use "
-    "'spin: on', which keeps workload threads awake",
-    "sqthread_poll": "workload threads submit I/Os themselves: leave it out, or use 'spin: on', which keeps workload "
-    "threads awake",
+    "'engine: { spin: on }', which keeps workload threads awake",
+    "ioengine": "use 'engine: { backend: ... }'",
+    "measure.window": "it is gone, since the shortest window that passes was wrong more often than its confidence "
+    "allows: leave it out; the window is the longest since the warmup",
+    "sqthread_poll": "workload threads submit I/Os themselves: leave it out, or use 'engine: { spin: on }', which "
+    "keeps workload threads awake",
 }
 
 # Values of other tools' settings -> the value that does the same.
@@ -133,8 +135,8 @@ def listed(words: list[str], most: int = 12) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def unknown_key(word: str, known: Iterable[str], elsewhere: Mapping[str, str]) -> str:
-    """What to say after "unknown key 'word'".
+def unknown_key(word: str, section: str, known: Iterable[str], elsewhere: Mapping[str, str]) -> str:
+    """What to say after "unknown key 'word'" in a section.
 
     `known` are the keys that are allowed there; `elsewhere` names, for keys of other sections, where they belong.
     """
@@ -142,6 +144,8 @@ def unknown_key(word: str, known: Iterable[str], elsewhere: Mapping[str, str]) -
     if (written := _written(word, choices)) is not None:
         return f"; it is written {written!r}"
     plain = (_written(word, elsewhere) or word).lower().replace("-", "_")
+    if (instead := INSTEAD.get(f"{section}.{plain}")) is not None:
+        return f"; {instead}"
     same = SAME.get(plain, plain)
     if same != plain and same in choices:
         return f"; here it is called {same!r}"

@@ -56,7 +56,8 @@ def unusable_cores(chosen: Sequence[int], cores: Sequence[int]) -> str | None:
     if not missing:
         return None
     which = f"core {ranges(missing)} is" if len(missing) == 1 else f"cores {ranges(missing)} are"
-    return f"{which} not there, or not for this process, which may use {ranges(cores)}: correct `cpus` in the plan"
+    usable = f"not for this process, which may use {ranges(cores)}"
+    return f"{which} not there, or {usable}: correct `engine: cpus` in the plan"
 
 
 def node_of_cores(root: Path = ROOT) -> dict[int, int]:

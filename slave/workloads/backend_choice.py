@@ -50,6 +50,7 @@ _FILTER: Final = (
     "a seccomp filter forbids it, as those of containers do: run the slave outside, or allow io_uring_setup, "
     "io_uring_enter and io_uring_register"
 )
+_USE_RING: Final = "use `engine: { backend: io_uring }`"
 _WHY: Final = {
     (IO_URING, errno.EPERM): _FILTER,
     (IO_URING, errno.EACCES): _FILTER,
@@ -59,8 +60,8 @@ _WHY: Final = {
     (NVME, errno.EACCES): _FILTER,
     (NVME, errno.ENOMEM): "the limit of locked memory is too low: raise it (ulimit -l, LimitMEMLOCK)",
     (NVME, errno.ENOSYS): _NO_RING,
-    (NVME, errno.EINVAL): "this kernel's io_uring has no commands for drivers (Linux 5.19 has): use backend: io_uring",
-    (NVME, errno.ENODEV): "no NVMe namespace here has a generic device (/dev/ng0n1): use backend: io_uring",
+    (NVME, errno.EINVAL): f"this kernel's io_uring has no commands for drivers (Linux 5.19 has): {_USE_RING}",
+    (NVME, errno.ENODEV): f"no NVMe namespace here has a generic device (/dev/ng0n1): {_USE_RING}",
     (LIBAIO, errno.ENOSYS): _NO_AIO,
     (LIBAIO, errno.EAGAIN): "fs.aio-max-nr is used up: raise it (sysctl -w fs.aio-max-nr=1048576)",
 }

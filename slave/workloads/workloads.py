@@ -149,7 +149,7 @@ class Workloads:
         )
         return (
             f"submit calls on {_first_of(luns)} may block (no RWF_NOWAIT), and delay the I/Os of "
-            f"{_first_of(delayed)} on the same workload thread: {remedy}, or use backend: io_uring"
+            f"{_first_of(delayed)} on the same workload thread: {remedy}, or use `engine: {{ backend: io_uring }}`"
         )
 
     def prepare(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:

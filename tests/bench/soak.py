@@ -39,7 +39,7 @@ CHUNKS: Final = 50
 
 PLAN = """
 name: soak
-backend: "null"
+engine: {{ backend: "null" }}
 hosts: [ "h[1-{hosts}]" ]
 luns: {{ create: {{ path: "/x/{{}}", size: 1GiB, count: {luns} }} }}
 workloads: {{ w: {{ iops: {iops}, maxtags: 4 }} }}

@@ -60,7 +60,10 @@ def test_that_nvme_is_missing_matters_where_the_plan_wants_it(backend: str, name
 @pytest.mark.skipif("nvme" in backends(), reason="this machine has an NVMe namespace")
 @pytest.mark.slow
 def test_check_names_the_plans_nvme_backend_among_what_a_host_lacks(tmp_path: Path) -> None:
-    text = "name: n\nbackend: nvme\nhosts: [ {{ name: h, launcher: local }} ]\n" + PLAN[PLAN.index("luns:") :]
+    text = (
+        "name: n\nengine: {{ backend: nvme }}\nhosts: [ {{ name: h, launcher: local }} ]\n"
+        + PLAN[PLAN.index("luns:") :]
+    )
     done = answered("check", "--connect", str(written(tmp_path, text.format(file="/x"))))
     assert f"lacks nvme: {why_not('nvme')}" in " ".join(done.stdout.split()), done.stdout
 
@@ -83,7 +86,7 @@ def test_what_differs_and_who_cannot_be_used_come_last() -> None:
 
 PLAN = """\
 name: some are bad
-backend: "null"
+engine: {{ backend: "null" }}
 hosts:
   - {{ name: "h[1-2]", launcher: local }}
   - {{ name: misspelt.invalid, connect_timeout: 5s }}

@@ -44,7 +44,7 @@ def dry_run(*words: str) -> str:
     [
         ("--rw=randread --bs=8k --iodepth=16 --runtime=20", "blocksize: 8KiB"),
         ("--readwrite randrw --blocksize 1M", "blocksize: 1MiB"),
-        ("--rw=randread --ioengine=libaio", 'backend: "libaio"'),
+        ("--rw=randread --ioengine=libaio", 'engine: { backend: "libaio" }'),
         ("--rw=randread --direct=1 --group_reporting --time_based --name=job1", 'name: "job1"'),
         ("--group-reporting --thread=1 --norandommap --ramp_time=5", "warmup: 5s"),
         ("--direct 1 --rate_iops=500", "total_iops: 500"),

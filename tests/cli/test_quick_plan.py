@@ -86,7 +86,7 @@ def test_a_sequential_mix_divides_the_depth_as_it_divides_the_ios() -> None:
         ({"objectives": (("mean", "800us"),), "time": "2"}, ["overall_response_us_mean", "longest_probe: 10"]),
         ({"hosts": "lab[01-16]", "user": "perf"}, ['hosts: "lab[01-16]"', 'ssh: { user: "perf" }', "[ host ]"]),
         ({"select": ("vendor=HITACHI",), "targets": ()}, ["rollups: [ lun ]"]),
-        ({"backend": "io_uring"}, ['backend: "io_uring"']),
+        ({"backend": "io_uring"}, ['engine: { backend: "io_uring" }']),
         ({"name": "nightly"}, ['name: "nightly"']),
         ({"targets": (FILE,)}, ['files: [ "/data/old.bin" ]']),
         ({"targets": (Target("/d/a[1].bin", TargetKind.FILE),)}, ['files: [ "/d/a[[]1].bin" ]']),

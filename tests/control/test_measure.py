@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ivypy.master.control.check import measure_faults
-from ivypy.master.control.choices import Rule, WindowChoice
+from ivypy.master.control.choices import Rule
 from ivypy.master.control.control_spec import MeasureSpec
 from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Decision
@@ -24,7 +24,7 @@ from ivypy.master.control.measure import (
     rule_t,
 )
 from ivypy.master.control.observation import Observation, Phase
-from ivypy.master.stats.estimate import Correction, Estimate
+from ivypy.master.stats.estimate import Estimate
 from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.stats.trend import trend_probabilities
 from ivypy.master.verdicts import Reason
@@ -205,20 +205,6 @@ def test_remaining_time_estimate_shrinks_to_zero() -> None:
     assert isinstance(left[0], float) and left[0] > 0
     assert isinstance(left[-1], float) and left[-1] <= 0
     assert "s more" in decisions[-3].progress
-
-
-def test_shortest_window_is_ivys_rule_and_has_a_note() -> None:
-    """Two noisy halves with a quiet end: the shortest suffix that passes is taken, however short."""
-    noise = noisy(8, 0.2)
-
-    def late_luck(number: int) -> Mapping[str, float]:
-        return noise(number) if number < 10 else {"all": 1000.0 + number % 2}
-
-    goal = measure_spec(FOCUS, min_s=10, window=WindowChoice.SHORTEST, correction=Correction.FACTOR_TWO)
-    decisions = drive(Measure(goal, warmup=0), late_luck)
-    (measured,) = decisions[-1].measured
-    assert measured.last - measured.first + 1 == 2
-    assert decisions[-1].rows[0].cells["window"] == "shortest"
 
 
 def test_a_percentile_is_of_the_merged_window() -> None:

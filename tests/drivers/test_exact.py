@@ -45,7 +45,7 @@ HOSTS = "abcde"
 PLAN = """\
 name: sim
 hosts: [a, b, c, d, e]
-backend: "null"
+engine: { backend: "null" }
 luns:
   create: { path: "/x/{}", size: 1GiB, count: 3 }
 attributes:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 PLAN = """\
 name: overload
-threads: 1
+engine: {{ threads: 1 }}
 connectors: {{ host: off }}
 luns: {{ create: {{ path: {path}, size: 16MiB }} }}
 workloads: {{ w: {{ iosequencer: random_independent, iops: 3M, maxtags: 1{more} }} }}

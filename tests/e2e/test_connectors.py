@@ -57,7 +57,7 @@ def ldev(path: str, group: str, pool: str = "gold", **more: object) -> dict[str,
 
 LAB = """\
 name: lab
-threads: 1
+engine: {{ threads: 1 }}
 hosts:
 {hosts}
 luns: {{ select: [ {luns} ] }}
@@ -181,8 +181,7 @@ def test_a_connector_on_another_machine(tmp_path: Path, lab: Lab) -> None:
 
 ALONE = """\
 name: alone
-threads: 1
-backend: "null"
+engine: {{ threads: 1, backend: "null" }}
 luns: {{ create: {{ path: {path}, size: 4MiB }} }}
 {connectors}
 workloads: {{ w: {{ iops: 200, maxtags: 4 }} }}
@@ -323,7 +322,7 @@ def test_ctrl_c_while_a_connector_does_not_start_again(tmp_path: Path) -> None:
 
 DRIVEN = """\
 name: driven
-threads: 1
+engine: {{ threads: 1 }}
 luns: {{ paths: [ {path} ] }}
 connectors:
   array: {{ program: {program}, join: path, deadline: 75% }}

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 PLAN = """\
 name: agreed
-threads: 1
+engine: {{ threads: 1 }}
 destroy: true
 luns: {{ {luns} }}
 workloads: {{ w: {{ iosequencer: random_steady, iops: 400, maxtags: 8, fraction_read: 50%, blocksize: 4KiB }} }}

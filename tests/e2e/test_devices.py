@@ -23,7 +23,7 @@ SIZE = 8 << 20  # bytes of a device: all of them are written, and summed up time
 
 PLAN = """\
 name: disks
-threads: 1
+engine: {{ threads: 1 }}
 connectors: {{ host: off }}
 lease: 5s
 {destroy}

@@ -92,7 +92,7 @@ def lost_nothing(finished: Finished, counted: Counted, hosts: Iterable[str], sai
 
 OVER_SSH = """\
 name: ssh
-threads: 1
+engine: {{ threads: 1 }}
 lease: 10s
 hosts:
 {hosts}

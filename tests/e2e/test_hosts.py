@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 PLAN = """\
 name: lab
-threads: 1
+engine: {{ threads: 1 }}
 hosts:
 {hosts}
 luns: {{ create: {{ path: "{path}-{{}}", size: 8MiB, count: 2 }} }}
@@ -118,7 +118,7 @@ def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path, lab: L
 def test_hosts_stop_when_a_frozen_controller_renews_no_lease(tmp_path: Path, namespaces: Lab) -> None:
     """SIGSTOP for longer than the lease: the hosts stop by themselves, and say so when the controller wakes."""
     plan = two_hosts(tmp_path, namespaces, "30s")
-    plan.write_text(plan.read_text().replace("threads: 1", "threads: 1\nlease: 3s"))
+    plan.write_text(plan.read_text().replace("engine:", "lease: 3s\nengine:"))
     process = start(plan, tmp_path / "runs")
     wait_for_line(process)
     os.kill(process.pid, signal.SIGSTOP)

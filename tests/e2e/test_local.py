@@ -197,8 +197,8 @@ def test_a_killed_controller_leaves_no_slave_and_a_readable_folder(tmp_path: Pat
             "local: no LUN is selected",
         ),
         (("{path}", "/proc/ivypy-data"), 3, "/proc"),
-        (("luns:", "cpus: 0,4090\nluns:"), 3, "local: prepare: core 4090 is not there, or not for this process"),
-        (("luns:", "cpus: 4-0\nluns:"), 2, "write the smaller number first"),
+        (("threads: 1", "cpus: [ 0, 4090 ]"), 3, "local: prepare: core 4090 is not there, or not for this process"),
+        (("threads: 1", "cpus: 4-0"), 2, "write the smaller number first"),
     ],
 )
 def test_a_bad_plan_is_reported_with_its_cause(tmp_path: Path, changed: tuple[str, str], code: int, says: str) -> None:

@@ -18,8 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("debian")]
 PLAN = """\
 hosts: [ {{ name: other, launcher: command, command: {command}, python: {python}, cache_dir: {folder}/cache }} ]
 ssh: {{ connect_timeout: 100s }}
-backend: "{backend}"
-threads: 1
+engine: {{ backend: "{backend}", threads: 1 }}
 lease: 100s          # an emulated host takes its time
 start_timeout: 60s
 luns: {{ create: {{ path: {folder}/data, size: 1MiB }} }}

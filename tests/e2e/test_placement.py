@@ -18,15 +18,14 @@ connectors: {{ host: off }}
 luns: {{ create: {{ path: {path}, size: 16MiB }} }}
 workloads: {{ w: {{ iosequencer: random_independent, iops: 2000, maxtags: 8{more} }} }}
 defaults: {{ subinterval: 500ms, warmup: 500ms, measure: {measure} }}
-cpus: {cpus}
-{keys}
+engine: {{ cpus: {cpus}{engine} }}
 steps: [ go: one ]
 """
 
 
 def test_a_thread_whose_core_is_busy_reports_host_limit(tmp_path: Path) -> None:
     """Whatever the scheduler takes is told, as much as it is: no more is sure of it than that the core was busy."""
-    text = PLAN.format(path=tmp_path / "data", cpus=CORE, more="", keys="", measure="2s")
+    text = PLAN.format(path=tmp_path / "data", cpus=CORE, more="", engine="", measure="2s")
     with start(written(tmp_path, text), tmp_path / "runs") as process:
         wait_for_line(process, " warmup ")
         with wanted_core(CORE):
@@ -42,7 +41,9 @@ def test_a_thread_whose_core_is_busy_reports_host_limit(tmp_path: Path) -> None:
 
 @pytest.mark.realtime
 def test_an_instance_may_be_spread_over_threads_that_spin(tmp_path: Path) -> None:
-    text = PLAN.format(path=tmp_path / "data", cpus=CORE, more=", spread: 2", keys="threads: 2\nspin: on", measure="2s")
+    text = PLAN.format(
+        path=tmp_path / "data", cpus=CORE, more=", spread: 2", engine=", threads: 2, spin: on", measure="2s"
+    )
     done = run(written(tmp_path, text), tmp_path / "runs")
     assert done.code in (0, 8), done.out + done.err  # a busy machine may be late, and then says so
     (row,) = done.rows("summary.all.csv")

@@ -17,8 +17,7 @@ pytestmark = pytest.mark.slow
 
 PLAN = """\
 name: processes
-threads: 1
-backend: "null"
+engine: { threads: 1, backend: "null" }
 lease: 2s
 hosts:
   - { name: a, launcher: local }

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
 PLAN = """\
 name: scheduled
 hosts: {hosts}
-threads: 1
+engine: {{ threads: 1 }}
 connectors: {{ host: off }}
 luns: {{ create: {{ path: "{folder}/lun-{{host}}", size: 16MiB }} }}
 workloads: {{ w: {{ iops: 50 }} }}

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 PLAN = """\
 name: sim
 hosts: [good, bad]
-backend: "null"
+engine: { backend: "null" }
 luns:
   files: ["/x/*"]
 workloads:

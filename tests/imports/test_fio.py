@@ -98,7 +98,7 @@ def test_an_option_becomes_a_parameter(options: str, expected: dict[str, object]
         ),
         ("runtime=60\nss=iops:2%\nss_dur=15", "window: 15s, timeout: 1m }"),
         ("ss=iops:2%", "warmup: 0s, measure: 9s"),  # ss_dur is 0: fio looks for none
-        ("ioengine=io_uring", 'backend: "io_uring"'),
+        ("ioengine=io_uring", 'engine: { backend: "io_uring" }'),
     ],
 )
 def test_an_option_becomes_a_line(options: str, line: str) -> None:

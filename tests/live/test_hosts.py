@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 PLAN = """\
 name: live
-threads: 1
+engine: {{ threads: 1 }}
 hosts:
 {hosts}
 luns: {{ create: {{ path: "{path}-{{}}", size: 8MiB, count: 2 }} }}

@@ -16,7 +16,7 @@ STEPS = ("paced", "mixed", "beyond", "apart", "max")
 PLAN = """\
 name: sim
 hosts: [a, b]
-backend: "null"
+engine: { backend: "null" }
 luns: { create: { path: /x/0, size: 1GiB } }
 workloads: { w: { maxtags: 8, iops: 100 } }
 rollups: [ host ]

@@ -75,7 +75,7 @@ FINEST_S = 2e-6  # the bound of the first bucket
 PLAN = """\
 name: scraped
 hosts: [ local ]
-backend: "null"
+engine: { backend: "null" }
 luns: { create: { path: FOLDER/lun, size: 1MiB } }
 workloads: { w: { blocksize: 4KiB, maxtags: 4, iops: 2000 } }
 rollups: [ host ]

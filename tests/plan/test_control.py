@@ -275,9 +275,15 @@ FAULTS = [
         "timeout is 120 s; no measurement can end before 130 s, 30 s of it warmup",
     ),
     (
-        "measure: { metric: overall_iops, window: short }",
-        "window: ",
-        "'short' is not known here; did you mean 'shortest'?",
+        "measure: { metric: overall_iops, window: shortest }",
+        "overall_iops, ",
+        "unknown key 'window' in measure; it is gone, since the shortest window that passes was wrong more often than "
+        "its confidence allows: leave it out; the window is the longest since the warmup",
+    ),
+    (
+        "measure: { metric: overall_iops, correction: factor_too }",
+        "correction: ",
+        "'factor_too' is not known here; did you mean 'factor_two'?",
     ),
     ("measure: 60s, steady: { criterion: iops }", "measure: 60s, ", "steady and measure both set when"),
     ("steady: { criterion: iops, window: 5s }", "window: ", "window is 1 subinterval; it must be at least two"),

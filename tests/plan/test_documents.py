@@ -10,6 +10,7 @@ from ivypy.master.errors import PlanError
 from ivypy.master.plan.describe import describe, planned_s
 from ivypy.master.plan.doc_pages import plan_reference, schema
 from ivypy.master.plan.load import load, read
+from ivypy.master.plan.read.schema import EngineDoc
 from ivypy.master.plan.read.yaml_positions import PlanFaults
 from ivypy.master.plan.select.attributes import ATTRIBUTES
 from ivypy.master.text.suggestions import INSTEAD, SAME, nearest
@@ -104,10 +105,42 @@ def test_the_reference_names_every_parameter_attribute_and_section() -> None:
 )
 def test_a_kernel_thread_that_submits_is_refused_with_what_to_use(word: str, why: str) -> None:
     with pytest.raises(PlanFaults) as caught:
-        read(f"backend: io_uring\n{word}: true\nsteps: []\n", "p.yaml")
+        read(f"engine: {{ backend: io_uring }}\n{word}: true\nsteps: []\n", "p.yaml")
     told = [fault.text for fault in caught.value.faults if fault.place.line == 2]
-    advice = "leave it out, or use 'spin: on', which keeps workload threads awake"
+    advice = "leave it out, or use 'engine: { spin: on }', which keeps workload threads awake"
     assert told == [f"unknown key {word!r} in the plan; {why}: {advice}"]
+
+
+@pytest.mark.parametrize("option", list(EngineDoc.model_fields))
+@pytest.mark.parametrize(
+    ("text", "section"), [("{}: on\n", "the plan"), ("defaults:\n  {}: on\n", "defaults")], ids=["plan", "defaults"]
+)
+def test_an_option_of_the_engine_outside_its_group_is_refused_with_its_new_spelling(
+    option: str, text: str, section: str
+) -> None:
+    with pytest.raises(PlanFaults) as caught:
+        read("name: n\n" + completed(text.format(option)), "p.yaml")
+    found = [(fault.place.line, fault.text) for fault in caught.value.faults]
+    line = 1 + text.count("\n")
+    assert found == [(line, f"unknown key {option!r} in {section}; it belongs in 'engine: {{ {option}: ... }}'")]
+
+
+@pytest.mark.parametrize("word", ["ioengine", "IOengine"])
+def test_fios_engine_leads_to_the_backend(word: str) -> None:
+    with pytest.raises(PlanFaults) as caught:
+        read(completed(f"{word}: libaio"), "p.yaml")
+    assert [fault.text for fault in caught.value.faults] == [
+        f"unknown key {word!r} in the plan; use 'engine: {{ backend: ... }}'"
+    ]
+
+
+def test_a_parameter_sets_an_option_of_the_engine() -> None:
+    text = completed(
+        'parameters: { backend: auto, threads: 0 }\nengine: { backend: "${backend}", threads: "${threads}" }'
+    )
+    given = read(text, "p.yaml", {"backend": "io_uring", "threads": "3"})
+    assert (given.backend, given.threads) == ("io_uring", 3)
+    assert read(text, "p.yaml").backend == "auto"
 
 
 def keys(node: Any) -> set[str]:
@@ -214,5 +247,5 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_a_plan_without_a_name_is_called_after_its_file(tmp_path: Path) -> None:
     path = tmp_path / "nightly run.yaml"
-    path.write_text("\ufeff" + completed("threads: 1"), encoding="utf-8")
+    path.write_text("\ufeff" + completed("lease: 10s"), encoding="utf-8")
     assert load(path).name == "nightly run"

@@ -54,7 +54,9 @@ def test_a_number_is_one_whether_quoted_or_not(written: str, value: object) -> N
 
 
 def test_enums_and_flags_have_their_types() -> None:
-    made = plan("destroy: true\non_io_error: stop\nbackend: null\nworkloads: { a: { iosequencer: sequential } }")
+    made = plan(
+        "destroy: true\non_io_error: stop\nengine: { backend: null }\nworkloads: { a: { iosequencer: sequential } }"
+    )
     assert made.destroy is True
     assert made.on_io_error is OnIoError.STOP
     assert made.backend == "null"
@@ -67,7 +69,7 @@ def test_an_alias_stands_for_what_its_anchor_holds() -> None:
 
 
 def test_line_ends_byte_order_mark_and_tabs_between_values_do_not_matter() -> None:
-    assert plan("name:\toltp\r\nthreads: 2\r").threads == 2
+    assert plan("name:\toltp\r\nlease: 12s\r").lease_s == 12
 
 
 @pytest.mark.parametrize(
@@ -114,8 +116,8 @@ def test_a_short_form_means_its_long_form(long: str, brief: str) -> None:
     ],
 )
 def test_cpus_are_read(written: str, cores: tuple[int, ...]) -> None:
-    assert plan(f"cpus: {written}").cpus == cores
-    assert plan("threads: 1").cpus == ()
+    assert plan(f"engine:\n  cpus: {written}").cpus == cores
+    assert plan("engine: { threads: 1 }").cpus == ()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_cpus_are_read(written: str, cores: tuple[int, ...]) -> None:
     ],
 )
 def test_spin_is_read(written: str, spin: Spin) -> None:
-    assert plan(written).spin is spin
+    assert plan(f"engine: {{ {written} }}").spin is spin
 
 
 def test_paths_are_a_short_select() -> None:

@@ -16,7 +16,7 @@ from tests.support.real_runs import ivypy, once, the_first_plan, written
 
 PLAN = """
 hosts: [ local ]
-backend: "null"
+engine: { backend: "null" }
 luns: { files: [ %s ] }
 workloads: { w: { iops: 200 } }
 defaults: { subinterval: 250ms, warmup: 250ms, measure: 500ms, cooldown: 0s }

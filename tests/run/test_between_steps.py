@@ -161,7 +161,7 @@ def test_luns_that_are_only_read_are_not_inspected_again(slave: Client, file: Pa
 
 PLAN = """\
 name: between
-threads: 1
+engine: { threads: 1 }
 hosts: [ { name: a, launcher: local }, { name: b, launcher: local } ]
 luns: { create: { path: "PATH/{host}-{}", size: 16MiB, count: 2, keep: true } }
 workloads: { w: { iops: 100, maxtags: 4, fraction_read: 0% } }

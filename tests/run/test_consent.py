@@ -106,7 +106,7 @@ PLAN = """\
 name: agreed
 hosts: [a]
 destroy: true
-backend: "null"
+engine: {{ backend: "null" }}
 luns: {{ select: {{ kind: block }}, files: /t/*.dat{more} }}
 workloads: {{ w: {{ iops: 100, maxtags: 4, fraction_read: 50% }} }}
 defaults: {{ subinterval: 1s, warmup: 1s, measure: 2s }}

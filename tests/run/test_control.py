@@ -407,7 +407,7 @@ def test_a_finding_in_a_level_does_not_affect_earlier_levels(tmp_path: Path) -> 
 FIND = """\
 name: sim
 hosts: [a, b]
-backend: "null"
+engine: {{ backend: "null" }}
 luns: {{ create: {{ path: /x/0, size: 1GiB }} }}
 workloads: {{ w: {{ maxtags: 8, iops: max }} }}
 rollups: [ workload ]

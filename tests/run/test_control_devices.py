@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 QUEUE = """\
 name: queue
-threads: 1
+engine: {{ threads: 1 }}
 luns: {{ paths: {device} }}
 workloads: {{ w: {{ iosequencer: random_independent, iops: 400, maxtags: 64, blocksize: 4KiB }} }}
 defaults: {{ subinterval: 1s, warmup: 1s }}
@@ -64,7 +64,7 @@ def test_a_measurement_on_a_file_ends_when_it_is_accurate(tmp_path: Path) -> Non
         tmp_path,
         f"""\
 name: file
-threads: 1
+engine: {{ threads: 1 }}
 luns: {{ create: {{ path: {tmp_path}/data, size: 8MiB }} }}
 workloads: {{ w: {{ iops: 500, maxtags: 8 }} }}
 defaults: {{ subinterval: 0.25s, warmup: 0.5s }}

@@ -23,7 +23,7 @@ CAPACITY = 400.0  # IOPS of each workload instance
 PLAN = """\
 name: sim
 hosts: [a, b]
-backend: "null"
+engine: { backend: "null" }
 luns:
   create: { path: "/x/{}", size: 1GiB, count: 2 }
 workloads: { oltp: { maxtags: 4, iops: 100 } }

@@ -22,7 +22,7 @@ KEPT_UP = 1.0
 TEXT = """\
 name: truth
 hosts: [a, b, c]
-backend: "null"
+engine: {{ backend: "null" }}
 luns: {{ create: {{ path: "/x/{{}}", size: 1GiB, count: 2 }} }}
 workloads: {{ fg: {{ maxtags: 8, iops: 1000 }}, bg: {{ maxtags: 8, iops: {background} }} }}
 rollups: [ host, workload, lun, {{ by: [host, workload] }} ]

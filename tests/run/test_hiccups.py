@@ -162,7 +162,7 @@ def test_what_never_comes_is_counted_however_clocks_drift(tmp_path: Path, drift_
     text = """\
 name: sim
 hosts: [a, b]
-backend: "null"
+engine: { backend: "null" }
 lease: 60s
 luns: { create: { path: /x/0, size: 1GiB } }
 workloads: { w: { maxtags: 8, iops: 500 } }
@@ -200,7 +200,7 @@ def test_a_host_that_is_farther_away_than_the_others_is_back_after_a_hiccup(tmp_
     text = """\
 name: sim
 hosts: [a, b]
-backend: "null"
+engine: { backend: "null" }
 luns: { create: { path: /x/0, size: 1GiB } }
 workloads: { w: { maxtags: 8, iops: 500 } }
 rollups: [ host ]
@@ -218,7 +218,7 @@ def both(tmp_path: Path, go: str, iops: str, far: SimulatedSlave) -> SimulatedRu
     text = f"""\
 name: sim
 hosts: [a, b]
-backend: "null"
+engine: {{ backend: "null" }}
 luns: {{ create: {{ path: /x/0, size: 1GiB }} }}
 workloads: {{ w: {{ maxtags: 8, iops: {iops} }} }}
 rollups: [ host ]

@@ -163,7 +163,7 @@ def test_a_run_of_one_host_goes_on_when_it_is_back(tmp_path: Path) -> None:
     assert who(outcome)["two"] == who(outcome)["three"] == "1/1"
 
 
-MAY_MISS = THREE.replace("backend:", "may_miss: 1\nbackend:")
+MAY_MISS = THREE.replace("engine:", "may_miss: 1\nengine:")
 
 
 def test_a_run_goes_on_without_as_many_hosts_as_may_be_missed(tmp_path: Path) -> None:

@@ -330,7 +330,7 @@ def test_settings_that_fit_no_lun_in_a_later_step_are_reported_before_files_are_
 DISKS = """\
 name: disks
 hosts: [a, b, c]
-backend: "null"
+engine: { backend: "null" }
 luns: { paths: [/dev/sdb, "/dev/sdc"] }
 workloads: { scan: { fraction_read: 100% } }
 defaults: { subinterval: 5s, warmup: 5s, measure: 10s }
@@ -600,7 +600,7 @@ def test_nothing_is_created_where_the_system_has_no_room_for_the_tags(tmp_path: 
 TWO_LOADS = """\
 name: sim
 hosts: [a]
-backend: "null"
+engine: { backend: "null" }
 luns: { create: { path: "/x/{}", size: 1GiB, count: 3 } }
 workloads: { fg: { maxtags: 8, iops: 2000 }, bg: { maxtags: 8, iops: max } }
 rollups: [ workload, lun ]

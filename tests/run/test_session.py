@@ -26,7 +26,7 @@ PLAN = """\
 name: program
 parameters: { size: 1GiB }
 hosts: [a, b, c]
-backend: "null"
+engine: { backend: "null" }
 luns:
   create: { path: "/x/{}", size: "${size}", count: 2 }
 workloads:

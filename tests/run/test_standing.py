@@ -27,7 +27,7 @@ from tests.support.simulated.slave import Faults, SimulatedSlave
 PLAN = """\
 name: kinds
 hosts: [a, b]
-backend: "null"
+engine: { backend: "null" }
 luns: { create: { path: /x/0, size: 1GiB } }
 workloads: { w: { maxtags: 8, iops: 200 } }
 rollups: [ host ]

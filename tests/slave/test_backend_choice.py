@@ -184,7 +184,7 @@ def test_polled_completions_are_refused_where_no_queue_has_them(tmp_path: Path) 
         asked = WorkloadToCreate(0, "h+lun+w", str(tmp_path / "lun"), None, Parameters(iops=MAX), 32, 4096)
         ((what, why),) = slave.refused(m.CreateWorkloads, workloads=(asked,))
         assert what == "h+lun+w"
-        assert "its queue/io_poll is 0" in why and "leave `polled` out" in why
+        assert "its queue/io_poll is 0" in why and "leave `engine: polled` out" in why
 
 
 def test_auto_without_io_uring_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

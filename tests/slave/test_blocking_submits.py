@@ -165,7 +165,7 @@ def test_who_may_delay_whom_is_reported(luns: tuple[Path, Path]) -> None:
     assert workloads.create(later) == []
     assert workloads.describe_blocking(later) == (
         f"submit calls on {blocking} may block (no RWF_NOWAIT), and delay the I/Os of h+{fast} on the same workload "
-        "thread: use two threads or more, or use backend: io_uring"
+        "thread: use two threads or more, or use `engine: { backend: io_uring }`"
     )
 
 

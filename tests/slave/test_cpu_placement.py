@@ -48,7 +48,11 @@ def test_threads_are_placed(
     [
         ((), (0, 1), None),
         ((1,), (0, 1), None),
-        ((1, 2), (0, 1), "core 2 is not there, or not for this process, which may use 0-1: correct `cpus` in the plan"),
+        (
+            (1, 2),
+            (0, 1),
+            "core 2 is not there, or not for this process, which may use 0-1: correct `engine: cpus` in the plan",
+        ),
         ((0, 2, 3, 9), (1, 4), "cores 0,2-3,9 are not there, or not for this process, which may use 1,4: correct"),
     ],
 )

@@ -147,7 +147,7 @@ def the_first_plan(folder: Path) -> Finished:
 
 PACED = """\
 name: paced
-threads: 1
+engine: {{ threads: 1 }}
 connectors: {{ {connectors} }}
 luns: {{ create: {{ path: {path}, size: 16MiB }} }}
 workloads: {{ w: {{ iosequencer: random_independent, iops: {iops}, maxtags: 8, fraction_read: 50% }} }}

@@ -29,7 +29,7 @@ MARKUP = "<img src=x onerror=alert(1)>"  # a name that must stay text
 TOUR = f"""\
 name: tour
 hosts: [lab01, lab02, lab03, lab04]
-backend: "null"
+engine: {{ backend: "null" }}
 luns:
   create: {{ path: "/x/{{}}", size: 1GiB, count: 2 }}
 attributes:
@@ -55,7 +55,7 @@ steps:
 HELD = """\
 name: held
 hosts: [lab01, lab02]
-backend: "null"
+engine: { backend: "null" }
 luns:
   create: { path: "/x/{}", size: 1GiB, count: 1 }
 workloads:
@@ -178,7 +178,7 @@ def held(root: Path) -> SimulatedRun:
 ARRAY = f"""\
 name: array
 hosts: [lab01, lab02]
-backend: "null"
+engine: {{ backend: "null" }}
 {OF_PLAN}luns:
   create: {{ path: "/x/{{}}", size: 1GiB, count: 2 }}
 workloads:

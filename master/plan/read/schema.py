@@ -331,6 +331,52 @@ class LiveDoc(Section):
     )
 
 
+class EngineDoc(Section):
+    """How the engine does the I/O, on every host, for the whole run."""
+
+    backend: Annotated[str, choice_field(BACKENDS)] = about(
+        "I/O backend: libaio, io_uring, auto (libaio; where a step runs at max, at 100,000 IOPS or more, or under "
+        "control, io_uring if a trial of a second on the host's LUNs shows that it is clearly faster), nvme (NVMe "
+        "commands through io_uring to whole NVMe namespaces; [untested on hardware](hosts.md#nvme-commands)), or null "
+        "to measure ivypy itself.",
+        "auto",
+    )
+    threads: Annotated[int, count_field(0, 256)] = about(
+        "Number of workload threads per host; 0: one per core. With backend libaio and two or more, LUNs whose submit "
+        "calls may block (their driver or file system lacks RWF_NOWAIT) have threads of their own.",
+        0,
+    )
+    cpus: Annotated[tuple[int, ...], CORES] = about(
+        "Cores of each host for workload threads, like `0-3,8` (in { } it needs quotes): a thread on each, or "
+        "`threads` threads spread evenly. Default: all but core 0 and its sibling (all, where there are fewer than "
+        "four).",
+        (),
+    )
+    spin: Annotated[Spin, SPIN] = about(
+        "Whether workload threads busy-wait instead of sleeping, so that paced I/Os leave on time and a fast LUN's "
+        "completions are found at once. auto: for a sixteenth of the time, and for up to half of it where sleeps would "
+        "end so late that response times show it and nothing else wants the core. on: while anything will fall due or "
+        "is in flight: a core per thread is always busy. off: never.",
+        Spin.AUTO,
+    )
+    cpu_dma_latency: Annotated[int | None, count_field(0, 1_000_000)] = about(
+        "Microseconds: during the run, the hosts' cores enter no idle state that takes longer to leave; 0: none. "
+        "For the whole machine, by /dev/cpu_dma_latency, which needs root; a host where it has no effect is an event. "
+        "Default: the host's own setting.",
+        None,
+    )
+    polled: Annotated[bool, FLAG] = about(
+        "With backend io_uring: workload threads poll the devices' own queues for completions, without interrupts. "
+        "Every LUN's driver must have such queues (`queue/io_poll` is 1; NVMe: nvme.poll_queues=N).",
+        False,
+    )
+    reserved_huge_pages: Annotated[bool, FLAG] = about(
+        "Whether I/O buffers of 2 MiB and more may take huge pages that the administrator reserved "
+        "(vm.nr_hugepages), perhaps for a database or virtual machines. Without, they use transparent huge pages.",
+        False,
+    )
+
+
 class EditDoc(Section):
     """New settings for the steps that follow."""
 
@@ -415,50 +461,13 @@ class PlanDoc(Section):
     live: Annotated[LiveDoc | None, not_empty("maxtags, blocksize or range")] = about(
         "Limits for `ivypy edit` on a running step."
     )
-    backend: Annotated[str, choice_field(BACKENDS)] = about(
-        "I/O backend: libaio, io_uring, auto (libaio; where a step runs at max, at 100,000 IOPS or more, or under "
-        "control, io_uring if a trial of a second on the host's LUNs shows that it is clearly faster), nvme (NVMe "
-        "commands through io_uring to whole NVMe namespaces; [untested on hardware](hosts.md#nvme-commands)), or null "
-        "to measure ivypy itself.",
-        "auto",
-    )
-    threads: Annotated[int, count_field(0, 256)] = about(
-        "Number of workload threads per host; 0: one per core. With backend libaio and two or more, LUNs whose submit "
-        "calls may block (their driver or file system lacks RWF_NOWAIT) have threads of their own.",
-        0,
-    )
-    cpus: Annotated[tuple[int, ...], CORES] = about(
-        "Cores of each host for workload threads, like `0-3,8`: a thread on each, or `threads` threads spread evenly. "
-        "Default: all but core 0 and its sibling (all, where there are fewer than four).",
-        (),
-    )
-    spin: Annotated[Spin, SPIN] = about(
-        "Whether workload threads busy-wait instead of sleeping, so that paced I/Os leave on time and a fast LUN's "
-        "completions are found at once. auto: for a sixteenth of the time, and for up to half of it where sleeps would "
-        "end so late that response times show it and nothing else wants the core. on: while anything will fall due or "
-        "is in flight: a core per thread is always busy. off: never.",
-        Spin.AUTO,
-    )
-    cpu_dma_latency: Annotated[int | None, count_field(0, 1_000_000)] = about(
-        "Microseconds: during the run, the hosts' cores enter no idle state that takes longer to leave; 0: none. "
-        "For the whole machine, by /dev/cpu_dma_latency, which needs root; a host where it has no effect is an event. "
-        "Default: the host's own setting.",
-        None,
-    )
-    polled: Annotated[bool, FLAG] = about(
-        "With backend io_uring: workload threads poll the devices' own queues for completions, without interrupts. "
-        "Every LUN's driver must have such queues (`queue/io_poll` is 1; NVMe: nvme.poll_queues=N).",
-        False,
+    engine: Annotated[EngineDoc, not_empty("an option, like spin: on")] = about(
+        "Options of the engine, which does the I/O.", EngineDoc()
     )
     report: Annotated[bool, FLAG] = about(
         "Whether the run writes `report.html` into its folder at its end; `--no-report` of the command line leaves it "
         "out, too.",
         True,
-    )
-    reserved_huge_pages: Annotated[bool, FLAG] = about(
-        "Whether I/O buffers of 2 MiB and more may take huge pages that the administrator reserved "
-        "(vm.nr_hugepages), perhaps for a database or virtual machines. Without, they use transparent huge pages.",
-        False,
     )
     prepare_timeout: Annotated[float, duration_field(1.0, 24 * 3600.0)] = about(
         "How long a host may take, without progress, for each command that prepares it (starting its threads, "

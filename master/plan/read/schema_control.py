@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 
 from ...control.check import FEWEST_PROBES
-from ...control.choices import CRITERIA, LATENCIES, LIMIT_PERCENT, WINDOW_S, OnLeave, WindowChoice
+from ...control.choices import CRITERIA, LATENCIES, LIMIT_PERCENT, WINDOW_S, OnLeave
 from ...rollup.instances import ALL
 from ...rollup.metrics import full_name
 from ...stats.confidence import CONFIDENCE
@@ -110,11 +110,6 @@ class MeasureDoc(Section):
     timeout: Annotated[float, duration_field()] = about(
         "Longest time since the start of the step; then the result is invalid, with the best window.",
         _TIMEOUT_S,
-    )
-    window: Annotated[WindowChoice, choice_field(WindowChoice)] = about(
-        "longest: since the warmup, without a beginning that has a trend; shortest: ivy's rule, whose intervals are "
-        "too narrow.",
-        WindowChoice.LONGEST,
     )
     correction: Annotated[Correction, choice_field(Correction)] = about(
         "How dependent subintervals are allowed for. effective: by their autocorrelation time; factor_two: ivy's "

@@ -12,7 +12,19 @@ from pydantic_core import ErrorDetails
 
 from ...text.suggestions import unknown_key
 from .field_types import kind_of
-from .schema import Access, CreateDoc, EditDoc, GoDoc, HostDoc, LunsDoc, PlanDoc, RollupDoc, TimesDoc, WorkloadDoc
+from .schema import (
+    Access,
+    CreateDoc,
+    EditDoc,
+    EngineDoc,
+    GoDoc,
+    HostDoc,
+    LunsDoc,
+    PlanDoc,
+    RollupDoc,
+    TimesDoc,
+    WorkloadDoc,
+)
 from .schema_control import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
 from .section import Section
 from .yaml_positions import AlreadyReported, Faults, Path, sentence
@@ -26,8 +38,10 @@ _ELEMENT: Final = {
     "slo": "a threshold",
 }
 
+# Where keys belong that stand in another section; {key} is the one that does.
 _HOMES: Final[list[tuple[str, type[Section]]]] = [
     ("the plan itself, at the left margin", PlanDoc),
+    ("'engine: { {key}: ... }'", EngineDoc),
     ("'go' or 'defaults'", TimesDoc),
     ("'go'", GoDoc),
     ("a workload or an edit's 'set'", WorkloadDoc),
@@ -44,7 +58,7 @@ _HOMES: Final[list[tuple[str, type[Section]]]] = [
     ("'find'", FindDoc),
     ("'slo'", SloDoc),
 ]
-_ELSEWHERE: Final = {key: home for home, model in reversed(_HOMES) for key in model.model_fields}
+_ELSEWHERE: Final = {key: home.replace("{key}", key) for home, model in reversed(_HOMES) for key in model.model_fields}
 
 
 def validated(data: dict[str, Any], faults: Faults) -> tuple[PlanDoc, list[Path]]:
@@ -64,11 +78,9 @@ def _report(detail: ErrorDetails, faults: Faults) -> None:
     path, value = tuple(detail["loc"]), detail["input"]
     match detail["type"]:
         case "extra_forbidden":
-            known = _model_at(path[:-1]).model_fields
-            faults.add_key(
-                path,
-                f"unknown key {path[-1]!r} in {_named(path[:-1])}{unknown_key(str(path[-1]), known, _ELSEWHERE)}",
-            )
+            known, section = _model_at(path[:-1]).model_fields, _named(path[:-1])
+            advice = unknown_key(str(path[-1]), section, known, _ELSEWHERE)
+            faults.add_key(path, f"unknown key {path[-1]!r} in {section}{advice}")
         case "missing":
             faults.add(path[:-1], f"{_named(path[:-1])} needs {str(path[-1])!r}")
         case "value_error":

@@ -70,7 +70,7 @@ ATTRIBUTES: Final[dict[str, AboutAttribute]] = {
     "rq_affinity": AboutAttribute(
         _NUMBER, "Where a completion is processed: 0 anywhere, 1 on a core near the submitting one, 2 on that core."
     ),
-    "io_poll": AboutAttribute(_FLAG, "true where the device has queues that can be polled (`polled`)."),
+    "io_poll": AboutAttribute(_FLAG, "true where the device has queues that can be polled (`engine: polled`)."),
     "irq_cores": AboutAttribute(_TEXT, "The cores that serve the interrupts of the device or its adapter, like 0-3."),
     "numa_node": AboutAttribute(_NUMBER, "The NUMA node that the device is attached to."),
     "transport": AboutAttribute(_TEXT, "nvme, nvme_tcp, nvme_fc, sata, sas, fc, iscsi, usb or virtio."),

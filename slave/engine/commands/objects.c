@@ -146,8 +146,8 @@ static int check_polls(struct engine *e, const struct lun *lun, uint32_t options
     if (!(options & BACKEND_POLLED) || lun->queue.polls)
         return 0;
     return engine_refuse(e, EOPNOTSUPP,
-                         "no completion of %s can be polled for (its queue/io_poll is 0): give the driver polled "
-                         "queues (NVMe: nvme.poll_queues=N), or leave `polled` out",
+                         "no completion of %s can be polled for (its queue/io_poll is 0): give the driver "
+                         "polled queues (NVMe: nvme.poll_queues=N), or leave `engine: polled` out",
                          lun->path);
 }
 
@@ -158,8 +158,8 @@ static int check_takes(struct engine *e, const struct backend *backend, struct l
 
     if (result == 0)
         return 0;
-    return engine_refuse(e, -result, "backend %s cannot drive %s: %s; or use backend: io_uring", backend->name,
-                         lun->path, why);
+    return engine_refuse(e, -result, "backend %s cannot drive %s: %s; or use `engine: { backend: io_uring }`",
+                         backend->name, lun->path, why);
 }
 
 static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,

@@ -48,7 +48,7 @@ MADE_UP: Final = {  # what lines made beforehand bring about
 
 PLAN = """
 name: transport
-backend: "null"
+engine: {{ backend: "null" }}
 lease: 60s
 hosts:
 {hosts}

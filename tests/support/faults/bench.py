@@ -29,7 +29,7 @@ LONGEST_S: Final = 90.0  # of a run, which is planned for 14 s
 
 PLAN: Final = """\
 name: faults
-threads: 1
+engine: {{ threads: 1 }}
 lease: 5s
 on_io_error: count
 hosts:

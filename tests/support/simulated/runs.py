@@ -23,7 +23,7 @@ from tests.support.simulated.slave import Faults, MemoryPipe, Service, Simulated
 ONE_STEP = """\
 name: sim
 hosts: [a, b, c]
-backend: "null"
+engine: { backend: "null" }
 luns:
   create: { path: "/x/{}", size: 1GiB, count: 2 }
 workloads:
@@ -36,7 +36,7 @@ steps: [ go: one ]
 TWO_STEPS = """\
 name: sim
 hosts: [a, b, c]
-backend: "null"
+engine: { backend: "null" }
 luns:
   create: { path: "/x/{}", size: 1GiB, count: 2 }
 attributes:
@@ -250,7 +250,7 @@ def controlled(
     text = f"""\
 name: sim
 hosts: [{hosts}]
-backend: "null"
+engine: {{ backend: "null" }}
 luns: {{ create: {{ path: /x/0, size: 1GiB }} }}
 workloads: {{ w: {{ maxtags: 8, iops: {iops} }} }}
 rollups: [ host ]
