@@ -253,8 +253,8 @@ static const char *uring_remedy(int error)
     case -EOVERFLOW:
         return "an io_uring holds at most 65,535 I/Os: lower maxtags, or use more threads";
     case -ENOMEM:
-        return "io_uring keeps I/O buffers locked in memory: raise the limit of locked memory (ulimit -l, LimitMEMLOCK), "
-               "lower maxtags, or use `engine: { backend: libaio }`";
+        return "io_uring keeps I/O buffers locked in memory: raise the limit of locked memory (ulimit -l, "
+               "LimitMEMLOCK), lower maxtags, or use `engine: { backend: libaio }`";
     default:
         return NULL;
     }
