@@ -24,7 +24,7 @@ class Iosequencer(StrEnum):
     SEQUENTIAL = "sequential"
 
 
-class Unit(StrEnum):
+class Notation(StrEnum):
     """How a quantity is written in a plan, and what it is on the wire."""
 
     BYTES = "bytes"  # "8KiB" -> 8192
@@ -41,7 +41,7 @@ class Unit(StrEnum):
 class About:
     """One row of the table of parameters."""
 
-    unit: Unit
+    unit: Notation
     doc: str
     low: Optional[float] = None
     high: Optional[float] = None
@@ -49,7 +49,7 @@ class About:
 
 
 def about(
-    unit: Unit, doc: str, *, low: Optional[float] = None, high: Optional[float] = None, live: bool = False
+    unit: Notation, doc: str, *, low: Optional[float] = None, high: Optional[float] = None, live: bool = False
 ) -> dict[str, Any]:
     """Field metadata: `field(default=..., metadata=about(...))`."""
     return {"about": About(unit, doc, low, high, live)}
@@ -62,7 +62,7 @@ class Parameters:
     iosequencer: Iosequencer = field(
         default=Iosequencer.RANDOM_STEADY,
         metadata=about(
-            Unit.CHOICE,
+            Notation.CHOICE,
             "When the next I/O falls due and at which address: random_steady (even gaps), random_independent "
             "(exponential gaps) or sequential (ascending addresses).",
         ),
@@ -70,7 +70,7 @@ class Parameters:
     blocksize: int = field(
         default=4096,
         metadata=about(
-            Unit.BYTES,
+            Notation.BYTES,
             "Size of each I/O; a multiple of the LUN's logical block size.",
             low=512,
             high=16 << 20,
@@ -80,19 +80,27 @@ class Parameters:
     fraction_read: float = field(
         default=1.0,
         metadata=about(
-            Unit.FRACTION, "Share of I/Os that are reads; 0% or 100% for sequential.", low=0.0, high=1.0, live=True
+            Notation.FRACTION,
+            "Share of I/Os that are reads; 0% or 100% for sequential.",
+            low=0.0,
+            high=1.0,
+            live=True,
         ),
     )
     maxtags: int = field(
         default=1,
         metadata=about(
-            Unit.COUNT, "Largest number of I/Os in flight per LUN: the queue depth.", low=1, high=8192, live=True
+            Notation.COUNT,
+            "Largest number of I/Os in flight per LUN: the queue depth.",
+            low=1,
+            high=8192,
+            live=True,
         ),
     )
     iops: Iops = field(
         default=MAX,
         metadata=about(
-            Unit.IOPS,
+            Notation.IOPS,
             "I/Os per second that fall due per LUN (open loop); max: as maxtags allows (closed loop); 0: pause.",
             low=0,
             high=1e9,
@@ -102,7 +110,7 @@ class Parameters:
     range: tuple[int, int] = field(
         default=(0, 0),
         metadata=about(
-            Unit.RANGE,
+            Notation.RANGE,
             "Part of the LUN that is driven: its first byte and the byte after its last; (0, 0) is the whole LUN.",
             live=True,
         ),
@@ -110,7 +118,7 @@ class Parameters:
     spread: Spread = field(
         default=AUTO,
         metadata=about(
-            Unit.COUNT_OR_AUTO,
+            Notation.COUNT_OR_AUTO,
             "Number of workload threads that share its tags and its rate on each LUN: for a LUN that is faster than "
             "one core. No more than the host's threads, nor than maxtags, are used. Each thread paces its own part. A "
             "sequential workload stays on one thread. auto: where the host has fewer workload instances than threads, "
@@ -122,7 +130,7 @@ class Parameters:
     seed: int = field(
         default=1,
         metadata=about(
-            Unit.COUNT,
+            Notation.COUNT,
             "Seed of the random sequences; each host, instance and step derives its own. The same seed gives the same "
             "addresses and gaps; without it, each run has a seed of its own (`seed` in run.json).",
             low=0,
@@ -132,7 +140,7 @@ class Parameters:
     drop_after: DropAfter = field(
         default=NEVER,
         metadata=about(
-            Unit.TIMEOUT,
+            Notation.TIMEOUT,
             "How long an I/O may wait for its submission after it fell due (open loop); one that has waited for longer "
             "is discarded (column expired). never: what is due stays due.",
             low=0.001,

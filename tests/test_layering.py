@@ -222,3 +222,13 @@ def test_a_part_of_a_step_takes_at_most_six_arguments() -> None:
             if isinstance(node, ast.FunctionDef) and node.name == "__init__":
                 count = len(node.args.args) + len(node.args.kwonlyargs) - 1
                 assert count <= 6, f"{path.relative_to(ROOT)}:{node.lineno} takes {count}"
+
+
+def test_no_two_classes_have_one_name() -> None:
+    """Whoever searches for a class finds one."""
+    homes: dict[str, str] = {}
+    for path in (one for folder in FOLDERS for one in modules(folder)):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                home = homes.setdefault(node.name, str(path.relative_to(ROOT)))
+                assert home == str(path.relative_to(ROOT)), f"{node.name} is in {home} and {path.relative_to(ROOT)}"

@@ -72,7 +72,7 @@ def run(
     line. An interrupted run returns what it measured. Raises IvypyError where nothing was measured.
     """
     loaded = _plan(plan, defines or {})
-    watcher = Progress(_shower()) if progress else Ends(Nobody())
+    watcher = ProgressLine(_shower()) if progress else Ends(Nobody())
     code = _waited(loaded, Options(Path(root), destroy, tuple(sys.argv)), watcher)
     return result_in(Path(watcher.folder), code)
 
@@ -183,7 +183,7 @@ class Ends:
         self._watcher.close()
 
 
-class Progress(Ends):
+class ProgressLine(Ends):
     """Shows one line, in place: the step, how far it is, its rate."""
 
     def __init__(self, show: Callable[[str], None]) -> None:

@@ -24,14 +24,14 @@ _OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResult:
     """The result of a query."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
 
 
-def query(folders: Sequence[Path], sql: str) -> Answer:
+def query(folders: Sequence[Path], sql: str) -> QueryResult:
     """Run SQL over the tables of these runs. Raises PlanError, with DuckDB's own words where the SQL is wrong."""
     duck = _duckdb()
     with duck.connect(":memory:", config=_OFFLINE) as base:
@@ -43,7 +43,7 @@ def query(folders: Sequence[Path], sql: str) -> Answer:
         try:
             found = base.execute(sql)
             columns = tuple(one[0] for one in found.description or ())
-            return Answer(columns, found.fetchall())
+            return QueryResult(columns, found.fetchall())
         except duck.Error as error:
             raise PlanError(f"the query: {_in_words(error)}\ntables: {', '.join(TABLES)}") from None
 

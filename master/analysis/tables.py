@@ -15,7 +15,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any, Final
 
-from ...protocol.parameters import PARAMETERS, Unit
+from ...protocol.parameters import PARAMETERS, Notation
 from ..connectors.connector_spec import ELEMENTS
 from ..errors import PlanError
 from ..output.column import Column
@@ -63,8 +63,8 @@ _FILE_OF: Final = {
     "connectors": "connectors.csv", "elements": "step*/connectors/<connector>.<element type>.csv",
     "hosts": "hosts.csv", "luns": "luns.csv", "workloads": "workloads.csv",
 }  # fmt: skip
-_WHOLE: Final = (Unit.BYTES, Unit.COUNT)
-_WORDS: Final = (Unit.CHOICE, Unit.RANGE, Unit.COUNT_OR_AUTO)
+_WHOLE: Final = (Notation.BYTES, Notation.COUNT)
+_WORDS: Final = (Notation.CHOICE, Notation.RANGE, Notation.COUNT_OR_AUTO)
 
 
 @cache

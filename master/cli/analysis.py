@@ -19,7 +19,7 @@ from ..errors import PlanError
 from ..exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from ..analysis.database import Answer
+    from ..analysis.database import QueryResult
 
 MOST_ROWS = 1000  # in a table for people
 
@@ -94,13 +94,13 @@ def _in_json(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not isfinite(value) else _plain(value)
 
 
-def _print_csv(answer: "Answer") -> None:
+def _print_csv(answer: "QueryResult") -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(answer.columns)
     writer.writerows([["" if one is None else _plain(one) for one in row] for row in answer.rows])
 
 
-def _print_table(answer: "Answer") -> None:
+def _print_table(answer: "QueryResult") -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table

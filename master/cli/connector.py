@@ -33,13 +33,13 @@ def check(command: tuple[str, ...], gathers: int, interval: str, timeout: str, l
     conforms, with 8 if not, and with 3 if it cannot be started.
     """
     from ..connectors.conformance import Deviation
-    from ..connectors.try_connector import Trial, try_connector
+    from ..connectors.try_connector import ConnectorTrial, try_connector
     from ..run.session.signals import run_until_pressed
 
     interval_s, patience_s = _seconds("--interval", interval), _seconds("--timeout", timeout)
     if patience_s <= 0:
         raise PlanError(f"--timeout {timeout}: an answer takes some time, for example 30s")
-    trial = Trial(command, luns, gathers, interval_s, patience_s)
+    trial = ConnectorTrial(command, luns, gathers, interval_s, patience_s)
     found = run_until_pressed(lambda presses: try_connector(trial))
     for line in found.lines():
         stdio.say(line)

@@ -25,7 +25,7 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
     Prints the plan, and to standard error what of the file is not in it: where, what, why, and what comes nearest.
     Exits with 6 where the plan's load differs from the file's. Starts no load and writes nothing but the plan.
     """
-    from ..imports.description import Surroundings
+    from ..imports.description import ImportContext
     from ..imports.formats import READERS, tool_of
     from ..imports.to_plan import to_plan
     from ..output.named_files import write_new
@@ -39,7 +39,7 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
         text = bytes_of(file, "a test to import").decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-    around = Surroundings(os.getcwd(), os.environ, included, os.path.isfile)
+    around = ImportContext(os.getcwd(), os.environ, included, os.path.isfile)
     description = READERS[tool_of(text, str(file))](text, str(file), around)
     for note in description.notes:
         click.echo(f"note: {note}", err=True)

@@ -27,7 +27,7 @@ from .report import NO_REPORT, report_at_end
 if TYPE_CHECKING:
     from ..live.reports import RunEnds
     from ..plan.model import Plan
-    from .quick_plan import Target
+    from .quick_plan import QuickTarget
 
 _PLANS: Final = (".yaml", ".yml")
 _JOBS: Final = (".fio", ".job", ".parm")
@@ -194,7 +194,7 @@ def _inventory(hosts: str | None, user: str | None) -> ExitCode:
     return code
 
 
-def targets(paths: Sequence[str], here: bool, sized: bool) -> "list[Target]":
+def targets(paths: Sequence[str], here: bool, sized: bool) -> "list[QuickTarget]":
     """What is at each path, patterns expanded. `here`: on this machine; on other hosts the path alone decides.
 
     Raises PlanError.
@@ -203,7 +203,7 @@ def targets(paths: Sequence[str], here: bool, sized: bool) -> "list[Target]":
     return list(found.values())
 
 
-def _local(path: str) -> "list[Target]":
+def _local(path: str) -> "list[QuickTarget]":
     full = os.path.abspath(os.path.expanduser(path))
     if os.path.lexists(full) or not glob.has_magic(full):
         return [_found(path, full)]
@@ -213,8 +213,8 @@ def _local(path: str) -> "list[Target]":
     return [_found(one, one) for one in matching]
 
 
-def _found(typed: str, full: str) -> "Target":
-    from .quick_plan import Target, TargetKind
+def _found(typed: str, full: str) -> "QuickTarget":
+    from .quick_plan import QuickTarget, TargetKind
 
     _check_text(typed)
     try:
@@ -225,17 +225,17 @@ def _found(typed: str, full: str) -> "Target":
         raise PlanError(f"{typed}: {error.strerror}") from None
     _check_no_test(typed)
     if stat.S_ISBLK(there.st_mode):
-        return Target(full, TargetKind.DEVICE)
+        return QuickTarget(full, TargetKind.DEVICE)
     if stat.S_ISREG(there.st_mode):
-        return Target(full, TargetKind.FILE, size=there.st_size)
+        return QuickTarget(full, TargetKind.FILE, size=there.st_size)
     if stat.S_ISDIR(there.st_mode):
         raise PlanError(f"{typed}: a folder; name a new file in it: {os.path.join(typed, 'ivypy-quick.data')}")
     raise PlanError(f"{typed}: neither a block device nor a file")
 
 
-def _new(typed: str, full: str) -> "Target":
+def _new(typed: str, full: str) -> "QuickTarget":
     """A file to create, where it is likely that one is meant."""
-    from .quick_plan import Rw, Target, TargetKind
+    from .quick_plan import QuickTarget, Rw, TargetKind
 
     _check_no_test(typed)
     folder = os.path.dirname(full)
@@ -249,11 +249,11 @@ def _new(typed: str, full: str) -> "Target":
     if not os.path.isdir(folder):
         raise PlanError(f"{typed}: there is no folder {folder}; create it, or name another file")
     space = os.statvfs(folder)
-    return Target(full, TargetKind.NEW, free=space.f_bavail * space.f_frsize)
+    return QuickTarget(full, TargetKind.NEW, free=space.f_bavail * space.f_frsize)
 
 
-def _remote(path: str, sized: bool) -> "Target":
-    from .quick_plan import Target, TargetKind
+def _remote(path: str, sized: bool) -> "QuickTarget":
+    from .quick_plan import QuickTarget, TargetKind
 
     _check_text(path)
     _check_no_test(path)
@@ -262,8 +262,8 @@ def _remote(path: str, sized: bool) -> "Target":
     if path.startswith("/dev/") and not path.startswith("/dev/shm/"):
         if "[" in path:
             raise PlanError(f"{path}: on other hosts, write one path after the other, or * and ?")
-        return Target(path, TargetKind.DEVICE)
-    return Target(path, TargetKind.NEW if sized else TargetKind.FILE)
+        return QuickTarget(path, TargetKind.DEVICE)
+    return QuickTarget(path, TargetKind.NEW if sized else TargetKind.FILE)
 
 
 def _check_text(path: str) -> None:

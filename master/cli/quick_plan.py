@@ -39,7 +39,7 @@ class TargetKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class QuickTarget:
     """A path to drive, and what is there."""
 
     path: str  # absolute
@@ -69,7 +69,7 @@ _READS: Final = {Rw.READ: 1.0, Rw.RANDREAD: 1.0, Rw.WRITE: 0.0, Rw.RANDWRITE: 0.
 class QuickOptions:
     """The command line; texts as typed."""
 
-    targets: tuple[Target, ...] = ()
+    targets: tuple[QuickTarget, ...] = ()
     select: tuple[str, ...] = ()
     hosts: str | None = None
     user: str | None = None
@@ -260,7 +260,7 @@ def _luns(options: QuickOptions, size: int | None, blocksize: int) -> list[str]:
     return lines
 
 
-def _new_size(target: Target, files: int) -> int:
+def _new_size(target: QuickTarget, files: int) -> int:
     """Of a file to create, without --size: one of several takes its part of the free space."""
     if target.free is None:
         raise PlanError(f"{target.path}: to create it, write its size: --size 1G")

@@ -12,7 +12,7 @@ from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
 from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, times
 from ..summary.measured import MeasurementRow
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
-from ..text.table import Column, Group, header_lines, row_line
+from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import wrapped
 from ..verdicts import Reason, Verdict
 
@@ -76,9 +76,9 @@ def _before(one: MeasurementRow) -> str:
     return f"{one.name}: {one.shown(IOPS)} IOPS, mean {one.shown(mean)} ({one.verdict})"
 
 
-def _columns(statistics: Sequence[str]) -> list[Group]:
-    times = (Column(one.replace("_", "."), 9) for one in statistics)
-    return [Group("", (Column("", -8), Column("IOPS", 8), Column("rate", 12), *times))]
+def _columns(statistics: Sequence[str]) -> list[ColumnGroup]:
+    times = (TextColumn(one.replace("_", "."), 9) for one in statistics)
+    return [ColumnGroup("", (TextColumn("", -8), TextColumn("IOPS", 8), TextColumn("rate", 12), *times))]
 
 
 def _figures(row: Row, measured: MeasurementRow, statistics: Sequence[str]) -> list[str]:

@@ -78,11 +78,11 @@ def write_junit(file: Path, folder: Path) -> None:
     from ..results.checked_files import read_record
     from ..results.finished_run import why_no_results
     from ..results.junit import junit_of
-    from ..results.measured_rows import Measured, read_measured
+    from ..results.measured_rows import MeasuredSteps, read_measured
     from ..results.run_entries import entry_of
 
     entry, why = entry_of(folder, datetime.now(UTC)), why_no_results(folder)
-    measured = Measured("all", ()) if why else read_measured(folder, "all", ())
+    measured = MeasuredSteps("all", ()) if why else read_measured(folder, "all", ())
     _save_junit(file, junit_of(entry, measured, read_record(folder), why))
 
 

@@ -67,7 +67,7 @@ def web(
         what = "a file" if missing[0].exists() else "there is no such folder"
         raise PlanError(f"{missing[0]}: {what}; name a folder of runs, or a run")
     from ..run.session.signals import run_until_pressed
-    from ..web.access import Access, names_of_this_machine
+    from ..web.access import WebAccess, names_of_this_machine
     from ..web.lifetime import until_not_needed
     from ..web.listen import listening, own_name, parse_listen, tls_of, url_of
     from ..web.serve import Served, serve
@@ -77,7 +77,7 @@ def web(
     if metrics:
         _serve_metrics(roots or (ROOT,), metrics)
     name = own_name(address, tls is not None)
-    access = Access(names_of_this_machine(address.host) | {name})
+    access = WebAccess(names_of_this_machine(address.host) | {name})
     stdio.say(f"{url_of(sockets[0], address, name, tls is not None)}#token={access.token}")
     served = Served(roots or (ROOT,), access, allow_control, tls)
 

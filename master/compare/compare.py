@@ -12,7 +12,7 @@ from ..output.histogram_db_reader import HistogramReader
 from ..results.finished_run import FinishedRun, Key, StepRow, read_run
 from ..rollup.instances import ALL
 from ..rollup.metrics import HOW_SHORT, MEAN, METRICS, SHORT_NAMES, Metric, Quantity, full_name, metric_of
-from ..stats.comparison import Change, between_runs, comparable_estimate, within_runs
+from ..stats.comparison import LogRatio, between_runs, comparable_estimate, within_runs
 from ..stats.confidence import FEWEST_STATED
 from ..stats.metric_sample import MetricSample, interpolated_value
 from ..text.suggestions import did_you_mean, listed, suggestion
@@ -279,7 +279,7 @@ def _grouped(whys: Mapping[str, str]) -> str:
     return "; ".join(f"{', '.join(names)}: {why}" for why, names in by_why.items())
 
 
-def _within(key: Key, metric: Metric, a: _Figures, b: _Figures) -> tuple[Change | None, str]:
+def _within(key: Key, metric: Metric, a: _Figures, b: _Figures) -> tuple[LogRatio | None, str]:
     """The change by the noise within the runs, or why nothing is known of it."""
     if not _is_sum(metric):
         return None, "a shortest or longest I/O has no noise within a run; three runs a side are needed"

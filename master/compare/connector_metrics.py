@@ -13,7 +13,7 @@ from statistics import fmean
 
 from ..results.connector_rows import ConnectorRow, all_connector_rows
 from ..results.finished_run import FinishedRun, Key
-from ..stats.comparison import Change, between_runs, holm
+from ..stats.comparison import LogRatio, between_runs, holm
 from .outcomes import ALPHA, FEWEST_RUNS
 
 
@@ -33,7 +33,7 @@ class ConnectorCompared:
     unit: str
     a: float | None
     b: float | None
-    change: Change | None
+    change: LogRatio | None
     p: float | None  # that there is no change, corrected
     outcome: ConnectorOutcome
     notes: tuple[str, ...]  # why it is not judged, and which runs lack subintervals

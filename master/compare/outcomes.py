@@ -14,7 +14,7 @@ from typing import Final
 from ..exit_codes import ExitCode
 from ..results.finished_run import Key
 from ..rollup.metrics import Metric
-from ..stats.comparison import Change, holm
+from ..stats.comparison import LogRatio, holm
 
 ALPHA: Final = 0.05
 FEWEST_RUNS: Final = 3  # a side
@@ -54,7 +54,7 @@ class Compared:
     metric: Metric
     a: float | None
     b: float | None
-    change: Change | None = None
+    change: LogRatio | None = None
     why: str = ""  # it is not compared, where there is no change
 
     @property
@@ -93,12 +93,12 @@ def judge(rows: Sequence[Compared], limit: float) -> list[Judged]:
     ]
 
 
-def _p_beyond(metric: Metric, change: Change, limit: float) -> float:
+def _p_beyond(metric: Metric, change: LogRatio, limit: float) -> float:
     """That it is not worse by more than the limit; doubled, so that it decides as the 95 % interval does."""
     return 2 * (change.p_below(log1p(-limit)) if metric.is_rate else change.p_above(log1p(limit)))
 
 
-def _judged(row: Compared, change: Change, different: float, within: float, beyond: float, limit: float) -> Judged:
+def _judged(row: Compared, change: LogRatio, different: float, within: float, beyond: float, limit: float) -> Judged:
     low, high = change.interval(1 - ALPHA)
     outcome = Outcome.UNCLEAR
     if within < ALPHA:

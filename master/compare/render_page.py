@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from ..errors import PlanError
 from ..output.named_files import save
-from ..report.archive import Limits, archive_of
+from ..report.archive import ArchiveLimits, archive_of
 from ..report.one_file import MARK, has_plotly
 from ..report.write_report import check_place, save_page
 from .compare import Comparison
@@ -27,7 +27,7 @@ def write_page(path: Path, comparison: Comparison) -> str:
         for number, run in enumerate(runs, 1)
     }
     try:
-        archive = archive_of([*shown], Limits(most_bytes=0), shown)
+        archive = archive_of([*shown], ArchiveLimits(most_bytes=0), shown)
     except PlanError as error:
         save(path, lambda: path.write_text(html_of(comparison), encoding="utf-8"))
         return f"{path}: without charts: {error}"

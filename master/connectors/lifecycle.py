@@ -63,7 +63,7 @@ def launcher(bundles: Sequence[Bundle], throttle: LoginThrottle) -> Launch:
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningConnector:
     """A connector that was started; `driver` is another one once it was started again."""
 
     spec: ConnectorSpec
@@ -86,7 +86,7 @@ class Connectors:
         self._log = log
         self._event = event
         self._silence_s = max(SILENT_LEASES * lease_s, SILENT_S)
-        self._running: list[_Running] = []
+        self._running: list[_RunningConnector] = []
         self._drivers: list[ConnectorDriver] = []  # all whose process may still be there
         self._gatherers: list[Gatherer] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -105,7 +105,7 @@ class Connectors:
         )
         faults = []
         for spec, one in zip(wanted, found, strict=True):
-            if isinstance(one, _Running):
+            if isinstance(one, _RunningConnector):
                 self._running.append(one)
             elif isinstance(one, ConnectorFault):
                 if spec.required:
@@ -184,17 +184,17 @@ class Connectors:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _one(self, spec: ConnectorSpec, luns: tuple[str, ...]) -> _Running:
+    async def _one(self, spec: ConnectorSpec, luns: tuple[str, ...]) -> _RunningConnector:
         """Raises ConnectorFault."""
         driver = await self._driver(spec)
         try:
             hello, config = await self._config(spec, driver, luns, CONFIG_S if spec.required else OPTIONAL_S)
-            return _Running(spec, luns, driver, hello, config, Catalog(config), JoinedLuns(spec, config.facts))
+            return _RunningConnector(spec, luns, driver, hello, config, Catalog(config), JoinedLuns(spec, config.facts))
         except BaseException:
             await self._close(driver)
             raise
 
-    async def _again(self, one: _Running) -> str:
+    async def _again(self, one: _RunningConnector) -> str:
         """How it went, for people."""
         await self._close(one.driver)  # it may be gone for what it sent, and its process still there
         try:

@@ -29,7 +29,7 @@ LONGEST_SHOWN: Final = 160  # characters of a line of the program's
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ConnectorTrial:
     """What is tried."""
 
     words: Sequence[str]  # the command line
@@ -115,7 +115,7 @@ class Lines:
         return self.newest if len(self.newest) <= LONGEST_SHOWN else f"{self.newest[: LONGEST_SHOWN - 3]}..."
 
 
-async def try_connector(trial: Trial, now_ns: Callable[[], int] = time.monotonic_ns) -> Conformance:
+async def try_connector(trial: ConnectorTrial, now_ns: Callable[[], int] = time.monotonic_ns) -> Conformance:
     """What there is to say about a program. `now_ns`: our clock."""
     found = Conformance()
     try:
@@ -142,7 +142,7 @@ async def try_connector(trial: Trial, now_ns: Callable[[], int] = time.monotonic
 
 
 async def _talk(
-    trial: Trial, driver: ConnectorDriver, found: Conformance, lines: Lines, now_ns: Callable[[], int]
+    trial: ConnectorTrial, driver: ConnectorDriver, found: Conformance, lines: Lines, now_ns: Callable[[], int]
 ) -> bool:
     """Whether it is still there at the end."""
     doing = Deviation.NO_HELLO, "no connector_hello"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from .description import Edit, Loop, Run, Settings
+from .description import ImportedEdit, ImportedRun, Loop, Settings
 
 Wanted = Mapping[str, Mapping[str, str]]  # by stream: settings as a plan writes them
 _RATES = ("iops", "total_iops")  # two ways to say one thing
@@ -14,7 +14,7 @@ class Course:
 
     def __init__(self, initial: Wanted) -> None:
         """`initial`: the settings that the streams are created with, `iops` among them."""
-        self.actions: list[Edit | Run] = []
+        self.actions: list[ImportedEdit | ImportedRun] = []
         self._in_force = {name: dict(settings) for name, settings in initial.items()}
         self._places = {name: place for place, name in enumerate(initial)}
         self._driving = {name for name, settings in self._in_force.items() if settings.get("iops") != "0"}
@@ -37,8 +37,8 @@ class Course:
                 alike.setdefault((*change.items(), *alone), []).append(stream)
         for settings, streams in alike.items():
             told = tuple((key, value) for key, value in settings if value)
-            self.actions.append(Edit("workload={" + ",".join(streams) + "}", told))
-        self.actions.append(Run(name, keys, loop))
+            self.actions.append(ImportedEdit("workload={" + ",".join(streams) + "}", told))
+        self.actions.append(ImportedRun(name, keys, loop))
 
     def _change(self, stream: str, wanted: Mapping[str, str]) -> dict[str, str]:
         known = self._in_force[stream]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ImportContext:
     """What a file of another tool refers to outside of itself."""
 
     folder: str  # absolute; relative names of files to drive start here
@@ -30,7 +30,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ImportedTarget:
     """A device or a file to drive."""
 
     path: str  # absolute
@@ -65,7 +65,7 @@ Settings = tuple[tuple[str, str], ...]  # names and values as a plan writes them
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class ImportedEdit:
     """New settings from here on."""
 
     rollup: str  # `workload={a,b}`
@@ -73,7 +73,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ImportedRun:
     """A step under load."""
 
     name: str
@@ -89,9 +89,9 @@ class Description:
     """A whole test."""
 
     source: str  # the file's name
-    targets: tuple[Target, ...]
+    targets: tuple[ImportedTarget, ...]
     streams: tuple[Stream, ...]
-    actions: tuple[Edit | Run, ...]  # in their order
+    actions: tuple[ImportedEdit | ImportedRun, ...]  # in their order
     dropped: tuple[Dropped, ...]
     backend: str = "auto"
     hosts: tuple[str, ...] = ()  # as a plan writes them; empty: this machine

@@ -9,12 +9,21 @@ from dataclasses import replace
 from ..errors import PlanError
 from ..text.units import format_duration
 from .course import Course, UniqueNames
-from .description import Description, Dropped, Edit, Run, Settings, Stream, Surroundings, Target
+from .description import (
+    Description,
+    Dropped,
+    ImportContext,
+    ImportedEdit,
+    ImportedRun,
+    ImportedTarget,
+    Settings,
+    Stream,
+)
 from .fio_job import Job, ReadJob
 from .fio_text import sections
 
 
-def read_fio(text: str, name: str, around: Surroundings) -> Description:
+def read_fio(text: str, name: str, around: ImportContext) -> Description:
     """What the job file does. Raises PlanError with every reason why it cannot be read, a line each."""
     faults: list[str] = []
     jobs = [Job(section, around, faults) for section in sections(text, name, around, faults)]
@@ -51,9 +60,9 @@ def _other_engine(job: ReadJob) -> Dropped:
     )
 
 
-def _merged(targets: list[Target]) -> tuple[Target, ...]:
+def _merged(targets: list[ImportedTarget]) -> tuple[ImportedTarget, ...]:
     """Each path once, with the largest size that a job needs."""
-    found: dict[str, Target] = {}
+    found: dict[str, ImportedTarget] = {}
     for target in targets:
         other = found.get(target.path)
         if other is None or (target.size or 0) > (other.size or 0):
@@ -61,7 +70,7 @@ def _merged(targets: list[Target]) -> tuple[Target, ...]:
     return tuple(found.values())
 
 
-def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[Edit | Run, ...], list[Dropped]]:
+def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[ImportedEdit | ImportedRun, ...], list[Dropped]]:
     """The streams, the steps of the groups, and the jobs whose times differ from those of their group."""
     parted: list[list[ReadJob]] = []
     for job in jobs:

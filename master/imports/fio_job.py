@@ -10,10 +10,10 @@ from typing import Final
 from ...protocol.parameters import PARAMETERS
 from ..text.suggestions import did_you_mean, suggestion
 from ..text.units import format_bytes, format_duration, format_number, parse_bytes
-from .description import Stream, Target
+from .description import ImportedTarget, Stream
 from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, REFUSED, SYNC_ENGINES, UNMAPPED
 from .fio_targets import MOST_CLONES, TargetsReader
-from .fio_text import Option, Section, mean_of_range, mean_of_split, percentage, seconds_of, whole_number
+from .fio_text import FioSection, Option, mean_of_range, mean_of_split, percentage, seconds_of, whole_number
 
 MEASURE_S: Final = 60.0  # where a job ends with its size
 STEADY_TIMEOUT_S: Final = 900.0  # where a job has no runtime
@@ -25,7 +25,7 @@ _CRITERIA: Final = {"iops": "iops", "iops_slope": "iops_slope", "bw": "bw", "bw_
 
 
 @dataclass(frozen=True, slots=True)
-class Steady:
+class FioSteady:
     """A steady state to wait for."""
 
     criterion: str
@@ -38,22 +38,22 @@ class Steady:
 class ReadJob:
     """A job, read."""
 
-    section: Section
+    section: FioSection
     begins_group: bool
     backend: str
-    targets: list[Target]
+    targets: list[ImportedTarget]
     streams: list[Stream]
     warmup_s: float
     measure_s: float
-    steady: Steady | None
+    steady: FioSteady | None
 
     @property
-    def times(self) -> tuple[float, float, Steady | None]:
+    def times(self) -> tuple[float, float, FioSteady | None]:
         return self.warmup_s, self.measure_s, self.steady
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _JobPart:
     """A stream of a clone."""
 
     label: str  # part of the stream's name
@@ -190,7 +190,7 @@ class Job(TargetsReader):
             self._fault(option, f"{chosen} bytes: an I/O is a multiple of 512, up to {format_bytes(16 << 20)}")
         return chosen
 
-    def _streams(self, rw: str, targets: list[Target], span: tuple[str, str] | None) -> list[Stream]:
+    def _streams(self, rw: str, targets: list[ImportedTarget], span: tuple[str, str] | None) -> list[Stream]:
         sequential = rw in _SEQUENTIAL
         engine = self._text("ioengine", DEFAULT_ENGINE)
         asked = self._value("iodepth", whole_number, 1)
@@ -242,23 +242,23 @@ class Job(TargetsReader):
         """The later of the two, which fio obeys."""
         return next((self.section.options[key] for key in reversed(list(self.section.options)) if key in _MIX), None)
 
-    def _directions(self, rw: str, sequential: bool) -> list[_Part]:
+    def _directions(self, rw: str, sequential: bool) -> list[_JobPart]:
         """The streams that a clone of the job is made of."""
         read_rate, write_rate = self._rates()
         if rw in _READS:
             reads = _READS[rw]
-            return [_Part("", reads, read_rate if reads else write_rate, self._blocksize(bool(reads)))]
+            return [_JobPart("", reads, read_rate if reads else write_rate, self._blocksize(bool(reads)))]
         mix = self._mix()
         if mix in (0.0, 1.0):
-            return [_Part("", mix, read_rate if mix else write_rate, self._blocksize(bool(mix)))]
+            return [_JobPart("", mix, read_rate if mix else write_rate, self._blocksize(bool(mix)))]
         if sequential:  # fio keeps a place for reads and one for writes
             if read_rate is None or write_rate is None:
                 option = self._mix_option() or self.section.options.get("rw")
                 why = "reads and writes are two workloads, which at their maximum do not hold a share"
                 self._drop(option, why, "give each a rate: `rate_iops=READS,WRITES`", matters=True)
             return [
-                _Part("reads", 1.0, read_rate, self._blocksize(True), mix),
-                _Part("writes", 0.0, write_rate, self._blocksize(False), 1 - mix),
+                _JobPart("reads", 1.0, read_rate, self._blocksize(True), mix),
+                _JobPart("writes", 0.0, write_rate, self._blocksize(False), 1 - mix),
             ]
         if self._blocksize(True) != self._blocksize(False):
             sized = next(
@@ -271,10 +271,10 @@ class Job(TargetsReader):
             if (read_rate, write_rate) != (None, None):
                 option = self.section.options.get("rate_iops") or self.section.options.get("rate")
                 self._drop(option, "a workload has one rate for reads and writes", "two workloads", matters=True)
-            return [_Part("", mix, None, self._blocksize(True))]
+            return [_JobPart("", mix, None, self._blocksize(True))]
         # fio holds both rates, whatever the mix is
         total = read_rate + write_rate
-        return [_Part("", read_rate / total if total else mix, total, self._blocksize(True))]
+        return [_JobPart("", read_rate / total if total else mix, total, self._blocksize(True))]
 
     def _rates(self) -> tuple[float | None, float | None]:
         """I/Os per second of reads and writes, of one clone; None: not limited."""
@@ -292,7 +292,7 @@ class Job(TargetsReader):
             self._drop(option, "a sequential workload has even gaps", "", matters=True)
         return not sequential
 
-    def _steady(self, runtime: float) -> Steady | None:
+    def _steady(self, runtime: float) -> FioSteady | None:
         option = self.section.options.get("ss")
         if option is None:
             return None
@@ -309,7 +309,7 @@ class Job(TargetsReader):
         if timeout < 4 * window:
             why = f"a steady state needs four windows here: {format_duration(4 * window)} at most"
             self._drop(option, why, "shorten `window`", matters=True)
-        return Steady(_CRITERIA[criterion], limit, window, max(timeout, 4 * window))
+        return FioSteady(_CRITERIA[criterion], limit, window, max(timeout, 4 * window))
 
 
 def _bytes_in(span: tuple[str, str] | None) -> int | None:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from .description import Dropped, Surroundings
-from .fio_text import Option, Section, size_of, whole_number
+from .description import Dropped, ImportContext
+from .fio_text import FioSection, Option, size_of, whole_number
 
 Value = TypeVar("Value")
 
@@ -14,8 +14,8 @@ Value = TypeVar("Value")
 class OptionReader:
     """What the options of a section say."""
 
-    section: Section
-    around: Surroundings
+    section: FioSection
+    around: ImportContext
     faults: list[str]
     dropped: list[Dropped] = field(default_factory=list)
 

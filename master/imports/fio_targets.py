@@ -5,7 +5,7 @@ import re
 from typing import Final
 
 from ..text.units import format_bytes
-from .description import Target
+from .description import ImportedTarget
 from .fio_reader import OptionReader
 from .fio_text import whole_number
 
@@ -16,7 +16,7 @@ _ONE_UNIT: Final = "write both in percent (size=50%, offset=10%), or both in byt
 class TargetsReader(OptionReader):
     """The targets of a job."""
 
-    def _targets(self) -> tuple[list[Target], tuple[str, str] | None]:
+    def _targets(self) -> tuple[list[ImportedTarget], tuple[str, str] | None]:
         """The job's targets, and the part of each that is driven."""
         before = len(self.faults)
         paths = self._paths()
@@ -41,7 +41,7 @@ class TargetsReader(OptionReader):
             exists = not device and self.around.is_file(path)
             if not device and not exists and total is None:
                 self._fault(self.section.options.get("filename"), f"{path}: no such file; give its `size`")
-            targets.append(Target(path, device, exists, total))
+            targets.append(ImportedTarget(path, device, exists, total))
         return ([], None) if len(self.faults) > before else (targets, span)
 
     def _share(self, size: str, offset: str) -> tuple[str, str] | None:

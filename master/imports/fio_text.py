@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from .description import Surroundings
+from .description import ImportContext
 from .fio_options import SYNONYMS
 
 DEEPEST: Final = 16  # includes within includes
@@ -28,7 +28,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class FioSection:
     """A job with all its options, those of [global] included."""
 
     name: str
@@ -36,7 +36,7 @@ class Section:
     options: Mapping[str, Option]
 
 
-def sections(text: str, name: str, around: Surroundings, faults: list[str]) -> list[Section]:
+def sections(text: str, name: str, around: ImportContext, faults: list[str]) -> list[FioSection]:
     """The jobs of a file in their order; what cannot be read is added to `faults`."""
     shared: dict[str, Option] = {}
     found: list[tuple[str, str, dict[str, Option]]] = []
@@ -55,11 +55,11 @@ def sections(text: str, name: str, around: Surroundings, faults: list[str]) -> l
         elif option is not None:
             current.pop(option.name, None)  # the order is that of the last of each
             current[option.name] = option
-    return [Section(title, where, options) for title, where, options in found]
+    return [FioSection(title, where, options) for title, where, options in found]
 
 
 def _lines(
-    text: str, name: str, around: Surroundings, faults: list[str], opened: list[str], within: tuple[str, ...] = ()
+    text: str, name: str, around: ImportContext, faults: list[str], opened: list[str], within: tuple[str, ...] = ()
 ) -> list[tuple[str, str]]:
     """Lines without comments, with their places; includes replaced by what they include.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ..errors import PlanError
-from .description import Description, Surroundings
+from .description import Description, ImportContext
 from .fio import read_fio
 from .vdbench import read_vdbench
 
@@ -13,7 +13,7 @@ _FIO: Final = re.compile(r"^[ \t]*\[[^\]\n]+\][ \t]*([;#].*)?$", re.MULTILINE)
 _VDBENCH: Final = re.compile(r"^[ \t]*(hd|host|sd|wd|rd|fsd|fwd|include)=", re.MULTILINE)
 _PLAN: Final = re.compile(r"^(name|luns|workloads|steps)[ \t]*:", re.MULTILINE)
 
-READERS: Final[Mapping[str, Callable[[str, str, Surroundings], Description]]] = {
+READERS: Final[Mapping[str, Callable[[str, str, ImportContext], Description]]] = {
     "fio": read_fio,
     "vdbench": read_vdbench,
 }

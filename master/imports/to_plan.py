@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Final
 
 from ..text.units import format_bytes, format_fraction
-from .description import Description, Edit, Run, Settings, Stream, Target
+from .description import Description, ImportedEdit, ImportedRun, ImportedTarget, Settings, Stream
 
 FEW_STEPS: Final = 4  # fewer have their times with them
 _TIMES: Final = ("subinterval", "warmup", "measure", "cooldown")
@@ -18,7 +18,7 @@ def to_plan(description: Description, command: str) -> str:
 
     Where it would overwrite block devices or files that exist, the loader first demands the user's `destroy: true`.
     """
-    shared = _shared([action for action in description.actions if isinstance(action, Run)])
+    shared = _shared([action for action in description.actions if isinstance(action, ImportedRun)])
     lines = [
         f"# {_one_line(command)}",
         *(f"# {_one_line(note)}" for note in description.notes),
@@ -71,8 +71,8 @@ def _luns(description: Description) -> Iterator[str]:
 
 def _consent(description: Description) -> Iterator[str]:
     writing = [stream for stream in description.streams if stream.fraction_read < 1]
-    edited = [value for action in description.actions if isinstance(action, Edit) for value in action.settings]
-    looped = [one for action in description.actions if isinstance(action, Run) for one in action.loop]
+    edited = [value for action in description.actions if isinstance(action, ImportedEdit) for value in action.settings]
+    looped = [one for action in description.actions if isinstance(action, ImportedRun) for one in action.loop]
     edited += [(key, value) for key, values in looped for value in values]
     everywhere = any(key == "fraction_read" and value != "100%" for key, value in edited)
     streams = list(description.streams) if everywhere else writing
@@ -92,7 +92,7 @@ def _consent(description: Description) -> Iterator[str]:
     yield "# destroy: true"
 
 
-def _workload(stream: Stream, targets: tuple[Target, ...]) -> Iterator[str]:
+def _workload(stream: Stream, targets: tuple[ImportedTarget, ...]) -> Iterator[str]:
     yield f"  {_quoted(stream.name)}:"
     yield f"    iosequencer: {stream.iosequencer}"
     yield f"    blocksize: {format_bytes(stream.blocksize)}"
@@ -110,7 +110,7 @@ def _workload(stream: Stream, targets: tuple[Target, ...]) -> Iterator[str]:
         yield f"    select: {{ path: [ {', '.join(map(_quoted, stream.paths))} ] }}"
 
 
-def _is_whole(stream: Stream, targets: tuple[Target, ...]) -> bool:
+def _is_whole(stream: Stream, targets: tuple[ImportedTarget, ...]) -> bool:
     """Whether the stream drives all of files that the plan creates."""
     driven = [target for target in targets if target.path in stream.paths]
     wholes = [("0", format_bytes(target.size or 0)) for target in driven if not target.device and not target.exists]
@@ -118,19 +118,19 @@ def _is_whole(stream: Stream, targets: tuple[Target, ...]) -> bool:
 
 
 def _rollups(description: Description) -> list[str]:
-    by_workload = len(description.streams) > 1 or any(isinstance(one, Edit) for one in description.actions)
+    by_workload = len(description.streams) > 1 or any(isinstance(one, ImportedEdit) for one in description.actions)
     return ["rollups: [ workload ]", ""] if by_workload else []
 
 
-def _shared(runs: list[Run]) -> Settings:
+def _shared(runs: list[ImportedRun]) -> Settings:
     """The times that many steps have in common."""
     if len(runs) < FEW_STEPS:
         return ()
     return tuple(one for one in runs[0].keys if one[0] in _TIMES and all(one in run.keys for run in runs))
 
 
-def _step(action: Edit | Run, shared: Settings) -> str:
-    if isinstance(action, Edit):
+def _step(action: ImportedEdit | ImportedRun, shared: Settings) -> str:
+    if isinstance(action, ImportedEdit):
         return f"  - edit: {{ rollup: {_quoted(action.rollup)}, set: {{ {_flow(action.settings)} }} }}"
     loop = _flow(tuple((key, f"[ {', '.join(values)} ]") for key, values in action.loop))
     keys = [("name", _quoted(action.name)), *(key for key in action.keys if key not in shared)]

@@ -12,10 +12,10 @@ from typing import Final
 from ..errors import PlanError
 from ..text.units import format_fraction
 from .course import Course, UniqueNames, Wanted
-from .description import Description, Dropped, Edit, Run, Stream, Surroundings
+from .description import Description, Dropped, ImportContext, ImportedEdit, ImportedRun, Stream
 from .loops import folded
 from .vdbench_definitions import Rd, Reader, Wd
-from .vdbench_luns import LOCAL, Lun, Luns, hosts_of
+from .vdbench_luns import LOCAL, VdbenchLun, VdbenchLuns, hosts_of
 from .vdbench_records import Record, records
 from .vdbench_runs import MOST_STEPS, Load, RunReader, Runs
 from .vdbench_text import Parameter, parameters
@@ -24,7 +24,7 @@ MANY_STEPS: Final = 50  # so many are worth a word
 _HOST: Final = re.compile(r"[$!]host|#host(?!s)")
 
 
-def read_vdbench(text: str, name: str, around: Surroundings) -> Description:
+def read_vdbench(text: str, name: str, around: ImportContext) -> Description:
     """What the parameter file does. Raises PlanError with every reason why it cannot be read, a line each."""
     faults: list[str] = []
     dropped: list[Dropped] = []
@@ -37,7 +37,7 @@ def read_vdbench(text: str, name: str, around: Surroundings) -> Description:
     if not of["rd"] and not faults:
         faults.append(f"{name}: no rd: nothing is run")
     hosts = hosts_of([one.hd() for one in of["hd"]], faults, dropped)
-    luns = Luns(hosts, around, faults, dropped)
+    luns = VdbenchLuns(hosts, around, faults, dropped)
     labels = [one.record.name for one in of["hd"]] or ["localhost"]
     for one in of["sd"]:
         for record in _for_each_host(one.record, labels):
@@ -98,11 +98,11 @@ def _replaced(record: Record, words: Mapping[str, str]) -> Record:
 
 
 def _runs(
-    rds: Sequence[Rd], wds: Sequence[Wd], default_wd: Mapping[str, Parameter], luns: Luns
-) -> tuple[list[Runs], list[Lun]]:
+    rds: Sequence[Rd], wds: Sequence[Wd], default_wd: Mapping[str, Parameter], luns: VdbenchLuns
+) -> tuple[list[Runs], list[VdbenchLun]]:
     """Each rd written out, and the LUNs that they drive."""
     found: list[Runs] = []
-    used: dict[str, Lun] = {}
+    used: dict[str, VdbenchLun] = {}
     for rd in (one for written in rds for one in _for_each_set(written, luns)):
         known = list(wds)
         if rd.sds and not rd.wds:  # vdbench takes wd=default then
@@ -114,11 +114,11 @@ def _runs(
         found += [run] if run else []
         for lun in (lun for of_one in reader.of_wd.values() for lun in of_one):
             other = used.get(lun.name)
-            used[lun.name] = Lun(lun.sd, {**other.paths, **lun.paths} if other else lun.paths)
+            used[lun.name] = VdbenchLun(lun.sd, {**other.paths, **lun.paths} if other else lun.paths)
     return found, list(used.values())
 
 
-def _for_each_set(rd: Rd, luns: Luns) -> list[Rd]:
+def _for_each_set(rd: Rd, luns: VdbenchLuns) -> list[Rd]:
     """`sd=single` is an rd for each sd, `sd=range` one for the first, the first two and so on."""
     names = [lun.name for lun in luns.all]
     match rd.sds:
@@ -133,7 +133,7 @@ def _for_each_set(rd: Rd, luns: Luns) -> list[Rd]:
     return [rd]
 
 
-def _course(runs: Sequence[Runs]) -> tuple[tuple[Stream, ...], tuple[Edit | Run, ...]]:
+def _course(runs: Sequence[Runs]) -> tuple[tuple[Stream, ...], tuple[ImportedEdit | ImportedRun, ...]]:
     """The workloads of the plan, and its steps and edits."""
     names, streams = _streams(runs)
     course = Course({stream.name: {**load.fixed, "iops": stream.iops} for stream, load in streams})

@@ -67,7 +67,7 @@ class Wd:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class VdbenchLoop:
     """A parameter for each of whose values an rd runs."""
 
     name: str
@@ -85,7 +85,7 @@ class Rd:
     sds: tuple[str, ...] | None  # instead of those of the wds
     rates: tuple[float | None, ...]  # I/Os per second of everything; None: max
     curve: tuple[float, ...] | None  # shares of the maximum that follow a run at max
-    loops: tuple[Loop, ...]  # the first changes slowest
+    loops: tuple[VdbenchLoop, ...]  # the first changes slowest
     elapsed_s: float
     warmup_s: float
     interval_s: float
@@ -242,14 +242,14 @@ class Reader:
             self._fault("iorate", "a rate is above 0")
         return tuple(rates)
 
-    def _loops(self) -> Iterator[Loop]:
+    def _loops(self) -> Iterator[VdbenchLoop]:
         for name, one in self.record.parameters.items():
             if name not in LOOPS or isinstance(RD[name], Without):
                 continue
             if name == "seekpct" and len(one.values) == 1:
-                yield Loop(name, (self._seek(),), one)
+                yield VdbenchLoop(name, (self._seek(),), one)
             elif values := self._numbers(name):
-                yield Loop(name, values, one)
+                yield VdbenchLoop(name, values, one)
 
     def _poisson(self) -> bool:
         shape = "exponential"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..text.suggestions import suggestion
 from ..text.units import format_bytes, format_fraction
-from .description import Dropped, Settings, Surroundings, Target
+from .description import Dropped, ImportContext, ImportedTarget, Settings
 from .vdbench_definitions import Hd, Range, Sd
 
 LOCAL = "local"
@@ -31,7 +31,7 @@ class Hosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Lun:
+class VdbenchLun:
     """An sd with its paths by the plan's host names."""
 
     sd: Sd
@@ -76,14 +76,14 @@ def hosts_of(hds: Sequence[Hd], faults: list[str], dropped: list[Dropped]) -> Ho
 
 
 @dataclass
-class Luns:
+class VdbenchLuns:
     """Every sd of the file."""
 
     hosts: Hosts
-    around: Surroundings
+    around: ImportContext
     faults: list[str]
     dropped: list[Dropped]
-    all: list[Lun] = field(default_factory=list)
+    all: list[VdbenchLun] = field(default_factory=list)
 
     def add(self, sd: Sd) -> None:
         paths: dict[str, str] = {}
@@ -99,11 +99,11 @@ class Luns:
             )
         if any(sd.name == other.name for other in self.all):
             self.faults.append(f"{sd.record.where}: {sd.record.text}: there is an sd {sd.name} already")
-        self.all.append(Lun(sd, paths))
+        self.all.append(VdbenchLun(sd, paths))
 
-    def matching(self, patterns: Sequence[str], where: str, text: str) -> list[Lun]:
+    def matching(self, patterns: Sequence[str], where: str, text: str) -> list[VdbenchLun]:
         """In the order of the patterns, each once."""
-        found: dict[str, Lun] = {}
+        found: dict[str, VdbenchLun] = {}
         for pattern in patterns:
             of_one = [lun for lun in self.all if matches(pattern, lun.name)]
             if not of_one:
@@ -112,11 +112,11 @@ class Luns:
             found |= {lun.name: lun for lun in of_one}
         return list(found.values())
 
-    def targets(self, used: Iterable[Lun]) -> tuple[Target, ...]:
+    def targets(self, used: Iterable[VdbenchLun]) -> tuple[ImportedTarget, ...]:
         """What the plan drives."""
         used = list(used)
         alike = all(set(lun.paths) == set(self.hosts.names) and len(set(lun.paths.values())) == 1 for lun in used)
-        found: dict[tuple[str, str], Target] = {}
+        found: dict[tuple[str, str], ImportedTarget] = {}
         for lun in used:
             for host, path in lun.paths.items():
                 target = self._target(lun.sd, path, "" if alike else host)
@@ -130,10 +130,10 @@ class Luns:
         alone = self.hosts.names == (LOCAL,)
         return not is_device(path) and not (self.around.is_file(path) if alone else sd.size is None)
 
-    def _target(self, sd: Sd, path: str, host: str) -> Target:
+    def _target(self, sd: Sd, path: str, host: str) -> ImportedTarget:
         where, text = sd.record.where, sd.record.text
         if is_device(path):
-            return Target(path, True, False, None, host)
+            return ImportedTarget(path, True, False, None, host)
         exists = not self.is_created(sd, path)
         if not exists and sd.size is None:
             self.faults.append(f"{where}: {text}: {path}: no such file; give its `size`")
@@ -144,7 +144,7 @@ class Luns:
             self.dropped.append(
                 Dropped(where, text, why, "one that the hosts share needs a host of its own", matters=True)
             )
-        return Target(path, False, exists, sd.size, host)
+        return ImportedTarget(path, False, exists, sd.size, host)
 
 
 def is_device(path: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 
 from .description import Dropped
 from .vdbench_text import Parameter
-from .vdbench_words import FILE_SYSTEM, LOOPS, TABLES, Refused, Without, keyword_of, unknown
+from .vdbench_words import FILE_SYSTEM, LOOPS, TABLES, RefusedFile, Without, keyword_of, unknown
 
 # Definitions stand in this order. The keywords that begin one are also parameters of those after it.
 _ORDER: Final = ("general", "hd", "sd", "wd", "rd")
@@ -80,8 +80,8 @@ def _begun(one: Parameter, kind: str) -> str | None:
 def _settle(one: Parameter, keyword: str, kind: str, faults: list[str], dropped: list[Dropped]) -> None:
     """Notes a parameter that has no counterpart."""
     fate = TABLES[kind][keyword]
-    asked = not isinstance(fate, Without | Refused) or not all(value.lower() in fate.off for value in one.values)
-    if isinstance(fate, Refused) and asked:
+    asked = not isinstance(fate, Without | RefusedFile) or not all(value.lower() in fate.off for value in one.values)
+    if isinstance(fate, RefusedFile) and asked:
         faults.append(f"{one.where}: {one.text}: {fate.why}")
     elif isinstance(fate, Without) and asked:
         nearest = "; ".join(filter(None, [fate.nearest, _runs_once(one, keyword, kind)]))

@@ -16,7 +16,7 @@ from ..text.suggestions import suggestion
 from ..text.units import format_bytes, format_duration, format_fraction, format_number
 from .description import Dropped, Settings, Stream
 from .vdbench_definitions import Rd, Sd, Wd
-from .vdbench_luns import Lun, Luns, is_device, matches, span_of
+from .vdbench_luns import VdbenchLun, VdbenchLuns, is_device, matches, span_of
 
 MOST_STEPS: Final = 10_000  # of a plan
 _SETTING_OF: Final = {
@@ -94,10 +94,10 @@ class RunReader:
 
     rd: Rd
     wds: Sequence[Wd]
-    luns: Luns
+    luns: VdbenchLuns
     faults: list[str]
     dropped: list[Dropped]
-    of_wd: dict[str, list[Lun]] = field(default_factory=dict)
+    of_wd: dict[str, list[VdbenchLun]] = field(default_factory=dict)
     hosts: dict[str, set[str]] = field(default_factory=dict)  # by sd: those that drive it
     users: dict[tuple[str, str], int] = field(default_factory=dict)  # by sd and host: number of workloads
 
@@ -149,7 +149,7 @@ class RunReader:
             self._fault("no `wd`")
         return list(found.values())
 
-    def _luns(self, wd: Wd) -> list[Lun]:
+    def _luns(self, wd: Wd) -> list[VdbenchLun]:
         """Of a workload, with the paths of its hosts only."""
         patterns = self.rd.sds or wd.sds
         if not patterns:
@@ -159,7 +159,7 @@ class RunReader:
         found = []
         for lun in self.luns.matching(patterns, record.where, record.text):
             paths = {host: path for host, path in lun.paths.items() if host in hosts}
-            found += [Lun(lun.sd, paths)] if paths else []
+            found += [VdbenchLun(lun.sd, paths)] if paths else []
             if not (self.rd.direct or wd.direct or lun.sd.direct or all(map(is_device, paths.values()))):
                 why = "no `openflags=o_direct`: vdbench would use the page cache"
                 self._drop_of(lun.sd, "openflags", why, "ivypy always uses O_DIRECT", matters=True)

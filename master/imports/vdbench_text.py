@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..text.units import format_number
-from .description import Dropped, Surroundings
+from .description import Dropped, ImportContext
 
 MOST_VALUES: Final = 10_000  # of one list
 _COMMENT: Final = ("*", "#", "/")
@@ -39,7 +39,7 @@ class _Character:
 
 
 def parameters(
-    text: str, name: str, around: Surroundings, faults: list[str], dropped: list[Dropped]
+    text: str, name: str, around: ImportContext, faults: list[str], dropped: list[Dropped]
 ) -> list[Parameter]:
     """All parameters of a file in their order; what cannot be read is added to `faults`."""
     found: list[Parameter] = []
@@ -63,7 +63,7 @@ def number(text: str, keyword: str = "") -> float:
 
 
 def _lines(
-    text: str, name: str, around: Surroundings, faults: list[str], included: bool = False
+    text: str, name: str, around: ImportContext, faults: list[str], included: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Lines without comments, with their places; includes replaced by what they include."""
     for count, raw in enumerate(text.split("\n"), 1):
@@ -85,7 +85,7 @@ def _lines(
                 faults.append(f"{where}: {line}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
 
 
-def _substituted(line: str, where: str, around: Surroundings, faults: list[str]) -> str:
+def _substituted(line: str, where: str, around: ImportContext, faults: list[str]) -> str:
     """The line without `$name` and `!name`: vdbench has them from its command line, ivypy from the environment."""
 
     def value(match: re.Match[str]) -> str:

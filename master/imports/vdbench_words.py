@@ -36,14 +36,14 @@ class Without:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedFile:
     """The whole file cannot be a plan."""
 
     why: str
     off: frozenset[str] = frozenset({"no", "n"})
 
 
-Fate = Becomes | Needless | Without | Refused
+Fate = Becomes | Needless | Without | RefusedFile
 
 _CONTENT: Final = Without(
     "ivypy writes data that neither compresses nor repeats", off=frozenset({"0", "1", "100%", "no", "none"})
@@ -72,7 +72,7 @@ GENERAL: Final[Mapping[str, Fate]] = {
     "formatsds": Needless(), "report": Needless(), "report_run_totals": Needless(), "histogram": Needless(),
     "psrset": Without("cores are chosen for a whole plan", "use `engine: cpus`", matters=False),
     "auxreport": Needless(), "monitor": Needless(),
-    "concatenatesds": Refused("addresses across several LUNs; write them without, and the threads of each sd"),
+    "concatenatesds": RefusedFile("addresses across several LUNs; write them without, and the threads of each sd"),
     "messagescan": Needless(), "abort_failed_skew": Needless(), "misc": Needless(), "pattern_buffer": Needless(),
     "showlba": Needless(), "loop": Without("a plan runs once", "call `ivypy run` again"),
 }  # fmt: skip
@@ -91,10 +91,10 @@ SD: Final[Mapping[str, Fate]] = {
     "threads": Becomes("`maxtags`, divided by hosts and workloads"), "hitarea": Needless(),
     "offset": Without("addresses are multiples of the block size", "a `range` that begins there"),
     "align": Without("addresses are multiples of the block size"), "kstat": Needless(), "instance": Needless(),
-    "replay": Refused("ivypy does not replay"), "journal": _VERIFY,
+    "replay": RefusedFile("ivypy does not replay"), "journal": _VERIFY,
     "resetlun": Without("ivypy resets no LUN"), "resetbus": Without("ivypy resets no bus"), "openflags": _DIRECT,
     "range": Becomes("`range`"), **_DEDUP,
-    "streams": Refused("vdbench has it as a parameter of a wd"),
+    "streams": RefusedFile("vdbench has it as a parameter of a wd"),
 }  # fmt: skip
 
 WD: Final[Mapping[str, Fate]] = {
@@ -106,7 +106,7 @@ WD: Final[Mapping[str, Fate]] = {
     "priority": Without("workloads have no priority", "each has its own rate", matters=False),
     "iorate": Becomes("`total_iops`"), "rhpct": _CACHE, "whpct": _CACHE, "host": Becomes("`select` by host"),
     "hd": Becomes("`select` by host"), "openflags": _DIRECT,
-    "user": Refused("a class of Java makes the I/Os"),
+    "user": RefusedFile("a class of Java makes the I/Os"),
     "threads": Without("`threads` of a wd is for concatenated LUNs"),
     "streams": Without("a workload is one sequential stream on each LUN", "a workload with a `range` for each"),
 }  # fmt: skip
@@ -123,7 +123,7 @@ RD: Final[Mapping[str, Fate]] = {
     "curve": Becomes("`iops_curve`"),
     "stopcurve": Without("a curve has all of its points", "use `find` (docs/control.md) for the highest rate"),
     "elapsed": Becomes("`measure`"), "interval": Becomes("`subinterval`"), "warmup": Becomes("`warmup`"),
-    "replay": Refused("ivypy does not replay"), "pause": Becomes("`cooldown`"),
+    "replay": RefusedFile("ivypy does not replay"), "pause": Becomes("`cooldown`"),
     **{f"for{name}": fate for name, fate in _LOOPS.items()}, **_LOOPS,
     "distribution": Becomes("`iosequencer`"), "startcmd": _BEFORE, "start_cmd": _BEFORE, "endcmd": _AFTER,
     "end_cmd": _AFTER, "openflags": _DIRECT, "mount": Without("ivypy mounts nothing", "mount it before"),
@@ -172,7 +172,7 @@ def _in_words(fate: Fate) -> str:
             return f"becomes {what}"
         case Without(why, nearest):
             return f"{why}; {nearest}" if nearest else why
-        case Refused(why):
+        case RefusedFile(why):
             return f"refused: {why}"
         case Needless():
             return ""

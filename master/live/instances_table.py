@@ -11,7 +11,7 @@ from typing import Final
 from ..rollup.metrics import METRICS, Quantity
 from ..summary.headline import IOPS, NARROWEST, OF_INSTANCE, fitting, text_of, times, title_of
 from ..text.scaled import WIDEST
-from ..text.table import Column, Group, header_lines, row_line
+from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
 from .reports import InstanceRow, Instances
 
@@ -79,9 +79,9 @@ def instances_lines(
     room = width - (_WIDTH + 1) * len(metrics)
     name = min(max(longest, len(report.by), LEAST_NAME), room)
     spark = max(room - name - 2, 0) if history is not None else 0
-    columns = [Column(report.by, -name), *(Column(_title(metric), _WIDTH) for metric in metrics)]
-    columns += [Column(f" {order}" if spark >= len(order) else "", -(spark + 1))] if spark else []
-    groups = [Group("", tuple(columns))]
+    columns = [TextColumn(report.by, -name), *(TextColumn(_title(metric), _WIDTH) for metric in metrics)]
+    columns += [TextColumn(f" {order}" if spark >= len(order) else "", -(spark + 1))] if spark else []
+    groups = [ColumnGroup("", tuple(columns))]
     lines = header_lines(groups)
     for row in worst_first(report.rows, order)[:most]:
         cells = [shortened(row.name, name), *(text_of(metric, row.figures) for metric in metrics)]

@@ -27,7 +27,7 @@ from ..summary.headline import (
 )
 from ..text import table
 from ..text.scaled import BLANK, WIDEST, scaled_count
-from ..text.table import Column, Group
+from ..text.table import ColumnGroup, TextColumn
 from .reports import Subinterval
 
 
@@ -35,7 +35,7 @@ from .reports import Subinterval
 class _Cell:
     """A column of a subinterval, and its text in a row of the whole, and in one of reads or writes."""
 
-    column: Column
+    column: TextColumn
     text: Callable[[Subinterval], str]
     of_direction: Callable[[Subinterval, str], str] = lambda report, direction: ""
 
@@ -55,21 +55,21 @@ def _errors(report: Subinterval) -> float:
 
 def _metric(name: str) -> _Cell:
     return _Cell(
-        Column(title_of(name), WIDEST),
+        TextColumn(title_of(name), WIDEST),
         lambda report: text_of(name, report.figures),
         lambda report, direction: text_of(of_direction(name, direction), report.figures),
     )
 
 
 _TIME: Final = (
-    _Cell(Column("UTC", 8), lambda report: report.utc[11:19]),
-    _Cell(Column("phase", -9), lambda report: report.phase, lambda report, direction: f"  {direction}"),
+    _Cell(TextColumn("UTC", 8), lambda report: report.utc[11:19]),
+    _Cell(TextColumn("phase", -9), lambda report: report.phase, lambda report, direction: f"  {direction}"),
 )
-_NUMBER: Final = _Cell(Column("#", 6), lambda report: str(report.number))  # 11 days of 1 s
-_TARGET: Final = _Cell(Column("target", WIDEST), _target)
-_HOSTS: Final = _Cell(Column("hosts", 9), lambda report: f"{report.hosts_in}/{report.hosts_of}")
-_CPU: Final = _Cell(Column("CPU%", 7), _cpu)
-_ERRORS: Final = _Cell(Column("errors", 6), lambda report: scaled_count(_errors(report)))
+_NUMBER: Final = _Cell(TextColumn("#", 6), lambda report: str(report.number))  # 11 days of 1 s
+_TARGET: Final = _Cell(TextColumn("target", WIDEST), _target)
+_HOSTS: Final = _Cell(TextColumn("hosts", 9), lambda report: f"{report.hosts_in}/{report.hosts_of}")
+_CPU: Final = _Cell(TextColumn("CPU%", 7), _cpu)
+_ERRORS: Final = _Cell(TextColumn("errors", 6), lambda report: scaled_count(_errors(report)))
 _BESIDE: Final[dict[int, tuple[tuple[_Cell, ...], tuple[_Cell, ...]]]] = {  # before the metrics, and after them
     NARROWEST: (_TIME, ()),
     NARROW: ((*_TIME, _NUMBER), ()),
@@ -78,7 +78,7 @@ _BESIDE: Final[dict[int, tuple[tuple[_Cell, ...], tuple[_Cell, ...]]]] = {  # be
 }
 
 
-def _layout(width: int) -> tuple[tuple[_Cell, ...], tuple[Group, ...]]:
+def _layout(width: int) -> tuple[tuple[_Cell, ...], tuple[ColumnGroup, ...]]:
     (rates, names), *times = grouped(OF_SUBINTERVAL[width])
     before, after = _BESIDE[width]
     groups = [(rates, (*before, *map(_metric, names)))]
@@ -86,7 +86,7 @@ def _layout(width: int) -> tuple[tuple[_Cell, ...], tuple[Group, ...]]:
     groups += [("", after)] if after else []
     return (
         tuple(cell for _, cells in groups for cell in cells),
-        tuple(Group(title, tuple(cell.column for cell in cells)) for title, cells in groups),
+        tuple(ColumnGroup(title, tuple(cell.column for cell in cells)) for title, cells in groups),
     )
 
 
@@ -118,5 +118,5 @@ def _directions(report: Subinterval) -> Sequence[str]:
     return DIRECTIONS if both else ()
 
 
-def _fitting(width: int) -> tuple[tuple[_Cell, ...], tuple[Group, ...]]:
+def _fitting(width: int) -> tuple[tuple[_Cell, ...], tuple[ColumnGroup, ...]]:
     return LAYOUTS[max((least for least in LAYOUTS if least <= width), default=NARROWEST)]

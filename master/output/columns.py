@@ -7,7 +7,7 @@ rollup/metrics.py and the workload parameters from protocol/parameters.py, so no
 from collections.abc import Iterable
 from typing import Final
 
-from ...protocol.parameters import PARAMETERS, Unit
+from ...protocol.parameters import PARAMETERS, Notation
 from ..rollup.half_widths import STATED_ROWS
 from ..rollup.instances import ALL, RollupType
 from ..rollup.metrics import HEADLINE_STATISTICS, METRICS, Metric
@@ -15,7 +15,12 @@ from .column import Column, Group, names
 from .connector_columns import COMBINED_ROW, CONNECTOR_SUMMARY, ELEMENT_ROW, GATHERS
 from .control_columns import FIND, MEASURE, PID, SLO, STAIRCASE, STEADY
 
-_PARAMETER_UNITS: Final = {Unit.BYTES: "bytes", Unit.TIMEOUT: "s", Unit.IOPS: "1/s", Unit.RANGE: "bytes"}
+_PARAMETER_UNITS: Final = {
+    Notation.BYTES: "bytes",
+    Notation.TIMEOUT: "s",
+    Notation.IOPS: "1/s",
+    Notation.RANGE: "bytes",
+}
 
 INSTANCE: Final = (
     Column("rollup_type", "", "by which attributes the workload instances are grouped"),

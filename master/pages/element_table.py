@@ -22,7 +22,7 @@ _FIXED: Final = frozenset(names(ELEMENT_ROW))
 _FIRST: Final = (64, 8)  # subintervals and elements that there is room for at first
 
 
-class ElementTable:
+class ElementFile:
     """One element type of one connector in one step."""
 
     def __init__(self, path: Path) -> None:

@@ -23,7 +23,7 @@ from ..results.connector_rows import TIMES_IN_US, is_busy, is_time
 from ..results.saturation import Element, Level, Saturation, first_saturated
 from ..stats.correlation import correlations
 from ..text.metric_amounts import unit_by_suffix
-from .element_table import ElementTable
+from .element_table import ElementFile
 from .growing_table import AddedRows, GrowingTable, number
 from .instances import newest_row
 
@@ -39,7 +39,7 @@ _LEAST_SHARE: Final = 0.5  # of a level's subintervals, for an element to count 
 
 
 @dataclass(frozen=True, slots=True)
-class Gather:
+class FailedGather:
     """A gather that gave no values."""
 
     subinterval: int
@@ -67,7 +67,7 @@ class Gathers:
 
     path: Path
     states: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)  # by connector and host
-    missing: list[Gather] = field(default_factory=list)
+    missing: list[FailedGather] = field(default_factory=list)
     missing_total: int = 0
     _added: AddedRows = field(init=False)
 
@@ -82,7 +82,10 @@ class Gathers:
                 self.states.setdefault((connector, host), Counter())[state] += 1
                 if state != GatherState.GATHERED and number.lstrip("-").isdecimal():
                     self.missing_total += 1
-                    self.missing = [*self.missing[1 - MOST_MISSING :], Gather(int(number), connector, host, state, why)]
+                    self.missing = [
+                        *self.missing[1 - MOST_MISSING :],
+                        FailedGather(int(number), connector, host, state, why),
+                    ]
 
 
 class StepElements:
@@ -90,15 +93,15 @@ class StepElements:
 
     def __init__(self, step: Path) -> None:
         self._step = step
-        self._tables: dict[Path, ElementTable] = {}
+        self._tables: dict[Path, ElementFile] = {}
         self._combined: dict[Path, GrowingTable] = {}
         self._units: dict[str, str] = {}
         self._gathers = Gathers(step / "gathers.csv")
 
-    def tables(self) -> list[ElementTable]:
+    def tables(self) -> list[ElementFile]:
         """Of each element type, with what was added. Raises PlanError."""
         for path in sorted((self._step / ELEMENTS).glob("*.csv")):
-            self._tables.setdefault(path, ElementTable(path)).refresh()
+            self._tables.setdefault(path, ElementFile(path)).refresh()
         return [one for one in self._tables.values() if one.attributes]
 
     def element_types(self) -> list[tuple[str, str]]:
@@ -263,7 +266,7 @@ def _saturation(found: Saturation) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _correlated(table: ElementTable, name: str, service_us: Floats) -> Iterator[dict[str, Any]]:
+def _correlated(table: ElementFile, name: str, service_us: Floats) -> Iterator[dict[str, Any]]:
     values = table.values(name)
     both = min(len(values), len(service_us))
     r, pairs = correlations(values[:both], service_us[:both])
@@ -277,7 +280,7 @@ def _correlated(table: ElementTable, name: str, service_us: Floats) -> Iterator[
         }
 
 
-def _lines(metrics: Sequence[tuple[ElementTable, str]]) -> Iterator[dict[str, Any]]:
+def _lines(metrics: Sequence[tuple[ElementFile, str]]) -> Iterator[dict[str, Any]]:
     """The elements with the highest means of these metrics, as lines."""
     means: list[tuple[float, int, int, str]] = []
     columns = [table.values(name) for table, name in metrics]

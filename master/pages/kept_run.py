@@ -49,7 +49,7 @@ class _Histograms:
 
 
 @dataclass(slots=True)
-class _Step:
+class _KeptStep:
     """What is kept of a step's files."""
 
     folder: Path
@@ -68,7 +68,7 @@ class KeptRun:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.as_of: object = None  # of the snapshot: the stamp of run.json, and whether the run goes on
-        self._steps: dict[int, _Step] = {}
+        self._steps: dict[int, _KeptStep] = {}
         self._events = GrowingTable(folder / "events.csv", ("utc", "step", "subinterval", "host", "kind", "text"))
         self._snapshot: Snapshot | None = None
 
@@ -193,9 +193,9 @@ class KeptRun:
             self.as_of = stamp, runs(self.folder, kept.record)
         return kept
 
-    def _step(self, step: int) -> _Step:
+    def _step(self, step: int) -> _KeptStep:
         if step not in self._steps:
-            self._steps[step] = _Step(self.folder / step_folder(step, self.entry(step)["name"]))
+            self._steps[step] = _KeptStep(self.folder / step_folder(step, self.entry(step)["name"]))
         return self._steps[step]
 
     def _read_histograms(self, step: int, by: str, instance: str, found: _Histograms, closed: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import PydanticUndefined
 
-from ...protocol.parameters import Parameters, Unit
+from ...protocol.parameters import Notation, Parameters
 from ..text.plan_parameters import PlanParameters
 from ..text.suggestions import INSTEAD, SAME
 from ..text.units import format_duration
@@ -233,7 +233,7 @@ def _meaning(model: type[Section], key: str) -> str:
 def _bounds(key: str) -> str:
     """The bounds of a parameter."""
     row = CHANGES[key]
-    if row.unit is Unit.CHOICE:
+    if row.unit is Notation.CHOICE:
         return "One of " + ", ".join(f"`{word}`" for word in type(getattr(Parameters(), key))) + "."
     if row.low is None or row.high is None:
         return ""

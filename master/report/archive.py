@@ -40,7 +40,7 @@ T = TypeVar("T", dict[str, Any], bytes)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ArchiveLimits:
     """How much is recorded."""
 
     most_bytes: int = MOST_BYTES
@@ -83,7 +83,7 @@ def _json(answer: Mapping[str, Any]) -> bytes:
     return json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
 
 
-def archive_of(folders: Sequence[Path], limits: Limits, shown: Mapping[Path, str] | None = None) -> Archive:
+def archive_of(folders: Sequence[Path], limits: ArchiveLimits, shown: Mapping[Path, str] | None = None) -> Archive:
     """Of the runs in these folders. `shown`: names for some of them, instead of the folders' own.
 
     Raises PlanError where a run itself cannot be read.
@@ -120,7 +120,7 @@ def _named(folders: Sequence[Path]) -> dict[str, Path]:
 class _Recorder:
     """Records one run."""
 
-    def __init__(self, run: str, data: RunData, archive: Archive, limits: Limits, shown: str | None) -> None:
+    def __init__(self, run: str, data: RunData, archive: Archive, limits: ArchiveLimits, shown: str | None) -> None:
         self._archive = archive
         self._limits = limits
         self._data = data

@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Final
 
 from ..errors import IvypyError
-from .archive import Limits
+from .archive import ArchiveLimits
 from .write_report import NAME, write_report
 
 WHY_NOT: Final = "report: not written: "
@@ -21,7 +21,7 @@ PATIENCE_S: Final = 10.0  # of a slow machine, or disk
 def line_at_end(folder: Path, recording_s: float = RECORDING_S, patience_s: float = PATIENCE_S) -> str:
     """Write the report into the run's folder; what was written, or from WHY_NOT on what went wrong."""
     end = time.monotonic() + recording_s
-    limits = Limits(is_late=lambda: time.monotonic() > end)
+    limits = ArchiveLimits(is_late=lambda: time.monotonic() > end)
     said: list[str] = []
 
     def write() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from ..exit_codes import ExitCode
 from ..pages.run_data import RunData
 from ..results.connector_rows import ConnectorRow, has_connectors, is_time, read_connector_rows
-from ..results.measured_rows import Measured, read_measured
+from ..results.measured_rows import MeasuredSteps, read_measured
 from ..results.render_measured import escaped, markdown_of
 from ..results.run_entries import entry_of
 from ..rollup.instances import ALL
@@ -29,7 +29,7 @@ def ticket_of(folder: Path) -> str:
     return markdown_of(entry, measured, sentence) + "\n".join([*(["", *words] if words else []), ""])
 
 
-def _connector_lines(folder: Path, measured: Measured) -> Iterator[str]:
+def _connector_lines(folder: Path, measured: MeasuredSteps) -> Iterator[str]:
     """Of each measurement the busiest elements, and the longest times of all elements together."""
     times: dict[tuple[int, str], list[ConnectorRow]] = {}
     for row in read_connector_rows(folder):
@@ -46,13 +46,13 @@ def _connector_lines(folder: Path, measured: Measured) -> Iterator[str]:
                 yield f"{step.number} {level.name}: {', '.join(texts)}"
 
 
-def _verdicts(measured: Measured) -> Iterable[str]:
+def _verdicts(measured: MeasuredSteps) -> Iterable[str]:
     """What each verdict means, but for valid."""
     found = {one.verdict for step in measured.steps for one in step.measured}
     return [f"- **{verdict}**: {verdict.sentence}" for verdict in Verdict if verdict in found - {Verdict.VALID}]
 
 
-def _reasons(measured: Measured) -> Iterable[str]:
+def _reasons(measured: MeasuredSteps) -> Iterable[str]:
     """What each reason that stands against a figure means, and what to do."""
     findings = [finding for step in measured.steps for one in step.measured for finding in one.findings]
     reasons = dict.fromkeys(one.reason for one in findings if one.severity is not Severity.NOTE)

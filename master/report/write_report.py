@@ -9,17 +9,17 @@ from typing import Final
 
 from ..errors import PlanError
 from ..output.named_files import save
-from .archive import Archive, Limits, archive_of
+from .archive import Archive, ArchiveLimits, archive_of
 from .one_file import MARK, page_of
 
 NAME: Final = "report.html"
 _HEAD: Final = 4096  # bytes in which the mark is
 
 
-def write_report(path: Path, folders: Sequence[Path], limits: Limits | None = None) -> str:
+def write_report(path: Path, folders: Sequence[Path], limits: ArchiveLimits | None = None) -> str:
     """What was written, in a line: "report.html: 2.1 MB". Raises PlanError, OutputError."""
     check_place(path, MARK.encode())
-    archive = archive_of(folders, limits or Limits())
+    archive = archive_of(folders, limits or ArchiveLimits())
     title = ", ".join(one.resolve().name for one in folders)
     return save_page(path, archive, title)
 

@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from ..plan.attempts import step_of_attempt
 from ..summary.measured import StepEnds
 from ..verdicts import Finding, Reason, Severity, Verdict
-from .measured_rows import Measured
+from .measured_rows import MeasuredSteps
 from .run_entries import RunEntry, RunState
 
 FAILURE: Final = "failure"
@@ -24,7 +24,7 @@ ERROR: Final = "error"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JunitCase:
     """One test case."""
 
     name: str
@@ -32,7 +32,7 @@ class Case:
     message: str = ""
 
 
-def cases_of(step: StepEnds, thresholds: Sequence[str]) -> list[Case]:
+def cases_of(step: StepEnds, thresholds: Sequence[str]) -> list[JunitCase]:
     """The step's own case, then those of its thresholds, in words as its reasons have them."""
     name = step_of_attempt(step.name)
     missed = {text: _misses(text, step.findings) for text in thresholds}
@@ -40,23 +40,23 @@ def cases_of(step: StepEnds, thresholds: Sequence[str]) -> list[Case]:
     against = _against(step, others)
     match step.verdict:
         case Verdict.INVALID | Verdict.PARTIAL if against:
-            own = Case(name, ERROR, against)
+            own = JunitCase(name, ERROR, against)
         case Verdict.FAILED if any(one.severity is Severity.PARTIAL for one in others):
-            own = Case(name, ERROR, against)
+            own = JunitCase(name, ERROR, against)
         case Verdict.FAILED if any(one.severity is Severity.FAILED for one in others):
-            own = Case(name, FAILURE, against)
+            own = JunitCase(name, FAILURE, against)
         case _:
-            own = Case(name)
+            own = JunitCase(name)
     return [own, *(_threshold(f"{name}: {text}", step.verdict, missed[text], against) for text in thresholds)]
 
 
-def _threshold(name: str, verdict: Verdict, misses: Sequence[Finding], against: str) -> Case:
+def _threshold(name: str, verdict: Verdict, misses: Sequence[Finding], against: str) -> JunitCase:
     message = "\n".join(one.detail for one in misses)
     if any(one.severity is Severity.INVALID for one in misses):
-        return Case(name, ERROR, message)
+        return JunitCase(name, ERROR, message)
     if verdict is Verdict.INVALID:
-        return Case(name, ERROR, "\n".join(filter(None, [message, against])) or "the step is invalid")
-    return Case(name, FAILURE, message) if misses else Case(name)
+        return JunitCase(name, ERROR, "\n".join(filter(None, [message, against])) or "the step is invalid")
+    return JunitCase(name, FAILURE, message) if misses else JunitCase(name)
 
 
 def _misses(threshold: str, findings: Sequence[Finding]) -> list[Finding]:
@@ -76,23 +76,23 @@ def _against(step: StepEnds, findings: Sequence[Finding]) -> str:
     )
 
 
-def junit_of(entry: RunEntry, measured: Measured, record: Mapping[str, Any], why: str) -> str:
+def junit_of(entry: RunEntry, measured: MeasuredSteps, record: Mapping[str, Any], why: str) -> str:
     """The file's text. `record`: run.json; `why`: of a run in which no step has ended, which is one error."""
     thresholds = {step["number"]: step["thresholds"] for step in record["steps"]}
     cases = [case for step in measured.steps for case in cases_of(step, thresholds[step.number])]
     if cases and entry.state is not RunState.ENDED:
-        cases.append(Case("run", ERROR, "it did not end, or not yet: steps may be missing"))
+        cases.append(JunitCase("run", ERROR, "it did not end, or not yet: steps may be missing"))
     plan = entry.folder.name.rpartition("-")[0] or entry.plan
-    return _text(entry.folder.name, plan, entry.start, entry.length_s or 0, cases or [Case("run", ERROR, why)])
+    return _text(entry.folder.name, plan, entry.start, entry.length_s or 0, cases or [JunitCase("run", ERROR, why)])
 
 
 def junit_of_no_run(plan: str, now: datetime) -> str:
     """The text until a run ends; so it stays, should that be refused or killed. `plan`: its path; `now`: in UTC."""
     name = PurePath(plan).stem
-    return _text(name, name, now, 0, [Case("run", ERROR, f"no run of {plan} has ended: its output says why")])
+    return _text(name, name, now, 0, [JunitCase("run", ERROR, f"no run of {plan} has ended: its output says why")])
 
 
-def _text(suite: str, plan: str, start: datetime, length_s: float, cases: Sequence[Case]) -> str:
+def _text(suite: str, plan: str, start: datetime, length_s: float, cases: Sequence[JunitCase]) -> str:
     kinds = [case.kind for case in cases]
     root = Element("testsuites")
     found = SubElement(

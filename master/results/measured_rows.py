@@ -29,14 +29,14 @@ _REASONS: Final = {reason.word: reason for reason in Reason}
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredSteps:
     """The steps of a run that ended, with their measurements of one rollup type."""
 
     by: str  # the rollup type
     steps: tuple[StepEnds, ...]
 
 
-def read_measured(folder: Path, by: str, wanted: Sequence[str]) -> Measured:
+def read_measured(folder: Path, by: str, wanted: Sequence[str]) -> MeasuredSteps:
     """Of a run's folder. `wanted`: names or numbers of steps; where there are none, all, of a repeated step the last
     attempt.
 
@@ -45,7 +45,7 @@ def read_measured(folder: Path, by: str, wanted: Sequence[str]) -> Measured:
     run = read_run(folder.name, folder, [by])
     counting = {step["number"] for step in that_count(run.record)}
     steps = [one for one in chosen_steps(run, wanted) if wanted or one["number"] in counting]
-    return Measured(by, tuple(_step(one, run, by) for one in steps))
+    return MeasuredSteps(by, tuple(_step(one, run, by) for one in steps))
 
 
 def chosen_steps(run: FinishedRun, wanted: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -72,7 +72,7 @@ def standing_of(step: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) -> s
     return rows[standing([(Verdict(row["verdict"]), bool(row.get("overall_iops"))) for row in rows])]["name"]
 
 
-def summary_text(folder: Path, measured: Measured) -> str:
+def summary_text(folder: Path, measured: MeasuredSteps) -> str:
     """The rows of summary.<rollup type>.csv that are of these steps, as CSV with its header."""
     rows = read_whole(folder, lambda kept: read_rows(kept.results / f"summary.{stem(measured.by)}.csv"))
     numbers = {str(step.number) for step in measured.steps}

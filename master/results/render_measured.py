@@ -10,7 +10,7 @@ from ..summary.headline import OF_MEASUREMENT, WIDE, grouped, title_of
 from ..summary.measured import MeasurementRow
 from ..summary.steps_table import steps_table
 from ..verdicts import Severity
-from .measured_rows import Measured
+from .measured_rows import MeasuredSteps
 from .run_entries import RunEntry, RunState
 
 _STANDING: Final = {
@@ -21,7 +21,7 @@ _STANDING: Final = {
 _SPECIAL: Final = str.maketrans({one: f"\\{one}" for one in "\\|`*_<>[]"})
 
 
-def measured_lines(measured: Measured, width: int) -> list[str]:
+def measured_lines(measured: MeasuredSteps, width: int) -> list[str]:
     """The table, then what is to be said of each measurement; below a rollup type, only the table."""
     return steps_table(measured.steps, width, explained=measured.by == ALL)
 
@@ -31,7 +31,7 @@ def standing_line(entry: RunEntry, sentence: str) -> str:
     return sentence if entry.state is RunState.ENDED else f"{entry.folder.name}: {_STANDING[entry.state]}"
 
 
-def markdown_of(entry: RunEntry, measured: Measured, sentence: str) -> str:
+def markdown_of(entry: RunEntry, measured: MeasuredSteps, sentence: str) -> str:
     """For a ticket, or a CI's summary: headline, table, and what stands against the figures."""
     metrics = OF_MEASUREMENT[WIDE]
     titles = [f"{time} {title_of(metric)}".strip() for time, some in grouped(metrics) for metric in some]

@@ -31,7 +31,7 @@ class Element(NamedTuple):
     name: str
 
 
-class Rule(StrEnum):
+class Sign(StrEnum):
     """Why an element counts as saturated; the value says it."""
 
     BUSY = "90 % or more"
@@ -55,7 +55,7 @@ class Saturated:
     level: Level
     element: Element
     busy_percent: float
-    rule: Rule
+    rule: Sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,10 @@ def first_saturated(levels: Sequence[Level]) -> Saturation:
     return Saturation(tuple(levels))
 
 
-def _rule(levels: Sequence[Level], place: int, element: Element, busy: float) -> Rule | None:
+def _rule(levels: Sequence[Level], place: int, element: Element, busy: float) -> Sign | None:
     """Why an element is saturated at a level, where its figure is `busy`."""
     if busy >= BUSY_PERCENT:
-        return Rule.BUSY
+        return Sign.BUSY
     earlier = [one for one in levels[:place] if element in one.busy]
     if busy < _NOISE_PERCENT or len(earlier) < 2 or earlier[-1] is not levels[place - 1]:
         return None
@@ -105,7 +105,7 @@ def _rule(levels: Sequence[Level], place: int, element: Element, busy: float) ->
     load, own = _growth(before.iops, level.iops), _growth(before.busy[element], busy)
     stops = load >= _GROWS and own < _STOPS * load
     stays = all(one.busy.get(element, 0.0) <= busy * (1 + _STAYS) for one in levels[place + 1 :])
-    return Rule.STOPPED if follows and stops and stays else None
+    return Sign.STOPPED if follows and stops and stays else None
 
 
 def _growth(before: float, after: float) -> float:

@@ -19,7 +19,7 @@ _MOST_LOG = 700.0  # its exponential is still a float
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LogRatio:
     """ln(B / A), its standard error, and the degrees of freedom of that error."""
 
     log_ratio: float
@@ -47,7 +47,7 @@ class Change:
 
     def p_below(self, log_ratio: float) -> float:
         """The same of at least this: a small p shows that it is below."""
-        return Change(-self.log_ratio, self.error, self.freedom).p_above(-log_ratio)
+        return LogRatio(-self.log_ratio, self.error, self.freedom).p_above(-log_ratio)
 
     def p_different(self) -> float:
         """Two-sided, that there is no change."""
@@ -58,7 +58,7 @@ class Change:
         return min(2 * max(self.p_above(low), self.p_below(high)), 1.0)
 
 
-def between_runs(a: Sequence[float], b: Sequence[float]) -> Change:
+def between_runs(a: Sequence[float], b: Sequence[float]) -> LogRatio:
     """By the spread of the runs of each side, whose figures are above 0. Raises ValueError for fewer than two a side.
 
     Welch's test on logarithms, with the degrees of freedom of Welch and Satterthwaite.
@@ -69,10 +69,10 @@ def between_runs(a: Sequence[float], b: Sequence[float]) -> Change:
     squares = variance(one) / len(one), variance(other) / len(other)
     total = sum(squares)
     if total == 0:
-        return Change(fmean(other) - fmean(one), 0.0, float(len(one) + len(other) - 2))
+        return LogRatio(fmean(other) - fmean(one), 0.0, float(len(one) + len(other) - 2))
     shares = zip(squares, (one, other), strict=True)
     satterthwaite = 1 / sum((square / total) ** 2 / (len(side) - 1) for square, side in shares)
-    return Change(fmean(other) - fmean(one), sqrt(total), satterthwaite)
+    return LogRatio(fmean(other) - fmean(one), sqrt(total), satterthwaite)
 
 
 def variance(values: Sequence[float]) -> float:
@@ -91,7 +91,7 @@ def comparable_estimate(samples: Sequence[MetricSample], fraction: float | None 
     return replace(found, value=value)
 
 
-def within_runs(a: Estimate, b: Estimate, confidence: float = CONFIDENCE) -> Change:
+def within_runs(a: Estimate, b: Estimate, confidence: float = CONFIDENCE) -> LogRatio:
     """By the half-widths, of this confidence, of one run's figure each; both above 0 and with a finite half-width.
 
     The error of a logarithm is the relative error of the figure, for errors that are small. The degrees of freedom are
@@ -99,7 +99,7 @@ def within_runs(a: Estimate, b: Estimate, confidence: float = CONFIDENCE) -> Cha
     """
     freedoms = [freedom(one.effective, one.subintervals) for one in (a, b)]
     errors = [one.relative / t_quantile(0.5 + confidence / 2, own) for one, own in zip((a, b), freedoms, strict=True)]
-    return Change(log(b.value / a.value), hypot(*errors), min(freedoms) / _FREEDOMS_FOR_ONE)
+    return LogRatio(log(b.value / a.value), hypot(*errors), min(freedoms) / _FREEDOMS_FOR_ONE)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from ..causes import remedy_of
 from ..text.scaled import WIDEST
-from ..text.table import Column, Group, header_lines, row_line
+from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
 from ..verdicts import Reason
 from .headline import OF_MEASUREMENT, fitting, grouped, title_of
@@ -19,7 +19,7 @@ from .measured import MeasurementRow, StepEnds
 MOST_REASONS: Final = 3  # of a measurement; the CSV has all
 LEAST_NAME: Final = 18
 WIDEST_NAME: Final = 48  # half of it holds the load of a level
-_VERDICT: Final = Column("verdict", -7)
+_VERDICT: Final = TextColumn("verdict", -7)
 _WIDTH: Final = WIDEST + 2  # of a figure, in brackets
 
 
@@ -42,14 +42,15 @@ def steps_table(steps: Sequence[StepEnds], width: int, explained: bool = True) -
     return lines
 
 
-def _groups(metrics: Sequence[str], longest: int, width: int) -> list[Group]:
+def _groups(metrics: Sequence[str], longest: int, width: int) -> list[ColumnGroup]:
     """The columns, the name's as wide as there is room for. `longest`: of the names."""
     first, *others = (
-        Group(title, tuple(Column(title_of(metric), _WIDTH) for metric in some)) for title, some in grouped(metrics)
+        ColumnGroup(title, tuple(TextColumn(title_of(metric), _WIDTH) for metric in some))
+        for title, some in grouped(metrics)
     )
     figures = sum(3 + group.width for group in others) + 2 + first.width + len(_VERDICT.title)
     name = max(LEAST_NAME, min(longest, WIDEST_NAME, width - figures))
-    return [Group("", (Column("step", -name), _VERDICT, *first.columns)), *others]
+    return [ColumnGroup("", (TextColumn("step", -name), _VERDICT, *first.columns)), *others]
 
 
 def verdict_lines(report: StepEnds) -> list[str]:

@@ -5,31 +5,31 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     title: str
     width: int  # negative: to the left
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ColumnGroup:
     """Columns between two bars."""
 
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[TextColumn, ...]
 
     @property
     def width(self) -> int:
         return sum(abs(column.width) + 1 for column in self.columns) - 1
 
 
-def header_lines(groups: Sequence[Group]) -> list[str]:
+def header_lines(groups: Sequence[ColumnGroup]) -> list[str]:
     """The titles of the groups, where one has a title, and those of the columns."""
     titles = _joined([group.title.ljust(group.width) for group in groups])
     columns = row_line(groups, [column.title for group in groups for column in group.columns])
     return [titles, columns] if titles else [columns]
 
 
-def row_line(groups: Sequence[Group], cells: Sequence[str]) -> str:
+def row_line(groups: Sequence[ColumnGroup], cells: Sequence[str]) -> str:
     """`cells`: of all columns. One that is longer than its column moves those behind it."""
     texts = iter(cells)
     return _joined([" ".join(_aligned(next(texts), column.width) for column in group.columns) for group in groups])

@@ -46,7 +46,7 @@ class Keys:
 
 
 @dataclass(frozen=True)
-class Access:
+class WebAccess:
     """Decides about requests. `names`: by which this machine may be called, beside its addresses."""
 
     names: frozenset[str]

@@ -17,7 +17,7 @@ REVALIDATED: Final = "no-cache"  # of the page's own files: may be kept, if it i
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebAnswer:
     """A body and its compressed form, None where that saves nothing."""
 
     kind: str
@@ -30,12 +30,12 @@ class Answer:
         return len(self.body) + len(self.compressed or b"")
 
 
-def answer_of(body: bytes, kind: str, level: int = 1) -> Answer:
+def answer_of(body: bytes, kind: str, level: int = 1) -> WebAnswer:
     compressed = gzip.compress(body, level, mtime=0) if len(body) > WORTH_IT else None
-    return Answer(kind, body, compressed, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"')
+    return WebAnswer(kind, body, compressed, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"')
 
 
-def encoded(value: Mapping[str, Any] | bytes) -> Answer:
+def encoded(value: Mapping[str, Any] | bytes) -> WebAnswer:
     """Of JSON data, or of bytes. Raises ValueError for what JSON has no number for."""
     if isinstance(value, bytes):
         return answer_of(value, BINARY)
@@ -43,7 +43,7 @@ def encoded(value: Mapping[str, Any] | bytes) -> Answer:
     return answer_of(text.encode(), JSON)
 
 
-def respond(request: web.Request, answer: Answer, caching: str = NOT_KEPT) -> web.Response:
+def respond(request: web.Request, answer: WebAnswer, caching: str = NOT_KEPT) -> web.Response:
     """The answer, or that the client has it."""
     headers = {"Cache-Control": caching, "ETag": answer.tag, "Vary": "Accept-Encoding"}
     if answer.tag in request.headers.get("If-None-Match", ""):

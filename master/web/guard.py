@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from ..errors import IvypyError
-from .access import WEBSOCKET, Access, is_same_origin, secret_of
+from .access import WEBSOCKET, WebAccess, is_same_origin, secret_of
 from .answers import NOT_KEPT, failure
 
 POLICY: Final = (
@@ -32,7 +32,7 @@ SESSION: Final = "/api/session"  # where a browser gets its key
 _LOG: Final = logging.getLogger("ivypy.web")
 
 
-def guarded(access: Access) -> Middleware:
+def guarded(access: WebAccess) -> Middleware:
     """The middleware. The page's own files hold no secret, and whoever asks gets them."""
 
     @web.middleware
@@ -56,7 +56,7 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     response.headers.setdefault("Cache-Control", NOT_KEPT)
 
 
-def _refusal(request: web.Request, access: Access) -> web.Response | None:
+def _refusal(request: web.Request, access: WebAccess) -> web.Response | None:
     """Of what another site made a browser send."""
     host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
     if not access.is_here(host):
@@ -77,7 +77,7 @@ def _secret(request: web.Request) -> str:
     return secret_of(request.headers.get("Authorization", ""))
 
 
-def _let_in(request: web.Request, access: Access, secret: str) -> web.Response:
+def _let_in(request: web.Request, access: WebAccess, secret: str) -> web.Response:
     """A key for the token."""
     if request.method != "POST":
         return failure(405, "Send a POST.")

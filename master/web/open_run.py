@@ -21,7 +21,7 @@ from ..live.reports import RunStatus
 from ..pages.run_data import Progress, RunData
 from ..results.checked_files import RUN_JSON
 from ..results.run_entries import RunState, entry_of
-from .answers import Answer, encoded
+from .answers import WebAnswer, encoded
 from .newest import Newest
 from .run_follower import RunFollower
 
@@ -42,7 +42,7 @@ class _Kept:
     """An answer, and how far the run had come."""
 
     progress: Progress
-    answer: Answer
+    answer: WebAnswer
 
 
 class OpenRun:
@@ -64,7 +64,7 @@ class OpenRun:
         self._version = time.time_ns() // 1000  # with what is added it also grows when the server is started again
         self._watching: asyncio.Task[None] | None = None
 
-    async def answer(self, question: Question, compute: Compute) -> Answer:
+    async def answer(self, question: Question, compute: Compute) -> WebAnswer:
         """Raises KeyError and PlanError of the data, and OSError."""
         return await self._locked(lambda: self._answer(question, compute))
 
@@ -91,7 +91,7 @@ class OpenRun:
             except ValueError as error:
                 raise PlanError(f"{self._folder}: damaged: {error}") from error
 
-    def _answer(self, question: Question, compute: Compute) -> Answer:
+    def _answer(self, question: Question, compute: Compute) -> WebAnswer:
         progress = self._progress_now()
         kept = self._kept.get(question)
         if kept is not None and kept.progress == progress:

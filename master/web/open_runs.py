@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..pages.run_data import RunData
-from .answers import Answer, encoded
+from .answers import WebAnswer, encoded
 from .open_run import OpenRun
 from .run_index import RunIndex, run_data
 
@@ -29,9 +29,9 @@ class OpenRuns:
         self._executor = ThreadPoolExecutor(THREADS, "ivypy-web")
         self._runs: OrderedDict[str, OpenRun] = OrderedDict()
         self._lock = asyncio.Lock()  # of the index and the list
-        self._listed: tuple[float, Answer] | None = None
+        self._listed: tuple[float, WebAnswer] | None = None
 
-    async def list(self) -> Answer:
+    async def list(self) -> WebAnswer:
         """Of /api/runs."""
         async with self._lock:
             if self._listed is None or time.monotonic() - self._listed[0] > LISTED_S:
@@ -58,7 +58,7 @@ class OpenRuns:
     def close(self) -> None:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _list(self) -> Answer:
+    def _list(self) -> WebAnswer:
         entries = self._index.entries(datetime.now(UTC))
         runs = [run_data(run, entry) for run, entry in entries]
         data: dict[str, Any] = {"runs": runs, "not_read": sorted(self._index.faults), "control": self._control}

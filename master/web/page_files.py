@@ -8,7 +8,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
-from .answers import Answer, answer_of
+from .answers import WebAnswer, answer_of
 
 PAGE: Final = "page.html"
 PLOTLY: Final = "plotly.min.js"
@@ -23,7 +23,7 @@ KINDS: Final = {
 
 
 @cache
-def page_file(name: str) -> Answer | None:
+def page_file(name: str) -> WebAnswer | None:
     """None where there is no such file."""
     if name == PLOTLY:
         return answer_of(plotly_js().read_bytes(), KINDS["js"], level=6)

@@ -17,7 +17,7 @@ from ..results.run_entries import RunEntry, RunState, entry_data, entry_of, run_
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _SeenRun:
     """A run that has ended, and its run.json by which that is known."""
 
     stamp: tuple[int, int, int]
@@ -30,7 +30,7 @@ class RunIndex:
     def __init__(self, roots: Sequence[Path]) -> None:
         """`roots`: folders of runs, or runs; a folder may come into being later."""
         self._roots = roots
-        self._ended: dict[Path, _Seen] = {}
+        self._ended: dict[Path, _SeenRun] = {}
         self._folders: dict[str, Path] = {}  # by id
         self.faults: list[str] = []  # why runs could not be read, the last time
 
@@ -76,7 +76,7 @@ class RunIndex:
             self.faults.append(str(error))
             return None
         if entry.state is RunState.ENDED:
-            self._ended[folder] = _Seen(stamp, entry)
+            self._ended[folder] = _SeenRun(stamp, entry)
         return entry
 
 

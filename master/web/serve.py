@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from ..pages.run_data import RunData
-from .access import Access
+from .access import WebAccess
 from .guard import add_headers, guarded
 from .live_clients import LiveClients
 from .open_runs import OpenRuns
@@ -30,7 +30,7 @@ class Served:
     """What is served, to whom."""
 
     roots: Sequence[Path]
-    access: Access
+    access: WebAccess
     control: bool
     tls: ssl.SSLContext | None = None
 

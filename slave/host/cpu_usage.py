@@ -45,7 +45,7 @@ class ThreadTimes:
 
 
 @dataclass(frozen=True)
-class Reading:
+class CpuReading:
     """The kernel's counters at one instant."""
 
     at_ns: int
@@ -90,8 +90,8 @@ class CpuMeter:
         self._last = now
         return self._use
 
-    def _read(self) -> Reading:
-        return Reading(
+    def _read(self) -> CpuReading:
+        return CpuReading(
             at_ns=time.monotonic_ns(),
             cores=core_times(Path("/proc/stat").read_text()),
             ran_ns=time.process_time_ns(),
@@ -101,7 +101,7 @@ class CpuMeter:
         )
 
 
-def use_between(before: Reading, after: Reading, cores: Sequence[int], last: CpuUse) -> CpuUse:
+def use_between(before: CpuReading, after: CpuReading, cores: Sequence[int], last: CpuUse) -> CpuUse:
     """What the `cores` did between two readings; `last`: what stands for what has no tick."""
     if after.at_ns <= before.at_ns:
         return last
@@ -153,7 +153,7 @@ def _near(wait: _Wait, of_cores: Sequence[float], cores: Sequence[int]) -> float
     return of_cores[cores.index(wait.core)] if wait.core in cores else sum(of_cores) / max(len(of_cores), 1)
 
 
-def _own(before: Reading, after: Reading, cores: Sequence[int]) -> tuple[list[int], list[_Wait], list[int]]:
+def _own(before: CpuReading, after: CpuReading, cores: Sequence[int]) -> tuple[list[int], list[_Wait], list[int]]:
     """(what threads that are pinned to each core ran, in nanoseconds; each workload thread's wait; how many workload
     threads may run on each core)."""
     elapsed_ns = after.at_ns - before.at_ns
@@ -173,7 +173,7 @@ def _own(before: Reading, after: Reading, cores: Sequence[int]) -> tuple[list[in
 
 
 def _others(
-    busy: Sequence[float], steal: Sequence[float], pinned: Sequence[float], after: Reading, before: Reading
+    busy: Sequence[float], steal: Sequence[float], pinned: Sequence[float], after: CpuReading, before: CpuReading
 ) -> list[float]:
     """Percent of each core that was neither stolen nor the slave's.
 
@@ -190,11 +190,11 @@ def _mean(values: Sequence[float]) -> float:
     return round(sum(values) / len(values), 2) if values else 0.0
 
 
-def _of(reading: Reading, core: int) -> CoreTimes:
+def _of(reading: CpuReading, core: int) -> CoreTimes:
     return reading.cores.get(core, CoreTimes(0.0, 0.0, 0.0, 0.0))
 
 
-def _whole(before: Reading, after: Reading, core: int) -> float:
+def _whole(before: CpuReading, after: CpuReading, core: int) -> float:
     """Seconds between two readings by a core's own count; 0 where one of them lacks the core."""
     return _of(after, core).whole - _of(before, core).whole if {core} <= before.cores.keys() & after.cores.keys() else 0
 

@@ -49,7 +49,11 @@ def metrics(element: str) -> tuple[ElementMetric, ...]:
     return (
         ElementMetric(element, "temperature_c", Unit.CELSIUS, combine=Combine.MAX, meaning="composite temperature"),
         ElementMetric(
-            element, "used_percent", Unit.PERCENT, combine=Combine.MAX, meaning="of its rated life; may exceed 100"
+            element,
+            "used_percent",
+            Unit.PERCENT,
+            combine=Combine.MAX,
+            meaning="of its rated life; may exceed 100",
         ),
         ElementMetric(
             element,
@@ -75,7 +79,11 @@ def metrics(element: str) -> tuple[ElementMetric, ...]:
             meaning="time above its warning temperature, ever; in whole minutes",
         ),
         ElementMetric(
-            element, "throttled_s", Unit.S, combine=Combine.SUM, meaning="time throttled by thermal management, ever"
+            element,
+            "throttled_s",
+            Unit.S,
+            combine=Combine.SUM,
+            meaning="time throttled by thermal management, ever",
         ),
     )
 

@@ -13,8 +13,8 @@ from ivypy.master.cli.quick_plan import (
     OBJECTIVES,
     SMALLEST_NEW,
     QuickOptions,
+    QuickTarget,
     Rw,
-    Target,
     TargetKind,
     quick_plan,
 )
@@ -22,9 +22,9 @@ from ivypy.master.errors import PlanError
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
 
-DEVICE = Target("/dev/sdb", TargetKind.DEVICE)
-FILE = Target("/data/old.bin", TargetKind.FILE, size=4 << 30)
-NEW = Target("/data/new.bin", TargetKind.NEW, free=100 << 30)
+DEVICE = QuickTarget("/dev/sdb", TargetKind.DEVICE)
+FILE = QuickTarget("/data/old.bin", TargetKind.FILE, size=4 << 30)
+NEW = QuickTarget("/data/new.bin", TargetKind.NEW, free=100 << 30)
 BASE = QuickOptions(targets=(DEVICE,))
 
 
@@ -89,7 +89,7 @@ def test_a_sequential_mix_divides_the_depth_as_it_divides_the_ios() -> None:
         ({"backend": "io_uring"}, ['engine: { backend: "io_uring" }']),
         ({"name": "nightly"}, ['name: "nightly"']),
         ({"targets": (FILE,)}, ['files: [ "/data/old.bin" ]']),
-        ({"targets": (Target("/d/a[1].bin", TargetKind.FILE),)}, ['files: [ "/d/a[[]1].bin" ]']),
+        ({"targets": (QuickTarget("/d/a[1].bin", TargetKind.FILE),)}, ['files: [ "/d/a[[]1].bin" ]']),
         ({"targets": (NEW,)}, ['path: "/data/new.bin", size: 1GiB']),
         ({"targets": (NEW,), "size": "10G"}, ['path: "/data/new.bin", size: 10GiB']),
         ({"targets": (replace(NEW, free=1 << 30),)}, ["size: 102MiB"]),
@@ -167,7 +167,9 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min
     lambda name: "".join(c for c in name if c not in "/{}[]*?")  # a plan's own patterns
 )
 PATHS = NAMES.filter(lambda name: name.strip(".")).map("/data/{}".format)
-TARGETS = st.builds(Target, PATHS, st.sampled_from(TargetKind), st.none(), st.integers(20 * SMALLEST_NEW * 10, 1 << 45))
+TARGETS = st.builds(
+    QuickTarget, PATHS, st.sampled_from(TargetKind), st.none(), st.integers(20 * SMALLEST_NEW * 10, 1 << 45)
+)
 LOADS: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
     st.fixed_dictionaries({"rate": st.integers(1, 5 * 10**7).map(str)}),
@@ -185,7 +187,7 @@ LOADS: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.sampled_from([None, "16M", "10G"]),
 )  # fmt: skip
 def test_every_plan_loads(
-    found: list[Target], rw: Rw, blocksize: str, iodepth: int, time_s: int, load: dict[str, Any], size: str | None
+    found: list[QuickTarget], rw: Rw, blocksize: str, iodepth: int, time_s: int, load: dict[str, Any], size: str | None
 ) -> None:
     plan = plan_of(
         targets=tuple(found), rw=rw, blocksize=blocksize, iodepth=iodepth, time=str(time_s), size=size, **load

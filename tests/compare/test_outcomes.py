@@ -10,7 +10,7 @@ from ivypy.master.compare.outcomes import Basis, Compared, Outcome, exit_code, j
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.results.finished_run import Key
 from ivypy.master.rollup.metrics import METRICS
-from ivypy.master.stats.comparison import Change, between_runs
+from ivypy.master.stats.comparison import LogRatio, between_runs
 
 LATENCY, RATE = "overall_service_us_p99", "overall_iops"
 LIMIT = 0.03
@@ -18,7 +18,7 @@ LIMIT = 0.03
 
 def compared(change: float | None, error: float = 0.001, metric: str = LATENCY) -> Compared:
     """Of a change and its standard error, as fractions; None: not compared."""
-    found = None if change is None else Change(log1p(change), error, 8.0)
+    found = None if change is None else LogRatio(log1p(change), error, 8.0)
     return Compared(Key("max", "all", "all"), METRICS[metric], 100.0, 100.0 * (1 + (change or 0.0)), found)
 
 
@@ -91,7 +91,7 @@ def test_a_regression_is_shown_where_the_95_percent_interval_is_beyond_the_limit
     metric: str, worse: int, errors: float, is_shown: bool
 ) -> None:
     error = 0.01
-    change = Change(log1p(worse * LIMIT) + worse * errors * error, error, 8.0)
+    change = LogRatio(log1p(worse * LIMIT) + worse * errors * error, error, 8.0)
     (judged,) = judge([Compared(Key("max", "all", "all"), METRICS[metric], 100.0, 100.0, change)], LIMIT)
     assert judged.is_regression is is_shown
     assert judged.interval is not None
@@ -106,7 +106,7 @@ def test_no_regression_is_shown_where_the_95_percent_interval_is_within_the_limi
     metric: str, worse: int, errors: float, is_none: bool
 ) -> None:
     error = 0.001
-    change = Change(log1p(worse * LIMIT) - worse * errors * error, error, 8.0)
+    change = LogRatio(log1p(worse * LIMIT) - worse * errors * error, error, 8.0)
     (judged,) = judge([Compared(Key("max", "all", "all"), METRICS[metric], 100.0, 100.0, change)], LIMIT)
     assert judged.is_no_regression is is_none
     assert (judged.outcome is Outcome.EQUIVALENT) is is_none

@@ -71,7 +71,9 @@ def test_a_class_of_another_package_answers_over_pipes_and_its_prints_break_noth
         hello = program.hello()
         assert hello == ConnectorHello(1, "counted", hello.version) and hello.version
         assert program.config("/dev/sdb") == ConnectorConfig(
-            1, (ElementMetric("port", "busy_percent", Unit.PERCENT),), Facts([Fact("lun", "/dev/sdb", "pool", "x")])
+            1,
+            (ElementMetric("port", "busy_percent", Unit.PERCENT),),
+            Facts([Fact("lun", "/dev/sdb", "pool", "x")]),
         )
         readings = program.gather()
         assert isinstance(readings, Readings) and readings.facts == (Fact("port", "1A", "busy_percent", 3),)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
-from ivypy.master.imports.description import Description, Run, Surroundings
+from ivypy.master.imports.description import Description, ImportContext, ImportedRun
 from ivypy.master.imports.fio import read_fio
 from ivypy.master.imports.fio_options import ALWAYS, MAPPED, REFUSED, SYNONYMS, UNMAPPED
 from ivypy.master.imports.fio_text import seconds_of, size_of
@@ -42,7 +42,7 @@ def description(
             raise FileNotFoundError(2, "No such file or directory")
         return (files or {})[name]
 
-    return read_fio(text, "job.fio", Surroundings("/data", environment or {}, included, lambda path: exists))
+    return read_fio(text, "job.fio", ImportContext("/data", environment or {}, included, lambda path: exists))
 
 
 def plan_of(one: Description) -> Plan:
@@ -300,7 +300,7 @@ def test_every_plan_that_is_printed_loads(drawn: list[tuple[str, dict[str, str]]
         one = description("[global]\nsize=8m\n" + "".join(sections))
     except PlanError:
         return
-    assert len(plan_of(one).steps) == sum(isinstance(action, Run) for action in one.actions)
+    assert len(plan_of(one).steps) == sum(isinstance(action, ImportedRun) for action in one.actions)
 
 
 def test_the_command_prints_the_plan_and_exits_by_what_it_drops(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
-from ivypy.master.imports.description import Description, Surroundings
+from ivypy.master.imports.description import Description, ImportContext
 from ivypy.master.imports.to_plan import to_plan
 from ivypy.master.imports.vdbench import read_vdbench
 from ivypy.master.imports.vdbench_words import TABLES, Without
@@ -29,7 +29,7 @@ def description(text: str, environment: Mapping[str, str] | None = None, exists:
     def included(name: str) -> str:
         raise FileNotFoundError(2, "No such file or directory")
 
-    return read_vdbench(text, "x.parm", Surroundings("/data", environment or {}, included, lambda path: exists))
+    return read_vdbench(text, "x.parm", ImportContext("/data", environment or {}, included, lambda path: exists))
 
 
 def plan_of(text: str) -> Plan:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ivypy.master.imports.description import Surroundings
+from ivypy.master.imports.description import ImportContext
 from ivypy.master.imports.to_plan import to_plan
 from ivypy.master.imports.vdbench import read_vdbench
 from ivypy.master.plan.load import read
@@ -141,7 +141,7 @@ rd=rd1,wd=wd1,iorate=1000,elapsed=2h,interval=60
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_becomes_its_steps(name: str) -> None:
     example = EXAMPLES[name]
-    around = Surroundings("/data", {}, lambda name: "", lambda path: False)
+    around = ImportContext("/data", {}, lambda name: "", lambda path: False)
     one = read_vdbench(example.text, "x.parm", around)
     plan = read(to_plan(one, "ivypy import").replace("# destroy: true", "destroy: true"), "x.yaml")
     assert len(plan.steps) == example.steps

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.imports.description import Description, Surroundings
+from ivypy.master.imports.description import Description, ImportContext
 from ivypy.master.imports.to_plan import to_plan
 from ivypy.master.imports.vdbench import read_vdbench
 from ivypy.master.plan.load import read
@@ -192,7 +192,7 @@ def test_every_step_has_the_rates_sizes_depths_and_mixes_of_vdbench(
 ) -> None:
     hosts, sds, wds, rds = drawn
     text = written(hosts, sds, wds, rds)
-    one = read_vdbench(text, "x.parm", Surroundings("/data", {}, lambda name: "", lambda path: False))
+    one = read_vdbench(text, "x.parm", ImportContext("/data", {}, lambda name: "", lambda path: False))
     plan = read(to_plan(one, "ivypy import").replace("# destroy: true", "destroy: true"), "x.yaml")
     wanted = [step for rd in rds for step in expected(hosts, rd)]
     assert len(plan.steps) == len(wanted)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from ivypy.master.imports.description import Dropped, Surroundings
+from ivypy.master.imports.description import Dropped, ImportContext
 from ivypy.master.imports.vdbench_text import number, parameters
 from ivypy.master.imports.vdbench_words import TABLES, keyword_of
 
@@ -21,7 +21,7 @@ def read(
 
     faults: list[str] = []
     dropped: list[Dropped] = []
-    around = Surroundings("/data", environment or {}, included, lambda path: False)
+    around = ImportContext("/data", environment or {}, included, lambda path: False)
     found = parameters(text, "x.parm", around, faults, dropped)
     return [(one.keyword, one.values) for one in found], faults, dropped
 

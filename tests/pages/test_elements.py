@@ -10,7 +10,7 @@ import pytest
 
 from ivypy.master.errors import PlanError
 from ivypy.master.pages import elements
-from ivypy.master.pages.element_table import ElementTable
+from ivypy.master.pages.element_table import ElementFile
 from ivypy.master.pages.elements import MOST_LINES, shown_places
 from ivypy.master.pages.growing_table import AddedRows
 from ivypy.master.pages.run_data import RunData
@@ -135,7 +135,7 @@ def test_elements_that_appear_later_have_gaps_before(tmp_path: Path) -> None:
     path = tmp_path / "array.mp.csv"
     first = [f"{k},t,,e{n},1,{10 * n + k},\n" for k in range(100) for n in range(12) if k >= n]
     path.write_text(HEADER + "".join(first))
-    table = ElementTable(path)
+    table = ElementFile(path)
     table.refresh()
     values = table.values("busy_percent")
     assert (table.connector, table.element, values.shape) == ("array", "mp", (100, 12))
@@ -151,7 +151,7 @@ def test_more_values_than_there_is_room_for_are_left_out_and_said(
     monkeypatch.setattr("ivypy.master.pages.element_table.MOST_VALUES", 2000)
     path = tmp_path / "array.mp.csv"
     path.write_text(HEADER + "".join(f"{k},t,,e,1,5,6\n" for k in range(5000)))
-    table = ElementTable(path)
+    table = ElementFile(path)
     table.refresh()
     assert table.left_out_from is not None and 64 <= table.left_out_from < 1000
     assert table.values("busy_percent").shape == (table.left_out_from, 1)

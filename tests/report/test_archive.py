@@ -12,10 +12,10 @@ import pytest
 
 from ivypy.master.errors import PlanError
 from ivypy.master.pages.run_data import RunData
-from ivypy.master.report.archive import Limits, archive_of
+from ivypy.master.report.archive import ArchiveLimits, archive_of
 from tests.support.compared_runs import Made
 
-NOTHING = Limits(most_bytes=0)
+NOTHING = ArchiveLimits(most_bytes=0)
 
 
 def plain(answer: dict[str, Any]) -> bytes:
@@ -41,7 +41,7 @@ def asked(data: RunData, address: str) -> bytes:
 
 @pytest.mark.slow
 def test_every_answer_is_that_of_the_runs_data(run_folder: Path) -> None:
-    archive, data = archive_of([run_folder], Limits()), RunData(run_folder)
+    archive, data = archive_of([run_folder], ArchiveLimits()), RunData(run_folder)
     of_steps = [one for one in archive.answers if "/steps/" in one]
     for address in of_steps:
         assert plain(archive.answers[address]) == asked(data, address), address
@@ -83,7 +83,7 @@ def test_instances_are_left_out_where_the_report_is_large_enough(run_folder: Pat
 
 def test_small_types_come_first_until_it_is_late(run_folder: Path) -> None:
     answers = iter([False] * 3 + [True] * 9)
-    archive = archive_of([run_folder], Limits(is_late=lambda: next(answers)))
+    archive = archive_of([run_folder], ArchiveLimits(is_late=lambda: next(answers)))
     assert parsed(archive.answers[f"/api/runs/{run_folder.name}"])["rollups"] == {
         "all": ["all"], "host": ["a"], "workload": ["oltp", "scan"],
     }  # fmt: skip
@@ -103,7 +103,7 @@ def test_outliers_come_first(tmp_path: Path, run_folder: Path, monkeypatch: pyte
 
     monkeypatch.setattr(RunData, "instances", with_outlier)
     answers = iter([False] * 3 + [True] * 9)
-    archive = archive_of([run_folder], Limits(is_late=lambda: next(answers)))
+    archive = archive_of([run_folder], ArchiveLimits(is_late=lambda: next(answers)))
     assert parsed(archive.answers[f"/api/runs/{run_folder.name}"])["rollups"]["host"] == ["b"]
 
 
@@ -135,7 +135,7 @@ def test_of_a_damaged_run_there_is_what_can_be_read(run_folder: Path, tmp_path: 
         path.unlink()
     else:
         path.write_bytes(b"\0\xff" * 99 if damage == "bytes" else whole[: len(whole) // 2])
-    archive = archive_of([copy], Limits())
+    archive = archive_of([copy], ArchiveLimits())
     address = f"/api/runs/{copy.name}/steps/0/"
     for what in ("series", "histograms", "distribution"):
         assert f"{address}{what}?by=all&instance=all" + ("&from=0" if what != "distribution" else "") in archive.answers
@@ -145,10 +145,10 @@ def test_of_a_damaged_run_there_is_what_can_be_read(run_folder: Path, tmp_path: 
 
 def test_a_run_that_has_no_step_yet_is_a_report(tmp_path: Path) -> None:
     folder = Made(steps=(), exit_code=None).write(tmp_path)
-    archive = archive_of([folder], Limits())
+    archive = archive_of([folder], ArchiveLimits())
     assert {unquote(one) for one in archive.answers} == {"/api/runs", f"/api/runs/{folder.name}"}
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanError):
-        archive_of([tmp_path], Limits())
+        archive_of([tmp_path], ArchiveLimits())

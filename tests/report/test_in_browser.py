@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from ivypy.master.cli.commands import cli
-from ivypy.master.report.archive import Limits
+from ivypy.master.report.archive import ArchiveLimits
 from ivypy.master.report.write_report import write_report
 from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, chromium
 from tests.support.compared_runs import set_cells
@@ -108,7 +108,7 @@ def test_the_theme_is_that_of_the_reader(report: Opened, scheme: str) -> None:
 
 def test_what_is_left_out_is_said(browser: Any, run_folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "small.html"
-    write_report(path, [run_folder], Limits(most_bytes=0))
+    write_report(path, [run_folder], ArchiveLimits(most_bytes=0))
     with Opened(browser, path) as opened:
         page = opened.go()
         page.wait_for_selector(DRAWN)
@@ -122,7 +122,7 @@ def test_several_runs_are_listed_and_compared(browser: Any, run_folder: Path, tm
     copy = tmp_path / run_folder.name
     shutil.copytree(run_folder, copy)
     path = tmp_path / "both.html"
-    write_report(path, [run_folder, copy], Limits(most_bytes=0))
+    write_report(path, [run_folder, copy], ArchiveLimits(most_bytes=0))
     with Opened(browser, path) as opened:
         page = opened.go()
         page.wait_for_selector("table.runs")

@@ -11,12 +11,12 @@ from click.testing import CliRunner
 from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
-from ivypy.master.report.archive import Archive, Limits
+from ivypy.master.report.archive import Archive, ArchiveLimits
 from ivypy.master.report.one_file import page_of
 from ivypy.master.report.write_report import write_report
 from ivypy.master.results.measured_rows import read_measured
 
-SMALL = Limits(most_bytes=0)
+SMALL = ArchiveLimits(most_bytes=0)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from ivypy.master.cli.results import begin_junit, write_junit
 from ivypy.master.errors import PlanError
 from ivypy.master.results.checked_files import read_record
 from ivypy.master.results.junit import ERROR, FAILURE, cases_of, junit_of
-from ivypy.master.results.measured_rows import Measured
+from ivypy.master.results.measured_rows import MeasuredSteps
 from ivypy.master.results.run_entries import RunState, entry_of
 from ivypy.master.run.session.run import Run
 from ivypy.master.summary.measured import StepEnds
@@ -88,7 +88,7 @@ def test_a_run_that_did_not_end_is_an_error(tmp_path: Path) -> None:
     folder = a_run(tmp_path, "r-20260101T120000Z", ended=False, verdicts="valid")
     ends = StepEnds(0, "s0", Verdict.VALID, (), ())
     for entry in (entry_of(folder, START), replace(entry_of(folder, START), state=RunState.ENDED)):
-        text = junit_of(entry, Measured("all", (ends,)), read_record(folder), "")
+        text = junit_of(entry, MeasuredSteps("all", (ends,)), read_record(folder), "")
         (found,) = ElementTree.fromstring(text)
         assert (found.get("errors") == "1") == (entry.state is not RunState.ENDED)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ivypy.master.results.saturation import Element, Level, Rule, first_saturated
+from ivypy.master.results.saturation import Element, Level, Sign, first_saturated
 
 MP, PG = Element("array.mp_busy_percent", "0"), Element("array.pg_busy_percent", "1-1")
 LOADS = [1000.0, 1500, 2250, 3375]
@@ -18,12 +18,12 @@ def levels(loads: list[float], services: list[float], **busy: list[float | None]
 
 
 CASES = [
-    ("a processor reaches 90 %", [20.0, 30, 45, 91], [10.0, 15, 22, 34], [(MP, "3375", Rule.BUSY)]),
-    ("it is busy from the first level", [95.0, 96, 97, 98], [10.0, 15, 22, 34], [(MP, "1000", Rule.BUSY)]),
-    ("a single core of several is busy", [12.0, 18, 18.3, 18.4], [10.0, 15, 22, 34], [(MP, "2250", Rule.STOPPED)]),
+    ("a processor reaches 90 %", [20.0, 30, 45, 91], [10.0, 15, 22, 34], [(MP, "3375", Sign.BUSY)]),
+    ("it is busy from the first level", [95.0, 96, 97, 98], [10.0, 15, 22, 34], [(MP, "1000", Sign.BUSY)]),
+    ("a single core of several is busy", [12.0, 18, 18.3, 18.4], [10.0, 15, 22, 34], [(MP, "2250", Sign.STOPPED)]),
     ("two at the same level, the busiest first", [20.0, 30, 92, 95], [20.0, 30, 97, 99],
-     [(PG, "2250", Rule.BUSY), (MP, "2250", Rule.BUSY)]),
-    ("one that stops before another is full", [12.0, 18, 18.3, 18.4], [40.0, 60, 85, 99], [(MP, "2250", Rule.STOPPED)]),
+     [(PG, "2250", Sign.BUSY), (MP, "2250", Sign.BUSY)]),
+    ("one that stops before another is full", [12.0, 18, 18.3, 18.4], [40.0, 60, 85, 99], [(MP, "2250", Sign.STOPPED)]),
     ("both follow the load", [20.0, 30, 45, 67], [10.0, 15, 22, 34], []),
     ("one that never followed it", [50.0, 50, 50, 50], [10.0, 15, 22, 34], []),
     ("noise of an idle one", [2.0, 3, 3, 3], [10.0, 15, 22, 34], []),
@@ -35,7 +35,7 @@ CASES = [
 
 @pytest.mark.parametrize(("mp", "pg", "expected"), [one[1:] for one in CASES], ids=[one[0] for one in CASES])
 def test_the_first_that_saturates(
-    mp: list[float | None], pg: list[float | None], expected: list[tuple[Element, str, Rule]]
+    mp: list[float | None], pg: list[float | None], expected: list[tuple[Element, str, Sign]]
 ) -> None:
     found = first_saturated(levels(LOADS, SERVICE, mp=mp, pg=pg))
     assert [(one.element, one.level.name, one.rule) for one in found.first] == expected

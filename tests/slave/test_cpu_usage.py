@@ -17,8 +17,8 @@ from ivypy.slave.host.cpu_usage import (
     TICKS_PER_S,
     CoreTimes,
     CpuMeter,
+    CpuReading,
     CpuUse,
-    Reading,
     ThreadTimes,
     core_times,
     percent,
@@ -62,10 +62,10 @@ def test_the_kernels_counts_of_a_core(line: str, ticks: tuple[int, ...]) -> None
 Threads = Mapping[int, ThreadTimes]
 
 
-def reading(at_s: float, cores: list[tuple[float, float, float]], ran_s: float, threads: Threads) -> Reading:
+def reading(at_s: float, cores: list[tuple[float, float, float]], ran_s: float, threads: Threads) -> CpuReading:
     """`cores`: (busy, user, steal) in seconds, of `at_s` each."""
     times = {core: CoreTimes(*figures, at_s) for core, figures in enumerate(cores)}
-    return Reading(
+    return CpuReading(
         round(at_s * S),
         times,
         round(ran_s * S),

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ivypy.master.stats.comparison import Change, between_runs, comparable_estimate, holm, variance, within_runs
+from ivypy.master.stats.comparison import LogRatio, between_runs, comparable_estimate, holm, variance, within_runs
 from ivypy.master.stats.metric_sample import MetricSample, interpolated_value
 from tests.support.autocorrelated import SimulatedStep, Storage
 
@@ -98,7 +98,7 @@ def test_holm_rejects_as_its_definition_does(p_values: list[float]) -> None:
         assert {place for place, p in enumerate(corrected) if p <= alpha} == rejected
 
 
-def change_of(name: str, a: Sequence[SimulatedStep], b: Sequence[SimulatedStep]) -> Change:
+def change_of(name: str, a: Sequence[SimulatedStep], b: Sequence[SimulatedStep]) -> LogRatio:
     """As a comparison takes it: one run a side by its own noise, several by their spread."""
     samples = [[FIGURES[name](step) for step in side] for side in (a, b)]
     if len(a) == len(b) == 1:

@@ -13,7 +13,7 @@ import aiohttp
 from aiohttp import web
 
 from ivypy.master.pages.run_data import RunData
-from ivypy.master.web.access import Access, names_of_this_machine
+from ivypy.master.web.access import WebAccess, names_of_this_machine
 from ivypy.master.web.live_clients import LiveClients
 from ivypy.master.web.run_index import run_id
 from ivypy.master.web.serve import Served, application
@@ -24,7 +24,7 @@ from tests.support.fork_server import Command
 class Page:
     """A server, and a client that sends its token."""
 
-    access: Access
+    access: WebAccess
     client: aiohttp.ClientSession
     address: str  # http://127.0.0.1:PORT
     clients: LiveClients
@@ -42,7 +42,7 @@ async def page_of(
     names: frozenset[str] = frozenset(),
 ) -> AsyncIterator[Page]:
     clients = LiveClients()
-    access = Access(names_of_this_machine("127.0.0.1") | names)
+    access = WebAccess(names_of_this_machine("127.0.0.1") | names)
     runner = web.AppRunner(application(Served(roots, access, control), clients, opened), shutdown_timeout=1.0)
     await runner.setup()
     try:

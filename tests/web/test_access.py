@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from ivypy.master.errors import PlanError
-from ivypy.master.web.access import KEY_AGE_S, MOST_KEYS, WEBSOCKET, Access, Keys, is_same_origin, secret_of
+from ivypy.master.web.access import KEY_AGE_S, MOST_KEYS, WEBSOCKET, Keys, WebAccess, is_same_origin, secret_of
 from ivypy.master.web.guard import HEADERS
 from ivypy.master.web.listen import ListenAddress, listening, own_name, parse_listen, tls_of
 from tests.support.small_run import write_run
@@ -225,7 +225,7 @@ async def test_without_permission_nothing_is_changed(folder: Path) -> None:
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_no_text_but_the_secret_is_admitted(authorization: str, host: str) -> None:
-    access = Access(frozenset())
+    access = WebAccess(frozenset())
     access.keys.new(0.0)
     assert not access.admits(secret_of(authorization), 0.0) and not access.admits(authorization, 0.0)
     assert not access.is_here(host) or not any(one.isalpha() and not one.isascii() for one in host)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..readers.detect_format import Hints
 from ..readers.records import Floats
-from .log import Values, read_all_values
+from .log import LogValues, read_all_values
 from .options import CompatOptions
 
 _ALL_PERCENTILES = (50, 90, 95, 99)
@@ -41,7 +41,7 @@ def lines(paths: Sequence[Path], hints: Hints, options: CompatOptions) -> Iterat
         yield f"{until}, " + ", ".join(f"{value:0.3f}" for value in shown)
 
 
-def _over_time(log: Values, edges: Sequence[int]) -> Floats:
+def _over_time(log: LogValues, edges: Sequence[int]) -> Floats:
     """The time-weighted mean of a log's values in each interval; time without a sample counts as 0."""
     stamps = np.concatenate([[0], log.stamps]).astype(np.float64)
     forward = np.diff(stamps).clip(min=0)
@@ -51,7 +51,7 @@ def _over_time(log: Values, edges: Sequence[int]) -> Floats:
     return over_time
 
 
-def _all(logs: Sequence[Values], edges: Sequence[int], options: CompatOptions) -> Iterator[str]:
+def _all(logs: Sequence[LogValues], edges: Sequence[int], options: CompatOptions) -> Iterator[str]:
     yield "start-time, samples, min, avg, median, 90%, 95%, 99%, max"
     spans = [(np.concatenate([[0], log.stamps[:-1]]), log.stamps, log.values) for log in logs]
     for begin, until in pairwise(edges):

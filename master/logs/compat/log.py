@@ -46,7 +46,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class LogValues:
     """A latency log (or any log of that shape) as it stands in the file."""
 
     stamps: Ints  # ms
@@ -112,12 +112,12 @@ def read_rows(source: Source) -> Rows:
     )
 
 
-def read_all_values(paths: Sequence[Path]) -> list[Values]:
+def read_all_values(paths: Sequence[Path]) -> list[LogValues]:
     """The latency, bandwidth or IOPS logs. LogError where one cannot be read."""
     return [_read_values(path) for path in _files(paths, is_histogram=False)]
 
 
-def _read_values(path: Path) -> Values:
+def _read_values(path: Path) -> LogValues:
     """Stamps and values. LogError where a line is none."""
     try:
         begin = head(path)
@@ -132,12 +132,12 @@ def _read_values(path: Path) -> Values:
     def parse(text: memoryview) -> Parsed:
         return parse_latencies(text, fields, 2, stamps, values, directions)
 
-    parts: list[Values] = []
+    parts: list[LogValues] = []
     if 4 <= fields <= 16:
         for _, (rows, *_) in reading.parse(parse):
-            parts.append(Values(stamps[:rows].copy(), values[:rows].copy()))
+            parts.append(LogValues(stamps[:rows].copy(), values[:rows].copy()))
     if not parts:
         reading.fault("holds no samples: expected rows of time, value, direction, block size")
     if reading.faults:
         raise LogError(reading.faults)
-    return Values(np.concatenate([p.stamps for p in parts]), np.concatenate([p.values for p in parts]))
+    return LogValues(np.concatenate([p.stamps for p in parts]), np.concatenate([p.values for p in parts]))

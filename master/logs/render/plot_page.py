@@ -14,7 +14,7 @@ from ...pages.histogram_columns import Times, encoded
 from ...pages.instances import IOPS, LATENCY, MEAN, mark_outliers
 from ...pages.kept_run import SERIES_METRICS
 from ...pages.outliers import bound
-from ...report.archive import Archive, Limits, quoted
+from ...report.archive import Archive, ArchiveLimits, quoted
 from ...report.write_report import save_page
 from ...version import VERSION
 from ..readers.records import NS_PER_S
@@ -37,7 +37,7 @@ def archive_of_logs(result: LogResult, drawn: Sequence[Series]) -> Archive:
     """The answers that the page asks for."""
     groups = _groups(drawn)
     rollups: dict[str, list[str]] = {}
-    archive, limits = Archive(), Limits()
+    archive, limits = Archive(), ArchiveLimits()
     address = f"/api/runs/{_RUN}"
     tables: dict[str, list[tuple[dict[str, Any], Mapping[str, Any]]]] = {}
     wholes: dict[tuple[str, str], dict[str, float | None]] = {}

@@ -28,7 +28,7 @@ from .table import latency_text
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedPercentile:
     """One direction of one pair of logs, one percentile, over all intervals of one sort."""
 
     where: str  # what was compared: log, direction and sort of interval
@@ -47,13 +47,13 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    compared: tuple[Compared, ...]
+    compared: tuple[ComparedPercentile, ...]
     notes: tuple[str, ...]
     is_within: bool  # every percentile of the rows' own intervals within its bucket's width, every count agreeing
     in_other_buckets: int  # I/Os that rows count in another bucket than that of their latency
     misplaced: float  # the largest share of a pair's I/Os that are in another interval than they completed in
     is_placed: bool  # so few that they can be put down to the cut of rows
-    worst: Compared | None  # of the intervals that cut rows
+    worst: ComparedPercentile | None  # of the intervals that cut rows
 
 
 _MISPLACED: Final = 0.05  # of the I/Os, or one an interval
@@ -85,9 +85,9 @@ def check(sources: Sequence[Source], percentiles: Sequence[float], length_ns: in
             faults.append(Fault(one.name, f"holds {why}, where every I/O's clat was expected, as in histogram logs"))
     if faults:
         raise LogError(faults)
-    compared: list[Compared] = []
+    compared: list[ComparedPercentile] = []
     notes: list[str] = []
-    cut: list[Compared] = []
+    cut: list[ComparedPercentile] = []
     is_within = is_placed = True
     misplaced = 0.0
     in_other_buckets = 0
@@ -225,7 +225,7 @@ class _Pair:
         """The row of each logged I/O."""
         return np.repeat(np.arange(len(self.rows)), self.rows.sum(axis=1).astype(np.int64))
 
-    def own_intervals(self, percentiles: Sequence[float]) -> Iterator[Compared]:
+    def own_intervals(self, percentiles: Sequence[float]) -> Iterator[ComparedPercentile]:
         if not self.is_whole:
             return
         bounds = np.cumsum(self.rows.sum(axis=1)).astype(np.int64)
@@ -252,7 +252,7 @@ class _Pair:
 
     def compare(
         self, what: str, found: Statistics, parts: Sequence[Ints], percentiles: Sequence[float]
-    ) -> Iterator[Compared]:
+    ) -> Iterator[ComparedPercentile]:
         for column, percentile in enumerate(percentiles):
             errors = []
             for row, part in enumerate(parts):
@@ -262,7 +262,7 @@ class _Pair:
                     errors.append((error / 1000, error / found.widths[row, column], error / max(exact, 1)))
             if errors:
                 worst = [max(column) for column in zip(*errors, strict=True)]
-                yield Compared(f"{self.where}, {what}", percentile, len(errors), *worst)
+                yield ComparedPercentile(f"{self.where}, {what}", percentile, len(errors), *worst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,7 @@ class _Quanta:
         true = np.bincount(self.exact - self.first, minlength=len(self.cells))
         return float(np.abs(self.cells.sum(axis=1) - true).sum()) / 2
 
-    def percentiles(self, pair: _Pair, percentiles: Sequence[float]) -> Iterator[Compared]:
+    def percentiles(self, pair: _Pair, percentiles: Sequence[float]) -> Iterator[ComparedPercentile]:
         """Of the intervals that lie wholly in the logged span."""
         quanta = np.arange(-(-pair.starts[0] // self.length_ns), pair.ends[-1] // self.length_ns)
         if not len(quanta):

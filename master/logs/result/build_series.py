@@ -63,7 +63,7 @@ class SeriesRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BuiltSeries:
     series: tuple[Series, ...]
     faults: tuple[Fault, ...]
     notes: tuple[str, ...]
@@ -114,7 +114,7 @@ class Analysis:
         layout = self.layouts.get(source.kind, replace(IVYPY, open_ended=False))
         return Accumulator(layout, question.length_ns, question.weighting, source.format in _OF_SINGLE_IOS)
 
-    def run(self, threads: int | None = None) -> Answer:
+    def run(self, threads: int | None = None) -> BuiltSeries:
         """Read everything; faults are in the answer, whatever they were."""
         workers = max(1, min(threads or len(os.sched_getaffinity(0)), len(self.sources)))
         with ThreadPoolExecutor(workers) as pool:
@@ -122,7 +122,7 @@ class Analysis:
                 done.result()
         notes = self._add_tail() if self._tail_source else ()
         faults = [fault for reading in sorted(self._readings, key=lambda r: r.source.name) for fault in reading.faults]
-        return Answer(
+        return BuiltSeries(
             tuple(sorted(self._series, key=lambda s: s.instance)),
             tuple(faults),
             (*notes, *_stalls(self._readings), *_of_readings(self._readings)),

@@ -60,7 +60,7 @@ def parse_sla(text: str) -> tuple[Threshold, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SlaOutcome:
     threshold: Threshold
     instance: str
     intervals: int  # that have the percentile
@@ -94,7 +94,7 @@ class Outcome:
         )
 
 
-def check_thresholds(result: LogResult, thresholds: Iterable[Threshold]) -> list[Outcome]:
+def check_thresholds(result: LogResult, thresholds: Iterable[Threshold]) -> list[SlaOutcome]:
     outcomes = []
     for threshold in thresholds:
         for series in result.series:
@@ -109,5 +109,5 @@ def check_thresholds(result: LogResult, thresholds: Iterable[Threshold]) -> list
             name = f"{series.instance} ({series.instance.quantity_name})"
             insufficient = len(own) - len(known) - empty - blank
             discredited = len(known) - len(held)
-            outcomes.append(Outcome(threshold, name, len(held), empty, blank, insufficient, discredited, broken))
+            outcomes.append(SlaOutcome(threshold, name, len(held), empty, blank, insufficient, discredited, broken))
     return outcomes

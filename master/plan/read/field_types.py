@@ -16,7 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from ....protocol.messages import Spin
-from ....protocol.parameters import AUTO, NEVER, PARAMETERS, About, DropAfter, Parameters, Unit
+from ....protocol.parameters import AUTO, NEVER, PARAMETERS, About, DropAfter, Notation, Parameters
 from ...text.plan_parameters import Span
 from ...text.suggestions import suggestion
 from ...text.units import (  # fmt: skip
@@ -270,7 +270,7 @@ def read_span(value: Any) -> Span:
 
 
 TOTAL: Final = About(
-    Unit.IOPS,
+    Notation.IOPS,
     "I/Os per second of all that the edit selects, shared equally over the LUNs and within a LUN over its workloads; "
     "a percentage of a step is taken for each rollup instance separately.",
     low=0,
@@ -307,24 +307,24 @@ def _parameter(name: str) -> Reads:
     about = CHANGES[name]
     low, high = about.low, about.high
     match about.unit:
-        case Unit.BYTES:
+        case Notation.BYTES:
             parse_blocks = bounded(_parse_blocks, format_bytes, int(low or 0), None if high is None else int(high))
             return scalar(parse_blocks, "a size like 8KiB", SIZE_SCHEMA, format_bytes)
-        case Unit.FRACTION:
+        case Notation.FRACTION:
             return fraction_field(low or 0.0, 1.0 if high is None else high)
-        case Unit.COUNT:
+        case Notation.COUNT:
             return count_field(int(low or 0), None if high is None else int(high))
-        case Unit.TIMEOUT:
+        case Notation.TIMEOUT:
             parse_timeout = bounded(_parse_timeout, format_duration, low, high)
             return scalar(parse_timeout, "a time like 1s, or never", TIMEOUT_SCHEMA, _format_timeout)
-        case Unit.COUNT_OR_AUTO:
+        case Notation.COUNT_OR_AUTO:
             return count_or_auto_field(int(low or 0), None if high is None else int(high))
-        case Unit.IOPS:
+        case Notation.IOPS:
             parse = bounded(parse_iops, format_number, low, high)
             return scalar(parse, "a number, max, or 50% of step NAME", IOPS_SCHEMA, format_iops)
-        case Unit.RANGE:
+        case Notation.RANGE:
             return Reads(read_span, RANGE_SCHEMA, format_span)
-        case Unit.CHOICE:
+        case Notation.CHOICE:
             return choice_field(type(getattr(_DEFAULTS, name)))
 
 

@@ -43,7 +43,7 @@ class Collected:
 
 
 @dataclass(slots=True)
-class _Open:
+class _Awaited:
     """The subinterval that is awaited."""
 
     number: int
@@ -74,7 +74,7 @@ class ResultBarrier:
         self._longest_ns = round(OF_A_LEASE * context.lease_ns)
         self._patience_ns = max(round(PATIENCE * self._length_ns), min(USUAL_PATIENCE_NS, self._longest_ns))
         self._start_ns = 0  # of the first subinterval; as `collect` was told last
-        self._open = _Open(0)
+        self._open = _Awaited(0)
         self._holes: dict[int, set[str]] = {}  # by closed subinterval: who takes part, and was not in
         self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}  # by subinterval: result, and when it was read
 
@@ -84,7 +84,7 @@ class ResultBarrier:
         """
         fleet, hosts, patience_ns = self._fleet, self._hosts, self._patience_ns
         self._start_ns = end_ns - (k + 1) * self._length_ns
-        self._open = opened = _Open(k)
+        self._open = opened = _Awaited(k)
         self._merging.open(k)
         begun_ns = fleet.now_ns()
         hosts.await_live(but={driver for number, those in self._early.items() if number > k for driver in those})
@@ -145,7 +145,7 @@ class ResultBarrier:
     def take_after(self, driver: Driver, event: Event) -> None:
         """Handle an event that arrived after the step's last subinterval; a result in it is not merged."""
         if self._open.number != NEVER:
-            self._open = _Open(NEVER)
+            self._open = _Awaited(NEVER)
         self._take(driver, event)
 
     def discard(self, driver: Driver, event: Event) -> None:
