@@ -15,6 +15,7 @@ from typing import Any, Final
 from ..errors import PlanError
 from ..output.run_files import may_follow
 from ..text.scaled import BLANK, duration
+from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..verdicts import Severity, Verdict
 from .checked_files import RUN_JSON, is_others, lives, read_record, that_count
 
@@ -128,22 +129,18 @@ def _state(folder: Path, record: dict[str, Any]) -> RunState:
     return {True: RunState.RUNNING, False: RunState.CUT_OFF, None: RunState.NOT_ENDED}[alive]
 
 
-_TITLES: Final = ("started", "state", "verdict", "length", "hosts", "steps", "run")
-_WIDTHS: Final = (-16, -7, -7, 6, 5, 5)  # negative: to the left
+_COLUMNS: Final = ColumnGroup(
+    "",
+    (
+        TextColumn("started", -16), TextColumn("state", -7), TextColumn("verdict", -7), TextColumn("length", 6),
+        TextColumn("hosts", 5), TextColumn("steps", 5), TextColumn("run", 0),
+    ),
+)  # fmt: skip
 
 
 def entry_lines(entries: Iterable[RunEntry], now: datetime) -> list[str]:
     """A line each, with the title first; times in the zone of `now`. The folder is last, whole, to be copied."""
-    rows = [_TITLES, *(_cells(one, now) for one in entries)]
-    return [
-        " ".join(
-            [
-                *(f"{cell:{'<' if width < 0 else '>'}{abs(width)}}" for cell, width in zip(row, _WIDTHS, strict=False)),
-                row[-1],
-            ]
-        )
-        for row in rows
-    ]
+    return [*header_lines([_COLUMNS]), *(row_line([_COLUMNS], _cells(entry, now)) for entry in entries)]
 
 
 def _cells(one: RunEntry, now: datetime) -> tuple[str, ...]:
