@@ -46,13 +46,20 @@ class About:
     low: Optional[float] = None
     high: Optional[float] = None
     live: bool = False  # may be edited while a step runs
+    of_slave: bool = False  # the engine does not know it
 
 
 def about(
-    unit: Notation, doc: str, *, low: Optional[float] = None, high: Optional[float] = None, live: bool = False
+    unit: Notation,
+    doc: str,
+    *,
+    low: Optional[float] = None,
+    high: Optional[float] = None,
+    live: bool = False,
+    of_slave: bool = False,
 ) -> dict[str, Any]:
     """Field metadata: `field(default=..., metadata=about(...))`."""
-    return {"about": About(unit, doc, low, high, live)}
+    return {"about": About(unit, doc, low, high, live, of_slave)}
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,7 @@ class Parameters:
             "those with iops max or above 100,000 use the idle threads too, each with 8 tags or more.",
             low=1,
             high=256,
+            of_slave=True,
         ),
     )
     seed: int = field(
@@ -151,6 +159,20 @@ class Parameters:
 
 PARAMETERS: Final[dict[str, About]] = {f.name: f.metadata["about"] for f in fields(Parameters)}
 LIVE: Final = frozenset(name for name, parameter in PARAMETERS.items() if parameter.live)
+OF_ENGINE: Final = tuple(name for name, parameter in PARAMETERS.items() if not parameter.of_slave)
+EngineFields = dict[str, Any]  # a value of each of OF_ENGINE
+_WORDS: Final = {MAX: -1.0, NEVER: 0.0}  # as the engine takes them
+
+
+def engine_fields(parameters: Parameters) -> EngineFields:
+    """The parameters as the engine takes them: words as numbers, times in seconds."""
+    return {name: _for_engine(getattr(parameters, name), PARAMETERS[name].unit) for name in OF_ENGINE}
+
+
+def _for_engine(value: Any, unit: Notation) -> Any:
+    if unit in (Notation.IOPS, Notation.TIMEOUT):
+        return _WORDS[value] if isinstance(value, str) else float(value)
+    return str(value) if unit is Notation.CHOICE else value
 
 
 def faults(parameters: Parameters) -> list[str]:

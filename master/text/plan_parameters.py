@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...protocol.parameters import DropAfter, Iops, Iosequencer, Parameters, Spread
+from ...protocol.parameters import PARAMETERS, DropAfter, Iops, Iosequencer, Parameters, Spread
 
 _DEFAULT: Final = Parameters()
 
@@ -74,14 +74,7 @@ class PlanParameters:
 
         The whole LUN stays (0, 0), so that the slave leaves out the last partial block itself.
         """
-        return Parameters(
-            iosequencer=self.iosequencer,
-            blocksize=self.blocksize,
-            fraction_read=self.fraction_read,
-            maxtags=self.maxtags,
-            iops=iops,
-            range=in_bytes(self.range, lun_size, self.blocksize),
-            spread=self.spread,
-            seed=_DEFAULT.seed if self.seed is None else self.seed,
-            drop_after=self.drop_after,
-        )
+        found = {name: getattr(self, name) for name in PARAMETERS}
+        found["range"] = in_bytes(self.range, lun_size, self.blocksize)
+        found["seed"] = _DEFAULT.seed if self.seed is None else self.seed
+        return Parameters(**{**found, "iops": iops})

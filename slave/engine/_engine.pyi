@@ -9,23 +9,9 @@ long; what steers a step or tells of one takes a moment, whatever another method
 else.
 """
 
-from typing import NamedTuple, TypedDict, final
+from typing import NamedTuple, final
 
-class Fields(TypedDict):
-    """One workload instance's parameters, as the binding takes them (a test compares with protocol.parameters).
-
-    Random streams are of (seed, number of the instance, number of the step): instances of one workload differ, and no
-    step repeats the addresses of the one before.
-    """
-
-    iosequencer: str
-    blocksize: int
-    fraction_read: float
-    maxtags: int
-    iops: float  # -1.0: max
-    range: tuple[int, int]
-    seed: int
-    drop_after: float  # seconds; 0.0: never
+from ...protocol.parameters import EngineFields
 
 class Collected(NamedTuple):
     """One finished subinterval, all threads merged. Layouts: protocol/counters.py.
@@ -81,7 +67,7 @@ class Engine:
         thread: int,
         ceiling: int,
         blocksize_ceiling: int,
-        parameters: Fields,
+        parameters: EngineFields,
         extents: tuple[tuple[int, int], ...] = (),
     ) -> None:
         """A workload instance, assigned to `thread`, with buffers for `ceiling` tags of `blocksize_ceiling` bytes,
@@ -91,6 +77,9 @@ class Engine:
         fraction_read below 1 the range must lie within one of them, from the start and after every edit: else this
         raises PermissionError, and an edit OSError (EINVAL). The thread looks at each write once more, and dies rather
         than write elsewhere.
+
+        Random streams are of (seed, number of the instance, number of the step): instances of one workload differ, and
+        no step repeats the addresses of the one before.
         """
     def prepare(self) -> None:
         """Allocate what the instances need for a step: I/O buffers (touched, and for io_uring pinned), tags, contexts
@@ -99,10 +88,9 @@ class Engine:
         """Grows while `prepare` or `go` advances. Takes no lock."""
     def delete(self, number: int) -> None:
         """Only between steps."""
-    def edit(self, edit: int, settings: list[tuple[int, Fields]]) -> None:
-        """Post new live settings (all but iosequencer, seed and drop_after; maxtags and blocksize up to their
-        ceilings) to the threads, which take them between two I/Os, within 10 ms. What is in flight keeps its size.
-        Also between steps.
+    def edit(self, edit: int, settings: list[tuple[int, EngineFields]]) -> None:
+        """Post new settings (of what is live; maxtags and blocksize up to their ceilings) to the threads, which take
+        them between two I/Os, within 10 ms. What is in flight keeps its size. Also between steps.
 
         Raises BlockingIOError while an earlier edit has not been taken by every thread.
         """

@@ -13,19 +13,15 @@ import select
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...protocol.counters import Count
 from ...protocol.older_python import zip_strict
-from ...protocol.parameters import MAX, Iosequencer, Parameters
+from ...protocol.parameters import MAX, Iosequencer, Parameters, engine_fields
 from ...protocol.payload import WorkloadToCreate
 from ..devices.nowait import lacks_nowait, without_nowait
 from ..engine._engine import Engine, now_ns, probe
 from ..kernel_files import number_in
-from .workloads import engine_fields
-
-if TYPE_CHECKING:
-    from ..engine._engine import Fields  # a shape, not a class: only its stub knows it
 
 AUTO: Final = "auto"
 LIBAIO: Final = "libaio"
@@ -160,7 +156,8 @@ def try_both(lun: str, parameters: Parameters) -> Trial:
     try:
         for engine in engines:
             shape = _shape(parameters)
-            engine.create(0, engine.open_lun(lun, False), 0, shape["maxtags"], shape["blocksize"], shape)
+            lun_handle = engine.open_lun(lun, False)
+            engine.create(0, lun_handle, 0, shape.maxtags, shape.blocksize, engine_fields(shape))
         turns = [[_turn(engine) for engine in engines] for _ in range(TURNS)]
     finally:
         for engine in engines:
@@ -168,11 +165,11 @@ def try_both(lun: str, parameters: Parameters) -> Trial:
     return Trial(*zip_strict(*turns))
 
 
-def _shape(parameters: Parameters) -> "Fields":
+def _shape(parameters: Parameters) -> Parameters:
     tags = min(parameters.maxtags, MOST_TAGS, max(MOST_BYTES // parameters.blocksize, 1))
     how = Iosequencer.RANDOM_STEADY
     seed = int.from_bytes(os.urandom(7), "little")
-    return engine_fields(replace(parameters, iosequencer=how, fraction_read=1.0, iops=MAX, maxtags=tags, seed=seed))
+    return replace(parameters, iosequencer=how, fraction_read=1.0, iops=MAX, maxtags=tags, seed=seed)
 
 
 def _turn(engine: Engine) -> float:

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...protocol.messages import EditWorkloads, Go
 from ...protocol.older_python import zip_strict
-from ...protocol.parameters import AUTO, MAX, NEVER, Parameters
+from ...protocol.parameters import AUTO, EngineFields, Parameters, engine_fields
 from ...protocol.payload import ArrayType, Notice, Refusal, WorkloadToCreate
 from ..devices.block_devices import ROOT
 from ..devices.nowait import without_nowait
@@ -41,9 +41,6 @@ from .spread import (
     threads_wanted,
 )
 from .thread_assignment import LEAST_TAGS, InstanceToAssign, ThreadLoad, assign_threads
-
-if TYPE_CHECKING:
-    from ..engine._engine import Fields  # a shape, not a class: only its stub knows it
 
 PAGE: Final = 4096
 PartsToPlace = Sequence[tuple[int, int]]  # of one instance: the thread and the most tags of each part
@@ -230,7 +227,7 @@ class Workloads:
             old = self._instances[setting.number]
             self._instances[setting.number] = replace(old, parameters=setting.parameters)
 
-    def settings_of(self, command: EditWorkloads) -> list[tuple[int, Fields]]:
+    def settings_of(self, command: EditWorkloads) -> list[tuple[int, EngineFields]]:
         """The settings of an edit, for each part of its instances."""
         return [
             (part.number, engine_fields(parameters))
@@ -437,20 +434,6 @@ class Workloads:
 def may_write(parameters: Parameters) -> bool:
     """Whether an instance with these parameters writes at all."""
     return parameters.fraction_read < 1 and parameters.iops != 0
-
-
-def engine_fields(parameters: Parameters) -> Fields:
-    """The parameters as the engine takes them."""
-    return {
-        "iosequencer": str(parameters.iosequencer),
-        "blocksize": parameters.blocksize,
-        "fraction_read": parameters.fraction_read,
-        "maxtags": parameters.maxtags,
-        "iops": -1.0 if parameters.iops == MAX else float(parameters.iops),
-        "range": parameters.range,
-        "seed": parameters.seed,
-        "drop_after": 0.0 if parameters.drop_after == NEVER else float(parameters.drop_after),
-    }
 
 
 def _all_of(workloads: Sequence[WorkloadToCreate]) -> str:

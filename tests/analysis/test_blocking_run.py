@@ -33,7 +33,7 @@ def plan(path: Path, measure: str = "1s", subinterval: str = "500ms") -> dict[st
     return {
         "name": "called",
         "hosts": ["local"],
-        "backend": "null",
+        "engine": {"backend": "null"},
         "luns": {"create": {"path": str(path / "lun"), "size": "1MiB", "count": 1}},
         "workloads": {"w": {"blocksize": "4KiB", "maxtags": 2, "iops": 1000}},
         "rollups": ["host"],

@@ -649,7 +649,7 @@ static const struct extents agreed = {.list = parts, .count = 2};
  * where they really lie. How many I/Os were submitted before the thread died. */
 static int64_t stray_writes(uint64_t first, uint64_t blocks)
 {
-    struct parameters p = {.iosequencer = SEQUENTIAL,
+    struct parameters p = {.fixed.iosequencer = SEQUENTIAL,
                            .setting = {.iops = -1.0,
                                        .fraction_read = 0.0,
                                        .maxtags = 4,
@@ -870,7 +870,7 @@ static struct parameters often(enum iosequencer iosequencer)
 {
     struct setting setting = {.iops = 100000.0, .fraction_read = 1.0, .maxtags = 64, .blocksize = 4096};
 
-    return (struct parameters){.iosequencer = iosequencer, .setting = setting};
+    return (struct parameters){.fixed.iosequencer = iosequencer, .setting = setting};
 }
 
 /* A thread is put aside for longer than it can count due times in one pass: all of them are counted, each in the
@@ -1007,8 +1007,8 @@ static void conserve(uint64_t drop_after_ns, double highest_iops)
 
     open_lun(&lun)->nowait = true;
     struct parameters p = {
-        .drop_after_ns = drop_after_ns,
-        .iosequencer = drop_after_ns % 2 ? RANDOM_INDEPENDENT : RANDOM_STEADY,
+        .fixed.drop_after_ns = drop_after_ns,
+        .fixed.iosequencer = drop_after_ns % 2 ? RANDOM_INDEPENDENT : RANDOM_STEADY,
         .setting = {.iops = 1e6, .fraction_read = 0.5, .maxtags = 32, .blocksize = 4096},
     };
     CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){32, MOST_BLOCKSIZE}, &everywhere, &p), 0);
@@ -1065,7 +1065,7 @@ enum { DROP_AFTER_NS = 10 * NS_PER_MS };
 static void run_overload(struct sums *s)
 {
     struct parameters p = {
-        .drop_after_ns = DROP_AFTER_NS,
+        .fixed.drop_after_ns = DROP_AFTER_NS,
         .setting = {.iops = 1e5, .fraction_read = 0.5, .maxtags = 4, .blocksize = 4096},
     };
     uint32_t lun;
@@ -1596,7 +1596,7 @@ struct means {
 static struct means one_second(double iops, uint32_t tags, uint64_t drop_after_ns, bool beside)
 {
     struct parameters p = {
-        .drop_after_ns = drop_after_ns,
+        .fixed.drop_after_ns = drop_after_ns,
         .setting = {.iops = iops, .fraction_read = 0.5, .maxtags = tags, .blocksize = 4096},
     };
     double completed, service = 0, response = 0, lateness = 0, delay = 0;

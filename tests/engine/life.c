@@ -28,8 +28,8 @@ static struct parameters parameters_of(uint32_t n, double iops, uint32_t blocksi
     static const enum iosequencer sequencers[] = {RANDOM_STEADY, RANDOM_INDEPENDENT, SEQUENTIAL};
 
     return (struct parameters){
-        .iosequencer = sequencers[n % 3],
-        .seed = n,
+        .fixed.iosequencer = sequencers[n % 3],
+        .fixed.seed = n,
         .setting = {.iops = iops,
                     .fraction_read = n % 3 == 2 ? 1.0 : 0.7,
                     .maxtags = n % TAGS + 1,

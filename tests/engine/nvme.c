@@ -34,7 +34,7 @@ static void ended(struct engine *e)
 
 static struct parameters parameters(uint32_t tags, double fraction_read, double iops)
 {
-    return (struct parameters){.iosequencer = fraction_read > 0.0 ? RANDOM_STEADY : SEQUENTIAL,
+    return (struct parameters){.fixed.iosequencer = fraction_read > 0.0 ? RANDOM_STEADY : SEQUENTIAL,
                                .setting = {.iops = iops,
                                            .fraction_read = fraction_read,
                                            .maxtags = tags,

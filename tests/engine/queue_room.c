@@ -99,6 +99,8 @@ static void go_on(uint32_t steps)
 static void random_settings(void)
 {
     start(1 + below(300), 1 + below(THREADS));
+    for (uint32_t n = 0; n < threads; n++)
+        set(&all[n], 1, 1); /* the turns may leave one out */
     for (uint32_t turn = 0; turn < 40; turn++) {
         struct one *o = &all[below(threads)];
         o->busy = below(4) > 0;

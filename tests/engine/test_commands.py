@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.counters import Count
-from ivypy.slave.engine._engine import Engine, Fields, backends, now_ns, probe
+from ivypy.protocol.parameters import EngineFields
+from ivypy.slave.engine._engine import Engine, backends, now_ns, probe
 from tests.support.engine import BACKENDS, MS, Drive, S, drive, fields, run, started
 
 
@@ -109,7 +110,7 @@ REFUSED: list[tuple[Callable[[Engine], object], int, str]] = [
     (lambda engine: engine.close_lun(9), errno.EBADF, "no LUN"),
     (lambda engine: engine.close_lun(0), errno.EBUSY, "1 workload instances use"),
     (lambda engine: engine.edit(1, [(5, fields())]), errno.ENOENT, "no workload instance 5"),
-    (lambda engine: engine.edit(1, [(0, fields(seed=2))]), errno.EINVAL, "seed and drop_after cannot be edited"),
+    (lambda engine: engine.edit(1, [(0, fields(seed=2))]), errno.EINVAL, "that is not live cannot be edited"),
     (lambda engine: engine.edit(1, [(0, fields(blocksize=8192))]), errno.EINVAL, "blocksize is above the ceiling"),
     (lambda engine: engine.edit(1, [(0, fields(blocksize=100))]), errno.EINVAL, "logical block size"),
     (lambda engine: engine.edit(1, [(0, fields(range=(4096, 1 << 21)))]), errno.EINVAL, "does not lie in the LUN"),
@@ -211,7 +212,9 @@ def test_a_refused_instance_names_its_lun(null: Drive, image: Path) -> None:
         ([], TypeError, "dict"),
     ],
 )
-def test_invalid_parameters_are_refused(null: Drive, parameters: Fields, error: type[Exception], words: str) -> None:
+def test_invalid_parameters_are_refused(
+    null: Drive, parameters: EngineFields, error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         null.engine.create(1, 0, 0, 8, 4096, parameters)
     with pytest.raises(error, match=words):

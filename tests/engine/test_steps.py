@@ -19,7 +19,8 @@ import pytest
 
 from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import bucket_of, lower_edge
-from ivypy.slave.engine._engine import Engine, Fields
+from ivypy.protocol.parameters import EngineFields
+from ivypy.slave.engine._engine import Engine
 from tests.support.engine import MS, REAL, Drive, Result, S, drive, fields, run
 
 pytestmark = pytest.mark.slow
@@ -295,7 +296,7 @@ def random_extents(random: Random) -> Extents:
     )
 
 
-def random_setting(random: Random, sequencer: str, extents: Extents) -> Fields:
+def random_setting(random: Random, sequencer: str, extents: Extents) -> EngineFields:
     """Half of the ranges lie in an extent, from its very beginning and to its very end among others."""
     blocksize = random.choice((4096, 8192, 16384))
     start = random.randrange(0, SIZE - (1 << 20), 512)
@@ -313,7 +314,7 @@ def random_setting(random: Random, sequencer: str, extents: Extents) -> Fields:
     )
 
 
-def allowed(setting: Fields, extents: Extents) -> bool:
+def allowed(setting: EngineFields, extents: Extents) -> bool:
     first, behind = setting["range"] if setting["range"] != (0, 0) else (0, SIZE)
     return setting["fraction_read"] == 1 or any(start <= first and behind <= end for start, end in extents)
 

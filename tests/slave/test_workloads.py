@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ivypy.protocol import messages as m
-from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
+from ivypy.protocol.parameters import MAX, Iosequencer, Parameters, engine_fields
 from ivypy.protocol.payload import Consent, Identity, Notice, NoticeKind, Refusal, Setting
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.devices.block_devices import ROOT
@@ -23,7 +23,7 @@ from ivypy.slave.luns import open_luns, validation
 from ivypy.slave.luns.lun_identity import identity_of
 from ivypy.slave.luns.lun_target import LunTarget, find_target
 from ivypy.slave.workloads import workloads as workloads_module
-from ivypy.slave.workloads.workloads import Workloads, engine_fields
+from ivypy.slave.workloads.workloads import Workloads
 from tests.support.devices import loops_alone, losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, attach, detach, is_over, loop_device, mounted, need, needs_loops, run

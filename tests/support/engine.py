@@ -21,7 +21,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
-from ivypy.slave.engine._engine import Collected, Ended, Engine, Fields, backends, now_ns
+from ivypy.protocol.parameters import EngineFields, Parameters, engine_fields
+from ivypy.slave.engine._engine import Collected, Ended, Engine, backends, now_ns
 
 ENGINE = Path(__file__).parents[2] / "slave" / "engine"
 DRIVERS = Path(__file__).parents[1] / "engine"
@@ -95,19 +96,9 @@ def simulated_machine() -> Machine:
     return Machine(module.Engine, module.now_ns, await_news)
 
 
-def fields(**changes: object) -> Fields:
+def fields(**changes: object) -> EngineFields:
     """Parameters of an instance, as the binding takes them."""
-    plain: Fields = {
-        "iosequencer": "random_steady",
-        "blocksize": 4096,
-        "fraction_read": 1.0,
-        "maxtags": 4,
-        "iops": 1000.0,
-        "range": (0, 0),
-        "seed": 1,
-        "drop_after": 0.0,
-    }
-    return plain | changes  # type: ignore[return-value]
+    return engine_fields(Parameters(maxtags=4, iops=1000.0)) | changes
 
 
 @dataclass
@@ -227,7 +218,7 @@ class Drive:
                 self.news(0.5)
         return self.end
 
-    def edit(self, number: int, settings: list[tuple[int, Fields]]) -> int:
+    def edit(self, number: int, settings: list[tuple[int, EngineFields]]) -> int:
         """Posts an edit, and waits until it is taken: when it was; `discarded` then says what it cost."""
         self.engine.edit(number, settings)
         deadline = self.now_ns() + 10 * S

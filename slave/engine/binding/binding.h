@@ -43,8 +43,9 @@ PyObject *raise_error(int result, const char *why, const char *path);
 /* None; or, where `result` is negative, NULL with the error in the engine's words. */
 PyObject *none_or_raise(PyObject *self, int result, const char *path);
 
-/* parameters.c: false with an error set. */
+/* parameters.c: false with an error set; the name of each parameter, and NULL behind the last. */
 bool parse_parameters(PyObject *fields, struct parameters *p);
+const char *parameter_name(size_t n);
 
 /* type.c */
 extern PyType_Spec engine_spec;

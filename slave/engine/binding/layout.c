@@ -36,20 +36,30 @@ static const struct column columns[] = {
 };
 /* clang-format on */
 
+static bool put(PyObject *layout, const char *prefix, const char *name, long position)
+{
+    PyObject *key = PyUnicode_FromFormat("%s%s", prefix, name);
+    PyObject *lower = key ? PyObject_CallMethod(key, "lower", NULL) : NULL;
+    PyObject *value = PyLong_FromLong(position);
+    bool is_put = lower && value && PyDict_SetItem(layout, lower, value) == 0;
+
+    Py_XDECREF(key);
+    Py_XDECREF(lower);
+    Py_XDECREF(value);
+    return is_put;
+}
+
 PyObject *module_layout(PyObject *self, PyObject *unused)
 {
     PyObject *layout = PyDict_New();
+    const char *name;
 
     (void)self, (void)unused;
-    for (size_t n = 0; layout && n < sizeof columns / sizeof *columns; n++) {
-        PyObject *name = PyUnicode_FromString(columns[n].name);
-        PyObject *lower = name ? PyObject_CallMethod(name, "lower", NULL) : NULL;
-        PyObject *position = PyLong_FromLong(columns[n].position);
-        if (!lower || !position || PyDict_SetItem(layout, lower, position) < 0)
+    for (size_t n = 0; layout && n < sizeof columns / sizeof *columns; n++)
+        if (!put(layout, "", columns[n].name, columns[n].position))
             Py_CLEAR(layout);
-        Py_XDECREF(name);
-        Py_XDECREF(lower);
-        Py_XDECREF(position);
-    }
+    for (size_t n = 0; layout && (name = parameter_name(n)); n++)
+        if (!put(layout, "parameter.", name, (long)n))
+            Py_CLEAR(layout);
     return layout;
 }

@@ -85,28 +85,6 @@ static PyObject *named_tuple(PyObject *module, const char *name, const char *fie
     return type;
 }
 
-/* The type that the stub calls Fields: a TypedDict of what parse_parameters asks for. */
-static PyObject *fields_type(PyObject *module)
-{
-    PyObject *typing = PyImport_ImportModule("typing"), *type = NULL, *own = NULL;
-    PyObject *pair = Py_BuildValue("(OO)", &PyLong_Type, &PyLong_Type);
-    PyObject *range = pair ? PyObject_GetItem((PyObject *)&PyTuple_Type, pair) : NULL;
-
-    if (typing && range)
-        type = PyObject_CallMethod(typing, "TypedDict", "s{sOsOsOsOsOsOsOsO}", "Fields", "iosequencer", &PyUnicode_Type,
-                                   "blocksize", &PyLong_Type, "fraction_read", &PyFloat_Type, "maxtags", &PyLong_Type,
-                                   "iops", &PyFloat_Type, "range", range, "seed", &PyLong_Type, "drop_after",
-                                   &PyFloat_Type);
-    own = type ? PyModule_GetNameObject(module) : NULL;
-    if (own && PyObject_SetAttrString(type, "__module__", own) < 0)
-        Py_CLEAR(type);
-    Py_XDECREF(typing);
-    Py_XDECREF(pair);
-    Py_XDECREF(range);
-    Py_XDECREF(own);
-    return type;
-}
-
 static int module_exec(PyObject *module)
 {
     struct module_state *state = PyModule_GetState(module);
@@ -116,12 +94,11 @@ static int module_exec(PyObject *module)
                                    "threads faults missing");
     state->ended = named_tuple(module, "Ended",
                                "reason caught failed uncaught oldest_uncaught_ns longest_caught_ns dropped");
-    PyObject *type = PyType_FromModuleAndSpec(module, &engine_spec, NULL), *fields = fields_type(module);
+    PyObject *type = PyType_FromModuleAndSpec(module, &engine_spec, NULL);
     int result = -1;
-    if (state->collected && state->ended && type && fields && PyObject_SetAttrString(module, "Engine", type) == 0)
-        result = PyObject_SetAttrString(module, "Fields", fields);
+    if (state->collected && state->ended && type)
+        result = PyObject_SetAttrString(module, "Engine", type);
     Py_XDECREF(type);
-    Py_XDECREF(fields);
     return result;
 }
 

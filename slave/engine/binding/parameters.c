@@ -1,110 +1,132 @@
-/* A workload instance's parameters, from the dict that the stub calls Fields. */
+/* A workload instance's parameters, from a dict: protocol/parameters.py has their ranges and what they mean. */
 #include "binding.h"
 
 #include "time/clock.h"
 
-#define LONGEST_DROP_AFTER 86400.0 /* seconds */
+/* uint64_t, uint32_t, double; ns of seconds; a word; a pair. */
+enum form { WHOLE, SMALL, REAL, SECONDS, CHOICE, RANGE };
 
-static PyObject *field(PyObject *fields, const char *name)
+struct taken {
+    const char *name;
+    enum form form;
+    size_t place;  /* in struct parameters */
+    uint64_t most; /* of whole numbers and seconds */
+};
+
+#define PLACE(member) offsetof(struct parameters, member)
+
+/* clang-format off */
+static const struct taken rows[] = {
+    {"iosequencer", CHOICE, PLACE(fixed.iosequencer), 0},
+    {"blocksize", SMALL, PLACE(setting.blocksize), MOST_BLOCKSIZE},
+    {"fraction_read", REAL, PLACE(setting.fraction_read), 0},
+    {"maxtags", SMALL, PLACE(setting.maxtags), 8192},
+    {"iops", REAL, PLACE(setting.iops), 0},
+    {"range", RANGE, PLACE(setting.range_start), 0},
+    {"seed", WHOLE, PLACE(fixed.seed), UINT64_MAX},
+    {"drop_after", SECONDS, PLACE(fixed.drop_after_ns), 86400},
+};
+/* clang-format on */
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+_Static_assert(PLACE(setting.range_end) == PLACE(setting.range_start) + sizeof(uint64_t), "a range is a pair");
+
+const char *parameter_name(size_t n)
 {
-    PyObject *key = PyUnicode_FromString(name), *value;
-
-    if (!key)
-        return NULL;
-    value = PyDict_GetItemWithError(fields, key);
-    Py_DECREF(key);
-    if (!value && !PyErr_Occurred())
-        PyErr_Format(PyExc_TypeError, "parameters lack %s", name);
-    return value;
+    return n < ROWS ? rows[n].name : NULL;
 }
 
-static bool unsigned_field(PyObject *fields, const char *name, uint64_t most, uint64_t *value)
+static bool out_of_range(const char *name)
 {
-    PyObject *object = field(fields, name);
-
-    if (!object)
-        return false;
-    *value = PyLong_AsUnsignedLongLong(object);
-    if (PyErr_Occurred())
-        return false;
-    if (*value > most) {
-        PyErr_Format(PyExc_ValueError, "%s is out of range", name);
-        return false;
-    }
-    return true;
-}
-
-static bool real_field(PyObject *fields, const char *name, double *value)
-{
-    PyObject *object = field(fields, name);
-
-    if (!object)
-        return false;
-    *value = PyFloat_AsDouble(object);
-    return !PyErr_Occurred();
-}
-
-static bool iosequencer_field(PyObject *fields, enum iosequencer *value)
-{
-    static const char *const names[] = {"random_steady", "random_independent", "sequential"};
-    PyObject *object = field(fields, "iosequencer");
-
-    if (!object)
-        return false;
-    for (int n = 0; n < 3; n++)
-        if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, names[n]) == 0) {
-            *value = (enum iosequencer)n;
-            return true;
-        }
-    PyErr_Format(PyExc_ValueError, "there is no iosequencer %R", object);
+    PyErr_Format(PyExc_ValueError, "%s is out of range", name);
     return false;
 }
 
-static bool range_field(PyObject *fields, uint64_t *start, uint64_t *end)
+static bool whole(PyObject *value, const struct taken *row, uint64_t *number)
 {
-    PyObject *object = field(fields, "range");
+    *number = PyLong_AsUnsignedLongLong(value);
+    if (PyErr_Occurred())
+        return false;
+    return *number <= row->most || out_of_range(row->name);
+}
+
+static bool choice(PyObject *value, const struct taken *row, uint64_t *number)
+{
+    static const char *const words[] = {"random_steady", "random_independent", "sequential"};
+
+    for (*number = 0; *number < sizeof words / sizeof *words; ++*number)
+        if (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, words[*number]) == 0)
+            return true;
+    PyErr_Format(PyExc_ValueError, "there is no %s %R", row->name, value);
+    return false;
+}
+
+static bool range(PyObject *value, const struct taken *row, uint64_t *ends)
+{
     unsigned long long first, behind;
 
-    if (!object)
-        return false;
-    if (!PyTuple_Check(object)) {
-        PyErr_SetString(PyExc_TypeError, "range is not a pair of byte offsets");
+    if (!PyTuple_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "%s is not a pair of byte offsets", row->name);
         return false;
     }
-    if (!PyArg_ParseTuple(object, "KK", &first, &behind))
+    if (!PyArg_ParseTuple(value, "KK", &first, &behind))
         return false;
-    *start = first;
-    *end = behind;
+    ends[0] = first;
+    ends[1] = behind;
     return true;
+}
+
+static bool parse(PyObject *value, const struct taken *row, void *place)
+{
+    uint64_t number;
+    double real;
+
+    switch (row->form) {
+    case WHOLE:
+        return whole(value, row, place);
+    case CHOICE:
+        return choice(value, row, place);
+    case RANGE:
+        return range(value, row, place);
+    case SMALL:
+        if (!whole(value, row, &number))
+            return false;
+        *(uint32_t *)place = (uint32_t)number;
+        return true;
+    default:
+        real = PyFloat_AsDouble(value);
+        if (PyErr_Occurred())
+            return false;
+        if (row->form == REAL) {
+            *(double *)place = real;
+            return true;
+        }
+        if (!(real >= 0.0 && real <= (double)row->most)) /* nor is NaN */
+            return out_of_range(row->name);
+        *(uint64_t *)place = (uint64_t)(real * (double)NS_PER_S);
+        return true;
+    }
 }
 
 bool parse_parameters(PyObject *fields, struct parameters *p)
 {
-    enum { FIELDS = 8 };
-    uint64_t blocksize, maxtags;
-    double drop_after;
-
     if (!PyDict_Check(fields)) {
         PyErr_SetString(PyExc_TypeError, "parameters are not a dict");
         return false;
     }
-    if (!iosequencer_field(fields, &p->iosequencer) ||
-        !unsigned_field(fields, "blocksize", MOST_BLOCKSIZE, &blocksize) ||
-        !real_field(fields, "fraction_read", &p->setting.fraction_read) ||
-        !unsigned_field(fields, "maxtags", 8192, &maxtags) || !real_field(fields, "iops", &p->setting.iops) ||
-        !range_field(fields, &p->setting.range_start, &p->setting.range_end) ||
-        !unsigned_field(fields, "seed", UINT64_MAX, &p->seed) || !real_field(fields, "drop_after", &drop_after))
-        return false;
-    if (PyDict_Size(fields) != FIELDS) {
+    for (const struct taken *row = rows; row < rows + ROWS; row++) {
+        PyObject *name = PyUnicode_FromString(row->name);
+        PyObject *value = name ? PyDict_GetItemWithError(fields, name) : NULL; /* borrowed */
+        Py_XDECREF(name);
+        if (!value && !PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "parameters lack %s", row->name);
+        if (!value || !parse(value, row, (char *)p + row->place))
+            return false;
+    }
+    if (PyDict_Size(fields) != ROWS) {
         PyErr_SetString(PyExc_TypeError, "parameters hold a field that the engine does not know");
         return false;
     }
-    if (!(drop_after >= 0.0 && drop_after <= LONGEST_DROP_AFTER)) { /* nor is NaN */
-        PyErr_SetString(PyExc_ValueError, "drop_after is out of range");
-        return false;
-    }
-    p->drop_after_ns = (uint64_t)(drop_after * (double)NS_PER_S);
-    p->setting.blocksize = (uint32_t)blocksize;
-    p->setting.maxtags = (uint32_t)maxtags;
     return true;
 }

@@ -1,6 +1,7 @@
 /* Edits: checked whole, then posted to the threads, which take them when they can. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "commands.h"
 
@@ -15,9 +16,8 @@ static bool all_taken(const struct engine *e)
 /* Only what is live may differ from what was created. The instance's setting is its thread's, and not looked at. */
 static int check_edit(const struct instance *i, const struct parameters *p, const char **why)
 {
-    if (p->iosequencer != i->parameters.iosequencer || p->seed != i->parameters.seed ||
-        p->drop_after_ns != i->parameters.drop_after_ns) {
-        *why = "iosequencer, seed and drop_after cannot be edited";
+    if (memcmp(&p->fixed, &i->parameters.fixed, sizeof p->fixed) != 0) {
+        *why = "a parameter that is not live cannot be edited";
         return -EINVAL;
     }
     return instance_check(i->lun, i->ceiling, &i->agreed, p, why);

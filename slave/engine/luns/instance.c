@@ -58,8 +58,8 @@ int instance_check(const struct lun *lun, struct ceiling ceiling, const struct e
         result = check_writes(lun, agreed, s, why);
     if (result != 0)
         return result;
-    if (!sequencer_init(&unused, p->iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end, lun->size,
-                        lun->device))
+    if (!sequencer_init(&unused, p->fixed.iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end,
+                        lun->size, lun->device))
         return refuse(why, EINVAL,
                       "the range does not lie in the LUN, or holds no whole block (block 0 of a device is never used)");
     return 0;
@@ -146,8 +146,8 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
                            .maxtags = s->maxtags,
                            .weight = requests_per_io(lun, ceiling, s->blocksize)};
     lun->users++;
-    sequencer_init(&i->sequencer, p->iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end, lun->size,
-                   lun->device);
+    sequencer_init(&i->sequencer, p->fixed.iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end,
+                   lun->size, lun->device);
     bound_writes(i, agreed, s);
     if (!extents_copy(&i->agreed, agreed)) {
         instance_destroy(i);
@@ -166,7 +166,7 @@ static void free_memory(struct instance *i)
 
 int instance_populate(struct instance *i, _Atomic uint64_t *progress)
 {
-    pacer_init(&i->pacer, i->parameters.iosequencer == RANDOM_INDEPENDENT, i->parameters.drop_after_ns);
+    pacer_init(&i->pacer, i->parameters.fixed.iosequencer == RANDOM_INDEPENDENT, i->parameters.fixed.drop_after_ns);
     int result = make_tags(i);
 
     if (result == 0)
@@ -228,7 +228,7 @@ void instance_set(struct instance *i, const struct setting *s)
 void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
 {
     const struct setting *setting = &i->parameters.setting;
-    uint64_t seed = i->parameters.seed;
+    uint64_t seed = i->parameters.fixed.seed;
 
     free_tags(i);
     i->in_flight = 0;

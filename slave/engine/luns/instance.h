@@ -61,11 +61,16 @@ struct ceiling {
 
 enum iosequencer { RANDOM_STEADY, RANDOM_INDEPENDENT, SEQUENTIAL };
 
-/* The parameters of create. */
-struct parameters {
-    enum iosequencer iosequencer;
+/* What no edit changes: compared byte by byte, so each is of 64 bits. */
+struct fixed {
+    uint64_t iosequencer; /* enum iosequencer */
     uint64_t seed;
     uint64_t drop_after_ns; /* how long an I/O that is due may wait for its submission; 0: for as long as it takes */
+};
+
+/* The parameters of create. */
+struct parameters {
+    struct fixed fixed;
     struct setting setting;
 };
 
