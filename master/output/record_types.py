@@ -151,3 +151,7 @@ class SummaryRecord:
         if self.measurement is None:
             return None
         return Figures(self.measurement.merged, self.settings.response_rows(self.validity.reached))
+
+    def release(self) -> None:
+        """Its rows are written: figures that are asked for again are worked out again."""
+        self.__dict__.pop("figures", None)

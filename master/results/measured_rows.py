@@ -6,8 +6,8 @@ of a run whose version did not keep them, are read from the summaries: there a r
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from ..summary.measured import MeasurementRow, StepEnds
 from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason, Scope, Severity, Verdict, standing
 from .checked_files import read_rows, read_whole, that_count
-from .finished_run import FinishedRun, StepRow, read_run
+from .finished_run import FinishedRun, Key, StepRow, read_run
 
 _FINDING: Final = re.compile(r"(?P<reason>\w+)\[(?P<severity>\w+)\](?: \((?P<detail>.*)\))?", re.DOTALL)
 _REASONS: Final = {reason.word: reason for reason in Reason}
@@ -84,22 +84,30 @@ def _is(word: str, step: Mapping[str, Any]) -> bool:
 
 
 def _step(step: Mapping[str, Any], run: FinishedRun, by: str) -> StepEnds:
-    measured = (_kept(step) if by == ALL else ()) or tuple(
-        _row(key.step if by == ALL else f"{key.step} {key.instance}", row, run.folder)
-        for key, row in run.rows_of(step["number"])
+    rows = run.rows_of(step["number"])
+    measured = (_kept(step, rows, run.folder) if by == ALL else ()) or tuple(
+        _row(key.step if by == ALL else f"{key.step} {key.instance}", row, run.folder) for key, row in rows
     )
     findings = tuple(finding_of(text, run.folder) for text in step["reasons"])
     return StepEnds(step["number"], step["name"], Verdict(step["verdict"]), findings, measured)
 
 
-def _kept(step: Mapping[str, Any]) -> tuple[MeasurementRow, ...]:
-    """The rows that were reported when the step ended; none where its entry is of an earlier version."""
-    try:
-        return tuple(
-            decode(json.dumps({"type": "row", **row}).encode(), {"row": MeasurementRow}) for row in step["measured"]
-        )
-    except ProtocolError:
-        return ()
+def _kept(step: Mapping[str, Any], rows: Iterable[tuple[Key, StepRow]], folder: Path) -> tuple[MeasurementRow, ...]:
+    """The rows that were reported when the step ended; none where its entry has none.
+
+    An entry of an earlier version names its figures otherwise: they are those of the summary.
+    """
+    figures = {key.step: _figures(row) for key, row in rows}
+    known = {field.name for field in fields(MeasurementRow)}
+    found = []
+    for entry in step["measured"]:
+        row = {name: value for name, value in entry.items() if name in known}
+        row.setdefault("figures", figures.get(entry.get("name"), {}))
+        try:
+            found.append(decode(json.dumps({"type": "row", **row}).encode(), {"row": MeasurementRow}))
+        except ProtocolError as error:
+            raise PlanError(f"{folder}/run.json: of another version of ivypy: {error}") from None
+    return tuple(found)
 
 
 def _row(name: str, row: StepRow, folder: Path) -> MeasurementRow:
@@ -113,10 +121,15 @@ def _row(name: str, row: StepRow, folder: Path) -> MeasurementRow:
         response_verdict=row.verdict(Scope.RESPONSE),
         findings=tuple(finding_of(text, folder) for text in filter(None, cells["reasons"].split("; "))),
         cause="",
-        figures=figures_of(MEASUREMENT_METRICS, lambda metric: float(cells[metric]) if cells.get(metric) else None),
+        figures=_figures(row),
         hosts_in=row.hosts_in,
         hosts_of=row.hosts_of,
     )
+
+
+def _figures(row: StepRow) -> dict[str, float]:
+    cells = row.cells
+    return figures_of(MEASUREMENT_METRICS, lambda metric: float(cells[metric]) if cells.get(metric) else None)
 
 
 def finding_of(text: str, folder: Path) -> Finding:

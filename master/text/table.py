@@ -40,4 +40,7 @@ def _aligned(text: str, width: int) -> str:
 
 
 def _joined(groups: Sequence[str]) -> str:
-    return " | ".join(groups).rstrip(" |")
+    """What is blank at the end is left out."""
+    while len(groups) > 1 and not groups[-1].strip():
+        groups = groups[:-1]
+    return " | ".join(groups).rstrip(" ")

@@ -345,15 +345,14 @@ def test_response_times_are_blank_where_the_target_was_not_reached(tmp_path: Pat
         window.add(merger.close())
     settings = Settings.of(sliced, PARAMETERS)
     measurement = window.measurement()
-    folder.summary(
-        0,
-        "x",
-        SummaryRecord(
-            START, START, START, measurement, check_validity(measurement, settings, 0.0025, LENGTH * 1e-9), settings
-        ),
-        sliced,
-    )
+    validity = check_validity(measurement, settings, 0.0025, LENGTH * 1e-9)
+    record = SummaryRecord(START, START, START, measurement, validity, settings)
+    folder.summary(0, "x", record, sliced)
     folder.close()
+    figures = record.figures
+    assert record.figures is figures, "worked out once"
+    record.release()
+    assert record.figures is not figures, "and not kept once the rows are written"
     rows = table(folder.path / "summary.host.csv") + table(folder.path / "summary.all.csv")
     assert [bool(row["overall_response_us_mean"]) for row in rows] == [True, False, False]
     assert all(row["overall_service_us_mean"] for row in rows)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -80,14 +79,16 @@ def test_what_run_json_keeps_is_what_watchers_saw(staged: SimulatedRun) -> None:
     assert [one.verdict for one in rows_of(steps)] == ["valid", "valid", "failed", "invalid", "valid"]
 
 
-def of_earlier_version(folder: Path, copy: Path, rows: Any = None) -> None:
-    """A copy of a run whose run.json has no rows, or rows that nobody knows any more."""
+def of_earlier_version(folder: Path, copy: Path, with_rows: bool = False) -> None:
+    """A copy of a run whose run.json has no rows, or rows with other names for their figures."""
     for path in folder.glob("*.csv"):
         (copy / path.name).write_bytes(path.read_bytes())
     record = json.loads((folder / RUN_JSON).read_text())
     for step in record["steps"]:
-        del step["measured"]
-        step |= {} if rows is None else {"measured": rows}
+        for row in step["measured"]:
+            row |= {"iops": row.pop("figures").get("overall_iops"), "cause": "it was said so", "verdict": "partial"}
+        if not with_rows:
+            del step["measured"]
     (copy / RUN_JSON).write_text(json.dumps(record))
 
 
@@ -110,9 +111,20 @@ def test_the_whole_decides_which_measurement_stands(staged: SimulatedRun, tmp_pa
     }
 
 
-@pytest.mark.parametrize("rows", [None, [{"name": "climb", "iops": 100.0, "service": {"p99_us": 1.0}}]])
-def test_the_summaries_alone_give_the_same_figures(staged: SimulatedRun, tmp_path: Path, rows: Any) -> None:
-    of_earlier_version(staged.folder, tmp_path, rows)
+def test_what_an_earlier_version_said_of_a_measurement_stands_beside_the_summarys_figures(
+    staged: SimulatedRun, tmp_path: Path
+) -> None:
+    """Its verdict is over all rollup instances, and its cause is nowhere else."""
+    of_earlier_version(staged.folder, tmp_path, with_rows=True)
+    read, kept = (rows_of(read_measured(folder, "all", ()).steps) for folder in (tmp_path, staged.folder))
+    for mine, theirs in zip(read, kept, strict=True):
+        assert (mine.verdict, mine.cause) == ("partial", "it was said so")
+        assert (mine.name, mine.findings, mine.stands) == (theirs.name, theirs.findings, theirs.stands)
+        assert mine.figures == pytest.approx(theirs.figures)
+
+
+def test_the_summaries_alone_give_the_same_figures(staged: SimulatedRun, tmp_path: Path) -> None:
+    of_earlier_version(staged.folder, tmp_path)
     read, kept = (rows_of(read_measured(folder, "all", ()).steps) for folder in (tmp_path, staged.folder))
     for mine, theirs in zip(read, kept, strict=True):
         assert (mine.name, mine.verdict) == (theirs.name, theirs.verdict)

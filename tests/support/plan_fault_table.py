@@ -43,7 +43,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "engine: { cpus: all }",
-        "1:17: cpus: 'all' is neither a core nor a range of them; write for example 0-3,8",
+        "1:17: cpus: 'all' is neither a core nor a range of them; write for example '0-3,8', with the quotes",
     ),
     (
         "engine: { cpus: 3-1 }",
@@ -59,11 +59,11 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "engine: { cpus: [] }",
-        "1:17: cpus is a list; it needs cores, like 0-3,8",
+        "1:17: cpus is a list; it needs cores, like '0-3,8'",
     ),
     (
         "engine: { cpus: -1 }",
-        "1:17: cpus: '-1' is neither a core nor a range of them; write for example 0-3,8",
+        "1:17: cpus: '-1' is neither a core nor a range of them; write for example '0-3,8', with the quotes",
     ),
     (
         "engine: { polled: true }",

@@ -227,15 +227,17 @@ LEAST_BLOCK: Final = 512  # bytes, the least logical block size that a LUN has
 
 
 def read_cores(value: Any) -> tuple[int, ...]:
-    """`cpus`: numbers of cores and ranges of them, as 0-3,8 or [0-3, 8]."""
+    """`cpus`: numbers of cores and ranges of them, as '0-3,8' or [0-3, 8]. Inside of { }, YAML parts the first at its
+    comma where it has no quotes."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list) or not parts or not all(isinstance(part, str) and part.strip() for part in parts):
-        raise Predicate(f"is {kind_of(value)}; it needs cores, like 0-3,8")
+        raise Predicate(f"is {kind_of(value)}; it needs cores, like '0-3,8'")
     found: list[int] = []
     for part in (part.strip() for part in parts):
         ends = [parse_count(end) for end in part.split("-")] if re.fullmatch(r"\d+(-\d+)?", part) else []
         if not ends:
-            raise ValueError(f"{part!r} is neither a core nor a range of them; write for example 0-3,8")
+            wanted = "write for example '0-3,8', with the quotes"
+            raise ValueError(f"{part!r} is neither a core nor a range of them; {wanted}")
         if ends[0] > ends[-1]:
             raise ValueError(f"{part!r} ends before it begins; write the smaller number first")
         if ends[-1] > HIGHEST_CORE:

@@ -203,6 +203,8 @@ class StepRecorder:
                 self._run.connector_summary(partial(self._connector_rows, measured))
         last = next((one for one in reversed(result.records) if one.measurement is not None), result.records[-1])
         self._histograms(last)
+        for record in result.records:
+            self._run.writer.put(record.release)
         self._run.end_step(result.ends)
         self._run.hub.show(result.ends)
 
