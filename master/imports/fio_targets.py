@@ -21,7 +21,7 @@ _ONE_UNIT: Final = "write both in percent (size=50%, offset=10%), or both in byt
 
 @dataclass
 class OptionReader:
-    """What the options of a section say."""
+    """Reads the options of a section, and collects their faults."""
 
     section: FioSection
     around: ImportContext

@@ -26,7 +26,7 @@ Dimensions = Sequence[tuple[str, int]]  # settings and how many values each take
 
 
 def read_vdbench(text: str, name: str, around: ImportContext) -> Description:
-    """What the parameter file does. Raises PlanError with every reason why it cannot be read, a line each."""
+    """Return what the parameter file does. Raises PlanError with every reason why it cannot be read, a line each."""
     faults: list[str] = []
     dropped: list[Dropped] = []
     read = parameters(text, name, around, faults, dropped)
@@ -191,7 +191,7 @@ def _streams(runs: Sequence[Runs]) -> tuple[dict[object, str], list[tuple[Stream
 
 
 def folded(steps: Sequence[Wanted], dimensions: Dimensions) -> tuple[Wanted, Loop] | None:
-    """What all of the steps have in common, and the loop; None where a loop would not do the same.
+    """Return what all of the steps have in common, and the loop; None where a loop would not do the same.
 
     `steps`: one for every combination of the dimensions, in their order.
     """

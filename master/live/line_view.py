@@ -24,7 +24,7 @@ def columns_of_output() -> int | None:
 
 
 def width_of_log() -> int:
-    """What COLUMNS says, or MIDDLE."""
+    """The columns that COLUMNS names, or MIDDLE."""
     return shutil.get_terminal_size((MIDDLE, 24)).columns
 
 

@@ -30,7 +30,7 @@ _UNSET: Final = 2**32 - 1  # a login that the kernel does not know: a container,
 
 
 class NoSuchRun(PlanError):
-    """What was given names no run."""
+    """The word that was given names no run."""
 
 
 def socket_of(run: str | None, only: bool = False) -> Path:

@@ -22,7 +22,7 @@ PATIENCE_S: Final = 10.0  # of a slow machine, or disk
 
 
 def write_report(path: Path, folders: Sequence[Path], limits: ArchiveLimits | None = None) -> str:
-    """What was written, in a line: "report.html: 2.1 MB". Raises PlanError, OutputError."""
+    """Write the report; return what was written, in a line: "report.html: 2.1 MB". Raises PlanError, OutputError."""
     check_place(path, MARK.encode())
     archive = archive_of(folders, limits or ArchiveLimits())
     title = ", ".join(one.resolve().name for one in folders)

@@ -1,5 +1,5 @@
-"""What connectors reported over each measurement: the rows of a run's connectors.csv, and as text, Markdown, CSV and
-JSON.
+"""Reads the rows of a run's connectors.csv, what connectors reported over each measurement, and writes them as text,
+Markdown, CSV and JSON.
 """
 
 import json
@@ -52,7 +52,7 @@ class ConnectorRow:
 
     @property
     def measurement(self) -> str:
-        """What it is of."""
+        """The step and rollup instance that it is of."""
         of = "" if self.rollup_type == ALL else f" {self.rollup_instance or self.rollup_type}"
         return f"{self.step} {self.name}{of}"
 

@@ -221,7 +221,7 @@ def _ask(writer: asyncio.StreamWriter) -> None:
 
 
 def after(status: RunStatus, report: Answer | Report) -> RunStatus:
-    """What the status is once a report has come. Steps that ended are left to the run document."""
+    """The status once a report has come. Steps that ended are left to the run document."""
     match report:
         case StepBegins():
             return replace(status, step=report, running=True, paused=False)

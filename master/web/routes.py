@@ -116,7 +116,7 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request about a step names."""
+    """The step, rollup instance and metric that a request names."""
 
     step: int
     by: str

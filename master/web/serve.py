@@ -51,7 +51,7 @@ _LOG: Final = logging.getLogger("ivypy.web")
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What is served, to whom."""
+    """The runs that are served, and to whom."""
 
     roots: Sequence[Path]
     access: WebAccess
