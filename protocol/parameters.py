@@ -30,6 +30,7 @@ class Notation(StrEnum):
     BYTES = "bytes"  # "8KiB" -> 8192
     FRACTION = "fraction"  # "70%" or 0.7 -> 0.7
     COUNT = "count"  # a whole number
+    DURATION = "duration"  # "1ms" -> seconds
     TIMEOUT = "timeout"  # "1s" or never -> seconds or "never"
     COUNT_OR_AUTO = "count_or_auto"  # a whole number, or "auto"
     IOPS = "iops"  # a number, "max", or "50% of step NAME" -> float or "max"
@@ -155,6 +156,17 @@ class Parameters:
             high=86400,
         ),
     )
+    think_time: float = field(
+        default=0.0,
+        metadata=about(
+            Notation.DURATION,
+            "How long each tag waits between the end of its I/O and its next one, where iops is max (closed loop): "
+            "maxtags users that think for as long. In a step's first think_time the tags begin one after the other. "
+            "0: none. Without effect where IOPS are paced.",
+            low=0,
+            high=86400,
+        ),
+    )
 
 
 PARAMETERS: Final[dict[str, About]] = {f.name: f.metadata["about"] for f in fields(Parameters)}
@@ -170,7 +182,7 @@ def engine_fields(parameters: Parameters) -> EngineFields:
 
 
 def _for_engine(value: Any, unit: Notation) -> Any:
-    if unit in (Notation.IOPS, Notation.TIMEOUT):
+    if unit in (Notation.IOPS, Notation.TIMEOUT, Notation.DURATION):
         return _WORDS[value] if isinstance(value, str) else float(value)
     return str(value) if unit is Notation.CHOICE else value
 

@@ -64,6 +64,7 @@ class PlanParameters:
     spread: Spread = _DEFAULT.spread
     seed: int | None = None  # None: the run's
     drop_after: DropAfter = _DEFAULT.drop_after
+    think_time: float = _DEFAULT.think_time
 
     def edited(self, changes: Mapping[str, Value]) -> "PlanParameters":
         """These parameters after an edit; `total_iops` is the session's to share out, and is not taken here."""

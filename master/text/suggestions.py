@@ -53,7 +53,7 @@ INSTEAD: Final[Mapping[str, str]] = {
     "stonewall": "leave it out: steps always run one after the other",
     "distribution": "use 'iosequencer': random_independent has exponential gaps",
     "rate_process": "use 'iosequencer': random_independent has exponential gaps",
-    "thinktime": "use 'iops': I/Os that fall due per second",
+    "thinktime": "use 'think_time: 1ms', after each I/O of a tag",
     "nocsv": "use 'csv: false'",
     "lun": "use 'paths' for block devices, 'files' for files",
     "sqpoll": "it is gone, since its kernel thread could submit I/Os after the lease had ended: leave it out, or use "

@@ -102,6 +102,62 @@ def test_closed_loop_has_neither_response_times_nor_lateness(step: Drive, image:
     assert all(result.series(LATENESS) == 0 for result in step.results)
 
 
+def lateness(results: list[Result], column: Moment) -> int:
+    return sum(result.series(LATENESS, column) for result in results)
+
+
+@pytest.mark.parametrize("tags", [1, 6])
+@pytest.mark.parametrize("think_ns", [100_000, 1 * MS, 37 * MS])
+def test_a_tag_serves_thinks_and_serves_again(simulated: Drive, image: Path, tags: int, think_ns: int) -> None:
+    """What its tags do at any time: serve an I/O, think, or are kept waiting by the generator."""
+    simulated.create(0, simulated.lun(image), iops=-1.0, maxtags=tags, think_time=think_ns / S)
+    simulated.go([0], 100 * MS)
+    simulated.engine.stop(9)
+    simulated.finish()
+    check_sums(simulated)
+    served_ns = sum(result.series(SERVICE, Moment.SUM) for result in simulated.results)
+    thought_ns = simulated.total(Count.COMPLETED) * think_ns
+    spent_ns = served_ns + thought_ns + lateness(simulated.results, Moment.SUM)
+    assert spent_ns == pytest.approx(tags * S, abs=tags * (think_ns + MS))  # what it began with, and was at in the end
+    assert lateness(simulated.results, Moment.COUNT) == simulated.total(Count.SUBMITTED)
+    assert lateness(simulated.results, Moment.MAX) < 10 * 100_000, "of one to ten subintervals"
+    assert all(result.series(RESPONSE + kind) == 0 for result in simulated.results for kind in Kind)
+
+
+def test_tags_that_think_begin_one_after_the_other(simulated: Drive, image: Path) -> None:
+    simulated.create(0, simulated.lun(image), iops=-1.0, maxtags=20, think_time=0.1)
+    simulated.go([0], 10 * MS)
+    simulated.engine.stop(9)
+    simulated.finish()
+    assert [result.total(Count.DUE) for result in simulated.results] == [2] * 10
+
+
+def test_a_tag_that_thinks_is_one_of_maxtags(simulated: Drive, image: Path) -> None:
+    """Fewer tags, and more, within the ceiling; a rate, and back; a pause: what nobody asked for is not late."""
+    think: dict[str, Any] = {"think_time": 0.001}
+    settings: list[dict[str, Any]] = [
+        {"iops": -1.0, "maxtags": 8},
+        {"iops": -1.0, "maxtags": 2},
+        {"iops": -1.0, "maxtags": 4},
+        {"iops": 500.0, "maxtags": 4},
+        {"iops": -1.0, "maxtags": 4},
+        {"iops": 0.0, "maxtags": 4},
+        {"iops": -1.0, "maxtags": 1},
+    ]
+    simulated.create(0, simulated.lun(image), ceilings=(8, 4096), **settings[0], **think)
+    simulated.go([0], 100 * MS)
+    for number, setting in enumerate(settings):
+        if number:
+            simulated.edit(number, [(0, fields(**setting, **think))])
+        simulated.until(2 * number + 2)
+    simulated.engine.stop(2 * len(settings))
+    simulated.finish()
+    check_sums(simulated)
+    settled = simulated.results[1 : 2 * len(settings) : 2]
+    assert [round(result.total(Count.DUE) / 50) for result in settled] == [16, 4, 8, 1, 8, 0, 2]
+    assert all(lateness([result], Moment.MAX) < MS for result in simulated.results)
+
+
 def test_ios_due_are_rate_times_length(step: Drive, image: Path) -> None:
     lun = step.lun(image)
     for number, iops in enumerate([1000.0, 333.0, 10.0, 0.0]):

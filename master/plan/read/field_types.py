@@ -316,6 +316,8 @@ def _parameter(name: str) -> Reads:
             return fraction_field(low or 0.0, 1.0 if high is None else high)
         case Notation.COUNT:
             return count_field(int(low or 0), None if high is None else int(high))
+        case Notation.DURATION:
+            return duration_field(low or 0.0, high)
         case Notation.TIMEOUT:
             parse_timeout = bounded(_parse_timeout, format_duration, low, high)
             return scalar(parse_timeout, "a time like 1s, or never", TIMEOUT_SCHEMA, _format_timeout)

@@ -25,6 +25,7 @@ static const struct taken rows[] = {
     {"range", RANGE, PLACE(setting.range_start), 0},
     {"seed", WHOLE, PLACE(fixed.seed), UINT64_MAX},
     {"drop_after", SECONDS, PLACE(fixed.drop_after_ns), 86400},
+    {"think_time", SECONDS, PLACE(fixed.think_ns), 86400},
 };
 /* clang-format on */
 

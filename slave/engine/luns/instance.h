@@ -26,7 +26,7 @@ struct share;
 struct tag {
     struct iocb iocb; /* libaio's own form of it; with every backend, place and size of the I/O stand there */
     uint64_t submit_ns;
-    uint64_t due_ns;             /* 0: submitted as fast as it goes, without a due time */
+    uint64_t due_ns;             /* 0: submitted as fast as it goes, without a due time; thinking: when that ends */
     uint64_t late_ns;            /* by how much it was submitted later than that and its tag allowed, and reaped late */
     struct tag *next, *previous; /* in flight: by age; free: next only */
     struct tag *next_again;      /* waiting to be submitted once more, after EAGAIN */
@@ -66,6 +66,7 @@ struct fixed {
     uint64_t iosequencer; /* enum iosequencer */
     uint64_t seed;
     uint64_t drop_after_ns; /* how long an I/O that is due may wait for its submission; 0: for as long as it takes */
+    uint64_t think_ns;      /* between the end of an I/O and its tag's next one, in a closed loop */
 };
 
 /* The parameters of create. */
@@ -79,7 +80,7 @@ enum waiting { NOT_WAITING, WAITING_TO_SUBMIT, WAITING_FOR_QUEUE };
 struct instance {
     /* What the hot loop asks of it first. */
     struct tag *free;
-    uint32_t in_flight, maxtags;
+    uint32_t in_flight, maxtags; /* in flight or thinking */
     struct share *share;
     uint16_t weight;  /* requests of the share's queue that its next I/O takes */
     uint32_t slot;    /* its place in the thread's arrays */
@@ -93,6 +94,8 @@ struct instance {
     uint32_t series;    /* first series of its merge class in the thread's buffers */
     struct instance *next_waiting;
     struct tag_list flying;
+    struct tag_list thinking; /* linked by `next` */
+    uint64_t think_ns;        /* 0 unless it is a closed loop */
     uint64_t rest_until_ns;
     uint64_t tag_since_ns;   /* since when a tag is free, or would be if its last I/O had gone and been found in time */
     uint64_t found_ns;       /* when its last completion was there to be found */
@@ -162,6 +165,36 @@ static inline uint64_t tag_offset(const struct tag *tag)
 static inline uint32_t tag_bytes(const struct tag *tag)
 {
     return (uint32_t)tag->iocb.aio_nbytes;
+}
+
+/* Whether its I/Os go as soon as they can, or fall due. */
+static inline void instance_pace(struct instance *i, double iops)
+{
+    i->closed_loop = iops < 0.0;
+    i->think_ns = i->closed_loop ? i->parameters.fixed.think_ns : 0;
+}
+
+/* A tag that was in flight, or counts as if: until its due_ns, which is not before that of those before it. */
+static inline void instance_think(struct instance *i, struct tag *tag)
+{
+    tag->next = NULL;
+    if (i->thinking.first)
+        i->thinking.last->next = tag;
+    else
+        i->thinking.first = tag;
+    i->thinking.last = tag;
+}
+
+/* The next tag whose think time ended before `until_ns`, or NULL. */
+static inline struct tag *instance_stop_thinking(struct instance *i, uint64_t until_ns)
+{
+    struct tag *tag = i->thinking.first;
+
+    if (!tag || tag->due_ns >= until_ns)
+        return NULL;
+    i->thinking.first = tag->next;
+    i->in_flight--;
+    return tag;
 }
 
 /* Since when a completed I/O's tag, and its room in the queue, would be free, had the generator been in time. */

@@ -13,12 +13,35 @@ void due_times_set_alarm(struct thread *t, struct instance *i)
 {
     uint64_t at_ns = pacer_next_due(&i->pacer);
 
+    if (i->thinking.first)
+        at_ns = earlier(at_ns, i->thinking.first->due_ns);
     if (i->resting)
         at_ns = earlier(at_ns, i->rest_until_ns);
     if (at_ns == PACER_IDLE)
         heap_remove(&t->due_times.heap, i->slot);
     else
         heap_set(&t->due_times.heap, i->slot, at_ns);
+}
+
+void due_times_think(struct thread *t, struct tag *tag, uint64_t now_ns)
+{
+    struct instance *i = tag->instance;
+    bool is_first = !i->thinking.first;
+
+    tag->due_ns = now_ns + i->think_ns;
+    instance_think(i, tag);
+    if (is_first)
+        due_times_set_alarm(t, i);
+}
+
+static void end_thinking(struct instance *i, uint64_t until_ns)
+{
+    struct tag *tag;
+
+    while ((tag = instance_stop_thinking(i, until_ns))) {
+        tag->next = i->free;
+        i->free = tag;
+    }
 }
 
 void due_times_expire(struct thread *t, struct instance *i, uint64_t now_ns)
@@ -40,6 +63,7 @@ void due_times_count(struct thread *t, uint64_t until_ns)
         struct instance *i = &t->instances[t->due_times.heap.entries[0].item];
         if (i->resting && i->rest_until_ns < until_ns)
             i->resting = false;
+        end_thinking(i, until_ns);
         if (i->pacer.ticking) {
             struct row *row = row_of(t, i);
             uint64_t fallen = pacer_fall_due(&i->pacer, until_ns, most);

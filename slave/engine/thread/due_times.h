@@ -1,4 +1,4 @@
-/* What falls due, and when the loop attends to an instance next. */
+/* What falls due, which tags end to think, and when the loop attends to an instance next. */
 #ifndef IVYPY_DUE_TIMES_H
 #define IVYPY_DUE_TIMES_H
 
@@ -7,10 +7,11 @@
 #include "heap.h"
 
 struct instance;
+struct tag;
 struct thread;
 
 struct due_times {
-    struct heap heap; /* when each instance falls due next, or ends its rest */
+    struct heap heap; /* when each instance falls due next, a tag of it ends to think, or it ends its rest */
 };
 
 /* Room for instances in so many slots, by the commanding thread. 0 or -ENOMEM. */
@@ -28,6 +29,9 @@ static inline uint64_t due_times_next(const struct due_times *d)
 
 /* After a change of its due times or its rest: when the loop attends to an instance next. */
 void due_times_set_alarm(struct thread *t, struct instance *i);
+
+/* An I/O of a closed loop has ended: when its tag may take the next. */
+void due_times_think(struct thread *t, struct tag *tag, uint64_t now_ns);
 
 /* Discards what has waited for longer than its instance lets it. */
 void due_times_expire(struct thread *t, struct instance *i, uint64_t now_ns);

@@ -16,7 +16,7 @@ static void retime(struct thread *t, struct instance *i, double iops, uint64_t n
         row_of(t, i)->backlog_since_ns = 0;
         t->mailbox.discarded += discarded;
     }
-    i->closed_loop = iops < 0.0;
+    instance_pace(i, iops);
     due_times_set_alarm(t, i);
 }
 
@@ -29,7 +29,7 @@ static void apply(struct thread *t, struct instance *i, const struct setting *se
     if (!i->in_step)
         return;
     row_of(t, i)->edit = i->edit;
-    if (i->in_flight >= i->maxtags)
+    if (i->in_flight >= i->maxtags || setting->iops < 0.0) /* in a closed loop free tags are wanted from now on */
         i->tag_since_ns = now_ns;
     i->maxtags = i->ideal.at_once = setting->maxtags;
     ready_queue_resettle(i);

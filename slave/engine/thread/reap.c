@@ -35,7 +35,7 @@ static void file_orphan(struct thread *t, struct tag *tag, uint64_t now_ns)
     }
 }
 
-/* Its tag is free again, and the next I/O may go. */
+/* Its tag is free again, and the next I/O may go, at once or after the think time. */
 static void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
 {
     struct instance *i = tag->instance;
@@ -44,8 +44,12 @@ static void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
     land(i, tag);
     if (was_oldest)
         publish_oldest(row_of(t, i), i);
-    free_tag(i, tag, now_ns);
-    i->in_flight--;
+    if (i->think_ns) {
+        due_times_think(t, tag, now_ns);
+    } else {
+        free_tag(i, tag, now_ns);
+        i->in_flight--;
+    }
     in_flight_add(&t->in_flight, (uint32_t)-1);
     ready_queue_release(t, tag, now_ns);
     ready_queue_enqueue(t, i);

@@ -81,13 +81,16 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
     uint64_t since_ns = 0;
 
     i->free = tag->next;
-    tag->due_ns = 0;
     if (i->pacer.backlog) {
         tag->due_ns = pacer_take(&i->pacer);
         row_of(t, i)->backlog_since_ns = pacer_backlog_since(&i->pacer);
         since_ns = late_from(i, tag->due_ns);
         if (i->pacer.drop_after_ns)
             ideal_tags_take(&i->ideal, 1, tag->due_ns, now_ns);
+    } else {
+        if (i->think_ns)
+            since_ns = late_from(i, tag->due_ns);
+        tag->due_ns = 0;
     }
     tag->write = sequencer_writes(&i->sequencer);
     tag->iocb.aio_offset = (int64_t)sequencer_offset(&i->sequencer);
@@ -249,9 +252,8 @@ static bool account(struct thread *t, uint32_t n, uint64_t stamp_ns)
     if (t->submit.late_from[n]) {
         tag->late_ns = stamp_ns > t->submit.late_from[n] ? stamp_ns - t->submit.late_from[n] : 0;
         record(t, i, SERIES_LATENESS, tag->late_ns, tag_bytes(tag));
-    } else {
-        row->due++;
     }
+    row->due += tag->due_ns == 0;
     return true;
 }
 
