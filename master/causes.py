@@ -56,7 +56,7 @@ def cause_of(findings: Sequence[Finding], purpose: Collection[Scope]) -> str:
 
 
 def remedy_of(finding: Finding, findings: Sequence[Finding]) -> str:
-    """What to do about one of a row's findings: where another explains it, that one's remedy, since its own would not
+    """The remedy of one of a row's findings: where another explains it, that one's remedy, since its own would not
     help."""
     if finding.severity is Severity.NOTE:
         return finding.reason.remedy
@@ -76,7 +76,7 @@ def _worst(findings: Sequence[Finding], reason: Reason) -> Finding | None:
 
 
 def _within(found: Finding, explained: Collection[Reason]) -> set[Reason]:
-    """What a finding is large enough to explain."""
+    """The reasons that a finding is large enough to explain."""
     if found.reason is Reason.IO_ERRORS and found.severity is not Severity.INVALID:
         return {*_OF_FAILED}
     small = found.share < LEAST_SHARE_OF_RATES

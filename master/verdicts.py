@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 
 
 class Severity(StrEnum):
-    """What a reason does to the verdict; the worst last."""
+    """The effect of a reason on the verdict; the worst last."""
 
     NOTE = "note"  # nothing
     PARTIAL = "partial"
@@ -510,8 +510,9 @@ class Finding:
 
 
 def by_weight(findings: Iterable[Finding], purpose: Collection[Scope]) -> tuple[Finding, ...]:
-    """What decides the verdict of a step that was for these figures, then what discredits others, then notes; of each
-    the worst first."""
+    """Sort findings: those that decide the verdict of a step that was for these figures, those that discredit others,
+    notes; of each the worst first.
+    """
     found = [*findings]
     severities, reasons, deciding = [*Severity], [*Reason], {*counting_for(found, purpose)}
 

@@ -212,7 +212,9 @@ class ProgressLine(Ends):
 
 
 def _shower() -> Callable[[str], None]:
-    """What shows a line in place: in a notebook an output that is replaced, else the terminal's own line."""
+    """Return the function that shows a line in place: in a notebook an output that is replaced, else the terminal's own
+    line.
+    """
     if "ipykernel" in sys.modules:
         display: Any = import_module("IPython.display").display
         handle = display({"text/plain": ""}, raw=True, display_id=True)

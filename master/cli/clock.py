@@ -73,7 +73,7 @@ def host_of(text: str) -> HostSpec:
 
 
 def figures(report: ClockReport) -> dict[str, Any]:
-    """What the host said, and what follows from it; null where there is no counter."""
+    """The host's readings, and what follows from them; null where there is no counter."""
     said = {name: value for name, value in dataclasses.asdict(report).items() if name != "re"}
     return said | {
         "used": not report.refusal,
@@ -142,7 +142,7 @@ def _ours(report: ClockReport) -> list[str]:
 
 
 def _others(report: ClockReport) -> list[str]:
-    """What the kernel and the CPU say of the rate; neither has measured it lately, and neither is used."""
+    """Lines with the rate as the kernel and the CPU state it; neither has measured it lately, and neither is used."""
     rates = {"the kernel's factors": report.kernel_hz, "CPUID 0x15": report.cpuid_hz}
     stated = [f"{who} {(hz / report.rate_hz - 1) * 1e6:+.2f} ppm" for who, hz in rates.items() if hz]
     return [f"stated elsewhere  {', '.join(stated)}; not used"] if stated else []

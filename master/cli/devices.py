@@ -70,7 +70,9 @@ def _luns(hellos: Mapping[str, Hello], found: PlacedPlan) -> list[str]:
 
 
 def _overwritten(plan: Plan, found: PlacedPlan, too_many: bool) -> list[str]:
-    """What the plan would overwrite, and how to agree to it; `too_many` hosts are missing, and their LUNs not known."""
+    """The LUNs that the plan would overwrite, and how to agree to it; `too_many` hosts are missing, and their LUNs not
+    known.
+    """
     doomed = overwritten(found.targets)
     if not doomed:
         return ["Nothing is overwritten" + (", except files that the plan creates." if found.targets else ".")]
@@ -90,7 +92,7 @@ def _overwritten(plan: Plan, found: PlacedPlan, too_many: bool) -> list[str]:
 
 
 def _uses(found: PlacedPlan) -> dict[tuple[str, str], list[str]]:
-    """What each workload does with each LUN, by host and path."""
+    """The workloads of each LUN and what they do with it, by host and path."""
     uses: dict[tuple[str, str], list[str]] = {}
     for instance in found.placement.instances:
         writes = (instance.host, instance.number) in found.limits.writers

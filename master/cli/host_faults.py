@@ -1,4 +1,4 @@
-"""What is wrong with hosts, each fault once: `lab[01-64]: lab[01-64] port 22 refuses the connection; start sshd there`.
+"""The faults of hosts, each once: `lab[01-64]: lab[01-64] port 22 refuses the connection; start sshd there`.
 
 Rule: pure. Faults are the same if their texts are, but for the host's own name and for addresses.
 """

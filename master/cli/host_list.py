@@ -1,4 +1,4 @@
-"""What each host is and what it lacks: the first part of `ivypy devices`, and `ivypy check --connect`.
+"""Lists what each host is and what it lacks: the first part of `ivypy devices`, and `ivypy check --connect`.
 
 Rule: hosts that are alike are described once, by their names; those that cannot be used come last, where a terminal
 shows them, each fault once.

@@ -1,4 +1,4 @@
-"""What could be driven: the block devices of each host, who uses them, and a `select` to paste.
+"""Lists what could be driven: the block devices of each host, who uses them, and a `select` to paste.
 
 Rule: nothing is written. Devices are inspected as those of a plan are, by the write gate: "in use" is what a run would
 refuse to write.

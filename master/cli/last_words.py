@@ -1,4 +1,4 @@
-"""What hosts wrote to stderr before they ended, for commands that make no run folder with the hosts' logs."""
+"""The lines that hosts wrote to stderr before they ended, for commands that make no run folder with the hosts' logs."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -15,7 +15,7 @@ class LastWords:
         self._of: defaultdict[str, deque[str]] = defaultdict(lambda: deque(maxlen=MOST_WORDS))
 
     def log(self, host: str) -> Callable[[str], None]:
-        """What takes the lines of a host's log."""
+        """Return the function that takes the lines of a host's log."""
 
         def take(line: str) -> None:
             if line.startswith(STDERR):

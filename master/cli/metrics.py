@@ -37,6 +37,6 @@ def exported(watching: "Watcher", plan: "Plan", address: str, file: Path | None,
         if types:
             raise PlanError("--metrics-by needs --metrics or --metrics-file")
         return watching
-    from ..openmetrics.beside_run import MetricsBesideRun
+    from ..openmetrics.export import MetricsBesideRun
 
     return MetricsBesideRun(watching, address, file, types)

@@ -195,7 +195,7 @@ def _inventory(hosts: str | None, user: str | None) -> ExitCode:
 
 
 def targets(paths: Sequence[str], here: bool, sized: bool) -> "list[QuickTarget]":
-    """What is at each path, patterns expanded. `here`: on this machine; on other hosts the path alone decides.
+    """The target at each path, patterns expanded. `here`: on this machine; on other hosts the path alone decides.
 
     Raises PlanError.
     """
@@ -280,7 +280,9 @@ def _check_no_test(path: str) -> None:
 
 
 def not_a_plan(path: Path) -> str:
-    """What to do with a path that was given as a plan, by what is there and its name; "" where it may be a plan."""
+    """Return the remedy for a path that was given as a plan, by what is there and its name; "" where it may be a
+    plan.
+    """
     if path.is_block_device():
         return f"{path}: a block device, not a plan; to measure it: ivypy quick {shlex.quote(str(path))}"
     if path.parent == Path("/dev") and not path.exists():

@@ -83,5 +83,5 @@ def without_fio_flags(words: Sequence[str]) -> list[str]:
 
 
 def nearest_to(option: str) -> str:
-    """What to do instead of an option of fio; "" for one that fio does not have either."""
+    """The advice what to do instead of an option of fio; "" for one that fio does not have either."""
     return NEAREST.get(option.removeprefix("--").replace("-", "_").lower(), "")

@@ -49,7 +49,7 @@ class QuickTarget:
 
 
 class Rw(StrEnum):
-    """What to do, in fio's words."""
+    """Reads or writes, in fio's words."""
 
     READ = "read"
     WRITE = "write"
@@ -308,7 +308,7 @@ def _workload(one: _Workload, blocksize: int, first_bytes: int | None) -> list[s
 
 
 def _rollups(options: QuickOptions, workloads: Sequence[_Workload]) -> list[str]:
-    """What there may be several of: `attach --by host` and the CSV show them apart."""
+    """Rollup types of what there may be several of: `attach --by host` and the CSV show them apart."""
     several = {
         "host": options.hosts is not None,
         "lun": bool(options.select) or len(options.targets) > 1,

@@ -33,7 +33,8 @@ def result_lines(
     *,
     width: int = NARROW,
 ) -> list[str]:
-    """What was driven, the figures of the measurement that the last step stands for, the verdict, the folder.
+    """Lines with what was driven, the figures of the measurement that the last step stands for, the verdict, the
+    folder.
 
     `ends`: the run's end; `summary`: rows of summary.all.csv; `luns`: of luns.csv; `probes`: of find.csv.
     """
@@ -104,7 +105,7 @@ def _no_figures(measured: MeasurementRow) -> str:
 
 
 def _bracket(probe: Row) -> str:
-    """What the search knows after its last probe."""
+    """The search's bracket after its last probe."""
     passes, fails = _number(probe, "highest_pass_iops"), _number(probe, "lowest_fail_iops")
     if passes is None:
         return f"no rate that meets it was found; {scaled_count(_number(probe, 'total_iops'))} IOPS were probed last"

@@ -66,7 +66,7 @@ def report_at_end(end: "KeepsTheEnd", ui: Ui) -> None:
     known. What goes wrong is a line, nothing else."""
     if not (end.folder and end.has_steps):
         return
-    from ..report.at_end import WHY_NOT, line_at_end
+    from ..report.write_report import WHY_NOT, line_at_end
 
     line = line_at_end(Path(end.folder))
     if line.startswith(WHY_NOT) or (ui in (Ui.AUTO, Ui.LINES) and sys.stderr.isatty()):

@@ -149,7 +149,7 @@ def _said_by_connectors(
     folder: Path, by: str, steps: tuple[str, ...], as_json: bool, as_csv: bool, as_markdown: bool
 ) -> str:
     """Raises PlanError."""
-    from ..results import render_connectors as render
+    from ..results import connector_rows as render
     from ..results.connector_rows import required_rows
 
     rows = required_rows(folder, by, steps)

@@ -68,7 +68,7 @@ def web(
         raise PlanError(f"{missing[0]}: {what}; name a folder of runs, or a run")
     from ..run.session.signals import run_until_pressed
     from ..web.access import WebAccess, names_of_this_machine
-    from ..web.lifetime import until_not_needed
+    from ..web.beside_run import until_not_needed
     from ..web.listen import listening, own_name, parse_listen, tls_of, url_of
     from ..web.serve import Served, serve
 

@@ -33,7 +33,7 @@ _NAMED_BLANK: Final = "blank: no such I/O, too few samples, or no response time 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to compare."""
+    """The figures to compare, and how."""
 
     metrics: tuple[str, ...] = ()  # names, also short ones; none: the usual ones
     steps: tuple[str, ...] = ()  # names; none: all
@@ -135,7 +135,9 @@ def _metrics(names: Collection[str]) -> list[Metric]:
 
 
 def _keys(a: Sequence[FinishedRun], b: Sequence[FinishedRun], steps: Collection[str]) -> list[Key]:
-    """What some run has, in the order of the runs; of these steps alone where any is named. Raises PlanError."""
+    """The keys that some run has, in the order of the runs; of these steps alone where any is named. Raises
+    PlanError.
+    """
     ones, others = (list(dict.fromkeys(key for run in side for key in run.rows)) for side in (a, b))
     names = list(dict.fromkeys(key.step for key in (*ones, *others)))
     for step in steps:
@@ -160,7 +162,7 @@ def _has_none(runs: Sequence[FinishedRun], key: Key, metric: Metric) -> bool:
 
 
 def _notes(runs: Sequence[FinishedRun], keys: Collection[Key]) -> Iterator[str]:
-    """What a reader has to know of single runs: what is the same of several runs or steps is said once."""
+    """Notes that a reader of single runs needs: what is the same of several runs or steps is said once."""
     for run in runs:
         if not run.record.get("end_utc"):
             yield f"{run.name}: the run has not ended, or was killed: compared are the steps that it finished"

@@ -1,4 +1,4 @@
-"""What connectors said in the runs of both sides, compared: matched by step, rollup instance and metric.
+"""Compares what connectors reported in the runs of both sides: matched by step, rollup instance and metric.
 
 Rule: of a connector's metric nobody knows which direction is better, so there is a change or none, and the exit code
 does not depend on it. The spread of the runs decides, as for all figures; one run a side, whose gathers are too few for

@@ -1,4 +1,4 @@
-"""What differs between two sides besides their figures: plan, parameters, hosts, kernel, firmware, settings.
+"""Finds what differs between two sides besides their figures: plan, parameters, hosts, kernel, firmware, settings.
 
 Rule: pure. A fact differs where the values that it has over the runs of one side are not those of the other, so
 that seeds 1, 2, 3 on both sides are no difference.

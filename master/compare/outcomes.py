@@ -1,4 +1,4 @@
-"""What changes mean: better, worse, equivalent or not distinguishable, and whether a regression is shown.
+"""Decides what changes mean: better, worse, equivalent or not distinguishable, and whether a regression is shown.
 
 Rule: pure. Every p is corrected for the number of comparisons (Holm), each question for itself. A regression is shown
 only beyond doubt (exit 5), and so is its absence (exit 0); everything else is "cannot tell" (exit 6). The noise within
@@ -21,7 +21,7 @@ FEWEST_RUNS: Final = 3  # a side
 
 
 class Basis(Enum):
-    """What the errors of a comparison come from; the value says it to the user."""
+    """The source of a comparison's errors; the value says it to the user."""
 
     RUNS = "the spread of the runs of each side"
     WITHIN = (

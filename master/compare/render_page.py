@@ -13,7 +13,7 @@ from .render_data import LOOK, body_of, html_of
 
 
 def write_page(path: Path, comparison: Comparison) -> str:
-    """What there is to say about it, "" if nothing. Without plotly it has the tables alone.
+    """Write the page; return a note about it, "" if there is none. Without plotly it has the tables alone.
 
     Raises PlanError, OutputError.
     """

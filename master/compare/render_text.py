@@ -41,7 +41,7 @@ def interval(row: Judged) -> str:
 
 
 def conclusion(comparison: Comparison) -> str:
-    """What the exit code says, in a sentence."""
+    """State in a sentence what the exit code says."""
     limit = f"{100 * comparison.limit:g} %"
     match comparison.exit_code:
         case ExitCode.OK:
@@ -66,7 +66,7 @@ def _named(rows: Sequence[Judged]) -> str:
 
 
 def method(comparison: Comparison) -> str:
-    """What the intervals and outcomes follow from."""
+    """State what the intervals and outcomes follow from."""
     compared = sum(row.p is not None for row in comparison.rows)
     if not compared:
         return f"The outcomes follow from {comparison.basis.value}."

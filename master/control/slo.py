@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..rollup.disturbance import Disturbance, set_aside_finding
-from ..stats.batch_means import BatchMeans
 from ..stats.estimate import estimate
-from ..stats.metric_sample import value_of
+from ..stats.metric_sample import BatchMeans, value_of
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding
 from .choices import Side

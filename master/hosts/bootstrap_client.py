@@ -53,7 +53,7 @@ class FarProgram(Enum):
 
 
 class Damaged(Exception):
-    """What arrived was not what was sent."""
+    """The host received something else than was sent."""
 
 
 @cache
@@ -165,7 +165,7 @@ class _Bootstrap:
 
 
 def bootstrap_fault(word: str, arguments: list[str], bundles: Sequence[Bundle]) -> tuple[str, str]:
-    """What the bootstrap's last word means, and the remedy."""
+    """The meaning of the bootstrap's last word, and the remedy."""
     match word, arguments:
         case "old", [found, *others]:
             return f"its Python is {'; '.join([found, *others])}; the slave needs {OLDEST_PYTHON}", ANOTHER_PYTHON

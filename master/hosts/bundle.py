@@ -1,4 +1,5 @@
-"""What a test host is sent: the exact set of files that the slave and the host connector are, under one hash.
+"""Makes the bundle that a test host is sent: the exact set of files that the slave and the host connector are, under
+one hash.
 
 Rule: the same installation always makes the same bundles, one for each kind of processor that it has an engine for.
 The engine is abi3, so that one bundle serves every Python from 3.9 on, and it is all that is compiled.
@@ -89,7 +90,8 @@ def engines() -> dict[str, bytes]:
 
 
 def portable_engines() -> dict[str, bytes]:
-    """What `scripts/portable` built for all kinds of hosts, unless it is older than the engine's sources that are here.
+    """The engines that `scripts/portable` built for all kinds of hosts, unless they are older than the engine's sources
+    that are here.
 
     A wheel has these, and no sources.
     """
@@ -114,7 +116,9 @@ def sources(package: str) -> dict[str, bytes]:
 
 
 def own_engine() -> bytes:
-    """What this machine's own compiler made. It must be built for the stable ABI: a `*.cpython-311-*.so` is refused."""
+    """The engine that this machine's own compiler made. It must be built for the stable ABI: a `*.cpython-311-*.so` is
+    refused.
+    """
     remedy = "build it: pip install -e . in the checkout"
     spec = importlib.util.find_spec(f"ivypy.slave.engine.{ENGINE}")
     if spec is None or spec.origin is None:

@@ -1,4 +1,5 @@
-"""What can be wrong with a host before it sends hello, and with this installation before it can connect to one.
+"""Errors: all that can be wrong with a host before it sends hello, and with this installation before it can connect to
+one.
 
 Rule: foreign exceptions are translated where they enter; above the launchers there is only HostUnusable. The session
 gathers those of all hosts into one HostsError.

@@ -21,7 +21,7 @@ Leave = Callable[[], Awaitable[None]]
 
 
 async def nothing() -> None:
-    """What is to be left by who went through no jump host."""
+    """Leave no jump host: for a login that went through none."""
 
 
 class Login:

@@ -1,4 +1,5 @@
-"""What a host cannot rightly send, checked without its step's layout: results that match no `go`, too many events.
+"""Rejects what a host cannot rightly send, checked without its step's layout: results that match no `go`, too many
+events.
 
 Rule: pure; nanoseconds of the controller's clock are handed in. Whatever is implausible is a ProtocolError, and so
 costs that host before anything is made of it.

@@ -241,7 +241,7 @@ async def _options(host: HostSpec, given: dict[str, Any]) -> asyncssh.SSHClientC
 
 
 def _fault(sshd: _Sshd, error: OSError | asyncssh.Error | NotLookedUp) -> tuple[str, str]:
-    """What went wrong with a login, and the remedy."""
+    """The fault of a login, and the remedy."""
     match error:
         case TimeoutError():
             return (

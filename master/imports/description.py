@@ -1,4 +1,6 @@
-"""What a test of another tool does, in words of neither tool. A reader makes it, `to_plan` writes it as a plan."""
+"""Describes what a test of another tool does, in words of neither tool. A reader makes it, `to_plan` writes it as a
+plan.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ImportContext:
-    """What a file of another tool refers to outside of itself."""
+    """The surroundings that a file of another tool refers to."""
 
     folder: str  # absolute; relative names of files to drive start here
     environment: Mapping[str, str]

@@ -24,7 +24,7 @@ from .fio_text import sections
 
 
 def read_fio(text: str, name: str, around: ImportContext) -> Description:
-    """What the job file does. Raises PlanError with every reason why it cannot be read, a line each."""
+    """Return what the job file does. Raises PlanError with every reason why it cannot be read, a line each."""
     faults: list[str] = []
     jobs = [Job(section, around, faults) for section in sections(text, name, around, faults)]
     if not jobs and not faults:

@@ -7,13 +7,13 @@ is dropped, with its reason; one that is unknown, or a file system test, refuses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Final
 
 from ..errors import PlanError
 from ..text.units import format_fraction
 from .course import Course, UniqueNames, Wanted
-from .description import Description, Dropped, ImportContext, ImportedEdit, ImportedRun, Stream
-from .loops import folded
+from .description import Description, Dropped, ImportContext, ImportedEdit, ImportedRun, Loop, Stream
 from .vdbench_definitions import Rd, Reader, Wd
 from .vdbench_luns import LOCAL, VdbenchLun, VdbenchLuns, hosts_of
 from .vdbench_records import Record, records
@@ -22,10 +22,11 @@ from .vdbench_text import Parameter, parameters
 
 MANY_STEPS: Final = 50  # so many are worth a word
 _HOST: Final = re.compile(r"[$!]host|#host(?!s)")
+Dimensions = Sequence[tuple[str, int]]  # settings and how many values each takes; the first changes slowest
 
 
 def read_vdbench(text: str, name: str, around: ImportContext) -> Description:
-    """What the parameter file does. Raises PlanError with every reason why it cannot be read, a line each."""
+    """Return what the parameter file does. Raises PlanError with every reason why it cannot be read, a line each."""
     faults: list[str] = []
     dropped: list[Dropped] = []
     read = parameters(text, name, around, faults, dropped)
@@ -187,3 +188,33 @@ def _streams(runs: Sequence[Runs]) -> tuple[dict[object, str], list[tuple[Stream
         at_once = place < len(runs[0].passes[0].loads) and load.rate is None
         streams.append((replace(load.stream, name=names[load.identity], iops="max" if at_once else "0"), load))
     return names, streams
+
+
+def folded(steps: Sequence[Wanted], dimensions: Dimensions) -> tuple[Wanted, Loop] | None:
+    """Return what all of the steps have in common, and the loop; None where a loop would not do the same.
+
+    `steps`: one for every combination of the dimensions, in their order.
+    """
+    first = steps[0]
+    if any(step.keys() != first.keys() for step in steps):
+        return None
+    looped = {key for key, _ in dimensions}
+    loop: list[tuple[str, tuple[str, ...]]] = []
+    stride = len(steps)
+    for key, count in dimensions:
+        stride //= count
+        values = [{settings.get(key, "") for settings in steps[place * stride].values()} for place in range(count)]
+        texts = tuple(next(iter(value)) for value in values)
+        if any(len(value) > 1 for value in values) or "" in texts or len(set(texts)) < count:
+            return None
+        loop.append((key, texts))
+    common = {name: _without(settings, looped) for name, settings in first.items()}
+    for step, values_of in zip(steps, product(*(texts for _, texts in loop)), strict=True):
+        combination = dict(zip((key for key, _ in loop), values_of, strict=True))
+        if any(dict(settings) != {**common[name], **combination} for name, settings in step.items()):
+            return None
+    return common, tuple(loop)
+
+
+def _without(settings: Mapping[str, str], looped: set[str]) -> dict[str, str]:
+    return {key: value for key, value in settings.items() if key not in looped}

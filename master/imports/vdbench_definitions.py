@@ -1,4 +1,4 @@
-"""What each definition of a parameter file says: hosts, storage, workloads and runs, in numbers.
+"""Reads each definition of a parameter file: hosts, storage, workloads and runs, in numbers.
 
 Rule: faults and what is dropped are collected, so that a user sees all of them at once.
 """

@@ -113,7 +113,7 @@ class VdbenchLuns:
         return list(found.values())
 
     def targets(self, used: Iterable[VdbenchLun]) -> tuple[ImportedTarget, ...]:
-        """What the plan drives."""
+        """The targets that the plan drives."""
         used = list(used)
         alike = all(set(lun.paths) == set(self.hosts.names) and len(set(lun.paths.values())) == 1 for lun in used)
         found: dict[tuple[str, str], ImportedTarget] = {}

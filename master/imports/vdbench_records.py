@@ -89,5 +89,5 @@ def _settle(one: Parameter, keyword: str, kind: str, faults: list[str], dropped:
 
 
 def _runs_once(one: Parameter, keyword: str, kind: str) -> str:
-    """What becomes of a list over which vdbench loops."""
+    """State what becomes of a list over which vdbench loops."""
     return f"one step instead of {len(one.values)}" if kind == "rd" and keyword in LOOPS and len(one.values) > 1 else ""

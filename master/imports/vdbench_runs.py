@@ -37,7 +37,9 @@ class Load:
 
     @property
     def identity(self) -> object:
-        """What edits cannot change: loads of several steps that agree in it are one workload of the plan."""
+        """The settings that edits cannot change: loads of several steps that agree in it are one workload of the
+        plan.
+        """
         return self.stream.name, self.stream.paths, self.stream.on, self.stream.span, self.copy
 
     @property

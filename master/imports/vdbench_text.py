@@ -205,7 +205,7 @@ def _is_number(text: str, keyword: str) -> bool:
 
 
 def _numbered(first: float, last: float, by: str, keyword: str) -> list[str]:
-    """What follows `first`, up to `last`."""
+    """The values after `first`, up to `last`."""
     found: list[str] = []
     factor = 2.0 if last > first else 0.5
     increment = None if by == "d" else number(by, keyword)

@@ -1,1 +1,1 @@
-"""What a person sees while a test runs."""
+"""Shows a person what happens while a test runs."""

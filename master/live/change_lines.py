@@ -1,4 +1,4 @@
-"""What a change of a running test did, as lines of text: for `ivypy edit`, `pause` and `unpause`."""
+"""A change of a running test and its effect, as lines of text: for `ivypy edit`, `pause` and `unpause`."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ def answer_text(answer: Changed | Done, now: datetime) -> str:
 
 
 def changed_lines(changed: Changed, now: datetime) -> list[str]:
-    """What is different now, since when on which host, and what that means for the step."""
+    """Lines: what is different now, since when on which host, and what that means for the step."""
     if not changed.what:
         return ["nothing changed: these settings were in force already"]
     lines = [changed.what, *(f"  {_took(took)}" for took in changed.took)]

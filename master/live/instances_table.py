@@ -31,7 +31,7 @@ class Order(StrEnum):
     NAME = "name"
 
     def figure(self, row: InstanceRow) -> float | None:
-        """What the order is by; the sparkline of NAME shows IOPS."""
+        """The figure that the order is by; the sparkline of NAME shows IOPS."""
         match self:
             case Order.P99:
                 return row.figures.get(_RESPONSE_P99 if _RESPONSE_MAX in row.figures else _P99)

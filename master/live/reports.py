@@ -63,7 +63,7 @@ class Subinterval:
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """What a rollup instance did in a subinterval."""
+    """The figures of a rollup instance in a subinterval."""
 
     name: str  # without its type
     figures: dict[str, float]  # as those of a subinterval

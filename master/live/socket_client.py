@@ -5,6 +5,7 @@ Rule: blocking, one thing per command. Every error names the run that was meant.
 
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +17,6 @@ from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..summary.measured import StepEnds
 from ..text.foreign_json import json_of
-from .real_user import of_another
 from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, Subinterval
 from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, FollowRequest, Rejection, Request, StatusRequest
 from .socket_paths import answers, connect, running
@@ -25,10 +25,12 @@ from .socket_server import user_name
 CONNECT_S: Final = 5
 ANSWER_S: Final = 60.0  # for an edit that waits for another, and a host that is being lost
 REPORTS: Final = (RunBegins, StepBegins, Subinterval, Instances, StepEnds, EventLine, RunEnds)
+_CREDENTIALS: Final = struct.Struct("3i")  # of SO_PEERCRED: process, user, group
+_UNSET: Final = 2**32 - 1  # a login that the kernel does not know: a container, a daemon
 
 
 class NoSuchRun(PlanError):
-    """What was given names no run."""
+    """The word that was given names no run."""
 
 
 def socket_of(run: str | None, only: bool = False) -> Path:
@@ -185,3 +187,37 @@ def _check_folder(folder: Path, standing: RunStatus) -> None:
     except OSError:
         pass
     raise PlanError(f"{folder}: at the socket that its run.json names is another run, of {standing.folder}")
+
+
+def real_user(process: int) -> int | None:
+    """The user who became root, of a process: by sudo, or else by logging in; None where nothing says so."""
+    place = Path(f"/proc/{process}")
+    with suppress(OSError, ValueError):
+        for one in (place / "environ").read_bytes().split(b"\0"):
+            name, _, value = one.partition(b"=")
+            if name == b"SUDO_UID":
+                return int(value)
+    with suppress(OSError, ValueError):
+        login = int((place / "loginuid").read_text())
+        return None if login == _UNSET else login
+    return None
+
+
+def of_another(path: Path) -> int | None:
+    """The real user of the run at this socket, where both of us are root and it is surely another person; else None.
+
+    Several may be root on one machine, and their runs have one folder of sockets. This only keeps a person from a
+    mistake: who is root may do everything, and name any run.
+    """
+    if os.geteuid() != 0:
+        return None
+    own, other = real_user(os.getpid()), _listener(path)
+    return other if own is not None and own != other else None
+
+
+def _listener(path: Path) -> int | None:
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connect(connection, path, 1)
+        found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        return real_user(_CREDENTIALS.unpack(found)[0])
+    return None

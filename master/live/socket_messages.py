@@ -106,7 +106,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was asked is done, or under way."""
+    """The request is done, or under way."""
 
     text: str
 

@@ -94,7 +94,7 @@ LAYOUTS: Final = {width: _layout(width) for width in OF_SUBINTERVAL}
 
 
 def header_lines(width: int) -> list[str]:
-    """What the columns are: the groups' titles, and the columns' below them."""
+    """The head of the table: the groups' titles, and the columns' below them."""
     return table.header_lines(_fitting(width)[1])
 
 

@@ -289,7 +289,7 @@ def _finer_than_rows(length_ns: int, sources: Sequence[Source]) -> list[str]:
 
 
 def _notes_on(sources: Sequence[Source]) -> list[str]:
-    """What a reader of the numbers must know about the formats."""
+    """Notes on the formats that a reader of the numbers needs."""
     notes = []
     if any(s.format is Format.FIO_HISTOGRAM for s in sources):
         notes.append("fio's histogram logs hold completion latency (clat) only, and not the I/Os after the last row")

@@ -1,4 +1,4 @@
-"""What is wrong with a log: the file, the place in it, what was expected, and the remedy.
+"""A fault of a log: the file, the place in it, what was expected, and the remedy.
 
 Rule: faults are collected, all of them, and end the command; with `--keep-going` each names what is left out
 instead, and the output repeats it.

@@ -82,7 +82,7 @@ _COUNTERS: Final = {
 
 @dataclass(slots=True)
 class _Sums:
-    """What is summed over a step's subintervals, as far as they were read."""
+    """The sums over a step's subintervals, as far as they were read."""
 
     step: int | None = None
     rows: int = 0

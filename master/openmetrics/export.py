@@ -3,7 +3,11 @@
 Rule: news only wakes a thread; all reading, serving and writing is in threads of their own, from the run's folder.
 """
 
+import json
 import os
+import select
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable
@@ -11,13 +15,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..errors import OutputError, PlanError
+from ..errors import IvypyError, OutputError, PlanError
+from ..live.reports import Report, RunBegins, RunEnds, Subinterval, Watcher
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+
 LOOPBACK: Final = "127.0.0.1"
 LAST_FILE_S: Final = 5.0  # at the end of the run
+BEGIN_S: Final = 10.0  # for the child to listen, and to write the first file
+READY: Final = "ready"
 
 
 class MetricsExport:
@@ -124,3 +132,75 @@ def write_file(registry: "CollectorRegistry", path: Path) -> None:
             raise
     except OSError as error:
         raise OutputError(f"{path}: not written: {error.strerror or error}") from None
+
+
+class MetricsBesideRun:
+    """A watcher that passes reports on, and has the run's metrics exported meanwhile. Arguments and errors: see
+    MetricsExport.
+
+    The export is a child, since one exposition takes as long as merging a subinterval of 100 hosts. Whatever becomes of
+    it, the run goes on: it writes a line for each subinterval into a pipe that it never waits for. The child has a
+    session of its own, so that Ctrl-C reaches the run alone, and it ends with its input.
+    """
+
+    def __init__(self, inner: Watcher, address: str, file: Path | None, types: tuple[str, ...]) -> None:
+        self._inner = inner
+        words = json.dumps([address, None if file is None else str(file.absolute()), types])
+        self._child = subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__, words],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        assert self._child.stdin is not None and self._child.stdout is not None
+        self._input = self._child.stdin.fileno()
+        os.set_blocking(self._input, False)
+        begun, _, _ = select.select([self._child.stdout], [], [], BEGIN_S)
+        answer = self._child.stdout.readline().decode().strip() if begun else f"no answer in {BEGIN_S:g} s"
+        self._child.stdout.close()
+        if answer != READY:
+            self._child.stdin.close()
+            self._child.kill()
+            self._child.wait()
+            raise PlanError(answer or "the export of metrics did not start")
+
+    def show(self, report: Report) -> None:
+        if isinstance(report, RunBegins):
+            self._tell(f"{report.folder}\n")
+        if isinstance(report, Subinterval | RunEnds):
+            self._tell("\n")
+        self._inner.show(report)
+
+    def close(self) -> None:
+        assert self._child.stdin is not None
+        with suppress(OSError):
+            self._child.stdin.close()
+        try:
+            self._child.wait(LAST_FILE_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        self._inner.close()
+
+    def _tell(self, line: str) -> None:
+        with suppress(OSError):  # it has ended, or does not read: what it misses is in the folder
+            os.write(self._input, os.fsencode(line))
+
+
+def main() -> None:
+    """The child."""
+    address, file, types = json.loads(sys.argv[1])
+    try:
+        export = MetricsExport(address, None if file is None else Path(file), tuple(types))
+    except IvypyError as error:
+        print(error, flush=True)
+        return
+    print(READY, flush=True)
+    for line in sys.stdin.buffer:
+        if folder := os.fsdecode(line.rstrip(b"\n")):
+            export.begin(Path(folder))
+        else:
+            export.news()
+    export.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -135,7 +135,7 @@ class RunFolder:
     def connector_files(
         self, step: StepFolder, number: int, rollups: Rollups, connected: Sequence[Connected], to_utc: Utc
     ) -> ConnectorFiles:
-        """What connectors say in a step. `to_utc`: from the controller's clock."""
+        """Open the files of what connectors report in a step. `to_utc`: from the controller's clock."""
         return ConnectorFiles(step.path, number, rollups, connected, self._sums, to_utc)
 
     def connector_summary(self, text: str) -> None:
@@ -162,7 +162,8 @@ class RunFolder:
         self._used = used
 
     def so_far(self, record: RunRecord, summaries: Iterable[Callable[["RunFolder"], None]]) -> None:
-        """What would stand here if the step that runs ended now: in so_far/<number>/, complete once run.json is there.
+        """Write what would stand here if the step that runs ended now: in so_far/<number>/, complete once run.json is
+        there.
 
         `summaries` write the step's rows into the folder that they are given.
         """

@@ -63,7 +63,7 @@ def patient(disk: FullDisk) -> Iterator[None]:
 
 
 def patiently(write: Callable[[], T]) -> T:
-    """What `write` returns, which writes all or nothing. Raises its error."""
+    """Call `write`, which writes all or nothing, and return its result. Raises its error."""
     disk: FullDisk | None = getattr(_OF_THREAD, "disk", None)
     while True:
         try:

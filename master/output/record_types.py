@@ -147,7 +147,7 @@ class SummaryRecord:
 
     @cached_property
     def figures(self) -> Figures | None:
-        """What was measured, with the response times that have a meaning; None where nothing was."""
+        """The figures that were measured, with the response times that have a meaning; None where nothing was."""
         if self.measurement is None:
             return None
         return Figures(self.measurement.merged, self.settings.response_rows(self.validity.reached))

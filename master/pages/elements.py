@@ -1,4 +1,4 @@
-"""What connectors said in a step, as data of a page: each element beside the LUNs' service times.
+"""The readings of connectors in a step, as data of a page: each element beside the LUNs' service times.
 
 Rule: a gather that failed leaves a gap in every line, and is listed; nothing stands for it. A line has all its points,
 or the lowest and the highest of each stretch where they are many.

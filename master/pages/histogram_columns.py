@@ -76,7 +76,7 @@ Column = Mapping[str, Cells]  # by the name of a set, those that hold any I/O
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Times:
-    """What is known of each subinterval, by its place: lists of one length."""
+    """The times of each subinterval, by its place: lists of one length."""
 
     start: Sequence[float]  # unix seconds
     length_s: Sequence[float]

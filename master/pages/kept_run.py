@@ -50,7 +50,7 @@ class _Histograms:
 
 @dataclass(slots=True)
 class _KeptStep:
-    """What is kept of a step's files."""
+    """The parts of a step's files that are kept."""
 
     folder: Path
     tables: dict[tuple[str, str], GrowingTable] = field(default_factory=dict)  # by rollup type and instance
@@ -170,7 +170,7 @@ class KeptRun:
         return kept.cpu
 
     def elements(self, step: int) -> StepElements:
-        """What connectors said in a step."""
+        """The readings of connectors in a step."""
         kept = self._step(step)
         if kept.elements is None:
             kept.elements = StepElements(kept.folder)

@@ -27,7 +27,7 @@ _NO_CONTROL: Final = frozenset(("index", "cpu", "interlock", "threads", "clock",
 
 @dataclass(slots=True)
 class Progress:
-    """What changed since a page looked last. `document`: grows with each change of the run document."""
+    """How far a run has come, for pages to see what changed. `document`: grows with each change of the run document."""
 
     document: int
     step: int | None  # that runs, or ran last
@@ -72,7 +72,7 @@ class RunData:
         return {kind: [*instances] for kind, instances in self._run.files(step).items()}
 
     def stems(self, step: int) -> set[str]:
-        """What the files of a step's rollup instances are called."""
+        """The names of the files of a step's rollup instances, without their ends."""
         return {stem(name) for instances in self._run.files(step).values() for name in instances}
 
     def series(self, step: int, by: str = ALL, instance: str = ALL, first: int = 0) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class RunData:
         return found
 
     def elements(self, step: int, by: str = ALL, instance: str = ALL) -> dict[str, Any]:
-        """What connectors said in a step, beside the service times of a rollup instance."""
+        """The readings of connectors in a step, beside the service times of a rollup instance."""
         rows = self._run.rows(step, by, instance)
         service = zip(rows.columns["phase"], rows.numbers("overall_service_us_mean"), strict=True)
         under_load = [None if phase == Phase.COOLDOWN else us for phase, us in service]
@@ -174,7 +174,7 @@ class RunData:
         return self.step_elements(step).lines(metric)
 
     def step_elements(self, step: int) -> StepElements:
-        """What connectors said in a step."""
+        """The readings of connectors in a step."""
         return self._run.elements(step)
 
     def levels(self, step: int) -> list[Level]:

@@ -15,7 +15,7 @@ PATTERN: Final = "(continue|stop|repeat [1-9][0-9]{0,2})"
 
 @dataclass(frozen=True, slots=True)
 class OnInvalid:
-    """What follows where a step's verdict is invalid; by default the run goes on with the next step."""
+    """How the run goes on where a step's verdict is invalid; by default the run goes on with the next step."""
 
     stop: bool = False  # the run ends
     repeats: int = 0  # the step runs again, up to so many times more, while it is invalid

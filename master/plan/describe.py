@@ -144,7 +144,7 @@ def _step(step: Step) -> list[str]:
 
 
 def _poor(step: Step) -> Iterator[str]:
-    """What makes a poor test of it."""
+    """Sentences that say what makes a poor test of the step."""
     measured = step.control.measurement
     if isinstance(measured, FixedSpec) and measured.subintervals < FEWEST_STATED:
         yield (

@@ -220,7 +220,9 @@ def _without_response(spec: ControlSpec) -> tuple[ControlSpec, tuple[str, ...]]:
 
 
 def _curve(go: GoDoc, name: str) -> Iterator[tuple[str, dict[str, Value]]]:
-    """What `iops_curve` makes of one step: (suffix of the name, settings) each; one without either if there is none."""
+    """The steps that `iops_curve` makes of one step: (suffix of the name, settings) each; one without either if there
+    is none.
+    """
     if go.iops_curve is None:
         yield "", {}
         return

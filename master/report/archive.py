@@ -49,7 +49,7 @@ class ArchiveLimits:
 
 @dataclass(slots=True)
 class Archive:
-    """What is recorded so far."""
+    """The files that are recorded so far."""
 
     answers: dict[str, Any] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)

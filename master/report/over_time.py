@@ -1,4 +1,4 @@
-"""What charts over time show, whether it is of a run or of logs; and densities of latencies for heat maps.
+"""The data of charts over time, whether it is of a run or of logs; and densities of latencies for heat maps.
 
 Rule: pure numbers, as arrays; nothing here draws. Times are seconds from the begin, latencies microseconds, nan is a
 gap.

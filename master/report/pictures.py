@@ -3,24 +3,31 @@
 Rule: a file of the run that is damaged, or gone, costs the charts that need it, and no other.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ...protocol.histogram import lower_edges
 from ..errors import OutputError, PlanError
 from ..pages.run_data import RunData
+from ..stats.percentiles import FEWEST_BEYOND
 from . import draw
 from .archive import FAILURES
-from .run_over_time import distributions, latency_counts, load_metric, loads, over_time
+from .over_time import Floats, LatencyCounts, OverTime, distribution_points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
 Maker = Callable[[RunData], "Figure | None"]  # None: there is nothing to draw
+_PERCENTILES: Final = {"p50": "p50", "p90": "p90", "p99": "p99", "p99_9": "p99.9", "p99_99": "p99.99", "max": "max"}
+_MEASURED: Final = "run"  # the phase
 
 
 def write_pictures(folders: Sequence[Path], into: Path) -> Iterator[Path]:
@@ -98,3 +105,121 @@ def _titled(data: RunData, height: float, drawn: Callable[..., None]) -> "Figure
     made.suptitle(data.document()["run"]["run"], fontsize=11)
     drawn(axes)
     return made
+
+
+def over_time(data: RunData) -> OverTime:
+    """Of everything, without the histograms. Raises PlanError, and KeyError where a file is gone."""
+    filled = _filled(data)
+    start = _start(filled)
+    begin = _joined([part["start"] for _, part in filled]) - start
+    end = begin + _joined([part["length_s"] for _, part in filled])
+    return OverTime(
+        title=data.document()["run"]["run"],
+        begin_s=begin,
+        end_s=end,
+        iops=_metric(filled, "overall_iops"),
+        target=_joined(
+            [[one if isinstance(one, float) else None for one in part["iops_setting"]] for _, part in filled]
+        ),
+        latencies={
+            f"{time} time": {
+                shown: _metric(filled, f"overall_{time}_us_{name}") for name, shown in _PERCENTILES.items()
+            }
+            for time in ("service", "response")
+        },
+        not_measured=list(_stretches([one != _MEASURED for _, part in filled for one in part["phase"]], begin, end)),
+        steps=[(part["start"][0] - start, f"{step['number']} {step['name']}") for step, part in filled],
+        counts=None,
+    )
+
+
+def latency_counts(data: RunData) -> LatencyCounts | None:
+    """The histograms on the same axis of time; None where there are none. Raises PlanError, KeyError."""
+    filled = _filled(data)
+    return _counts([data.histograms(step["number"]) for step, _ in filled], _start(filled))
+
+
+def _filled(data: RunData) -> list[tuple[Any, dict[str, Any]]]:
+    """The steps that have subintervals, with them."""
+    parts = [(step, data.series(step["number"])) for step in data.document()["steps"]]
+    return [(step, part) for step, part in parts if part["start"]]
+
+
+def _start(filled: Sequence[tuple[Any, Mapping[str, Any]]]) -> float:
+    return float(filled[0][1]["start"][0]) if filled else 0.0
+
+
+def distributions(data: RunData) -> Iterator[tuple[str, Floats, Floats]]:
+    """(step and time, places on the axis of nines, latencies in us) of each measurement of everything."""
+    for step in data.document()["steps"]:
+        sets = data.distribution(step["number"])["sets"]
+        for time in ("service", "response"):
+            found = sets.get(f"overall.{time}")
+            if found:
+                low, high, counts = (np.array(found[name]) for name in ("from_us", "below_us", "count"))
+                x, y = distribution_points(low, high, counts, FEWEST_BEYOND)
+                yield f"{step['number']} {step['name']}, {time}", x, y
+
+
+def loads(document: Mapping[str, Any]) -> dict[str, list[tuple[float, float, str]]]:
+    """Latency against load: by the name of a step with levels, "steps" for all others: (IOPS, p99 in us, verdict).
+
+    Response times where any measurement has them, since a wait is part of what a load costs.
+    """
+    measured = [(step, one) for step in document["steps"] for one in step["measurements"]]
+    metric = load_metric(document)
+    found: dict[str, list[tuple[float, float, str]]] = {}
+    for step, one in measured:
+        iops, latency = one["metrics"].get("overall_iops"), one["metrics"].get(metric)
+        if iops and latency is not None:
+            found.setdefault(step["name"] if one["level"] else "steps", []).append((iops, latency, one["verdict"]))
+    return {name: sorted(points) for name, points in found.items() if len(points) > 1}
+
+
+def load_metric(document: Mapping[str, Any]) -> str:
+    response = "overall_response_us_p99"
+    has_it = any(response in one["metrics"] for step in document["steps"] for one in step["measurements"])
+    return response if has_it else "overall_service_us_p99"
+
+
+def _metric(filled: Sequence[tuple[Any, Mapping[str, Any]]], name: str) -> Floats:
+    return _joined([part["metrics"][name] for _, part in filled])
+
+
+def _joined(lists: Sequence[Sequence[float | None]]) -> Floats:
+    return np.array([np.nan if one is None else one for values in lists for one in values], np.float64)
+
+
+def _stretches(chosen: Sequence[bool], begin: Floats, end: Floats) -> Iterator[tuple[float, float]]:
+    """Subintervals that are chosen; neighbours of one step are joined."""
+    found: list[tuple[float, float]] = []
+    for is_chosen, low, high in zip(chosen, begin.tolist(), end.tolist(), strict=True):
+        if is_chosen and found and abs(low - found[-1][1]) < 0.02 * (high - low):
+            found[-1] = found[-1][0], high
+        elif is_chosen:
+            found.append((low, high))
+    yield from found
+
+
+def _counts(answers: Sequence[bytes], start: float) -> LatencyCounts | None:
+    """Service times of reads and writes together, of all steps. `answers`: as pages/histogram_columns.py makes them."""
+    edges = np.array(lower_edges(), np.float64) / 1000
+    begins: list[Floats] = []
+    ends: list[Floats] = []
+    parts: list[Floats] = []
+    for answer in answers:
+        (length,) = struct.unpack_from("<I", answer)
+        header = json.loads(answer[4 : 4 + length])
+        columns = len(header["first"])
+        counts = np.zeros((columns, len(edges) - 1))
+        for one in header["sets"]:
+            if one["name"].endswith(".service"):
+                width = one["high"] - one["low"]
+                cells = np.frombuffer(answer, "<u4", columns * width, 4 + length + one["offset"])
+                counts[:, one["low"] : one["high"]] += cells.reshape(columns, width)
+        begins.append(np.array(header["start"], np.float64) - start)
+        ends.append(begins[-1] + np.array(header["length_s"], np.float64))
+        parts.append(counts)
+    if not parts or not sum(part.sum() for part in parts):
+        return None
+    return LatencyCounts(np.concatenate(begins), np.concatenate(ends), edges, np.concatenate(parts))

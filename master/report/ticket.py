@@ -47,13 +47,13 @@ def _connector_lines(folder: Path, measured: MeasuredSteps) -> Iterator[str]:
 
 
 def _verdicts(measured: MeasuredSteps) -> Iterable[str]:
-    """What each verdict means, but for valid."""
+    """Lines that say what each verdict means, but for valid."""
     found = {one.verdict for step in measured.steps for one in step.measured}
     return [f"- **{verdict}**: {verdict.sentence}" for verdict in Verdict if verdict in found - {Verdict.VALID}]
 
 
 def _reasons(measured: MeasuredSteps) -> Iterable[str]:
-    """What each reason that stands against a figure means, and what to do."""
+    """Lines that say what each reason against a figure means, and what to do."""
     findings = [finding for step in measured.steps for one in step.measured for finding in one.findings]
     reasons = dict.fromkeys(one.reason for one in findings if one.severity is not Severity.NOTE)
     return [f"- `{reason.word}`: {reason.sentence} {reason.remedy}".rstrip() for reason in reasons]

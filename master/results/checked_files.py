@@ -102,7 +102,7 @@ def snapshot(folder: Path) -> Snapshot:
 
 
 def read_whole(folder: Path, read: Callable[[Snapshot], T]) -> T:
-    """What is read of a snapshot, all of the same one: anew where its results were replaced meanwhile.
+    """Return what `read` returns, all of one snapshot: anew where its results were replaced meanwhile.
 
     Raises PlanError, and what `read` does.
     """
@@ -193,7 +193,9 @@ def _may_ask(socket: Path) -> bool:
 
 
 def _so_far(folder: Path, record: Mapping[str, Any]) -> tuple[Path, list[dict[str, Any]]] | None:
-    """What the step that ran when a run was cut off had measured, if that was written: its folder, and all steps."""
+    """Read what the step that ran when a run was cut off had measured, if that was written: its folder, and all
+    steps.
+    """
     if not record["steps"] or record["steps"][-1]["verdict"]:
         return None
     try:

@@ -21,7 +21,7 @@ from .checked_files import Snapshot, counted_in, read_summary, read_table, read_
 
 
 class Key(NamedTuple):
-    """What is compared with its like in other runs."""
+    """The place of a figure, which is compared with its like in other runs."""
 
     step: str  # name; of a level of a staircase with its load
     rollup_type: str

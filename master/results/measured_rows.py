@@ -1,4 +1,4 @@
-"""What a run measured, as the rows of the table at its end: of the whole, or of each instance of a rollup type.
+"""Reads what a run measured, as the rows of the table at its end: of the whole, or of each instance of a rollup type.
 
 Rule: the whole's rows are those that run.json keeps, which watchers were shown. The rows of rollup instances, and those
 of a run whose version did not keep them, are read from the summaries: there a row's cause is not known.

@@ -1,4 +1,4 @@
-"""What a run measured, for people: text and Markdown.
+"""Renders what a run measured for people: text and Markdown.
 
 Rule: figures are marked as in the table at a run's end.
 """

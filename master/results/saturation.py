@@ -114,7 +114,7 @@ def _growth(before: float, after: float) -> float:
 
 
 def _none(levels: Sequence[Level]) -> str:
-    """What there is to say where nothing saturates."""
+    """The sentence where nothing saturates."""
     level = next(one for one in reversed(levels) if one.busy)
     element = max(level.busy, key=level.busy.__getitem__)
     said = (

@@ -1,4 +1,5 @@
-"""What rows are computed from: counters, moments and histograms merged per rollup instance, as arrays over all rows.
+"""The sums that rows are computed from: counters, moments and histograms merged per rollup instance, as arrays over all
+rows.
 
 Rule: everything here is a sum (or a minimum, a maximum), exact and in any order. Sums that outgrow 64 bits are stored
 as 32-bit limbs, each in a u64, so 2**32 of them can be added before one overflows; they become Python integers at the

@@ -23,7 +23,7 @@ MOST_UNDISTURBED_PERCENT: Final = 5.0  # of the subinterval's length; above, the
 
 
 class Cause(StrEnum):
-    """What kept workload threads from running."""
+    """The causes that keep workload threads from running."""
 
     RUN_QUEUE_DELAY = "run-queue delay"
     STEAL = "steal"
@@ -54,8 +54,9 @@ def lost_percent(taken: CpuTaken, length_ns: int) -> dict[Cause, float]:
 
 
 def disturbance(results: Mapping[str, Result]) -> Disturbance | None:
-    """What disturbed the generator most in one subinterval, by host; None where nothing did above the threshold, or
-    where a host had I/O errors."""
+    """Find what disturbed the generator most in one subinterval, by host; None where nothing did above the threshold,
+    or where a host had I/O errors.
+    """
     if any(result.faults for result in results.values()):
         return None
     lost = [

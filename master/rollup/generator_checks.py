@@ -87,7 +87,7 @@ def reap_delay(case: Case) -> Rows:
     figures, service = case.figures, case.figures.service("overall")
 
     def checked(share: Floats, of_us: Floats, limit: float) -> Floats:
-        """What is above the limit, and long enough to be checked."""
+        """The rows above the limit, and long enough to be checked."""
         share, of_us = np.nan_to_num(share), np.nan_to_num(of_us)
         return np.where((share > limit) & (share * of_us >= LEAST_REAP_DELAY_US), share, 0.0)
 
@@ -205,7 +205,7 @@ def _ratio(sums: Floats) -> Floats:
 
 
 def _contentions(measurement: Measurement) -> dict[str, list[Contention]]:
-    """What kept the threads of each host from running."""
+    """The causes that kept the threads of each host from running."""
     position = measurement.layout.position
     return {
         host: contentions(taken, int(measurement.length_ns[position[host]]))

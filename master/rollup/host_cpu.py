@@ -130,7 +130,7 @@ def _stalled(taken: CpuTaken, length_ns: int) -> bool:
 
 
 def contentions(taken: CpuTaken, length_ns: int) -> list[Contention]:
-    """What kept a host's threads from running so much that figures may show it."""
+    """The causes that kept a host's threads from running so much that figures may show it."""
     found = []
     if _waited(taken):
         used = f"{_users(taken)} used {taken.others:.0f} % of this host's CPU"

@@ -1,4 +1,4 @@
-"""What the I/Os themselves, and the counters of their disks, say about a measurement: that there are none, errors, a
+"""Checks the I/Os of a measurement, and the counters of their disks: that there are none, errors, a
 stall, a full queue, I/Os that were discarded, blocks that were never written, I/O of others.
 
 Rule: pure; one function for each check, for all rows at once (validity.py has the list).
@@ -135,7 +135,7 @@ def unwritten_blocks(case: Case) -> Rows:
 
 
 def foreign_io(case: Case) -> Rows:
-    """What others did on the disks, for certain: beyond what may have been in flight at a boundary."""
+    """Find the I/O of others on the disks that is certain: beyond what may have been in flight at a boundary."""
     foreign, ours = case.count(Count.FOREIGN_BYTES), case.count(Count.BYTES)
 
     for row in np.flatnonzero(foreign > FOREIGN_NOTE * ours).tolist():

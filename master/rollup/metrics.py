@@ -40,7 +40,7 @@ class Precision(Enum):
 
 
 class Quantity(StrEnum):
-    """What a metric is of; where it has a category, as its name says it."""
+    """The quantity that a metric measures; where it has a category, as its name says it."""
 
     COUNTER = "counter"  # of events, or a number at the end
     AGE = "age"
@@ -69,7 +69,7 @@ class Metric:
 
     @property
     def series(self) -> tuple[str, Quantity]:
-        """What metrics have in common that differ only in their statistic."""
+        """The key that metrics have in common that differ only in their statistic."""
         return self.category, self.quantity
 
     @property
@@ -334,7 +334,7 @@ def of_nothing(overall_iops: str) -> Mapping[str, str]:
 
 
 def _short_names() -> Mapping[str, str]:
-    """What a rate or a latency may be called for short: without `overall`, `service` and the unit of latencies."""
+    """Short names of rates and latencies: without `overall`, `service` and the unit of latencies."""
     found: dict[str, str] = {}
     for (category, quantity, statistic), metric in _OF_PARTS.items():
         of = "" if category == OVERALL else category

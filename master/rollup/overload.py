@@ -305,7 +305,8 @@ def _in_flight(account: Account) -> Floats:
 
 
 def _skellam(mean: Floats, unlikely: float) -> Floats:
-    """What the difference of two Poisson numbers of one mean exceeds with a probability of at most exp(-unlikely).
+    """The bound that the difference of two Poisson numbers of one mean exceeds with a probability of at most
+    exp(-unlikely).
 
     Chernoff: P(X >= b) <= exp(-2 mean (u asinh u - sqrt(1 + u^2) + 1)) with u = b / (2 mean); solved for b by Newton's
     method from Bernstein's bound, which lies above; the function is convex, so no step goes too far.

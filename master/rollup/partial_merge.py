@@ -43,7 +43,7 @@ class PartialMerge:
 
 @dataclass(slots=True, eq=False)
 class _OpenSum:
-    """What was added to the open subinterval so far; named as in PartialMerge."""
+    """The sums of the open subinterval so far; named as in PartialMerge."""
 
     subinterval: int
     counts: Ints

@@ -1,4 +1,4 @@
-"""What limits the validity of a measurement: the findings of every row, from what was measured.
+"""Finds what limits the validity of a measurement: the findings of every row, from what was measured.
 
 Rule: pure; one function for each check, for all rows at once. Those of the generator are in generator_checks.py, those
 of I/Os and disks in io_checks.py; here are those of loads, rollup types and lengths, and the list of all. What only the

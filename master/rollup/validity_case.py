@@ -1,4 +1,4 @@
-"""What every check of a measurement is given, and what it answers."""
+"""The input of every check of a measurement, and its answer."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -37,8 +37,9 @@ def stated_half_width(
 
 
 def influences(counts: Floats, fraction: float) -> Floats:
-    """What each of n subintervals adds to the percentile of their sum (n, buckets), which has I/Os: its I/Os beyond
-    it, less its part of them. It is defined however few a subinterval has."""
+    """The influence of each of n subintervals on the percentile of their sum (n, buckets), which has I/Os: its I/Os
+    beyond it, less its part of them. It is defined however few a subinterval has.
+    """
     ios = counts.sum(axis=1)
     buckets, _ = percentile_buckets(counts.sum(axis=0)[None], (fraction,))
     found: Floats = (counts[:, buckets[0, 0] :].sum(axis=1) - (1 - fraction) * ios) / ios.mean()

@@ -88,7 +88,7 @@ def of_direction(name: str, direction: str) -> str:
 
 
 def title_of(name: str) -> str:
-    """What is above its column, next to its time: `p99.9`."""
+    """The title of its column, next to its time: `p99.9`."""
     if name == HALF_WIDTH:
         return "+-"
     metric = METRICS[name]

@@ -1,4 +1,4 @@
-"""What a step measured, as everybody shows it."""
+"""The measurements of a step, as everybody shows them."""
 
 from dataclasses import dataclass
 

@@ -136,7 +136,7 @@ def listed(words: list[str], most: int = 12) -> str:
 
 
 def unknown_key(word: str, section: str, known: Iterable[str], elsewhere: Mapping[str, str]) -> str:
-    """What to say after "unknown key 'word'" in a section.
+    """Return the words that follow "unknown key 'word'" in a section.
 
     `known` are the keys that are allowed there; `elsewhere` names, for keys of other sections, where they belong.
     """

@@ -40,7 +40,7 @@ def _aligned(text: str, width: int) -> str:
 
 
 def _joined(groups: Sequence[str]) -> str:
-    """What is blank at the end is left out."""
+    """Join the groups; blanks at the end are left out."""
     while len(groups) > 1 and not groups[-1].strip():
         groups = groups[:-1]
     return " | ".join(groups).rstrip(" ")

@@ -14,7 +14,7 @@ from .plan_parameters import OfStep, Position, Span
 
 
 class Expected(NamedTuple):
-    """What a text should have been, and how that is written."""
+    """The form that a text should have had, and how that is written."""
 
     what: str
     remedy: str = ""
@@ -128,7 +128,7 @@ def parse_duration(text: str) -> float:
 
 
 def _meant_duration(text: str) -> str:
-    """What "30 sec" and "1h30" mean, as a duration is written; "" where that is not clear."""
+    """The duration that "30 sec" or "1h30" means, as a plan writes it; "" where that is not clear."""
     parts = _WORDED_PART.findall(text.lower())
     if not parts or _WORDED_PART.sub("", text.lower()).strip(" ,"):
         return ""

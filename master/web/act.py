@@ -1,4 +1,4 @@
-"""What a user does to a running test from the page: the requests of the command line, with its answers.
+"""Does what a user asks of a running test from the page: the requests of the command line, with its answers.
 
 Rule: this module parses nothing but the form of the request; words go to the run, whose parsers decide.
 """

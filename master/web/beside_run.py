@@ -1,20 +1,44 @@
-"""The server as a child of a run: started before it, told of its end, never waited for.
+"""The server as a child of a run (`ivypy run --web`): started before it, told of its end, never waited for.
 
-Rule: whatever becomes of the server, the run goes on. It has a session of its own: Ctrl-C reaches the run alone.
+Rule: whatever becomes of the server, the run goes on. It has a session of its own: Ctrl-C reaches the run alone. Its
+standard input is a pipe of the run: while that is open the run goes on. STAY before its end says that the run came to
+its own end: then the server stays for those who look at its page. A run that was interrupted or killed leaves none.
 """
 
+import asyncio
 import select
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
-from .lifetime import STAY
+from .live_clients import LiveClients
 
+STAY: Final = b"stay\n"
+LAST_S: Final = 5.0  # for pages to read how an interrupted run ended
+ALONE_S: Final = 10.0  # without a client, who may only be loading the page again
+LONGEST_S: Final = 12 * 3600.0
+ROUND_S: Final = 0.5
 BEGIN_S: Final = 10.0  # for the server to print its address
 PROGRAM: Final = "from ivypy.master.cli.main import main; main()"
+
+
+async def until_not_needed(clients: LiveClients) -> None:
+    """Wait for the end of the run, and of those who look at it."""
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    if await reader.read() != STAY:
+        await asyncio.sleep(LAST_S)
+        return
+    ended = time.monotonic()
+    while (now := time.monotonic()) - ended < LONGEST_S:
+        if not clients.count and now - max(clients.alone_since, ended) >= ALONE_S:
+            return
+        await asyncio.sleep(ROUND_S)
 
 
 class PageBesideRun:

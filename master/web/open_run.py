@@ -10,20 +10,25 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from ..errors import PlanError
+from ...protocol.errors import ProtocolError
+from ...protocol.lines import LineReader, decode, encode_line
+from ..errors import IvypyError, PlanError
 from ..live.json_lines import plain
-from ..live.reports import RunStatus
+from ..live.reports import EventLine, Report, RunEnds, RunStatus, StepBegins, Subinterval
+from ..live.socket_client import socket_of
+from ..live.socket_messages import ANSWERS, LONGEST_ANSWER, Answer, FollowRequest, StatusRequest
 from ..pages.run_data import Progress, RunData
 from ..results.checked_files import RUN_JSON
 from ..results.run_entries import RunState, entry_of
+from ..summary.measured import StepEnds
 from .answers import WebAnswer, encoded
 from .newest import Newest
-from .run_follower import RunFollower
 
 POLL_S: Final = 0.25
 SETTLED_S: Final = 0.2  # since a subinterval got its row: then all files have it
@@ -35,6 +40,8 @@ MOST_KEPT: Final = 64 << 20  # bytes of a run's answers
 Question = tuple[str | int, ...]  # what is asked for: the name of an answer, and its parameters
 Compute = Callable[[RunData], Mapping[str, Any] | bytes]
 T = TypeVar("T")
+CHUNK: Final = 1 << 16
+GAP_S: Final = 1.0  # between two requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +171,62 @@ class OpenRun:
         if state is not self._state and not (state is RunState.CUT_OFF and age_s < YOUNG_S):
             self._state = state
             self._version += 1
+
+
+class RunFollower:
+    """A running test's status, followed through its control socket; None until the run has answered.
+
+    The run is asked at the beginning and after events, at most once a second; else the status follows from the reports
+    that it sends to every follower.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.status: RunStatus | None = None
+        self._folder = folder
+        self._asked = False  # and not answered
+
+    async def follow(self) -> None:
+        """Until the run ends, or cannot be followed any more; its errors are its end."""
+        with suppress(OSError, IvypyError, ProtocolError):
+            path = await asyncio.to_thread(socket_of, str(self._folder))
+            reader, writer = await asyncio.open_unix_connection(str(path))
+            try:
+                await self._read(reader, writer)
+            finally:
+                writer.transport.abort()
+        if self.status is not None:
+            self.status = replace(self.status, running=False)
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(encode_line(StatusRequest()) + encode_line(FollowRequest()))
+        lines = LineReader(LONGEST_ANSWER)
+        while data := await reader.read(CHUNK):
+            for line in lines.feed(data):
+                self._see(decode(line, ANSWERS), writer)
+
+    def _see(self, seen: Answer | Report, writer: asyncio.StreamWriter) -> None:
+        if isinstance(seen, RunStatus):
+            self._asked = False
+            self.status = replace(seen, ended=())
+        elif self.status is not None:
+            self.status = after(self.status, seen)
+            if isinstance(seen, EventLine) and not self._asked:  # it may be a pause, or a host that is lost
+                self._asked = True
+                asyncio.get_running_loop().call_later(GAP_S, _ask, writer)
+
+
+def _ask(writer: asyncio.StreamWriter) -> None:
+    if not writer.transport.is_closing():
+        writer.write(encode_line(StatusRequest()))
+
+
+def after(status: RunStatus, report: Answer | Report) -> RunStatus:
+    """The status once a report has come. Steps that ended are left to the run document."""
+    match report:
+        case StepBegins():
+            return replace(status, step=report, running=True, paused=False)
+        case Subinterval():
+            return replace(status, last=report, paused=report.paused)
+        case StepEnds() | RunEnds():
+            return replace(status, running=False, paused=False)
+    return status

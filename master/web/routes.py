@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 from aiohttp import web
@@ -12,9 +15,8 @@ from aiohttp.typedefs import Handler
 from ..errors import PlanError
 from ..pages.run_data import RunData
 from ..rollup.instances import ALL
-from . import page_files
 from .act import act, parse_action
-from .answers import REVALIDATED, failure, respond
+from .answers import REVALIDATED, WebAnswer, answer_of, failure, respond
 from .live_clients import LiveClients
 from .open_runs import OpenRuns
 
@@ -22,10 +24,20 @@ A_WEEK: Final = "private, max-age=604800"  # for plotly: it changes with its pac
 STEP: Final = "/api/runs/{id}/steps/{step:[0-9]{1,6}}"
 ACTING: Final = 4  # actions at a time; more wait
 MOST_DIGITS: Final = 9
+PAGE: Final = "page.html"
+PLOTLY: Final = "plotly.min.js"
+KINDS: Final = {
+    "html": "text/html",
+    "js": "text/javascript",
+    "css": "text/css",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "ico": "image/x-icon",
+}
 
 
 class Routes:
-    """The handlers. Errors become sentences in guard.py."""
+    """The handlers. Errors become sentences in serve.py."""
 
     def __init__(self, runs: OpenRuns, clients: LiveClients, control: bool) -> None:
         self._runs = runs
@@ -46,11 +58,11 @@ class Routes:
         ]
 
     async def page(self, request: web.Request) -> web.StreamResponse:
-        return await self._file(request, page_files.PAGE, REVALIDATED)
+        return await self._file(request, PAGE, REVALIDATED)
 
     async def file(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
-        return await self._file(request, name, A_WEEK if name == page_files.PLOTLY else REVALIDATED)
+        return await self._file(request, name, A_WEEK if name == PLOTLY else REVALIDATED)
 
     async def runs(self, request: web.Request) -> web.StreamResponse:
         return respond(request, await self._runs.list())
@@ -88,7 +100,7 @@ class Routes:
         self._acting.shutdown(wait=False, cancel_futures=True)
 
     async def _file(self, request: web.Request, name: str, caching: str) -> web.StreamResponse:
-        found = await asyncio.to_thread(page_files.page_file, name)
+        found = await asyncio.to_thread(page_file, name)
         if found is None:
             raise KeyError(f"file {name}")
         return respond(request, found, caching)
@@ -104,7 +116,7 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request about a step names."""
+    """The step, rollup instance and metric that a request names."""
 
     step: int
     by: str
@@ -135,3 +147,19 @@ _STEP_ANSWERS: Final[Mapping[str, Callable[[RunData, Asked], Mapping[str, Any] |
     "element_lines": lambda data, asked: data.element_lines(asked.step, asked.metric),
     "histograms": lambda data, asked: data.histograms(asked.step, asked.by, asked.instance, asked.first),
 }
+
+
+@cache
+def page_file(name: str) -> WebAnswer | None:
+    """None where there is no such file: a name is looked up among those that there are, never made into a path."""
+    if name == PLOTLY:
+        return answer_of(plotly_js().read_bytes(), KINDS["js"], level=6)
+    folder = files("ivypy.master.pages") / "static"
+    found = {one.name: one for one in folder.iterdir() if one.is_file()} if folder.is_dir() else {}
+    kind = KINDS.get(name.rpartition(".")[2])
+    return answer_of(found[name].read_bytes(), kind, level=6) if name in found and kind else None
+
+
+def plotly_js() -> Traversable:
+    """Raises ModuleNotFoundError where the package is missing."""
+    return files("plotly") / "package_data" / PLOTLY

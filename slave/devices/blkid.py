@@ -1,4 +1,4 @@
-"""What blkid, where it is installed, finds on a device beside our own table of signatures.
+"""Asks blkid, where it is installed, for formats on a device beside our own table of signatures.
 
 Rule: only ever a reason more not to write. blkid accepts two bytes of magic for some formats, or three: ivypy's own
 random data would be taken for one of them once in 20,000 LUNs. Our table has all of these formats and compares at least

@@ -123,7 +123,7 @@ def describe(folder: Path, root: Path) -> BlockDevice | None:
 
 
 def queue_settings(disk: Path) -> dict[str, Attribute | None]:
-    """What of its queue makes latency, under the kernel's own names."""
+    """The settings of its queue that make latency, under the kernel's own names."""
     queue = disk / "queue"
     numbers = ("fua", "max_sectors_kb", "wbt_lat_usec", "nomerges", "rq_affinity", "io_poll")
     words = ("write_cache", "zoned")

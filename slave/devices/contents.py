@@ -1,4 +1,4 @@
-"""What kind of data a LUN seems to hold, for whoever is about to agree to its loss.
+"""Recognizes the kind of data that a LUN seems to hold, for whoever is about to agree to its loss.
 
 Rule: pure; a table of magic numbers, of what `file` would name. Unlike a signature, it is no reason not to write.
 """
@@ -58,7 +58,7 @@ KINDS: Final[tuple[tuple[str, int, bytes], ...]] = (
 
 
 def kind_of(ends: DeviceEnds) -> str:
-    """What it seems to hold; "" where nothing is known of that."""
+    """The kind of data that it seems to hold; "" where nothing is known of that."""
     for name, offset, magic in KINDS:
         if ends.read(offset, len(magic)) == magic:
             return name

@@ -1,4 +1,4 @@
-"""What is mounted, and what is swap: the parts of /proc that show which storage is in use.
+"""Lists what is mounted, and what is swap: the parts of /proc that show which storage is in use.
 
 Rule: bytes in, data out. The kernel escapes what it separates by (blank, tab, newline): a path may hold every other
 byte as it is, what Unicode takes for a blank or an end of line among them. Paths come unescaped, as os.fsdecode has

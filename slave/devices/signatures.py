@@ -1,4 +1,4 @@
-"""What the bytes of a device show that it holds: filesystems, members of volumes, partition tables, disk images.
+"""Recognizes what a device holds by its bytes: filesystems, members of volumes, partition tables, disk images.
 
 Rule: pure; a table of magic numbers, looked for in the first and the last READ bytes and in few other blocks. A
 signature is only ever a reason not to write, so the table is wide rather than deep, and has what other systems put on

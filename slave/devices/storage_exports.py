@@ -1,4 +1,4 @@
-"""What this machine serves from block devices and files without a claim that the kernel would report.
+"""Finds what this machine serves from block devices and files without a claim that the kernel would report.
 
 Rule: a use is found by what is used, not by its path: that may be another's by now, or lead elsewhere in another
 mount namespace. What claims a device in the kernel (mounts, volumes, arrays, DRBD) shows by that, whatever its name.
@@ -83,7 +83,7 @@ def number_of(folder: Path) -> int:
 
 
 def lun_key_at(root: Path, path: str) -> LunKey | None:
-    """What is at a path below `root`; None where nothing is, or it cannot be read."""
+    """The file or device at a path below `root`; None where nothing is, or it cannot be read."""
     try:
         return lun_key(os.stat(root / path.lstrip("/")))
     except (OSError, ValueError):
@@ -99,7 +99,9 @@ def served_paths(root: Path) -> Iterator[ServedPath]:
 
 
 def backing_of(loop: Path, root: Path) -> LunKey | None:
-    """What the loop device of this sysfs folder is over, by the kernel's own record; None where it is none."""
+    """The file or device that the loop device of this sysfs folder is over, by the kernel's own record; None where it
+    is none.
+    """
     path = path_in(loop / "loop/backing_file")
     return (_recorded(root / "dev" / loop.name) or lun_key_at(root, path)) if path else None
 
@@ -128,7 +130,7 @@ def _recorded(loop: Path) -> LunKey | None:
 
 
 def recorded(info: bytes | bytearray) -> LunKey:
-    """What a loop device is over, by the kernel's LOOP_INFO64 of it.
+    """The file or device that a loop device is over, by the kernel's LOOP_INFO64 of it.
 
     Before Linux 4.16 lo_rdevice is st_dev of a file on a filesystem without a device; such have the major number 0.
     """

@@ -32,7 +32,7 @@ class Udev:
 
 
 def read(number: tuple[int, int], root: Path) -> Udev:
-    """What udev knows of the block device with this (major, minor); nothing where it has no entry."""
+    """Read udev's record of the block device with this (major, minor); nothing where it has no entry."""
     try:
         text = (root / f"run/udev/data/b{number[0]}:{number[1]}").read_text("utf-8", "replace")
     except OSError:

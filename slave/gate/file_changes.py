@@ -69,7 +69,7 @@ def note_all(fd: int, notes: Mapping[str, bytes], left: str = "") -> bool:
 
 
 def noted(place: str | int, name: str) -> bytes | None:
-    """What is noted about a file; None where nothing is, or it was changed since."""
+    """The note about a file; None where nothing is, or it was changed since."""
     try:
         status = os.stat(place)
         value, inode, modified_ns, at_ns = raw(place, name).rsplit(b" ", 3)

@@ -44,7 +44,9 @@ class _Disk:
         self._counter = counter
 
     def certain(self, counter: int, ours: int, uncertain: int, complete: bool) -> int:
-        """What others did since the last time, for certain. `uncertain`: bytes that may be on one side only."""
+        """The bytes that others wrote or read since the last time, for certain. `uncertain`: bytes that may be on one
+        side only.
+        """
         if counter < self._counter or self._counter < 0:
             self._counter, self._more, self._least = counter, 0, uncertain
             return 0

@@ -40,7 +40,7 @@ class OpenFile:
     runs: bool = False  # it is the process's program, which nobody may write
 
     def ask(self) -> LunKey | None:
-        """What it is; may block as long as its filesystem does. None where it was closed."""
+        """The key of the file or device; may block as long as its filesystem does. None where it was closed."""
         try:
             return lun_key(os.stat(self.place))
         except OSError:
@@ -58,7 +58,7 @@ class Processes:
 
     @property
     def unseen(self) -> str:
-        """What could not be inspected, and the remedy; "" if nothing."""
+        """State what could not be inspected, and the remedy; "" if nothing."""
         if self.denied:
             they = "1 process" if self.denied == 1 else f"{self.denied} processes"
             return f"{they} could not be inspected" + (": run the slave as root" if os.geteuid() else "")
@@ -106,7 +106,7 @@ def scan_processes(root: Path) -> Processes:
 
 
 def program(folder: Path) -> str:
-    """What the process of this folder in /proc calls itself."""
+    """The name of the process of this folder in /proc."""
     return first_line(folder / "comm") or "ended"
 
 

@@ -39,7 +39,9 @@ def overlaps_of(device: BlockDevice, root: Path) -> Iterator[Overlap]:
 
 
 def _below(disk: Path, root: Path, known: set[Path]) -> Iterator[Overlap]:
-    """What a whole device is made of: the members of a volume or array, what a loop device is over; and so on down."""
+    """The parts that a whole device is made of: the members of a volume or array, what a loop device is over; and so on
+    down.
+    """
     slaves = disk / "slaves"
     for member in sorted(slaves.iterdir()) if slaves.is_dir() else ():
         yield from _member(member.resolve(), root, known)
@@ -79,7 +81,7 @@ def _node(folder: Path) -> str:
 
 
 def held_below(overlap: Overlap, within: set[LunKey]) -> Iterator[Use]:
-    """What is on the device that a loop device is over, and built upon it."""
+    """The uses of the device that a loop device is over, and of what is built upon it."""
     if not overlap.path or overlap.folder is None:
         return
     parts = sorted(part.parent.name for part in overlap.folder.glob("*/partition"))

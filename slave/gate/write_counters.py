@@ -44,11 +44,11 @@ class WriteCounters:
     _noted: Mapping[int, Writes] = field(default_factory=dict)
 
     def note(self) -> None:
-        """What is written from now on counts."""
+        """Read the counters: writes from now on count."""
         self._noted = read_writes(self.root)
 
     def since(self, device: BlockDevice) -> Writes:
-        """What was written to a device since; nothing where a counter is not known, or began again from 0."""
+        """The writes to a device since `note`; none where a counter is not known, or began again from 0."""
         number = os.makedev(*device.number)
         before, now = self._noted.get(number), read_writes(self.root).get(number)
         if before is None or now is None or now.completed < before.completed:

@@ -34,7 +34,7 @@ from .shared_blocks import held_below, overlaps_of
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What of this machine's storage is in use; read once for many LUNs."""
+    """The storage of this machine that is in use; read once for many LUNs."""
 
     root: Path
     mounts: tuple[Mount, ...]  # of this mount namespace
@@ -106,7 +106,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known against writing to a LUN; by default nothing."""
+    """The evidence against writing to a LUN; by default nothing."""
 
     path: str
     uses: tuple[tuple[str, Use], ...] = ()  # (what is used, as a sentence's subject: "it", "/dev/sdb1 on it"; how)
@@ -159,7 +159,7 @@ def reasons_against(seen: Evidence) -> tuple[str, ...]:
 
 
 def notices(seen: Evidence) -> tuple[Notice, ...]:
-    """What could not be checked, for the user who is about to agree to writing."""
+    """Notices of what could not be checked, for the user who is about to agree to writing."""
     if not seen.unseen or reasons_against(seen):
         return ()
     text = f"whether a program has it open for writing is not known: {seen.unseen}"
@@ -185,7 +185,7 @@ def block_evidence(device: BlockDevice, around: Surroundings, held: int = -1) ->
 
 
 def in_use(device: BlockDevice, around: Surroundings) -> Evidence:
-    """What uses a block device, or another that has blocks in common with it. Opens and reads none of them."""
+    """Collect what uses a block device, or another that has blocks in common with it. Opens and reads none of them."""
     overlaps = tuple(overlaps_of(device, around.root))
     within = {overlap.what for overlap in overlaps}  # what is served to the LUN itself is no use by another
     uses = [
@@ -284,7 +284,7 @@ def _file_at(root: Path, path: str) -> LunKey | None:
 
 
 def _own(inode: int) -> int:
-    """What an overlay leaves of the number of a file below it: with xino, its high bits tell the filesystem."""
+    """The part that an overlay keeps of the number of a file below it: with xino, its high bits tell the filesystem."""
     return inode & 0xFFFFFFFF
 
 

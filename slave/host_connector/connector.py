@@ -1,7 +1,7 @@
 """The connector `host`: what a test host knows of the disks that its LUNs are on, and of itself.
 
 Rule: a gather reads memory of the kernel's, never a device, and costs less than 10 ms of one core with 100 disks. What
-may have to wait for a device or for a core is read beside it (slow_reading.py). Which disks and interfaces there are is
+may have to wait for a device or for a core is read beside it (SlowReading). Which disks and interfaces there are is
 found once, by `config`; of one that is gone since, there are no readings.
 """
 
@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from threading import Thread
+from typing import Final, Generic, TypeVar
 
 from ...protocol.connector import ElementMetric, Readings
 from ...protocol.payload import Fact, Facts
@@ -21,8 +22,11 @@ from ..devices.block_devices import ROOT
 from . import block_stats, host_stats, nvme_smart
 from .elements import COMPONENT, DISK, NO_ELEMENTS, NVME, PARTITION, DeviceNumbers, device_numbers, find_elements
 from .host_stats import CPU, HOST, MEMORY, NIC, PRESSURE, text_of
-from .slow_reading import SlowReading
 
+Value = TypeVar("Value")
+
+EVERY_S: Final = 10.0
+KEPT_S: Final = 30.0
 METRICS: Final = (
     *block_stats.metrics_of_disks(DISK),
     *block_stats.metrics_of_partitions(PARTITION),
@@ -30,6 +34,38 @@ METRICS: Final = (
     *nvme_smart.metrics(NVME),
     *host_stats.metrics(),
 )
+
+
+class SlowReading(Generic[Value]):
+    """A reading that may take long, or for ever: it is made in a thread of its own, and nobody waits for it.
+
+    One at a time, at most every EVERY_S. What was read last stands until it is older than KEPT_S: a device that hangs
+    has no reading then, rather than an old one, and one thread. State: the last value with the time at which its
+    reading began, and the thread that reads now.
+    """
+
+    def __init__(self, read: Callable[[], Value]) -> None:
+        """`read` may raise OSError: then there is no value."""
+        self._read = read
+        self._last: tuple[Value | None, float] = (None, 0.0)  # assigned as a whole: another thread does it
+        self._thread: Thread | None = None
+        self._begun_s = 0.0
+
+    def latest(self, now_s: float) -> Value | None:
+        """The last value, if there is one; begins a reading where one is due."""
+        idle = self._thread is None or not self._thread.is_alive()
+        if idle and (self._thread is None or now_s - self._begun_s >= EVERY_S):
+            self._begun_s = now_s
+            self._thread = Thread(target=self._take, args=(now_s,), name="slow reading", daemon=True)
+            self._thread.start()
+        value, begun_s = self._last
+        return value if now_s - begun_s <= KEPT_S else None
+
+    def _take(self, now_s: float) -> None:
+        try:
+            self._last = (self._read(), now_s)
+        except OSError:
+            self._last = (None, now_s)
 
 
 class HostConnector:

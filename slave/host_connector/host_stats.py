@@ -1,4 +1,4 @@
-"""What the kernel counts of the whole host: cores, memory, network interfaces, and time lost to shortages (PSI).
+"""Reads what the kernel counts of the whole host: cores, memory, network interfaces, and time lost to shortages (PSI).
 
 Rule: texts in, facts out. Each metric means the same on every host, whatever the number of its cores. Of network
 interfaces those are read that packets pass once: hardware, and in a container, which sees none, those that are not

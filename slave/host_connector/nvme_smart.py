@@ -1,8 +1,8 @@
 """The health of NVMe controllers: log page 2 (SMART), by an admin command through the controller's character device.
 
 Rule: the command has no time limit of its own. Where one expires, the kernel resets the controller, and that would be
-our doing, in the middle of a test; so it is the caller that does not wait (slow_reading.py). Where the command is not
-allowed, what remains is the temperature that the kernel itself reads, by the same command.
+our doing, in the middle of a test; so it is the caller that does not wait (SlowReading in connector.py). Where the
+command is not allowed, what remains is the temperature that the kernel itself reads, by the same command.
 """
 
 from __future__ import annotations

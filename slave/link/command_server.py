@@ -306,7 +306,7 @@ class CommandServer:
             traceback.print_exception(type(error), error, error.__traceback__)
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What escaped from a callback."""
+        """Handle an error that escaped from a callback."""
         error = context.get("exception")
         self._crashed(error if isinstance(error, BaseException) else RuntimeError(str(context.get("message"))))
 

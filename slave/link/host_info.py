@@ -1,4 +1,4 @@
-"""What this machine is: the facts that `hello` states.
+"""Collects the facts of this machine that `hello` states.
 
 Rule: read once, at the start; a fact that the machine does not report is "" or 0, never a guess. Version and hash come
 from the bundle (its folder is named by its hash, `_bundle.py` in it has the version), since on a test host nothing

@@ -23,7 +23,7 @@ SIBLINGS_OF_CORE_0: Final = "/sys/devices/system/cpu/cpu0/topology/thread_siblin
 
 @dataclass(frozen=True)
 class EngineSetup:
-    """What an engine is opened with."""
+    """The arguments with which an engine is opened."""
 
     backend: str
     auto: bool  # the backend is only the one until there are LUNs to try others on

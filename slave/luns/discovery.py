@@ -160,7 +160,7 @@ def find_devices(
 
 
 def find_at(paths: Sequence[str], look: Callable[[str], Found]) -> tuple[dict[str, Found], list[Refusal]]:
-    """What `look` finds at each path, all at once; and a refusal for each that does not answer."""
+    """Return what `look` finds at each path, all at once; and a refusal for each that does not answer."""
     found: dict[str, Found] = {}
     refusals: list[Refusal] = []
     for path, one in zip_strict(paths, call_all([partial(look, path) for path in paths], ANSWER_S)):

@@ -1,4 +1,4 @@
-"""What exists where a file is to be created, and whether ivypy may use it.
+"""Checks what exists where a file is to be created, and whether ivypy may use it.
 
 Rule: files that ivypy creates carry the extended attribute `user.ivypy`: "making", and once they are whole "made",
 noted until the file's next change (file_changes.py). A whole file of exactly the size requested, not changed since, is
@@ -78,7 +78,7 @@ def all_planned_files(asked: Iterable[FileToCreate]) -> list[PlannedFile]:
 
 
 class Existing(Enum):
-    """What exists where a file is to be created, if it may be used."""
+    """The file that exists where one is to be created, if it may be used."""
 
     NOTHING = "nothing"
     OURS = "ours"  # ivypy made it, and nobody but ivypy has changed it since
@@ -86,7 +86,7 @@ class Existing(Enum):
 
 
 def existing_at(file: PlannedFile) -> Existing | str:
-    """What exists at its path; or the reason why the file can neither be created nor used."""
+    """Inspect what exists at its path; or return the reason why the file can neither be created nor used."""
     try:
         status = os.lstat(file.path)
     except FileNotFoundError:

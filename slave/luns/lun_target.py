@@ -1,4 +1,4 @@
-"""What stands at a path, as something to drive: a block device or a regular file.
+"""Finds what stands at a path, as something to drive: a block device or a regular file.
 
 Rule: read again each time, since devices come, go and grow; what is neither is refused with a remedy.
 """
@@ -47,7 +47,7 @@ class LunTarget:
 
 
 def find_target(path: str, around: Surroundings, root: Path = ROOT) -> LunTarget:
-    """What is at `path`. Raises NotDrivable."""
+    """Find the block device or file at `path`. Raises NotDrivable."""
     try:
         status = os.stat(path)
     except OSError as error:

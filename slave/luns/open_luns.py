@@ -58,7 +58,7 @@ class OpenLun:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What is at the paths of workloads that are to be created, by path."""
+    """The LUNs at the paths of workloads that are to be created, by path."""
 
     targets: Mapping[str, LunTarget] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)  # why there is nothing that can be driven
@@ -236,7 +236,7 @@ class OpenLuns:
         return (*said.values(), *reasons_against(replace(now.evidence(around, ours.held), unreadable="")))
 
     def _as_it_is(self, lun: LunTarget, around: Surroundings) -> LunTarget:
-        """What a LUN that is open is by now, through our hold on it. Raises NotDrivable."""
+        """Inspect a LUN that is open as it is by now, through our hold on it. Raises NotDrivable."""
         return replace(find_target(through(self._luns[lun.what, True].held), around, self._root), path=lun.path)
 
     def close_unused(self) -> None:
@@ -468,7 +468,7 @@ def _of_barred(seen: Evidence, error: OSError) -> Evidence:
 
 
 def _why_not_opened(error: OSError, lun: LunTarget) -> str:
-    """What went wrong when a LUN was opened with O_DIRECT, and what to do."""
+    """State what went wrong when a LUN was opened with O_DIRECT, and the remedy."""
     if error.errno == errno.EINVAL and lun.kind == "file":
         return RefusalReason.NO_O_DIRECT.sentence(filesystem=lun.filesystem, point=lun.mount)
     if error.errno == errno.ETXTBSY:

@@ -1,4 +1,4 @@
-"""What is wrong with a workload instance that is to be created, or with an edit of one.
+"""Finds what is wrong with a workload instance that is to be created, or with an edit of one.
 
 Rule: pure; a sentence with its remedy for each fault, all of them at once. Nothing here trusts that the controller has
 checked before.

@@ -95,8 +95,9 @@ class Trial:
 
 
 def choose(workloads: Sequence[WorkloadToCreate]) -> Choice:
-    """What `auto` stands for with these workload instances. Where steps need the faster backend, it reads from some of
-    their LUNs, for a second or two."""
+    """The backend that `auto` stands for with these workload instances. Where steps need the faster backend, it reads
+    from some of their LUNs, for a second or two.
+    """
     no_libaio = why_not(LIBAIO)
     if no_libaio:
         return Choice(IO_URING, f"libaio does not work here: {no_libaio}")

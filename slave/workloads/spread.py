@@ -83,7 +83,7 @@ class EngineOrder:
         )
 
     def numbers(self) -> bytes:
-        """What the engine is to drive, in its order."""
+        """The numbers of the instances that the engine drives, in its order, packed."""
         return array("I", self.engine).tobytes()
 
     def classes(self, of: Sequence[int]) -> bytes:

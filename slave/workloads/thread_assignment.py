@@ -22,7 +22,7 @@ LEAST_TAGS: Final = 8  # of each part under `spread: auto`; with few tags, a thr
 
 @dataclass(frozen=True)
 class ThreadLoad:
-    """What a thread already drives, and where it runs."""
+    """The load that a thread already drives, and where it runs."""
 
     tags: int = 0
     instances: int = 0  # or parts of them

@@ -117,7 +117,7 @@ class Workloads:
         return refusals
 
     def describe_spread(self, workloads: Sequence[WorkloadToCreate]) -> str:
-        """What `spread: auto` is for these instances; "" where all of them are on one thread."""
+        """Describe what `spread: auto` is for these instances; "" where all of them are on one thread."""
         spread = [(w.instance, len(self._instances[w.number].parts)) for w in workloads if w.parameters.spread == AUTO]
         most = max((parts for _, parts in spread), default=1)
         if most == 1:

@@ -16,8 +16,7 @@ from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation
 from ivypy.master.control.observe import focus_on
 from ivypy.master.control.slo import Watched
-from ivypy.master.stats.batch_means import MOST, BatchMeans
-from ivypy.master.stats.metric_sample import MetricSample, merged
+from ivypy.master.stats.metric_sample import MOST, BatchMeans, MetricSample, merged
 from ivypy.master.verdicts import Reason, Severity
 from tests.support.control_plants import checked
 from tests.support.control_specs import slo_spec

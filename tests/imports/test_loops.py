@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.imports.loops import folded
+from ivypy.master.imports.vdbench import folded
 
 VALUES = {"blocksize": ["4KiB", "8KiB", "16KiB"], "maxtags": ["1", "2"], "fraction_read": ["0%", "50%", "100%"]}
 

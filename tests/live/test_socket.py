@@ -19,7 +19,8 @@ import pytest
 from ivypy.master.control.observation import Phase
 from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.exit_codes import ExitCode
-from ivypy.master.live import real_user, socket_paths, socket_server
+from ivypy.master.live import socket_client, socket_paths, socket_server
+from ivypy.master.live.line_view import standing_lines
 from ivypy.master.live.reports import (
     EventLine,
     InstanceRow,
@@ -51,7 +52,6 @@ from ivypy.master.live.socket_messages import (
     StopRequest,
     UnpauseRequest,
 )
-from ivypy.master.live.status_lines import standing_lines
 from ivypy.master.run.session.run import Run
 from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.verdicts import Finding, Reason, Verdict
@@ -517,8 +517,8 @@ sys.stdin.read()
 def test_a_run_that_another_person_began_as_root_is_changed_by_its_name_alone(
     runtime: Path, listening: list[socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = real_user.real_user
-    monkeypatch.setattr(real_user, "real_user", lambda pid: 1000 if pid == os.getpid() else asked(pid))
+    asked = socket_client.real_user
+    monkeypatch.setattr(socket_client, "real_user", lambda pid: 1000 if pid == os.getpid() else asked(pid))
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(runtime.parent), "SUDO_UID": "12345"}
     with subprocess.Popen(
         [sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment

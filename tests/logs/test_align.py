@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ivypy.master.logs.readers.fio_row_intervals import Aligner, Backwards
+from ivypy.master.logs.readers.fio_histogram import Aligner, Backwards
 from ivypy.master.logs.readers.records import LogClock
 from tests.support.log_table import counts, intervals, table, whole
 from tests.support.logs import log, row, run

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ivypy.master.logs.readers.bucket_layouts import FIO_3, IVYPY, Layout
-from ivypy.master.logs.readers.fio_row_intervals import Aligner
+from ivypy.master.logs.readers.fio_histogram import Aligner
 from ivypy.master.logs.timeline.resample import Accumulator, Weighting
 from ivypy.protocol.histogram import bucket_of
 from tests.support.log_table import Row, table

@@ -23,10 +23,16 @@ from prometheus_client.parser import text_string_to_metric_families as families
 from ivypy.master.cli.metrics import exported
 from ivypy.master.errors import PlanError
 from ivypy.master.live.reports import EventLine, Nobody, Report, RunBegins, RunEnds
-from ivypy.master.openmetrics.beside_run import MetricsBesideRun
 from ivypy.master.openmetrics.buckets import BOUNDS_S, Coarse
 from ivypy.master.openmetrics.collector import RunCollector
-from ivypy.master.openmetrics.export import MetricsExport, parse_address, registry_of, served, write_file
+from ivypy.master.openmetrics.export import (
+    MetricsBesideRun,
+    MetricsExport,
+    parse_address,
+    registry_of,
+    served,
+    write_file,
+)
 from ivypy.master.pages.histogram_columns import Cells
 from ivypy.master.plan.load import read
 from ivypy.master.run.session.run import Run

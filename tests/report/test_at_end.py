@@ -8,9 +8,9 @@ from threading import Event
 
 import pytest
 
-from ivypy.master.report import at_end, one_file
+from ivypy.master.report import one_file, write_report
 from ivypy.master.report.archive import Archive
-from ivypy.master.report.at_end import WHY_NOT, line_at_end
+from ivypy.master.report.write_report import WHY_NOT, line_at_end
 from tests.support.made_once import Store
 from tests.support.real_runs import ivypy, once, the_first_plan, written
 
@@ -48,7 +48,7 @@ def test_a_bug_is_a_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_disk_that_takes_nothing_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stuck = Event()
-    monkeypatch.setattr(at_end, "write_report", lambda *_: stuck.wait())
+    monkeypatch.setattr(write_report, "write_report", lambda *_: stuck.wait())
     line = line_at_end(folder, patience_s=0.01)
     stuck.set()
     assert line == f"{WHY_NOT}it took longer than 0.01 s; `ivypy report {folder}` writes it"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ivypy.master.report.join_modules import join_modules
+from ivypy.master.report.one_file import join_modules
 
 ACCEPTED = {
     "const": "export const a = 1;",

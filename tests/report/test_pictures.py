@@ -15,8 +15,7 @@ from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.pages.run_data import RunData
 from ivypy.master.report.draw import latency_mark
 from ivypy.master.report.over_time import LatencyCounts, distribution_points, log_densities
-from ivypy.master.report.pictures import write_pictures
-from ivypy.master.report.run_over_time import distributions, latency_counts, loads, over_time
+from ivypy.master.report.pictures import distributions, latency_counts, loads, over_time, write_pictures
 from ivypy.protocol.histogram import lower_edges
 
 EDGES_US = np.array(lower_edges(), np.float64) / 1000

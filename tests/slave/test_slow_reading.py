@@ -4,7 +4,7 @@ import errno
 import os
 from pathlib import Path
 
-from ivypy.slave.host_connector.slow_reading import EVERY_S, KEPT_S, SlowReading
+from ivypy.slave.host_connector.connector import EVERY_S, KEPT_S, SlowReading
 from tests.support.waits import wait_until
 
 

@@ -31,9 +31,9 @@ from ivypy.master.control.late_hosts import LateHosts
 from ivypy.master.control.observation import Phase, achieved_iops
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, observe, observe_measurement
 from ivypy.master.live.json_lines import JsonLines
+from ivypy.master.live.line_view import standing_lines
 from ivypy.master.live.reports import RunEnds, RunStatus, Subinterval
 from ivypy.master.live.socket_messages import ANSWERS
-from ivypy.master.live.status_lines import standing_lines
 from ivypy.master.live.subinterval_lines import subinterval_lines
 from ivypy.master.output.csv_text import utc
 from ivypy.master.output.histogram_db import HistogramWriter

@@ -18,8 +18,8 @@ from yarl import URL
 
 from ivypy.master.errors import PlanError
 from ivypy.master.web.access import KEY_AGE_S, MOST_KEYS, WEBSOCKET, Keys, WebAccess, is_same_origin, secret_of
-from ivypy.master.web.guard import HEADERS
 from ivypy.master.web.listen import ListenAddress, listening, own_name, parse_listen, tls_of
+from ivypy.master.web.serve import HEADERS
 from tests.support.small_run import write_run
 from tests.support.web_page import Page, page_of
 

@@ -1,4 +1,4 @@
-"""What the published tools print, for scripts that read it: `--compat`.
+"""Prints what the published tools print, for scripts that read it: `--compat`.
 
 Rule: number for number where theirs is right, and, on purpose, where theirs is merely odd (docs/percentiles.md lists
 how). Where a tool crashes or loses data, ours does the sane thing. Nothing here is used for ivypy's own numbers.
@@ -24,7 +24,7 @@ Printer = Callable[[Sequence[Path], Hints, CompatOptions], Iterator[str]]
 
 
 def printer_of(tool: Tool) -> Printer:
-    """What prints like a tool: lines without their newlines."""
+    """Return the function that prints like a tool: lines without their newlines."""
     from . import fiologparser, fiologparser_hist, pctiles  # nothing else needs them: the command starts sooner
 
     match tool:

@@ -1,4 +1,4 @@
-"""What fiologparser.py prints.
+"""Prints what fiologparser.py prints.
 
 Kept as it is: a sample stands for the time since the row before it, whatever its direction, so that of two rows with
 one stamp the second has no weight; the end is that of the shortest log. Better here: 5 columns are read, -A works,

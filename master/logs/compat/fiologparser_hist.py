@@ -1,4 +1,4 @@
-"""What fiologparser_hist.py prints.
+"""Prints what fiologparser_hist.py prints.
 
 Kept as it is: a bucket's upper edge is that of the bucket after it, so that from 128 units on every value is half a
 bucket too high; `samples` counts an I/O in every interval that it touches; intervals without samples have no row.
@@ -54,7 +54,7 @@ def lines(paths: Sequence[Path], hints: Hints, options: CompatOptions) -> Iterat
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """What the tool takes a bucket for, in the log's unit."""
+    """The value that the tool takes a bucket for, in the log's unit."""
 
     middle: Floats
     low: Floats

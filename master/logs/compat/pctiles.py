@@ -1,4 +1,4 @@
-"""What fio-histo-log-pctiles.py prints.
+"""Prints what fio-histo-log-pctiles.py prints.
 
 Kept as it is: a row's stamp is taken as the *begin* of its interval, so that everything comes one period late; the
 last row of each direction is stretched to the end of the last quantum; only the time common to all logs is looked

@@ -27,7 +27,7 @@ def line_of_row(text: memoryview, row: int) -> int:
 
 
 def explain(line: str, source: Source, cut: bool) -> str:
-    """What is wrong with a line of `source`. `cut`: it is the last one and has no newline."""
+    """State what is wrong with a line of `source`. `cut`: it is the last one and has no newline."""
     cells = [cell.strip() for cell in line.split(",")]
     expected = _columns(source)
     if "\0" in line:

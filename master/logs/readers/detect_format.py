@@ -31,7 +31,7 @@ _EXPECTED: Final = "expected a fio histogram or latency log, smallfile's respons
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What the user overrides; None: detected."""
+    """The facts of a log that the user overrides; None: detected."""
 
     format: Format | None = None
     layout: LayoutHints = LayoutHints()  # noqa: RUF009  # frozen
@@ -39,7 +39,7 @@ class Hints:
 
 
 def detect(path: Path, hints: Hints, copy: Path | None = None) -> Source | Fault:
-    """What `path` holds, or (a pipe) its copy. A Fault where it is no log."""
+    """Detect the log that `path` holds, or (a pipe) its copy. A Fault where it is no log."""
     found = _detect(path, copy or path, hints)
     return replace(found, content=copy) if copy and isinstance(found, Source) else found
 

@@ -144,7 +144,7 @@ def left_out(path: Path, other_phases: tuple[str, ...]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """What a host recorded in a step."""
+    """The histograms that a host recorded in a step."""
 
     latencies: frozenset[str]  # those that any I/O has
     unpaced: tuple[tuple[int, int], ...]  # the stretches of subintervals in which some I/Os have no response time

@@ -51,7 +51,8 @@ MetricOf = Callable[[SteadySettings | None], str]  # which metric to read
 
 
 def series_of(path: Path, metric_of: MetricOf, rollup: str, length_s: float) -> list[NamedSeries]:
-    """What `path` holds of a metric: a run folder, fio's JSON, or a CSV file with that column; `-` is standard input.
+    """Read the series of a metric that `path` holds: a run folder, fio's JSON, or a CSV file with that column; `-` is
+    standard input.
 
     `length_s` is between two rows of a CSV file that has no column `length_s`. Raises PlanError.
     """

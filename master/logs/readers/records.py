@@ -1,4 +1,5 @@
-"""What readers yield, on the common clock: records (a histogram over a stretch of time) or samples (single I/Os).
+"""The items that readers yield, on the common clock: records (a histogram over a stretch of time) or samples (single
+I/Os).
 
 Rule: times are integer nanoseconds; a stretch is (start, end], and one with start == end is a moment. A stamp of 0
 is made 1 ns: it means "within the first tick", which belongs to the first interval, not to one before it.

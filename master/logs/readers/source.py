@@ -91,7 +91,7 @@ class Source:
 
     @property
     def kind(self) -> Kind:
-        """What must agree for logs to be merged."""
+        """The properties that must agree for logs to be merged."""
         return self.format.value, self.quantity, self.averaged
 
 
@@ -104,7 +104,7 @@ _SMALLFILE: Final = re.compile(r"^rsptimes_(?P<thread>[^_]+)_(?P<host>.+)_(?P<op
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """What a file's name contains; blank where it lacks a part."""
+    """The parts of a log's file name; blank where it lacks a part."""
 
     host: str = ""
     job: str = ""

@@ -1,4 +1,4 @@
-"""What the three readers of text have in common: chunks to rows, bad lines to faults.
+"""The common part of the three readers of text: chunks to rows, bad lines to faults.
 
 Rule: a bad line is left out and named; a file with more than a few of them is no log, and its rest is left out.
 """
@@ -35,7 +35,7 @@ class Reading:
         self.faults.append(Fault(self.source.name, what, remedy, line, left_out))
 
     def notes(self) -> Iterator[str]:
-        """What is no fault, but should be known."""
+        """Notes: what is no fault, but should be known."""
         if self.has_open_end:
             yield f"{self.source.name}: the last line has no newline: its last number may be cut off"
         if self.blank_lines:

@@ -25,7 +25,7 @@ def draw(result: LogResult, series: Series, path: Path) -> None:
 
 
 def over_time(result: LogResult, series: Series) -> OverTime:
-    """What the charts show."""
+    """The data that the charts show."""
     *table, _ = rows(result, series)
     zero_s = result.origin_ns / NS_PER_S
     names = [f"p{one:g}" for one in series.percentiles]

@@ -45,7 +45,7 @@ _READERS: Final[dict[Format, Callable[[Reading], Iterator[Batch]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class SeriesRequest:
-    """What to compute."""
+    """The series to compute."""
 
     length_ns: int
     by: tuple[tuple[str, ...], ...] = (("all",),)

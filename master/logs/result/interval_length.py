@@ -109,7 +109,7 @@ def _coarser(histograms: Histograms, multiple: int) -> Floats:
 
 
 def relative_error(cells: Floats, edges: Floats, percentile: float) -> float:
-    """What nine tenths of the histograms `cells` (n, buckets) keep."""
+    """The relative error that nine tenths of the histograms `cells` (n, buckets) keep."""
     errors = [_error(row, edges, percentile / 100) for row in cells if row.any()]
     return float(np.quantile(errors, _ENOUGH, method="higher")) if errors else math.inf
 

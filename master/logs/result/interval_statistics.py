@@ -68,7 +68,7 @@ def _where_not(rows: NDArray[np.bool_], values: NDArray[Any], other: float) -> N
 
 @dataclass(frozen=True, slots=True)
 class ExactMoments:
-    """What is known exactly beside n histograms; arrays of n, NaN where unknown."""
+    """The exact moments beside n histograms; arrays of n, NaN where unknown."""
 
     sums: Floats | None = None
     squares: Floats | None = None

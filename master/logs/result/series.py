@@ -57,7 +57,7 @@ class Span:
 
     @property
     def parts(self) -> Iterator[tuple[int, int]]:
-        """What it covers, without the gaps."""
+        """The stretches that it covers, without the gaps."""
         begin_ns = self.begin_ns
         for first, last in self.gaps:
             yield begin_ns, first
@@ -71,7 +71,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """What rows that an interval cuts have added to it; one value per quantum of a series."""
+    """The I/Os that rows cut by an interval have added to it; one value per quantum of a series."""
 
     ios: Floats
     above_ns: Floats  # figures above this lie above all rows that are wholly in the interval; infinite without splits

@@ -149,7 +149,7 @@ def _percent(share: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LogResult:
-    """What every output is made from."""
+    """The result that every output is made from."""
 
     series: tuple[Series, ...]
     length_ns: int

@@ -25,7 +25,7 @@ _NOISE: Final = 0.5  # I/Os: what rounding leaves over
 
 @dataclass(frozen=True, slots=True)
 class JobTotals:
-    """What fio counted in one direction, over all jobs of the files."""
+    """The I/Os that fio counted in one direction, over all jobs of the files."""
 
     count: int
     runtime_ms: int  # the longest job's
@@ -60,7 +60,7 @@ def _add(totals: dict[int, JobTotals], number: int, section: dict[str, Any]) -> 
 
 
 class Logged:
-    """What the logs held, per direction: summed while they are read."""
+    """The I/Os that the logs held, per direction: summed while they are read."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout

@@ -1,1 +1,1 @@
-"""What one part of a plan demands of another."""
+"""Checks what one part of a plan demands of another."""

@@ -151,7 +151,9 @@ def _is_of(kind: Sort, metric: str) -> bool:
 
 
 def _kinds(workload: Workload, deciding: Deciding, hosts: Collection[str], live: bool) -> Mapping[int, set[Sort]]:
-    """What the workload may do in each step, by its number. `live`: edits of running steps are meant to come."""
+    """The kinds of I/O that the workload may do in each step, by its number. `live`: edits of running steps are meant
+    to come.
+    """
     found: dict[int, set[Sort]] = {}
     for _, step, mix in deciding.possible(workload, hosts):
         found.setdefault(step.number, set()).update(_of_mix(mix))

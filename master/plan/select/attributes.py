@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Holds(StrEnum):
-    """What an attribute's values are; decides how a condition on it is read."""
+    """The type of an attribute's values; decides how a condition on it is read."""
 
     TEXT = "text"
     NUMBER = "number"

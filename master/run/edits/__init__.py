@@ -1,1 +1,1 @@
-"""What people and control change while a run goes on: parsed, checked as a whole, sent, and in force."""
+"""Changes by people and control while a run goes on: parsed, checked as a whole, sent, and in force."""

@@ -113,7 +113,7 @@ def _unknown(word: str, name: str, types: Sequence[str]) -> str:
 
 
 def instances_of(word: str, rollups: Rollups) -> Sequence[RollupInstance]:
-    """What one clause, of a rollup type that there is, names. Raises ValueError, EditRefused."""
+    """The rollup instances that one clause, of a rollup type that there is, names. Raises ValueError, EditRefused."""
     name, instances = clause(word)
     kind = rollups.type(name)
     known = [instance.name for instance in kind.instances]
@@ -245,7 +245,7 @@ def _numbers(name: str, found: Mapping[InstanceKey, Parameters]) -> dict[Instanc
 
 
 def describe_change(before: Mapping[InstanceKey, Parameters], after: Mapping[InstanceKey, Parameters]) -> str:
-    """What changed, for people: `iops 1000 -> 5000 (2 instances)`."""
+    """Describe a change for people: `iops 1000 -> 5000 (2 instances)`."""
     parts = []
     for name in sorted(LIVE):
         pairs = Counter((_shown(name, before[key]), _shown(name, one)) for key, one in after.items())

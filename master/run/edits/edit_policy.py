@@ -34,7 +34,7 @@ def check(after: Mapping[InstanceKey, Parameters], present: InForce, discovered:
 
 
 def violations(wanted: Mapping[InstanceKey, Parameters], discovered: PlacedPlan) -> list[str]:
-    """What these parameters violate in this run: one line for each reason."""
+    """The rules that these parameters violate in this run: one line for each reason."""
     reasons = _lines(wanted, discovered, lambda key, one: _limits(key, one, discovered))
     return reasons or _lines(wanted, discovered, lambda key, one: _misfits(key, one, discovered))
 
@@ -44,7 +44,7 @@ def _lines(
     discovered: PlacedPlan,
     against: Callable[[InstanceKey, Parameters], Iterable[str]],
 ) -> list[str]:
-    """What `against` finds for each instance: one line for each reason, with its instances."""
+    """The violations that `against` finds for each instance: one line for each reason, with its instances."""
     reasons: dict[str, list[InstanceKey]] = {}
     for key, one in wanted.items():
         for reason in against(key, one):
@@ -77,7 +77,7 @@ def _limits(key: InstanceKey, parameters: Parameters, discovered: PlacedPlan) ->
 
 
 def _now(key: InstanceKey, parameters: Parameters, present: InForce) -> list[str]:
-    """What speaks against them in the step that runs."""
+    """The reasons against them in the step that runs."""
     most = present.blocksizes[key]
     if parameters.blocksize <= most:
         return []

@@ -1,4 +1,4 @@
-"""What checks a change of a running test: what is in force, and how it says no."""
+"""The settings in force that a change of a running test is checked with, and the refusal of one."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ...rollup.instances import InstanceKey
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What is needed to check a change from outside."""
+    """The settings in force, which a change from outside is checked with."""
 
     parameters: Mapping[InstanceKey, Parameters]  # in force
     blocksizes: Mapping[InstanceKey, int]  # the most for each instance: what its buffers hold

@@ -33,7 +33,7 @@ NOT_BEGUN: Final = "no step is running yet; an edit changes a running step"
 
 
 class EditEffect(Enum):
-    """What changes from outside did to a subinterval."""
+    """The effect of changes from outside on a subinterval."""
 
     NO = "no"
     EDITED = "edited"  # a change acted in it: two loads in one row
@@ -196,7 +196,9 @@ class LiveChanges:
             return (await self._edit(changed, deadline, outside=False)).failed
 
     def seen(self, interval: MergedSubinterval) -> EditEffect:
-        """What changes from outside did to the subinterval that has just closed. Call it once for each, in order."""
+        """Return what changes from outside did to the subinterval that has just closed. Call it once for each, in
+        order.
+        """
         self._absent, self._numbers = interval.absent, interval.layout.numbers
         if not (self._sent or self._pauses or self._untaken or self._backlogs or self._changed_late):
             return EditEffect.NO
@@ -220,7 +222,8 @@ class LiveChanges:
         return EditEffect.NO
 
     def joined(self, host: str, result: Result) -> None:
-        """What changes from outside did to a subinterval that was seen without the host, and whose result came late.
+        """Note what changes from outside did to a subinterval that was seen without the host, and whose result came
+        late.
 
         A measurement that has ended may include it; one that goes on begins anew after what is seen next, unless it
         began after the same change.

@@ -40,7 +40,7 @@ def _is_target(word: str) -> bool:
 
 
 def new_target(words: Sequence[str], rollups: Rollups, state: ControlState) -> NewTarget:
-    """What the edit asks of the step's control. Raises EditRefused with every fault."""
+    """Parse the target that the edit sets for the step's control. Raises EditRefused with every fault."""
     steered = steered_state(state)
     if steered is None:
         raise EditRefused(["the step has no control: pid, so nothing in it has a target"])

@@ -1,1 +1,1 @@
-"""What is kept and shown of a run: rows, the result of each step, run.json."""
+"""Records and shows a run: rows, the result of each step, run.json."""

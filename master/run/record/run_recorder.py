@@ -161,7 +161,7 @@ class RunRecorder:
     def connector_files(
         self, folder: StepFolder, step: Step, rollups: Rollups, connected: Sequence[Connected]
     ) -> ConnectorFiles:
-        """What connectors say in a step."""
+        """Open the files of what connectors report in a step."""
         return self._folder.connector_files(folder, step.number, rollups, connected, self.clock.utc_ns)
 
     def connector_summary(self, rows: Callable[[], str]) -> None:

@@ -88,7 +88,7 @@ class SoFarKeeper:
         self._thread.shutdown(wait=False)
 
     async def _apart(self, job: Callable[[IsGivenUp], T]) -> T:
-        """What `job` returns, in the thread."""
+        """Call `job` in the thread, and return its result."""
         given_up = threading.Event()
         try:
             counted = partial(self._counted, partial(job, given_up.is_set))

@@ -212,7 +212,7 @@ class StepRecorder:
         self._run.writer.put(partial(self._folder.subinterval, record))
 
     def _tables(self, rows: Sequence[ControlRow]) -> None:
-        """What explains control's decisions: each row to the end of its file."""
+        """Append the rows that explain control's decisions, each to its file."""
         for file in dict.fromkeys(row.file for row in rows):
             mine = [row.cells for row in rows if row.file == file]
             text = [[_cell(cell) for cell in cells.values()] for cells in mine]

@@ -49,7 +49,8 @@ def subinterval_report(
 
 
 def remaining_s(closed: ClosedSubinterval, step: Step, before_s: float) -> float:
-    """What the step still takes, with its tail: as control knows, or at most as planned. A pause takes nothing off.
+    """The time that the step still takes, with its tail, in seconds: as control knows, or at most as planned. A pause
+    takes nothing off.
 
     `before_s`: what it was before this subinterval.
     """
@@ -91,14 +92,14 @@ def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding
 
 
 def _target(setting: str) -> float | Literal["max", "mixed"]:
-    """What is shown of `iops_setting`, which is blank where some are paced and some are not."""
+    """The shown form of `iops_setting`, which is blank where some are paced and some are not."""
     if setting == MAX:
         return "max"
     return float(setting) if setting else "mixed"
 
 
 def _steadiness(block: Mapping[str, Any] | None) -> Steadiness | None:
-    """What watchers are shown of steady.json: all but the values."""
+    """The part of steady.json that watchers are shown: all but the values."""
     return None if block is None else Steadiness(**{one.name: block[one.name] for one in fields(Steadiness)})
 
 

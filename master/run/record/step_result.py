@@ -246,7 +246,7 @@ def _shared(discovered: PlacedPlan) -> Iterator[ScopedFinding]:
 
 
 def _found_on_luns(discovered: PlacedPlan, parameters: Mapping[InstanceKey, Parameters]) -> list[ScopedFinding]:
-    """What discovery found on the LUNs of the step that limits what its figures mean."""
+    """The findings of discovery on the LUNs of the step that limit what its figures mean."""
     return [*_unwritten(discovered), *_shared(discovered), *_volatile(discovered, parameters)]
 
 

@@ -85,7 +85,7 @@ class ControlApi:
             self.running = None
 
     async def answer(self, request: Request, who: str) -> Answer:
-        """What a client of the socket gets."""
+        """Answer a client of the socket."""
         try:
             match request:
                 case StatusRequest(by) | FollowRequest(by):

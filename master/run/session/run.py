@@ -48,7 +48,7 @@ SLOW_DISK_S: Final = 2.0  # at the end of the run: then watchers are shown what 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line adds to a plan."""
+    """The options that the command line adds to a plan."""
 
     root: Path  # the run's folder is made in it
     destroy: str | None  # the token
@@ -157,7 +157,7 @@ class Run:
             yield StepRunner(plan, recorder, fleet, reconnecting, discovered, connectors, self.api, self._results)
 
     def _show_differences(self, fleet: Fleet, discovered: PlacedPlan) -> None:
-        """What hosts and LUNs do not have in common, before their results are merged."""
+        """Show how hosts and LUNs differ, before their results are merged."""
         for line in host_differences(fleet.hellos()):
             self.recorder.event("host_difference", f"hosts differ: {line}")
         for line in lun_differences(discovered.placement, discovered.rollups):
@@ -291,7 +291,7 @@ def _no_metric(metric: str, connector: str, known: Mapping[str, Collection[str]]
 
 
 def _setup_words(hosts: int, discovered: PlacedPlan) -> str:
-    """What the run has found, before its first step."""
+    """The sentence on what the run has found, before its first step."""
     placement = discovered.placement
     driven = {(lun.host, lun.lun.path): lun.lun.size for lun in placement.lun_of.values()}
     luns, instances = (

@@ -148,7 +148,9 @@ class StepRunner:
         self._recorder.noted(program=list(entries))
 
     def parameters_of(self, step: Step, measured: Measured | None = None) -> Mapping[InstanceKey, Parameters]:
-        """What `step` begins with. Raises PlanFaults, NotMeasured, and EditRefused for what was not agreed to."""
+        """The parameters that `step` begins with. Raises PlanFaults, NotMeasured, and EditRefused for what was not
+        agreed to.
+        """
         discovered = self._discovered
         parameters = resolve(self._plan, step, discovered.placement, discovered.rollups, measured or self._measured)
         if reasons := violations(parameters, discovered):
@@ -281,7 +283,7 @@ class StepRunner:
                 yield ScopedFinding(Finding(Reason.ORPHANED_IOS, words), instance.host, instance.number)
 
     def _missing(self) -> list[ScopedFinding]:
-        """What the hosts that were missed at the beginning are to every row that would have been theirs, too."""
+        """Findings of the hosts that were missed at the beginning, for every row that would have been theirs, too."""
         return [
             ScopedFinding(Finding(Reason.HOST_LOST, f"{host} is missing: {fault.what}"), of_many_hosts=True)
             for host, fault in self._fleet.missed.items()
@@ -295,7 +297,7 @@ class StepRunner:
             await self._fleet.quiet(QUIET_S)
 
     def _measured(self, step: str, instance: RollupInstance) -> Reference:
-        """What a rollup instance measured in an earlier step. Raises NotMeasured."""
+        """The figures that a rollup instance measured in an earlier step. Raises NotMeasured."""
         result = self._results.get(step)
         if result is None:
             raise NotMeasured(f"no step {step!r} has been run{suggestion(step, self._results)}")

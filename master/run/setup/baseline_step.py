@@ -17,7 +17,7 @@ from ...verdicts import Finding, Reason, Severity
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What one rollup instance measured in a step."""
+    """The figures that one rollup instance measured in a step."""
 
     iops: float
     hosts: frozenset[str]  # that took part
@@ -68,7 +68,9 @@ class References:
         return reference
 
     def findings(self, since: int = 0) -> Iterator[ScopedFinding]:
-        """What they lack, on every workload instance whose load depends on it; from subinterval `since` on."""
+        """Findings of what they lack, on every workload instance whose load depends on it; from subinterval `since`
+        on.
+        """
         for (step, _), (rollup, reference) in self._used.items():
             absent = sorted({member.host for member in rollup.members} - reference.hosts)
             said = {}

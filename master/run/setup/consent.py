@@ -1,4 +1,4 @@
-"""What a run may overwrite, and whether the user has agreed to exactly that.
+"""Checks what a run may overwrite, and whether the user has agreed to exactly that.
 
 Rule: pure. The write gate checks the most that any step, loop or edit of the plan could do. A file that the plan itself
 creates may be written; every other LUN that could be written needs `destroy: true` in the plan and the token over
@@ -26,7 +26,9 @@ class Target:
 
     @property
     def identity(self) -> str:
-        """What the token is over: a disk that was renumbered, replaced or resized, or another machine's, is another."""
+        """The identity that the token is over: a disk that was renumbered, replaced or resized, or another machine's,
+        is another.
+        """
         seen = self.lun.identity
         if seen is None:
             return "\t".join((self.host, self.lun.path, "not known"))  # it is refused, too

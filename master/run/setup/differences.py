@@ -1,4 +1,4 @@
-"""What differs between the hosts of a run, and between LUNs whose results are merged: a few lines at its start.
+"""Finds what differs between the hosts of a run, and between LUNs whose results are merged: a few lines at its start.
 
 Rule: pure. Only what makes latency counts. A line per fact, not per host: the value of most, then who has another.
 """

@@ -179,7 +179,7 @@ async def _luns_of(
 
 
 def _agreed(seen: PlacedPlan, host: str) -> dict[str, Identity]:
-    """What the user agreed to on a host, by path."""
+    """The identities that the user agreed to on a host, by path."""
     return _known(target.lun for target in seen.targets if target.host == host and not target.created)
 
 
@@ -210,7 +210,7 @@ async def begin_again(plan: Plan, driver: Driver, seen: PlacedPlan, backend: str
 
 
 def with_files(seen: PlacedPlan, host: str, made: Sequence[Lun]) -> PlacedPlan:
-    """What was `seen`, with files that were created anew on `host` in the place of the old ones.
+    """Return what was `seen`, with files that were created anew on `host` in the place of the old ones.
 
     Raises HostsError where they are not the same but for their identities.
     """

@@ -33,7 +33,7 @@ class Limits:
     ]  # the most tags in a step at FAST_IOPS or more; an instance without such is not in it
 
     def blocksize_beginning_with(self, parameters: Parameters) -> int:
-        """What an instance's buffers hold in a step that begins with these parameters."""
+        """The largest I/O, in bytes, that an instance's buffers hold in a step that begins with these parameters."""
         return max(self.blocksize, parameters.blocksize)
 
 

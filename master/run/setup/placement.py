@@ -99,7 +99,7 @@ def place(
 
 
 def _why_none(plan: Plan, host: str, hostname: str, luns: Sequence[Lun], more: MoreAttributes) -> str:
-    """What there is on a host, and what keeps it from being selected."""
+    """State which LUNs a host has, and what keeps them from being selected."""
     if (select := plan.luns.select) is None:
         return f"no file matches {listed(list(globs(plan, host)))}"
     unselected = []
@@ -126,7 +126,7 @@ def _shared(luns: tuple[PlacedLun, ...]) -> tuple[PlacedLun, ...]:
 
 
 def _known_as(identity: Identity | None) -> Hashable:
-    """What two LUNs have in common that are one: a world-wide name; else what is its own on one machine.
+    """The key that two LUNs have in common if they are one: a world-wide name; else what is its own on one machine.
 
     None where nothing identifies it: two LUNs may have the same content at their ends.
     """

@@ -123,7 +123,7 @@ def steered(
     hosts: Collection[str],
     beside: Collection[str] = (),
 ) -> dict[InstanceKey, Parameters]:
-    """What control's edits make of the present parameters: only the workload instances that change.
+    """Apply control's edits to the present parameters; return only the workload instances that change.
 
     A total is that of `hosts`, which take part: those that were lost have no share in it. Hosts that go on `beside`
     them, unmeasured, are asked for as much for each LUN.

@@ -52,7 +52,7 @@ class LiveStep:
         return None if remaining is None else remaining + 1  # the tail
 
     def note(self, findings: Iterable[ScopedFinding]) -> None:
-        """What is known of the step from elsewhere: from steps before it, and from edits."""
+        """Add findings that are known from elsewhere: from steps before it, and from edits."""
         self.findings += findings
 
     def retarget(self, words: Sequence[str], rollups: Rollups, who: str) -> str:

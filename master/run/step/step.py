@@ -316,7 +316,7 @@ class StepCycle:
         self._keep()
 
     def _phase(self, announced: Phase, effect: EditEffect, set_aside: bool) -> Phase:
-        """What a subinterval has become: what it was announced as, unless something came in between."""
+        """The phase that a subinterval has become: what it was announced as, unless something came in between."""
         if effect is not EditEffect.NO and announced in LOADED:
             return Phase.TRANSIENT
         if set_aside:

@@ -1,5 +1,5 @@
-"""What a step commands its hosts once they run (step_start.py starts them): at barrier 2 of each subinterval the edits
-of control and `continue`, in the end `stop` or `halt`.
+"""Sends a step's commands to its hosts once they run (step_start.py starts them): at barrier 2 of each subinterval the
+edits of control and `continue`, in the end `stop` or `halt`.
 
 Rule: a command to all hosts goes out at once, and its answers are awaited until the next subinterval ends, no longer.
 """

@@ -1,4 +1,4 @@
-"""What all parts of a step share, and none of them changes but by its own methods."""
+"""The context that all parts of a step share, which changes by its own methods alone."""
 
 from dataclasses import dataclass
 from typing import Final

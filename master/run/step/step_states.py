@@ -26,7 +26,7 @@ class StepState(StrEnum):
 
 
 class Change(StrEnum):
-    """What moves a step from one state to another."""
+    """The events that move a step from one state to another."""
 
     DONE = "done"  # control is done
     HALT = "halt"  # the user interrupts the run, or `on_io_error: stop` does

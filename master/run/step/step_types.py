@@ -1,4 +1,6 @@
-"""What a running step hands over: each subinterval and each measurement that closed, and how the step ended."""
+"""The records that a running step hands over: each subinterval and each measurement that closed, and how the step
+ended.
+"""
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -69,7 +71,7 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """What a step has measured so far, as if it had ended so."""
+    """The measurement of a step so far, as if it had ended so."""
 
     unsummed: tuple[Measured, ...]  # measurements whose subintervals are to be read back
     outcome: Callable[[Sequence[Window]], StepOutcome]  # with their sums
@@ -112,7 +114,7 @@ class Recorder(Protocol):
         ...
 
     def gathered(self, found: GatheredSubinterval) -> None:
-        """What connectors said of one subinterval."""
+        """Record the readings of connectors for one subinterval."""
         ...
 
     def late_gather(self, found: Gathered) -> None:

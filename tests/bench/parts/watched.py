@@ -20,7 +20,7 @@ from typing import IO, Final
 import numpy as np
 
 from ivypy.master.live.reports import Report, RunBegins, Watcher
-from ivypy.master.openmetrics.beside_run import MetricsBesideRun
+from ivypy.master.openmetrics.export import MetricsBesideRun
 from ivypy.master.plan.model import Plan
 from tests.bench.parts.transport import SKIPPED, Meter, Shape, decided_ms, far_side, run
 from tests.support.fork_server import COMMAND
