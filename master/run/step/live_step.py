@@ -6,7 +6,7 @@ it at the next boundary.
 
 from collections.abc import Iterable, Sequence
 
-from ...control.build import fixed_time
+from ...control.control_spec import fixed_time
 from ...control.control_state import ControlState
 from ...control.decision import Decision
 from ...control.observation import Observation

@@ -7,8 +7,8 @@ the step.
 from collections.abc import Collection, Mapping
 
 from ....protocol.parameters import MAX, Parameters
-from ...control.build import RunFacts, state_of
 from ...control.control_state import ControlState
+from ...control.load_level import RunFacts
 from ...plan.model import Step
 from ...rollup.instances import InstanceKey, Rollups
 from ..setup.baseline_step import Measured
@@ -27,7 +27,7 @@ def control_for(
         reached=lambda name, rollup, instance: measured(name, rollups.type(rollup).instance(instance)).iops,
     )
     try:
-        state = state_of(step.control, known)
+        state = step.control.state(known)
     except ValueError as error:
         raise NotMeasured(f"with the results of earlier steps, {error}") from None
     _check_paced(step, rollups, parameters)
