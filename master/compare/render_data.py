@@ -83,22 +83,22 @@ def _run(run: FinishedRun) -> dict[str, Any]:
 
 
 def _row(row: Judged) -> dict[str, Any]:
-    one = row.compared
+    compared = row.compared
     return {
-        "step": one.key.step,
-        "rollup_type": one.key.rollup_type,
-        "rollup_instance": one.key.instance,
-        "metric": one.metric.name,
-        "unit": str(one.metric.unit),
-        "a": one.a,
-        "b": one.b,
-        "change": one.relative,
+        "step": compared.key.step,
+        "rollup_type": compared.key.rollup_type,
+        "rollup_instance": compared.key.instance,
+        "metric": compared.metric.name,
+        "unit": str(compared.metric.unit),
+        "a": compared.a,
+        "b": compared.b,
+        "change": compared.relative,
         "interval": row.interval,
         "p": row.p,
         "outcome": str(row.outcome),
         "regression": row.is_regression,
         "no_regression": row.is_no_regression,
-        "why_not_compared": one.why,
+        "why_not_compared": compared.why,
     }
 
 

@@ -100,10 +100,10 @@ class Routes:
         self._acting.shutdown(wait=False, cancel_futures=True)
 
     async def _file(self, request: web.Request, name: str, caching: str) -> web.StreamResponse:
-        found = await asyncio.to_thread(page_file, name)
-        if found is None:
+        answer = await asyncio.to_thread(page_file, name)
+        if answer is None:
             raise KeyError(f"file {name}")
-        return respond(request, found, caching)
+        return respond(request, answer, caching)
 
     def _of_step(self, name: str, compute: Callable[[RunData, "Asked"], Mapping[str, Any] | bytes]) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
