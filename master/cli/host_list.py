@@ -14,6 +14,7 @@ from ..errors import HostFault
 from ..hosts.bundle import slave_bundles
 from ..hosts.login_throttle import LoginThrottle
 from ..plan.model import Plan
+from ..plan.read.schema import RARE
 from ..run.setup.connect import connected, opener
 from ..run.setup.consent import counted
 from ..run.setup.differences import host_differences
@@ -22,7 +23,6 @@ from ..version import VERSION
 from .host_faults import fault_lines
 from .last_words import LastWords
 
-RARE: Final = frozenset({"nvme"})  # backends that need hardware of their own
 INDENT: Final = "    "
 
 

@@ -28,7 +28,7 @@ from .checks.metric_checks import check_kinds, check_paced, check_samples
 from .connectors import attributes_of, connectors_of, host_connector_of
 from .hosts import hosts_of
 from .model import AttributeRule, Live, LunSelection, Plan, Workload
-from .read.schema import TIMES, CreateDoc, LiveDoc, PlanDoc
+from .read.schema import POLLED, TIMES, CreateDoc, LiveDoc, PlanDoc
 from .read.yaml_positions import Faults, Path
 from .select.attributes import ATTRIBUTES
 from .select.conditions import read_select
@@ -143,7 +143,7 @@ def _name(doc: PlanDoc, faults: Faults) -> str:
 
 def _check_backend(doc: PlanDoc, faults: Faults) -> None:
     engine = doc.engine
-    if engine.polled and engine.backend != "io_uring":
+    if engine.polled and engine.backend not in POLLED:
         text = f"polled is an option of io_uring, but the backend is {engine.backend}: `backend: io_uring`"
         faults.add(("engine", "polled"), text)
 

@@ -44,6 +44,16 @@ class Ended(NamedTuple):
     longest_caught_ns: int  # the longest that any took that came back
     dropped: int  # backlog at the end, given up (what results count as dropped is not in it)
 
+class Abilities(NamedTuple):
+    """What a backend can do, and what whoever uses it has to know."""
+
+    polled: bool  # it can poll for completions in the device's own queues
+    may_block: bool  # a submit call waits where the LUN's driver or file system lacks RWF_NOWAIT
+    hands_over: bool  # there, threads of the kernel do its I/Os
+    counted_by_diskstats: bool  # the kernel counts its I/Os for the device (/sys/block/NAME/stat)
+    needs_aio_nr: bool  # room for its I/Os in flight is taken from fs.aio-max-nr
+    needs_io_uring: bool  # kernel.io_uring_disabled is about it, too
+
 @final
 class Engine:
     def __new__(cls, backend: str, cpus: list[int]) -> Engine:
@@ -144,8 +154,14 @@ def backends() -> list[str]:
 def uring_features() -> list[str]:
     """What this kernel's io_uring can do beyond its beginnings, tried out; empty where there is none."""
 
+def abilities() -> dict[str, Abilities]:
+    """Of every backend, by name."""
+
 def probe(backend: str, polled: bool = False, /) -> int:
     """0 if this backend works so on this kernel, else an errno."""
+
+def missing(backend: str, error: int, /) -> str:
+    """What a backend lacks where `probe` gave this errno, and what to do; "" where errno says it."""
 
 def check_tsc(turns: int, most_ns: int, /) -> tuple[str, int, int, int, int, int]:
     """Why the cycle counter is not used ("": it is), and its order across cores, from a test of its own: cores, turns

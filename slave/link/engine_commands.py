@@ -36,7 +36,7 @@ from ...protocol.states import State
 from ..devices.storage_exports import LunKey
 from ..engine._engine import Engine, now_ns
 from ..host.huge_pages import describe_buffers
-from ..workloads.backend_choice import IO_URING, choose, kernel_threads_on
+from ..workloads.backend_choice import choose, kernel_threads_on
 from ..workloads.workloads import Workloads
 from .slave_link import ControllerLink
 from .step_loop import StepLoop
@@ -195,7 +195,7 @@ class EngineCommands:
             if text := self._workloads.describe_blocking(workloads):
                 self._link.send(Notice(NoticeKind.BLOCKING_SUBMITS, text))
             self._notify_buffer_pages()
-        if not refusals and self._workloads.backend == IO_URING:
+        if not refusals and self._workloads.abilities.hands_over:
             luns = [workload.lun for workload in workloads]
             if text := await self._work(lambda: kernel_threads_on(luns)):
                 self._link.send(Notice(NoticeKind.KERNEL_THREADS, text))

@@ -17,7 +17,7 @@ from ...protocol.text import why_unsendable
 from ..engine import _engine
 from ..host.host_facts import host_facts
 from ..kernel_files import aio_left, first_line
-from ..workloads.backend_choice import IO_URING, LIBAIO, NVME, why_not
+from ..workloads.backend_choice import why_not
 
 
 def make_hello() -> Hello:
@@ -51,7 +51,7 @@ def rights_and_lacks() -> dict[str, Attribute]:
     except KeyError:
         user = str(os.geteuid())
     works = _engine.backends()
-    missing = [f"{backend}: {why_not(backend)}" for backend in (LIBAIO, IO_URING, NVME) if backend not in works]
+    missing = [f"{backend}: {why_not(backend)}" for backend in _engine.abilities() if backend not in works]
     return {"user": user, **({"lacks": "; ".join(missing)} if missing else {})}
 
 

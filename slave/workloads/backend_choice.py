@@ -20,13 +20,12 @@ from ...protocol.older_python import zip_strict
 from ...protocol.parameters import MAX, Iosequencer, Parameters, engine_fields
 from ...protocol.payload import WorkloadToCreate
 from ..devices.nowait import lacks_nowait, without_nowait
-from ..engine._engine import Engine, now_ns, probe
+from ..engine._engine import Engine, abilities, missing, now_ns, probe
 from ..kernel_files import number_in
 
 AUTO: Final = "auto"
 LIBAIO: Final = "libaio"
 IO_URING: Final = "io_uring"
-NVME: Final = "nvme"
 
 MOST_LUNS: Final = 4  # that are tried
 MOST_TAGS: Final = 64
@@ -40,42 +39,21 @@ FASTER: Final = 1.05  # io_uring's slowest turn, of libaio's fastest
 FEWEST_PER_S: Final = 2000.0  # reads: 90 in a turn
 MOST_BYTES: Final = 64 << 20  # of I/O buffers of a trial, for each of the two engines
 
-_NO_AIO: Final = "this kernel has no asynchronous I/O, or a seccomp filter hides it"
-_NO_RING: Final = "this kernel has no io_uring that can wait with a timeout (5.11 has), or a seccomp filter hides it"
-_FILTER: Final = (
-    "a seccomp filter forbids it, as those of containers do: run the slave outside, or allow io_uring_setup, "
-    "io_uring_enter and io_uring_register"
-)
-_USE_RING: Final = "use `engine: { backend: io_uring }`"
-_WHY: Final = {
-    (IO_URING, errno.EPERM): _FILTER,
-    (IO_URING, errno.EACCES): _FILTER,
-    (IO_URING, errno.ENOMEM): "the limit of locked memory is too low: raise it (ulimit -l, LimitMEMLOCK)",
-    (IO_URING, errno.ENOSYS): _NO_RING,
-    (NVME, errno.EPERM): _FILTER,
-    (NVME, errno.EACCES): _FILTER,
-    (NVME, errno.ENOMEM): "the limit of locked memory is too low: raise it (ulimit -l, LimitMEMLOCK)",
-    (NVME, errno.ENOSYS): _NO_RING,
-    (NVME, errno.EINVAL): f"this kernel's io_uring has no commands for drivers (Linux 5.19 has): {_USE_RING}",
-    (NVME, errno.ENODEV): f"no NVMe namespace here has a generic device (/dev/ng0n1): {_USE_RING}",
-    (LIBAIO, errno.ENOSYS): _NO_AIO,
-    (LIBAIO, errno.EAGAIN): "fs.aio-max-nr is used up: raise it (sysctl -w fs.aio-max-nr=1048576)",
-}
-
 
 def why_not(backend: str, polled: bool = False) -> str:
     """Why a backend does not work so on this kernel, and what to do; "" if it does."""
     if (number := probe(backend, polled)) == 0:
         return ""
+    of_backend = abilities()[backend]
     disabled = number_in("/proc/sys/kernel/io_uring_disabled") or 0
     if number == errno.EINVAL and polled:
-        if backend != IO_URING:
+        if not of_backend.polled:
             return f"polled: an option of io_uring, but the backend is {backend}"
         return "this kernel's io_uring does not know polled: leave it out"
-    if backend in (IO_URING, NVME) and number == errno.EPERM and disabled:
+    if of_backend.needs_io_uring and number == errno.EPERM and disabled:
         others = ", or run the slave as root or in the group kernel.io_uring_group" if disabled == 1 else ""
         return f"kernel.io_uring_disabled is {disabled}: set it to 0 (sysctl -w kernel.io_uring_disabled=0){others}"
-    return _WHY.get((backend, number)) or os.strerror(number)
+    return missing(backend, number) or os.strerror(number)
 
 
 def kernel_threads_on(luns: Sequence[str]) -> str:

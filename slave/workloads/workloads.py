@@ -21,7 +21,7 @@ from ...protocol.payload import ArrayType, Notice, Refusal, WorkloadToCreate
 from ..devices.block_devices import ROOT
 from ..devices.nowait import without_nowait
 from ..devices.storage_exports import LunKey
-from ..engine._engine import Engine
+from ..engine._engine import Abilities, Engine, abilities
 from ..gate.foreign_io import ForeignIo
 from ..gate.write_counters import WriteCounters
 from ..host.huge_pages import HUGE
@@ -89,6 +89,11 @@ class Workloads:
         self._instances: dict[int, HostInstance] = {}
         self._luns = OpenLuns(engine, root, locked, counters, known)
 
+    @property
+    def abilities(self) -> Abilities:
+        """Of the backend."""
+        return abilities()[self.backend]
+
     def use(self, backend: str) -> None:
         """Change the backend; before the first step only. Raises OSError."""
         self._engine.use(backend)
@@ -137,7 +142,7 @@ class Workloads:
             if blocking and others and any(one.workload.number in new for one in on_it):
                 luns.update(dict.fromkeys(blocking))
                 delayed.update(dict.fromkeys(others))
-        if not luns or self.backend != "libaio":  # `auto` may have become another since they were created
+        if not luns or not self.abilities.may_block:  # `auto` may have become another since they were created
             return ""
         remedy = (
             "use two threads or more"
@@ -254,7 +259,7 @@ class Workloads:
         instances = [self._instances[number] for number in array("I", go.order.data)]
         disks = [instance.target.disk for instance in instances]
         sizes = [instance.workload.blocksize_ceiling for instance in instances]
-        return ForeignIo(disks, sizes, self._root, ours_counted=self.backend != "nvme")
+        return ForeignIo(disks, sizes, self._root, ours_counted=self.abilities.counted_by_diskstats)
 
     def check_go(self, go: Go) -> str | None:
         """Why a `go` cannot name these instances and classes; None if it can."""
@@ -308,8 +313,8 @@ class Workloads:
         return targets, refusals
 
     def _luns_that_block(self, workloads: Sequence[WorkloadToCreate]) -> frozenset[str]:
-        """The LUNs whose submit calls may block: those of libaio do where the kernel cannot report that they would."""
-        return frozenset(without_nowait([one.lun for one in workloads])) if self.backend == "libaio" else frozenset()
+        """The LUNs whose submit calls may block: the kernel cannot report that they would."""
+        return frozenset(without_nowait([one.lun for one in workloads]) if self.abilities.may_block else ())
 
     def _dealt(
         self,
@@ -357,7 +362,7 @@ class Workloads:
 
     def _against_tags(self, who: str, needed: int) -> list[Refusal]:
         left = aio_left()
-        if self.backend != "libaio" or needed <= left:
+        if not self.abilities.needs_aio_nr or needed <= left:
             return []
         return [
             Refusal(

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.plan.read.schema import BACKENDS as PLANNED
+from ivypy.master.plan.read.schema import POLLED
 from ivypy.protocol.counters import Count
 from ivypy.protocol.parameters import EngineFields
-from ivypy.slave.engine._engine import Engine, backends, now_ns, probe
+from ivypy.slave.engine._engine import Engine, abilities, backends, now_ns, probe
 from tests.support.engine import BACKENDS, MS, Drive, S, drive, fields, run, started
 
 
@@ -283,6 +285,11 @@ def test_nvme_drives_nothing_but_whole_namespaces(image: Path) -> None:
 def test_the_kernel_refuses_an_nvme_command_to_a_file(image: Path) -> None:
     os.truncate(image, 16 << 20)
     run("nvme", "refused", image)
+
+
+def test_a_plan_knows_the_backends_and_which_can_poll() -> None:
+    assert PLANNED == ("auto", *abilities())
+    assert POLLED == {backend for backend, able in abilities().items() if able.polled}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -62,6 +62,9 @@ def check_sums(step: Drive) -> None:
         in_flight += result.total(Count.SUBMITTED) - done - withdrawn
         assert result.total(Count.BACKLOG) == backlog
         assert result.total(Count.IN_FLIGHT) == in_flight
+        flying, waiting = result.counts[:, Count.IN_FLIGHT] > 0, result.counts[:, Count.BACKLOG] > 0
+        assert not result.counts[~flying, Count.OLDEST_IN_FLIGHT_NS].any()
+        assert not result.counts[~flying & ~waiting, Count.OLDEST_OUTSTANDING_NS].any()
         services = [SERVICE + kind for kind in range(KINDS)]
         assert sum(result.series(n) for n in services) == result.total(Count.COMPLETED)
         assert sum(result.series(n, Moment.BYTES) for n in services) == result.total(Count.BYTES)

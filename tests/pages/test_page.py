@@ -421,6 +421,31 @@ def test_a_slow_browser_asks_once_for_the_newest_state(page: Any) -> None:
     assert found["asked"][-1].endswith("from=0") and (found["group"], found["columns"]) == (2, 1)
 
 
+DRAWN_FOR_LONG = """async (drawings) => {
+    const { RunModel } = await import('/static/run_model.js');
+    const source = { json: async () => ({ run: { state: 'running' }, steps: [] }) };
+    const model = new RunModel(source, 'x');
+    const drawn = [];
+    await new Promise((ready) => {
+        model.onchange(() => {
+            const begun = performance.now();
+            while (performance.now() < begun + 30);
+            drawn.push([begun, performance.now()]);
+            if (drawn.length === drawings) ready();
+            else for (const doc of [drawn.length, 100 + drawn.length]) model.take({ doc });
+        });
+        model.take({ doc: 0 });
+    });
+    return drawn;
+}"""
+
+
+def test_a_live_page_leaves_most_of_a_core_to_others(page: Any) -> None:
+    """However often states come, and however slowly it draws, three times as long passes before it draws again."""
+    for (begun, ended), (again, _) in pairwise(page.evaluate(DRAWN_FOR_LONG, 4)):
+        assert again - ended >= 3 * (ended - begun) - 1.5  # a millisecond is what timers are early by
+
+
 RECONNECTED = """async () => {
     const { addresses, sourceOf } = await import('/static/source.js');
     const own = window.WebSocket, opened = [], seen = [];

@@ -221,6 +221,7 @@ def test_parameters_as_the_engine_takes_them() -> None:
         "range": (4096, 8192),
         "seed": 1,
         "drop_after": 0.0,
+        "think_time": 0.0,
     }
     assert engine_fields(Parameters(iops=5))["iops"] == 5.0
     assert engine_fields(Parameters(drop_after=0.25))["drop_after"] == 0.25

@@ -3,6 +3,8 @@
 import { addresses, AGAIN_MS, Missing } from "./source.js";
 import { joinedColumns, unpackHistograms } from "./histogram.js";
 
+const REST = 3; // times as long as the last drawing took: a live page leaves three quarters of a core to others
+
 export class RunModel {
   constructor(source, id) {
     this.source = source;
@@ -24,6 +26,7 @@ export class RunModel {
     this.seen = null; // the newest state that was used
     this.waiting = null; // the newest state that was not
     this.isBusy = false;
+    this.told_ms = 0; // how long the listeners took last, which draw
     this.isClosed = false;
     this.listeners = [];
     this.unfollow = () => {};
@@ -36,7 +39,9 @@ export class RunModel {
   }
 
   tell(what) {
+    const begun = performance.now();
     if (!this.isClosed) for (const one of this.listeners) one(what);
+    this.told_ms = performance.now() - begun;
   }
 
   async open(step) {
@@ -120,16 +125,18 @@ export class RunModel {
     [this.columns, this.group] = [unpacked.columns, unpacked.group];
   }
 
-  /** A new state from the server: only the newest counts while an older one is still worked on, or nobody looks. */
+  /** A new state from the server: only the newest counts while an older one is still worked on, in the rest after it,
+   * or where nobody looks. */
   async take(state) {
     this.waiting = state;
     if (this.isBusy || document.hidden) return;
     this.isBusy = true;
     try {
-      while (this.waiting && !this.isClosed) {
+      while (this.waiting && !this.isClosed && !document.hidden) {
         const next = this.waiting;
         this.waiting = null;
         await this.use(next).catch((error) => this.miss(next, error));
+        await rest(REST * this.told_ms);
       }
     } finally {
       this.isBusy = false;
@@ -176,6 +183,10 @@ export class RunModel {
     if (unpacked.group !== this.group) return this.readFigures();
     this.columns = joinedColumns(this.columns, unpacked.columns);
   }
+}
+
+function rest(ms) {
+  return new Promise((ready) => setTimeout(ready, ms));
 }
 
 function append(onto, added) {

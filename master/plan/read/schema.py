@@ -46,7 +46,10 @@ from .section import Section, about, not_empty, one_or_many, short
 from .substitute import Unreadable
 from .yaml_positions import Predicate
 
+# Of the engine (a test compares them), and `auto`, for which a host chooses.
 BACKENDS: Final = ("auto", "libaio", "io_uring", "nvme", "null")
+POLLED: Final = frozenset({"io_uring"})  # those that can poll for completions
+RARE: Final = frozenset({"nvme"})  # those that need hardware of their own
 SHORTEST_SUBINTERVAL_S: Final = 0.25
 LONGEST_SUBINTERVAL_S: Final = 3600.0
 LARGEST_FILE: Final = 8191 << 50  # in whole PiB: Linux counts bytes of a file in 63 bits

@@ -7,6 +7,7 @@
 #ifndef IVYPY_BACKEND_H
 #define IVYPY_BACKEND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "luns/instance.h"
@@ -21,9 +22,26 @@ enum {
     BACKEND_POLLED = 1, /* the thread looks for completions in the device's own queues, which raise no interrupt */
 };
 
+/* What it can do, and what whoever uses it has to know.
+ *
+ *   polled                 it has BACKEND_POLLED
+ *   may_block              a submit call waits where the LUN's driver or file system lacks RWF_NOWAIT
+ *   hands_over             there, threads of the kernel do its I/Os
+ *   counted_by_diskstats   the kernel counts its I/Os for the device (/sys/block/NAME/stat)
+ *   needs_aio_nr           room for its I/Os in flight is taken from fs.aio-max-nr
+ *   needs_io_uring         kernel.io_uring_disabled is about it, too
+ */
+#define ABILITIES(X) X(polled) X(may_block) X(hands_over) X(counted_by_diskstats) X(needs_aio_nr) X(needs_io_uring)
+
+#define ABILITY(name) bool name;
+
+struct abilities {
+    ABILITIES(ABILITY)
+};
+
 struct backend {
     const char *name;
-    uint32_t options; /* those it has */
+    struct abilities abilities;
 
     /* 0 if it works on this kernel with these options, else -errno. */
     int (*probe)(uint32_t options);
@@ -57,7 +75,10 @@ struct backend {
     /* Sleeps until something completes, at most `timeout_ns`: like reap. */
     int (*wait)(void *context, uint64_t timeout_ns, struct completion *completions, uint32_t room);
 
-    /* In words, what is wrong and what to do when open or attach said this; NULL: errno says it. May be NULL. */
+    /* In words, what is wrong and what to do when probe said this; NULL: errno says it. May be NULL. */
+    const char *(*missing)(int error);
+
+    /* Likewise when open or attach said it. */
     const char *(*remedy)(int error);
 };
 

@@ -247,6 +247,35 @@ static int uring_wait(void *context, uint64_t timeout_ns, struct completion *com
     return (u->polls ? wait_polling : wait_asleep)(u, timeout_ns, completions, room);
 }
 
+static const char *uring_missing(int error)
+{
+    switch (error) {
+    case -EPERM:
+    case -EACCES:
+        return "a seccomp filter forbids it, as those of containers do: run the slave outside, or allow "
+               "io_uring_setup, io_uring_enter and io_uring_register";
+    case -ENOMEM:
+        return "the limit of locked memory is too low: raise it (ulimit -l, LimitMEMLOCK)";
+    case -ENOSYS:
+        return "this kernel has no io_uring that can wait with a timeout (5.11 has), or a seccomp filter hides it";
+    default:
+        return NULL;
+    }
+}
+
+static const char *commands_missing(int error)
+{
+    switch (error) {
+    case -EINVAL:
+        return "this kernel's io_uring has no commands for drivers (Linux 5.19 has): use "
+               "`engine: { backend: io_uring }`";
+    case -ENODEV:
+        return "no NVMe namespace here has a generic device (/dev/ng0n1): use `engine: { backend: io_uring }`";
+    default:
+        return uring_missing(error);
+    }
+}
+
 static const char *uring_remedy(int error)
 {
     switch (error) {
@@ -262,7 +291,7 @@ static const char *uring_remedy(int error)
 
 const struct backend backend_io_uring = {
     .name = "io_uring",
-    .options = BACKEND_POLLED,
+    .abilities = {.polled = true, .hands_over = true, .counted_by_diskstats = true, .needs_io_uring = true},
     .probe = uring_probe,
     .open = uring_open,
     .close = uring_close,
@@ -272,12 +301,14 @@ const struct backend backend_io_uring = {
     .submit = uring_submit,
     .reap = uring_reap,
     .wait = uring_wait,
+    .missing = uring_missing,
     .remedy = uring_remedy,
 };
 
 /* Not polled: Linux 6.1 polls commands by a bio that may be gone, and crashes (bio_poll). */
 const struct backend backend_nvme = {
     .name = "nvme",
+    .abilities = {.needs_io_uring = true},
     .probe = nvme_probe,
     .take = nvme_namespace_open,
     .open = nvme_open,
@@ -288,5 +319,6 @@ const struct backend backend_nvme = {
     .submit = uring_submit,
     .reap = uring_reap,
     .wait = uring_wait,
+    .missing = commands_missing,
     .remedy = uring_remedy,
 };

@@ -156,6 +156,18 @@ static int libaio_wait(void *context, uint64_t timeout_ns, struct completion *co
     return copy(aio, io_getevents(aio, 1, room, timeout_ns), completions);
 }
 
+static const char *libaio_missing(int error)
+{
+    switch (error) {
+    case -ENOSYS:
+        return "this kernel has no asynchronous I/O, or a seccomp filter hides it";
+    case -EAGAIN:
+        return "fs.aio-max-nr is used up: raise it (sysctl -w fs.aio-max-nr=1048576)";
+    default:
+        return NULL;
+    }
+}
+
 static const char *libaio_remedy(int error)
 {
     if (error != -EAGAIN)
@@ -166,6 +178,7 @@ static const char *libaio_remedy(int error)
 
 const struct backend backend_libaio = {
     .name = "libaio",
+    .abilities = {.may_block = true, .counted_by_diskstats = true, .needs_aio_nr = true},
     .probe = libaio_probe,
     .open = libaio_open,
     .close = libaio_close,
@@ -173,5 +186,6 @@ const struct backend backend_libaio = {
     .submit = libaio_submit,
     .reap = libaio_reap,
     .wait = libaio_wait,
+    .missing = libaio_missing,
     .remedy = libaio_remedy,
 };

@@ -20,7 +20,7 @@ typedef struct {
 } EngineObject;
 
 struct module_state {
-    PyObject *collected, *ended; /* the named tuples */
+    PyObject *collected, *ended, *abilities; /* the named tuples */
 };
 
 static inline struct engine *engine_of(PyObject *self)
@@ -62,6 +62,13 @@ extern PyType_Spec engine_spec;
 #define DECLARE_PLAIN(name) PyObject *method_##name(PyObject *self, PyObject *unused);
 #define DECLARE_KEYWORDS(name) PyObject *method_##name(PyObject *self, PyObject *arguments, PyObject *keywords);
 ENGINE_METHODS(DECLARE_PLAIN, DECLARE_KEYWORDS)
+
+/* backends.c */
+PyObject *module_abilities(PyObject *self, PyObject *unused);
+PyObject *module_backends(PyObject *self, PyObject *unused);
+PyObject *module_probe(PyObject *self, PyObject *arguments);
+PyObject *module_missing(PyObject *self, PyObject *arguments);
+PyObject *module_uring_features(PyObject *self, PyObject *unused);
 
 /* layout.c */
 PyObject *module_bucket_of(PyObject *self, PyObject *argument);

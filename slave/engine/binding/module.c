@@ -1,68 +1,15 @@
 /* The module: its functions, types, and state. */
 #include "binding.h"
 
-#include <errno.h>
-
-#include "backends/uring_features.h"
-
-static PyObject *module_probe(PyObject *self, PyObject *arguments)
-{
-    int polled = 0, result;
-    const char *name;
-
-    (void)self;
-    if (!PyArg_ParseTuple(arguments, "s|p", &name, &polled))
-        return NULL;
-    const struct backend *backend = backend_named(name);
-    if (!backend)
-        return PyErr_Format(PyExc_ValueError, "there is no backend %s", name);
-    uint32_t options = backend_options(polled);
-    Py_BEGIN_ALLOW_THREADS
-    result = options & ~backend->options ? -EINVAL : backend->probe(options);
-    Py_END_ALLOW_THREADS
-    return PyLong_FromLong(-result);
-}
-
-/* Into a list, or NULL for a list that could not be extended. */
-static PyObject *with(PyObject *list, const char *text)
-{
-    PyObject *name = list ? PyUnicode_FromString(text) : NULL;
-
-    if (!name || PyList_Append(list, name) < 0)
-        Py_CLEAR(list);
-    Py_XDECREF(name);
-    return list;
-}
-
-static PyObject *module_backends(PyObject *self, PyObject *unused)
-{
-    PyObject *list = PyList_New(0);
-
-    (void)self, (void)unused;
-    for (const struct backend *const *b = backends; list && *b; b++)
-        if ((*b)->probe(0) == 0)
-            list = with(list, (*b)->name);
-    return list;
-}
-
-static PyObject *module_uring_features(PyObject *self, PyObject *unused)
-{
-    PyObject *list = PyList_New(0);
-
-    (void)self, (void)unused;
-    for (const struct uring_feature *a = uring_features; list && a->name; a++)
-        if (a->works(a))
-            list = with(list, a->name);
-    return list;
-}
-
 static PyMethodDef module_methods[] = {
     {"now_ns", module_now_ns, METH_NOARGS, "The clock that stamps I/Os, in nanoseconds of CLOCK_MONOTONIC."},
     {"bucket_of", module_bucket_of, METH_O, "The bucket that holds a latency."},
     {"layout", module_layout, METH_NOARGS, "Sizes and column positions that are compiled in."},
     {"backends", module_backends, METH_NOARGS, "The backends that work on this kernel."},
+    {"abilities", module_abilities, METH_NOARGS, "What each backend can do, and what it needs."},
     {"uring_features", module_uring_features, METH_NOARGS, "What this kernel's io_uring can do."},
     {"probe", module_probe, METH_VARARGS, "0 if a backend works on this kernel, else an errno."},
+    {"missing", module_missing, METH_VARARGS, "What a backend lacks where probe gave this errno."},
     {"check_tsc", module_check_tsc, METH_VARARGS, "Whether the cycle counter is trusted, and its order."},
     {"anchor", module_anchor, METH_VARARGS, "The cycle counter and a clock at one instant."},
     {"reading_cost_ns", module_reading_cost_ns, METH_VARARGS, "What one reading of a clock costs."},
@@ -94,9 +41,11 @@ static int module_exec(PyObject *module)
                                    "threads faults missing");
     state->ended = named_tuple(module, "Ended",
                                "reason caught failed uncaught oldest_uncaught_ns longest_caught_ns dropped");
+#define FIELD(name) #name " "
+    state->abilities = named_tuple(module, "Abilities", ABILITIES(FIELD));
     PyObject *type = PyType_FromModuleAndSpec(module, &engine_spec, NULL);
     int result = -1;
-    if (state->collected && state->ended && type)
+    if (state->collected && state->ended && state->abilities && type)
         result = PyObject_SetAttrString(module, "Engine", type);
     Py_XDECREF(type);
     return result;
@@ -108,6 +57,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 
     Py_VISIT(state->collected);
     Py_VISIT(state->ended);
+    Py_VISIT(state->abilities);
     return 0;
 }
 
@@ -117,6 +67,7 @@ static int module_clear(PyObject *module)
 
     Py_CLEAR(state->collected);
     Py_CLEAR(state->ended);
+    Py_CLEAR(state->abilities);
     return 0;
 }
 

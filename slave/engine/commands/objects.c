@@ -261,7 +261,7 @@ static int use(struct engine *e, const struct backend *backend, uint32_t options
             result = engine_refuse(e, EBUSY, "a step has run with backend %s", e->backend->name);
     if (result != 0)
         return result;
-    if (options & ~backend->options)
+    if (options & BACKEND_POLLED && !backend->abilities.polled)
         return engine_refuse(e, EINVAL, "backend %s cannot poll for completions: io_uring can", backend->name);
     for (uint32_t n = 0; n < e->number_count && result == 0; n++)
         if (e->by_number[n])

@@ -94,7 +94,7 @@ static void pack_tallies(const struct collector *c, struct result *r)
     for (uint32_t n = 0; n < c->parts; n++) {
         const struct tally *sums = &c->tallies[n];
         int64_t *counts = r->counts + (size_t)sums->row * COUNTS;
-        uint64_t outstanding_ns = sums->oldest_due_ns;
+        uint64_t outstanding_ns = sums->in_flight ? sums->oldest_due_ns : 0;
         if (sums->backlog_since_ns && (outstanding_ns == 0 || sums->backlog_since_ns < outstanding_ns))
             outstanding_ns = sums->backlog_since_ns;
         counts[COUNT_BACKLOG] += sums->backlog;

@@ -26,8 +26,9 @@ struct share;
 struct tag {
     struct iocb iocb; /* libaio's own form of it; with every backend, place and size of the I/O stand there */
     uint64_t submit_ns;
-    uint64_t due_ns;             /* 0: submitted as fast as it goes, without a due time; thinking: when that ends */
-    uint64_t late_ns;            /* by how much it was submitted later than that and its tag allowed, and reaped late */
+    uint64_t due_ns;  /* 0: submitted as fast as it goes, without a due time; thinking: when that ends */
+    uint64_t late_ns; /* by how much it was submitted later than that and its tag allowed, and reaped late; in
+                       * the batch: since when it is late, 0: it cannot be */
     struct tag *next, *previous; /* in flight: by age; free: next only */
     struct tag *next_again;      /* waiting to be submitted once more, after EAGAIN */
     struct instance *instance;
@@ -217,7 +218,7 @@ static inline bool instance_is_paused(const struct instance *i)
 
 static inline bool instance_has_work(const struct instance *i)
 {
-    return i->free && i->in_flight < i->maxtags && (i->pacer.backlog || i->closed_loop) && !i->resting;
+    return i->free && i->in_flight < i->maxtags && (i->closed_loop || i->pacer.backlog) && !i->resting;
 }
 
 #endif

@@ -22,7 +22,8 @@ enum buffer_state { BUFFER_READY_TO_RUN, BUFFER_RUNNING, BUFFER_READY_TO_SEND, B
 
 /* What is counted per instance; two cache lines, the first of them hot. The three instants are the state after the
  * last change in this subinterval, so that the collector knows the state at the boundary without any work there:
- * UNCHANGED means as at the end of the subinterval before. 0: none. */
+ * UNCHANGED means as at the end of the subinterval before. Without any in flight, the first two say
+ * nothing; without a backlog, the third is 0. */
 struct row {
     uint64_t due, submitted, completed;
     uint64_t oldest_submit_ns; /* of the oldest in flight */

@@ -28,15 +28,24 @@ static inline void in_flight_add(struct in_flight *f, uint32_t n)
     atomic_store_explicit(&f->count, in_flight_count(f) + n, memory_order_relaxed);
 }
 
-/* What is known of the oldest in flight, for the collector and for other threads. */
+/* Of the oldest in flight, for other threads, which see it even while the thread hangs in a call. */
+static inline void publish_age(struct instance *i)
+{
+    const struct tag *oldest = i->flying.first;
+
+    atomic_store_explicit(&i->oldest_submit_ns, oldest ? oldest->submit_ns : 0, memory_order_relaxed);
+}
+
+/* And for the collector, to whom the counts say where none is in flight. */
 static inline void publish_oldest(struct row *row, struct instance *i)
 {
     const struct tag *oldest = i->flying.first;
-    uint64_t submit_ns = oldest ? oldest->submit_ns : 0;
 
-    atomic_store_explicit(&i->oldest_submit_ns, submit_ns, memory_order_relaxed);
-    row->oldest_submit_ns = submit_ns;
-    row->oldest_due_ns = oldest && oldest->due_ns ? oldest->due_ns : submit_ns;
+    publish_age(i);
+    if (!oldest)
+        return;
+    row->oldest_submit_ns = oldest->submit_ns;
+    row->oldest_due_ns = oldest->due_ns ? oldest->due_ns : oldest->submit_ns;
 }
 
 static inline void fly(struct instance *i, struct tag *tag)

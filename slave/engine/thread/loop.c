@@ -1,3 +1,18 @@
+/* A pass of the loop, in the order of what cannot wait:
+ *
+ *   notice   a boundary, the end or an edit that came: before anything is counted that lies behind it.
+ *   file     what the last poll found, by the stamp of that poll: its tags are free, its times are kept for later.
+ *   due      what has fallen due by that stamp is counted.
+ *   gather   the next I/Os of all that may submit: they are made here, so that nothing takes time after the stamp.
+ *   stamp    the instant of submission, for the whole batch. A boundary between it and the one before is passed now:
+ *            what was filed lies before it, the batch behind it.
+ *   submit   the batch, and then a poll, since what is fast has completed in the meantime.
+ *   account  the batch, at its stamp: lateness is recorded.
+ *   record   the times of what was filed, for which nobody waits.
+ *
+ * So a tag is used again before the times of its last I/O are in a histogram. Without a batch, these are recorded at
+ * once and the ring is polled; without them, there is time: the thread polls, or sleeps, until something is due.
+ */
 #include "loop.h"
 
 #include <string.h>

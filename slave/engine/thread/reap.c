@@ -22,40 +22,45 @@ static void free_tag(struct instance *i, struct tag *tag, uint64_t now_ns)
 }
 
 /* In flight from an earlier step: its memory and its place in the queue are all that matters. */
-static void file_orphan(struct thread *t, struct tag *tag, uint64_t now_ns)
+static __attribute__((noinline, cold)) void file_orphan(struct thread *t, struct tag *tag, uint64_t now_ns)
 {
     struct instance *i = tag->instance;
 
     tag->orphaned = false;
     i->orphans--;
     free_tag(i, tag, now_ns);
-    if (i->in_step) {
+    if (i->in_step)
         ready_queue_release(t, tag, now_ns);
-        ready_queue_enqueue(t, i);
-    }
 }
 
 /* Its tag is free again, and the next I/O may go, at once or after the think time. */
-static void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
+static inline void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
 {
     struct instance *i = tag->instance;
-    bool was_oldest = i->flying.first == tag;
 
     land(i, tag);
-    if (was_oldest)
-        publish_oldest(row_of(t, i), i);
     if (i->think_ns) {
         due_times_think(t, tag, now_ns);
     } else {
         free_tag(i, tag, now_ns);
         i->in_flight--;
     }
-    in_flight_add(&t->in_flight, (uint32_t)-1);
+    t->reap.retired++;
     ready_queue_release(t, tag, now_ns);
+}
+
+/* After some of its I/Os: what others see of it, and its next ones. */
+static void settle(struct thread *t, struct instance *i)
+{
+    in_flight_add(&t->in_flight, -t->reap.retired);
+    t->reap.retired = 0;
+    if (!i->in_step) /* orphans were all that it had */
+        return;
+    publish_oldest(row_of(t, i), i);
     ready_queue_enqueue(t, i);
 }
 
-void reap_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
+static __attribute__((noinline, cold)) void fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
 {
     struct instance *i = tag->instance;
     struct row *row = row_of(t, i);
@@ -70,6 +75,12 @@ void reap_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_n
         due_times_set_alarm(t, i);
     }
     retire(t, tag, now_ns);
+}
+
+void reap_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
+{
+    fail(t, tag, result, now_ns);
+    settle(t, tag->instance);
 }
 
 static bool all_zero(const char *data, size_t size)
@@ -128,14 +139,21 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
     } else if (result == -EAGAIN && tag->nowait) {
         ready_queue_again(t, tag, now_ns);
     } else {
-        reap_fail(t, tag, result, now_ns);
+        fail(t, tag, result, now_ns);
     }
 }
 
 void reap_file(struct thread *t, uint32_t count, uint64_t now_ns)
 {
-    for (uint32_t n = 0; n < count; n++)
-        file(t, t->reap.completions[n].tag, t->reap.completions[n].result, now_ns);
+    const struct completion *c = t->reap.completions, *end = c + count;
+
+    while (c < end) {
+        struct instance *i = c->tag->instance;
+        do
+            file(t, c->tag, c->result, now_ns);
+        while (++c < end && c->tag->instance == i);
+        settle(t, i);
+    }
 }
 
 /* What it took, and the least that it may have taken: of the others the two are the same. */

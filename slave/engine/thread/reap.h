@@ -30,6 +30,7 @@ struct done {
 
 struct reap {
     uint32_t done_count;
+    uint32_t retired;        /* I/Os that in_flight still counts, of the instance that is at it */
     uint32_t until_sample;   /* completions until the data of one is checked */
     uint64_t samples;        /* stream of random numbers: which ones */
     uint64_t service_sum_ns; /* of the last 256 I/Os, about: what each adds fades by a 256th with each one after it */

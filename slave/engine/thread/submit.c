@@ -15,7 +15,15 @@ enum { LONG_CALL = 3, BLOCKING = 4, MOST_BLOCKING = 16 };
 /* From when on the wait of an I/O was the generator's own fault: it was due, a tag was free, the queue had room, and
  * the instance did not rest. A tag, or room, that an I/O took too late counts as free by so much earlier: while a
  * thread makes up for a time without its core, I/Os wait for tags that would long be free, and that is its fault as
- * well; but not for longer than the I/Os that were discarded meanwhile would have left free. */
+ * well; but not for longer than the I/Os that were discarded meanwhile would have left free.
+ *
+ * With one tag, us:  0  A is due, and goes
+ *                   50  B is due, and waits for A's tag
+ *                  150  A completes, but the thread has no core: lost are 80
+ *                  230  A is found, its reap delay being 80; B goes
+ *                  300  B completes, and is found; C, due since 60, goes
+ * B was late from 230 - 80 = 150 on, when its tag would have been free: by 80. B's own 70 began as much later, so C was
+ * late from 300 - 80 = 220 on, by 80 as well, though nothing was found late then. */
 static uint64_t late_from(const struct instance *i, uint64_t due_ns)
 {
     uint64_t since_ns = due_ns;
@@ -34,12 +42,9 @@ static uint64_t late_from(const struct instance *i, uint64_t due_ns)
     return since_ns;
 }
 
-static void put_in_batch(struct thread *t, struct tag *tag, uint64_t late_from_ns)
+static void put_in_batch(struct thread *t, struct tag *tag)
 {
-    struct instance *i = tag->instance;
-
-    i->share->in_flight += tag->weight;
-    t->submit.late_from[t->submit.batch_size] = late_from_ns;
+    tag->instance->share->in_flight += tag->weight;
     t->submit.batch[t->submit.batch_size++] = tag;
 }
 
@@ -72,24 +77,22 @@ static __attribute__((noinline, cold)) void refuse_write(struct thread *t, struc
                i->number, tag_bytes(tag), (unsigned long long)tag_offset(tag));
 }
 
-/* Makes the next I/O of an instance. It counts as in flight from here on, so that its age is seen by others even if the
- * call that submits it hangs. */
-static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
+/* Makes the next I/O of an instance, in whose row it counts as in flight from here on. False: it may not. */
+static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
 {
     struct tag *tag = i->free;
-    bool was_empty = !i->flying.first;
-    uint64_t since_ns = 0;
 
     i->free = tag->next;
+    tag->late_ns = 0;
     if (i->pacer.backlog) {
         tag->due_ns = pacer_take(&i->pacer);
         row_of(t, i)->backlog_since_ns = pacer_backlog_since(&i->pacer);
-        since_ns = late_from(i, tag->due_ns);
+        tag->late_ns = late_from(i, tag->due_ns);
         if (i->pacer.drop_after_ns)
             ideal_tags_take(&i->ideal, 1, tag->due_ns, now_ns);
     } else {
         if (i->think_ns)
-            since_ns = late_from(i, tag->due_ns);
+            tag->late_ns = late_from(i, tag->due_ns);
         tag->due_ns = 0;
     }
     tag->write = sequencer_writes(&i->sequencer);
@@ -99,11 +102,10 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
     tag->weight = i->weight;
     tag->nowait = i->nowait;
     tag->again = false;
-    tag->late_ns = 0;
     if (tag->write) {
         if (__builtin_expect(!instance_may_write(i, tag), false)) {
             refuse_write(t, tag);
-            return;
+            return false;
         }
         if (!tag->fresh)
             instance_renew(tag);
@@ -111,11 +113,32 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
     tag->submit_ns = now_ns;
     fly(i, tag);
     i->in_flight++;
+    put_in_batch(t, tag);
+    return true;
+}
+
+/* The next I/Os of an instance, in its turn, as long as the queue has room. Whether it may have more. */
+static inline bool take_turn(struct thread *t, struct instance *i, uint32_t limit, uint64_t now_ns)
+{
+    uint32_t end = t->submit.batch_size + TURN;
+    bool was_empty = !i->flying.first, more;
+
+    if (end > limit)
+        end = limit;
+    while ((more = instance_has_work(i)) && t->submit.batch_size < end) {
+        if (!share_has_room(i->share, i->weight) && !ready_queue_find_room(i->share, i->weight)) {
+            i->ideal.at_once = i->in_flight ? i->in_flight : 1;
+            ready_queue_wait_for_room(t, i);
+            break;
+        }
+        if (!issue(t, i, now_ns))
+            break;
+    }
     if (i->in_flight > i->ideal.at_once)
         i->ideal.at_once = i->in_flight;
     if (was_empty)
-        publish_oldest(row_of(t, i), i);
-    put_in_batch(t, tag, since_ns);
+        publish_age(i);
+    return more;
 }
 
 /* Whether it may submit together with what is in the batch. */
@@ -136,15 +159,8 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
         i->waiting = NOT_WAITING;
         if (pacer_has_expired(&i->pacer, now_ns))
             due_times_expire(t, i, now_ns);
-        for (uint32_t turn = 0; turn < TURN && t->submit.batch_size < limit && instance_has_work(i); turn++) {
-            if (!share_has_room(i->share, i->weight) && !ready_queue_find_room(i->share, i->weight)) {
-                i->ideal.at_once = i->in_flight ? i->in_flight : 1;
-                ready_queue_wait_for_room(t, i);
-                break;
-            }
-            issue(t, i, now_ns);
-        }
-        ready_queue_enqueue(t, i);
+        if (take_turn(t, i, limit, now_ns))
+            ready_queue_enqueue(t, i);
         if (i->waiting == NOT_WAITING && i->share->waiting.first &&
             (share_has_room(i->share, 1) || ready_queue_find_room(i->share, 1)))
             ready_queue_wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more */
@@ -178,7 +194,7 @@ static void gather_again(struct thread *t, uint64_t now_ns)
         if (instance_is_paused(tag->instance))
             discard_again(t, tag);
         else
-            put_in_batch(t, tag, 0);
+            put_in_batch(t, tag);
 }
 
 void submit_gather(struct thread *t, uint64_t now_ns)
@@ -235,9 +251,8 @@ void submit_adapt(struct thread *t, uint64_t call_ns)
 
 /* After the call: the exact instant of submission, and what the taken I/Os count for. Whether it is one that had not
  * been submitted before. */
-static bool account(struct thread *t, uint32_t n, uint64_t stamp_ns)
+static inline bool account(struct thread *t, struct tag *tag, uint64_t stamp_ns)
 {
-    struct tag *tag = t->submit.batch[n];
     struct instance *i = tag->instance;
     struct row *row = row_of(t, i);
 
@@ -249,11 +264,12 @@ static bool account(struct thread *t, uint32_t n, uint64_t stamp_ns)
     if (i->flying.first == tag)
         publish_oldest(row, i);
     row->submitted++;
-    if (t->submit.late_from[n]) {
-        tag->late_ns = stamp_ns > t->submit.late_from[n] ? stamp_ns - t->submit.late_from[n] : 0;
+    if (!tag->due_ns)
+        row->due++;
+    if (tag->late_ns) { /* until now since when, see late_from */
+        tag->late_ns = stamp_ns > tag->late_ns ? stamp_ns - tag->late_ns : 0;
         record(t, i, SERIES_LATENESS, tag->late_ns, tag_bytes(tag));
     }
-    row->due += tag->due_ns == 0;
     return true;
 }
 
@@ -290,7 +306,7 @@ static inline void account_batch(struct thread *t, uint64_t stamp_ns)
     uint64_t submitted = 0;
 
     for (uint32_t n = 0; n < t->submit.batch_size; n++)
-        submitted += account(t, n, stamp_ns);
+        submitted += account(t, t->submit.batch[n], stamp_ns);
     t->boundary.running->figures.submitted += submitted;
     if (t->submit.any_refused)
         account_refused(t, stamp_ns);
@@ -316,7 +332,6 @@ static __attribute__((noinline)) void cut_short(struct thread *t, uint32_t n, ui
     t->submit.batch_size = n;
     account_batch(t, stamp_ns);
     memmove(t->submit.batch, t->submit.batch + n, left * sizeof *t->submit.batch);
-    memmove(t->submit.late_from, t->submit.late_from + n, left * sizeof *t->submit.late_from);
     t->submit.batch_size = left;
 }
 

@@ -31,8 +31,7 @@ struct submit {
     bool was_long;         /* the last call; a single one may have been preempted */
     bool closed_loop_next; /* the last batch had no room for those with iops: max */
     struct tag *batch[THREAD_BATCH];
-    uint64_t late_from[THREAD_BATCH]; /* from when on a wait is the generator's own fault; 0: not paced */
-    int refused[THREAD_BATCH];        /* 0, or -errno of the submit call */
+    int refused[THREAD_BATCH]; /* 0, or -errno of the submit call */
     bool any_refused;
     uint64_t dropped; /* I/Os that were due, taken back at the end, and are in no result */
 };
