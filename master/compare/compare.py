@@ -33,7 +33,7 @@ _NAMED_BLANK: Final = "blank: no such I/O, too few samples, or no response time 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The figures to compare, and how."""
+    """The metrics, steps and rollup types that are to be compared, and the limit of a regression."""
 
     metrics: tuple[str, ...] = ()  # names, also short ones; none: the usual ones
     steps: tuple[str, ...] = ()  # names; none: all

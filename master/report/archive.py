@@ -49,7 +49,7 @@ class ArchiveLimits:
 
 @dataclass(slots=True)
 class Archive:
-    """The files that are recorded so far."""
+    """The server's answers that are recorded so far, by address."""
 
     answers: dict[str, Any] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)

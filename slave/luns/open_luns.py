@@ -58,7 +58,7 @@ class OpenLun:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The LUNs at the paths of workloads that are to be created, by path."""
+    """The result of inspecting the paths of workloads that are to be created, by path."""
 
     targets: Mapping[str, LunTarget] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)  # why there is nothing that can be driven
