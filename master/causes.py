@@ -75,20 +75,20 @@ def _worst(findings: Sequence[Finding], reason: Reason) -> Finding | None:
     )
 
 
-def _within(found: Finding, explained: Collection[Reason]) -> set[Reason]:
+def _within(finding: Finding, explained: Collection[Reason]) -> set[Reason]:
     """The reasons that a finding is large enough to explain."""
-    if found.reason is Reason.IO_ERRORS and found.severity is not Severity.INVALID:
+    if finding.reason is Reason.IO_ERRORS and finding.severity is not Severity.INVALID:
         return {*_OF_FAILED}
-    small = found.share < LEAST_SHARE_OF_RATES
+    small = finding.share < LEAST_SHARE_OF_RATES
     return {*explained}.difference(_UNSTEADY_LOAD if small else ())
 
 
 def _explanation(findings: Sequence[Finding], unexplained: Sequence[Finding]) -> str:
     worse = {finding.reason for finding in unexplained if finding.severity is not Severity.NOTE}
     for reason, (words, explained) in EXPLAINS.items():
-        found = _worst(findings, reason)
-        if found is None or (reason in explained and not found.cause):
+        explaining = _worst(findings, reason)
+        if explaining is None or (reason in explained and not explaining.cause):
             continue
-        if worse & _within(found, explained):
-            return words.format(found.cause or found.detail)
+        if worse & _within(explaining, explained):
+            return words.format(explaining.cause or explaining.detail)
     return ""

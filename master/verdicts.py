@@ -513,14 +513,14 @@ def by_weight(findings: Iterable[Finding], purpose: Collection[Scope]) -> tuple[
     """Sort findings: those that decide the verdict of a step that was for these figures, those that discredit others,
     notes; of each the worst first.
     """
-    found = [*findings]
-    severities, reasons, deciding = [*Severity], [*Reason], {*counting_for(found, purpose)}
+    all_findings = [*findings]
+    severities, reasons, deciding = [*Severity], [*Reason], {*counting_for(all_findings, purpose)}
 
     def weight(one: Finding) -> tuple[bool, bool, int, int]:
         is_note = one.severity is Severity.NOTE
         return is_note, not is_note and one not in deciding, -severities.index(one.severity), reasons.index(one.reason)
 
-    return tuple(sorted(found, key=weight))
+    return tuple(sorted(all_findings, key=weight))
 
 
 def speaking(findings: Iterable[Finding], scopes: Collection[Scope]) -> tuple[Finding, ...]:

@@ -26,7 +26,7 @@ def call_all(calls: Sequence[Callable[[], Found]], patience_s: float) -> list[Fo
 
     What takes too long is left in its thread. Raises whatever else a call raises.
     """
-    found: list[Found | OSError | None] = [None] * len(calls)
+    answers: list[Found | OSError | None] = [None] * len(calls)
     came: SimpleQueue[tuple[int, Found | None, BaseException | None]] = SimpleQueue()
     waiting, begun = deque(range(len(calls))), dict[int, float]()  # begun: when, in that order
     at_once = AT_ONCE
@@ -53,5 +53,5 @@ def call_all(calls: Sequence[Callable[[], Found]], patience_s: float) -> list[Fo
             continue  # too late
         if error is not None and not isinstance(error, OSError):
             raise error
-        found[i] = value if error is None else error
-    return found
+        answers[i] = value if error is None else error
+    return answers

@@ -44,11 +44,11 @@ def number_in(path: Place) -> int | None:
 
 def cpu_list(text: str) -> tuple[int, ...]:
     """The kernel's way to write sets of cores: "0-2,8" is (0, 1, 2, 8)."""
-    found: list[int] = []
+    cpus: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
-        found.extend(range(int(first), int(last or first) + 1))
-    return tuple(found)
+        cpus.extend(range(int(first), int(last or first) + 1))
+    return tuple(cpus)
 
 
 def ranges(cores: Collection[int]) -> str:

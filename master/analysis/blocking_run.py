@@ -96,8 +96,8 @@ def result_in(folder: Path, code: ExitCode) -> RunResult:
 
 def _step(step: StepDocument) -> SessionResult:
     by_name: dict[str, list[MeasurementDocument]] = {}
-    for one in step.measurements:
-        by_name.setdefault(one.name, []).append(one)
+    for measurement in step.measurements:
+        by_name.setdefault(measurement.name, []).append(measurement)
     # The first row of each measurement is that of everything.
     measured = tuple(
         SessionResult(name, rows[0].verdict, _reasons(rows[0].reasons), _by_instance(rows), verdicts=_verdicts(rows))

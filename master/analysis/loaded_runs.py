@@ -98,28 +98,30 @@ class LoadedRuns:
         """A percentile of a measurement in microseconds, 0.999 for p99.9, as ivypy itself takes it: within 1/128, and
         None where fewer than 10 I/Os lie beyond it. `run`: needed where there are several. Raises KeyError."""
         by, _, name = instance.partition("=")
-        found = self._histograms
+        histograms = self._histograms
         wanted = {"name": step, "category": category, "time": time, "rollup_type": by, "rollup_instance": name}
         if run is not None or len(self.folders) > 1:
             wanted["run"] = str(run)
         for column, value in wanted.items():
-            known = [*dict.fromkeys(found.get(column, []))]
+            known = [*dict.fromkeys(histograms.get(column, []))]
             if value not in known:
                 raise KeyError(
                     f"no {column} {value!r} has a histogram; there are {', '.join(map(str, known)) or 'none'}"
                 )
         places = [
-            place for place in range(len(found["name"]))
-            if all(found[column][place] == value for column, value in wanted.items())
+            place for place in range(len(histograms["name"]))
+            if all(histograms[column][place] == value for column, value in wanted.items())
         ]  # fmt: skip
         if not places:
             raise KeyError(f"no histogram of {wanted}")
-        low = bucket_of(round(found["from_us"][places[0]] * 1000))
-        high = bucket_of(round(found["from_us"][places[-1]] * 1000)) + 1
+        low = bucket_of(round(histograms["from_us"][places[0]] * 1000))
+        high = bucket_of(round(histograms["from_us"][places[-1]] * 1000)) + 1
         counts = np.zeros(high - low, np.int64)
         for place in places:
-            counts[bucket_of(round(found["from_us"][place] * 1000)) - low] += found["count"][place]
-        least, most = self._ends(found["run"][places[0]], found["step"][places[0]], by, name, f"{category}_{time}_us")
+            counts[bucket_of(round(histograms["from_us"][place] * 1000)) - low] += histograms["count"][place]
+        least, most = self._ends(
+            histograms["run"][places[0]], histograms["step"][places[0]], by, name, f"{category}_{time}_us"
+        )
         ns = percentile(counts, low, least, most, fraction)
         return None if np.isnan(ns) else ns / 1000
 

@@ -215,12 +215,12 @@ def header_of(path: Path) -> list[str]:
 def columns_of(table: str, parts: Sequence[Part]) -> list[str]:
     """All columns of a table's files, what is added first; those of several files in the order in which they come.
     Where no run has such a file, those that it would have in any run."""
-    found: dict[str, None] = {} if parts else dict.fromkeys(("run", *_ADDED.get(table, ()), *_own_columns(table)))
+    columns: dict[str, None] = {} if parts else dict.fromkeys(("run", *_ADDED.get(table, ()), *_own_columns(table)))
     for part in parts:
-        found.update(dict.fromkeys(part.added))
+        columns.update(dict.fromkeys(part.added))
     for part in parts:
-        found.update(dict.fromkeys(header_of(part.path)))
-    return [*found, *(name for name in left_out(table) if name not in found)]
+        columns.update(dict.fromkeys(header_of(part.path)))
+    return [*columns, *(name for name in left_out(table) if name not in columns)]
 
 
 def left_out(table: str) -> list[str]:

@@ -64,12 +64,12 @@ def host_of(text: str) -> HostSpec:
     """`local`, or where ssh goes: [user@]name[:port]. Raises PlanError."""
     if text == LOCAL:
         return HostSpec(LOCAL, Launcher.LOCAL, LOCAL)
-    found = _HOST.fullmatch(text)
-    if found is None:
+    match = _HOST.fullmatch(text)
+    if match is None:
         raise PlanError(f"--host {text}: use local, or [user@]name[:port]")
-    name = found["name"].strip("[]")
-    port = int(found["port"]) if found["port"] else None
-    return HostSpec(name, Launcher.SSH, name, port=port, user=found["user"])
+    name = match["name"].strip("[]")
+    port = int(match["port"]) if match["port"] else None
+    return HostSpec(name, Launcher.SSH, name, port=port, user=match["user"])
 
 
 def figures(report: ClockReport) -> dict[str, Any]:
@@ -121,10 +121,10 @@ def _order(report: ClockReport) -> list[str]:
     if report.cores < 2:
         return ["order             one core"]
     ns_per_tick = 1e9 / report.rate_hz
-    found = f"{report.backwards} times backwards, by up to {report.worst_ticks * ns_per_tick:.0f} ns"
+    order = f"{report.backwards} times backwards, by up to {report.worst_ticks * ns_per_tick:.0f} ns"
     if not report.backwards:
-        found = f"never backwards; offsets below {report.least_step_ticks * ns_per_tick:.0f} ns would not be seen"
-    return [f"order             {report.cores} cores, each at least {report.turns:,} turns: {found}"]
+        order = f"never backwards; offsets below {report.least_step_ticks * ns_per_tick:.0f} ns would not be seen"
+    return [f"order             {report.cores} cores, each at least {report.turns:,} turns: {order}"]
 
 
 def _ours(report: ClockReport) -> list[str]:

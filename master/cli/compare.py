@@ -73,7 +73,7 @@ def compare(
     question = Question(names, steps, rollup_types, _fraction(limit), connectors)
     comparison = compare_runs(sides_of(a, b), question)
     if page is not None:
-        from ..compare.render_page import write_page
+        from ..compare.render_data import write_page
 
         if said := write_page(page, comparison):
             click.echo(said, err=True)

@@ -40,12 +40,12 @@ def check(command: tuple[str, ...], gathers: int, interval: str, timeout: str, l
     if patience_s <= 0:
         raise PlanError(f"--timeout {timeout}: an answer takes some time, for example 30s")
     trial = ConnectorTrial(command, luns, gathers, interval_s, patience_s)
-    found = run_until_pressed(lambda presses: try_connector(trial))
-    for line in found.lines():
+    conformance = run_until_pressed(lambda presses: try_connector(trial))
+    for line in conformance.lines():
         stdio.say(line)
-    if found.conforms:
+    if conformance.conforms:
         return ExitCode.OK
-    not_started = any(kind is Deviation.NOT_STARTED for kind, _ in found.deviations)
+    not_started = any(kind is Deviation.NOT_STARTED for kind, _ in conformance.deviations)
     return ExitCode.HOSTS if not_started else ExitCode.INVALID
 
 

@@ -44,38 +44,38 @@ async def devices_page(plan: Plan, show: Callable[[str], None]) -> ExitCode:
         await connectors.start(plan.connectors, fleet.lag, {})
         show("\n".join(notices))
         try:
-            found = await discover(plan, fleet, connectors.attributes)
+            placed = await discover(plan, fleet, connectors.attributes)
         finally:
             show("\n".join(fault_lines(fault for host, fault in fleet.missed.items() if host not in shown)))
         too_many = len(fleet.missed) > plan.may_miss
-        show("\n".join([*_luns(fleet.hellos(), found), "", *_overwritten(plan, found, too_many)]))
-        refused = any(target.lun.refusals for target in found.targets)
+        show("\n".join([*_luns(fleet.hellos(), placed), "", *_overwritten(plan, placed, too_many)]))
+        refused = any(target.lun.refusals for target in placed.targets)
         return ExitCode.HOSTS if too_many else ExitCode.REFUSED if refused else ExitCode.OK
 
 
-def _luns(hellos: Mapping[str, Hello], found: PlacedPlan) -> list[str]:
+def _luns(hellos: Mapping[str, Hello], placed: PlacedPlan) -> list[str]:
     """The LUNs of each host."""
     lines = []
     luns_of: dict[str, list[PlacedLun]] = {}
-    for lun in found.placement.luns:
+    for lun in placed.placement.luns:
         luns_of.setdefault(lun.host, []).append(lun)
-    uses = _uses(found)
+    uses = _uses(placed)
     for name in hellos:
         luns = luns_of.get(name, [])
         lines.append(f"{name}: {counted(len(luns), 'LUN')} selected")
         for lun in luns:
             lines += _lun(lun, uses.get((lun.host, lun.lun.path), []))
-            lines += [f"      the same LUN as {one.host}: {one.lun.path}" for one in found.placement.others(lun)]
+            lines += [f"      the same LUN as {one.host}: {one.lun.path}" for one in placed.placement.others(lun)]
     return lines
 
 
-def _overwritten(plan: Plan, found: PlacedPlan, too_many: bool) -> list[str]:
+def _overwritten(plan: Plan, placed: PlacedPlan, too_many: bool) -> list[str]:
     """The LUNs that the plan would overwrite, and how to agree to it; `too_many` hosts are missing, and their LUNs not
     known.
     """
-    doomed = overwritten(found.targets)
+    doomed = overwritten(placed.targets)
     if not doomed:
-        return ["Nothing is overwritten" + (", except files that the plan creates." if found.targets else ".")]
+        return ["Nothing is overwritten" + (", except files that the plan creates." if placed.targets else ".")]
     lines = [f"{counted(len(doomed), 'LUN')} would be overwritten:"]
     lines += [f"  {target.host}: {target.lun.path} ({described(target.lun)})" for target in doomed]
     held = [f"  {t.host}: {t.lun.path}: {refusal}" for t in doomed for refusal in t.lun.refusals]
@@ -87,15 +87,15 @@ def _overwritten(plan: Plan, found: PlacedPlan, too_many: bool) -> list[str]:
         return lines
     first = "" if plan.destroy else " add `destroy: true` to the plan, and"
     lines.append(f"To agree to exactly this list:{first}")
-    lines.append(f"  ivypy run --destroy {token(found.targets)} {plan.path or ''}")
+    lines.append(f"  ivypy run --destroy {token(placed.targets)} {plan.path or ''}")
     return lines
 
 
-def _uses(found: PlacedPlan) -> dict[tuple[str, str], list[str]]:
+def _uses(placed: PlacedPlan) -> dict[tuple[str, str], list[str]]:
     """The workloads of each LUN and what they do with it, by host and path."""
     uses: dict[tuple[str, str], list[str]] = {}
-    for instance in found.placement.instances:
-        writes = (instance.host, instance.number) in found.limits.writers
+    for instance in placed.placement.instances:
+        writes = (instance.host, instance.number) in placed.limits.writers
         does = f"{instance.workload} ({'reads and writes' if writes else 'reads'})"
         uses.setdefault((instance.host, instance.lun), []).append(does)
     return uses

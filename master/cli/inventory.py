@@ -39,10 +39,10 @@ async def inventory(hosts: str | None, user: str | None, show: Callable[[str], N
         answers = await fleet.request_all(dict.fromkeys(fleet.alive, block_devices), LOOKING_S)
         show("\n".join(host_lines(fleet.hellos(), fleet.missed.values())))
         luns_of = {driver.name: luns for driver, luns in answers.items()}
-        found = {host: luns_of[host] for host in fleet.drivers if host in luns_of}  # as they were named
-        for host, luns in found.items():
+        luns_by_host = {host: luns_of[host] for host in fleet.drivers if host in luns_of}  # as they were named
+        for host, luns in luns_by_host.items():
             show("\n".join(device_lines(host, luns)))
-        free = [lun.path for luns in found.values() for lun in luns if not lun.refusals]
+        free = [lun.path for luns in luns_by_host.values() for lun in luns if not lun.refusals]
         return ExitCode.HOSTS if fleet.missed else ExitCode.OK, next(iter(free), "")
 
 
@@ -69,11 +69,11 @@ def device_lines(host: str, luns: Sequence[Lun]) -> list[str]:
 
 def used_by(refusal: str) -> str:
     """The gate's reason without its subject and its remedy: "mounted at /", "/dev/sdb1 on it is mounted at /"."""
-    said = refusal.partition(": ")[0]
+    use = refusal.partition(": ")[0]
     for subject in ("it is ", "it "):
-        if said.startswith(subject):
-            return said.removeprefix(subject)
-    return said
+        if use.startswith(subject):
+            return use.removeprefix(subject)
+    return use
 
 
 def selecting(lun: Lun, serials: Mapping[str, int]) -> str:

@@ -194,12 +194,12 @@ def _inventory(hosts: str | None, user: str | None) -> ExitCode:
     return code
 
 
-def targets(paths: Sequence[str], here: bool, sized: bool) -> "list[QuickTarget]":
-    """The target at each path, patterns expanded. `here`: on this machine; on other hosts the path alone decides.
+def targets(paths: Sequence[str], on_this_machine: bool, sized: bool) -> "list[QuickTarget]":
+    """The target at each path, patterns expanded. Not `on_this_machine`, the path alone decides.
 
     Raises PlanError.
     """
-    found = {one.path: one for path in paths for one in (_local(path) if here else [_remote(path, sized)])}
+    found = {one.path: one for path in paths for one in (_local(path) if on_this_machine else [_remote(path, sized)])}
     return list(found.values())
 
 
@@ -218,17 +218,17 @@ def _found(typed: str, full: str) -> "QuickTarget":
 
     _check_text(typed)
     try:
-        there = os.stat(full)
+        status = os.stat(full)
     except FileNotFoundError:
         return _new(typed, full)
     except OSError as error:
         raise PlanError(f"{typed}: {error.strerror}") from None
     _check_no_test(typed)
-    if stat.S_ISBLK(there.st_mode):
+    if stat.S_ISBLK(status.st_mode):
         return QuickTarget(full, TargetKind.DEVICE)
-    if stat.S_ISREG(there.st_mode):
-        return QuickTarget(full, TargetKind.FILE, size=there.st_size)
-    if stat.S_ISDIR(there.st_mode):
+    if stat.S_ISREG(status.st_mode):
+        return QuickTarget(full, TargetKind.FILE, size=status.st_size)
+    if stat.S_ISDIR(status.st_mode):
         raise PlanError(f"{typed}: a folder; name a new file in it: {os.path.join(typed, 'ivypy-quick.data')}")
     raise PlanError(f"{typed}: neither a block device nor a file")
 

@@ -234,25 +234,25 @@ def _hosts(options: QuickOptions) -> list[str]:
 def _luns(options: QuickOptions, size: int | None, blocksize: int) -> list[str]:
     lines = ["luns:"]
     for kind in (TargetKind.DEVICE, TargetKind.FILE):
-        paths = [one.path for one in options.targets if one.kind is kind]
+        paths = [target.path for target in options.targets if target.kind is kind]
         if kind is TargetKind.FILE:
             paths = [glob.escape(path) for path in paths]
         if paths:
             lines.append(f"  {kind.value}: [ {', '.join(map(_quoted, paths))} ]")
-    new = [one for one in options.targets if one.kind is TargetKind.NEW]
+    new = [target for target in options.targets if target.kind is TargetKind.NEW]
     if new:
         lines.append("  create:                       # written in full, and removed at the end")
-        for one in new:
-            if "{" in one.path:
-                raise PlanError(f"{one.path}: a new file cannot have {{ in its name; choose another")
-            of_file = size if size is not None else _new_size(one, len(new))
-            lines.append(f"    - {{ path: {_quoted(one.path)}, size: {format_bytes(of_file)} }}")
+        for target in new:
+            if "{" in target.path:
+                raise PlanError(f"{target.path}: a new file cannot have {{ in its name; choose another")
+            of_file = size if size is not None else _new_size(target, len(new))
+            lines.append(f"    - {{ path: {_quoted(target.path)}, size: {format_bytes(of_file)} }}")
     if options.select:
         lines.append(f"  select: {{ {', '.join(_selected(options.select))} }}")
-    for one in options.targets:
-        if size is not None and one.size is not None and one.size < size:
+    for target in options.targets:
+        if size is not None and target.size is not None and target.size < size:
             raise PlanError(
-                f"--size {options.size}: {one.path} has only {format_bytes(one.size)};\n"
+                f"--size {options.size}: {target.path} has only {format_bytes(target.size)};\n"
                 "leave --size out to drive all of it, or name a file that does not exist"
             )
     if size is not None and size < blocksize:
@@ -272,7 +272,7 @@ def _new_size(target: QuickTarget, files: int) -> int:
 
 def _selected(texts: Sequence[str]) -> list[str]:
     """`vendor=HITACHI,size>=1T` as the entries of a plan's `select`. Raises PlanError."""
-    found: dict[str, list[str]] = {}
+    values_by_key: dict[str, list[str]] = {}
     values: list[str] = []
     for part in (part for text in texts for part in text.split(",")):
         named = re.fullmatch(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(!=|>=|<=|=|>|<)\s*(.+?)\s*", part)
@@ -282,27 +282,27 @@ def _selected(texts: Sequence[str]) -> list[str]:
             values.append(part.strip())
             continue
         name, sign, value = named.groups()
-        if name in found:
+        if name in values_by_key:
             raise PlanError(f"--select: {name} is named twice; write {name}=A,B for one of several")
         if name == "size" and ".." not in value:
             value = str(_size("--select size", value))
         prefix = {"=": "", "!=": "not "}.get(sign, f"{sign} ")
-        values = found[name] = [prefix + value]
+        values = values_by_key[name] = [prefix + value]
     return [
         f"{name}: {_quoted(some[0]) if len(some) == 1 else '[ ' + ', '.join(map(_quoted, some)) + ' ]'}"
-        for name, some in found.items()
+        for name, some in values_by_key.items()
     ]
 
 
-def _workload(one: _Workload, blocksize: int, first_bytes: int | None) -> list[str]:
-    order = "sequential" if one.sequential else "random_steady"
-    about = "ascending addresses" if one.sequential else "random addresses, even gaps"
+def _workload(workload: _Workload, blocksize: int, first_bytes: int | None) -> list[str]:
+    order = "sequential" if workload.sequential else "random_steady"
+    about = "ascending addresses" if workload.sequential else "random addresses, even gaps"
     lines = [
-        f"  {one.name}:",
+        f"  {workload.name}:",
         f"    iosequencer: {order:14} # {about}",
         f"    blocksize: {format_bytes(blocksize)}",
-        f"    fraction_read: {one.fraction_read * 100:g}%",
-        f"    maxtags: {one.maxtags:<18} # I/Os in flight per target",
+        f"    fraction_read: {workload.fraction_read * 100:g}%",
+        f"    maxtags: {workload.maxtags:<18} # I/Os in flight per target",
     ]
     return lines + ([f"    range: 0..{format_bytes(first_bytes)}"] if first_bytes is not None else [])
 

@@ -71,10 +71,10 @@ def driven(luns: Sequence[Row]) -> str:
     return f"{first} and {len(luns) - 1} more ({total})"
 
 
-def _before(one: MeasurementRow) -> str:
+def _before(row: MeasurementRow) -> str:
     """The step that the last one refers to."""
     (mean,) = times(Quantity.SERVICE, "mean")
-    return f"{one.name}: {one.shown(IOPS)} IOPS, mean {one.shown(mean)} ({one.verdict})"
+    return f"{row.name}: {row.shown(IOPS)} IOPS, mean {row.shown(mean)} ({row.verdict})"
 
 
 def _columns(statistics: Sequence[str]) -> list[ColumnGroup]:

@@ -81,10 +81,10 @@ def steady(
         for named, (fit, window_s) in zip(every, fitted, strict=True):
             for note in named.notes:
                 click.echo(f"note: {note}", err=True)
-            found = _found(named, fit, ramp_s)
-            never |= found is None or not found.score.attained
-            partial |= found is not None and _lacks_hosts(named, found)
-            click.echo(_block(named, fit, found, window_s) if as_json else _sentence(named, fit, found))
+            attained = _found(named, fit, ramp_s)
+            never |= attained is None or not attained.score.attained
+            partial |= attained is not None and _lacks_hosts(named, attained)
+            click.echo(_block(named, fit, attained, window_s) if as_json else _sentence(named, fit, attained))
     except ValueError as error:
         raise PlanError(str(error)) from None
     return ExitCode.NOT_REACHED if never else ExitCode.PARTIAL if partial else ExitCode.OK
@@ -160,22 +160,22 @@ def _lacks_hosts(named: "NamedSeries", window: "ScoredWindow") -> bool:
     return here < of_all
 
 
-def _sentence(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow | None") -> str:
+def _sentence(named: "NamedSeries", criterion: "Criterion", window: "ScoredWindow | None") -> str:
     from ..text.metric_amounts import amount_in_words
 
     series, title = named.series, named.name
-    if found is not None and _lacks_hosts(named, found):
-        here, of_all = named.hosts_at(found.first)
+    if window is not None and _lacks_hosts(named, window):
+        here, of_all = named.hosts_at(window.first)
         title = f"{title}: {Verdict.PARTIAL}, {here} of {of_all} hosts"
     never = f"{title}: not steady{_stretch(series)}: {criterion} over {criterion.window} values"
-    if found is None:
+    if window is None:
         return f"{never}; no window is complete"
-    begin_s, got = series.starts_s[found.first], found.score
+    begin_s, got = series.starts_s[window.first], window.score
     stands = f"{criterion.in_words(got.value, 4)} from {begin_s:g} s on"
     mean = f"mean {amount_in_words(criterion.focus.unit, got.mean)}"
     if not got.attained:
         return f"{never}; the best window: {stands}, {mean}"
-    return f"{title}: steady after {found.second:g} s: {criterion}: {stands}, {mean}"
+    return f"{title}: steady after {window.second:g} s: {criterion}: {stands}, {mean}"
 
 
 def _stretch(series: "ValueSeries") -> str:
@@ -186,20 +186,20 @@ def _stretch(series: "ValueSeries") -> str:
     return f" from {begin_s:g} s to {end_s:g} s" if begin_s else f" in {end_s:g} s"
 
 
-def _block(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow | None", window_s: float) -> str:
+def _block(named: "NamedSeries", criterion: "Criterion", best: "ScoredWindow | None", window_s: float) -> str:
     """Of the window that attained, or of the best one."""
     from ..control.criteria import fio_block
 
-    if found is None:
+    if best is None:
         return json.dumps(
             {"series": named.name, "attained": 0, "criterion": None, "time_weighted_mean": None, "window": None}
         )
-    values = [value for value in named.series.values[found.first : found.last + 1] if value is not None]
-    block = fio_block(criterion, found.score, window_s, {criterion.focus.metric: values})
-    window = {"begin_s": named.series.starts_s[found.first], "end_s": found.second}
-    second = {"second": found.second} if found.score.attained else {}
-    verdict = {"verdict": Verdict.PARTIAL} if _lacks_hosts(named, found) else {}
-    here, of_all = named.hosts_at(found.first)
+    values = [value for value in named.series.values[best.first : best.last + 1] if value is not None]
+    block = fio_block(criterion, best.score, window_s, {criterion.focus.metric: values})
+    window = {"begin_s": named.series.starts_s[best.first], "end_s": best.second}
+    second = {"second": best.second} if best.score.attained else {}
+    verdict = {"verdict": Verdict.PARTIAL} if _lacks_hosts(named, best) else {}
+    here, of_all = named.hosts_at(best.first)
     hosts = {"hosts_in": here, "hosts_of": of_all} if of_all else {}
-    mean = {"time_weighted_mean": found.score.mean}
+    mean = {"time_weighted_mean": best.score.mean}
     return json.dumps({"series": named.name, **verdict, **hosts, **second, **block, **mean, "window": window})

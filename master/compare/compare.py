@@ -33,7 +33,7 @@ _NAMED_BLANK: Final = "blank: no such I/O, too few samples, or no response time 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The figures to compare, and how."""
+    """The metrics, steps and rollup types that are to be compared, and the limit of a regression."""
 
     metrics: tuple[str, ...] = ()  # names, also short ones; none: the usual ones
     steps: tuple[str, ...] = ()  # names; none: all
@@ -111,15 +111,15 @@ def _read(name: str, folder: Path, types: Sequence[str]) -> FinishedRun:
 
 def _check_copies(runs: Sequence[FinishedRun]) -> None:
     """Raises PlanError for two folders of one run, which would show a spread that is none."""
-    for place, one in enumerate(runs):
+    for place, run in enumerate(runs):
         for other in runs[:place]:
-            if one.record["start_utc"] == other.record["start_utc"] and one.rows == other.rows:
-                raise PlanError(f"{other.folder} and {one.folder} are copies of one run, which counts once")
+            if run.record["start_utc"] == other.record["start_utc"] and run.rows == other.rows:
+                raise PlanError(f"{other.folder} and {run.folder} are copies of one run, which counts once")
 
 
 def _metrics(names: Collection[str]) -> list[Metric]:
     """Raises PlanError."""
-    found = []
+    metrics = []
     for given in names or USUAL_METRICS:
         name = full_name(given)
         if name not in METRICS:
@@ -130,25 +130,26 @@ def _metrics(names: Collection[str]) -> list[Metric]:
             raise PlanError(
                 f"--metric {given}: only rates and latencies are compared, whose better direction is known; {HOW_SHORT}"
             )
-        found.append(METRICS[name])
-    return list(dict.fromkeys(found))
+        metrics.append(METRICS[name])
+    return list(dict.fromkeys(metrics))
 
 
 def _keys(a: Sequence[FinishedRun], b: Sequence[FinishedRun], steps: Collection[str]) -> list[Key]:
     """The keys that some run has, in the order of the runs; of these steps alone where any is named. Raises
     PlanError.
     """
-    ones, others = (list(dict.fromkeys(key for run in side for key in run.rows)) for side in (a, b))
-    names = list(dict.fromkeys(key.step for key in (*ones, *others)))
+    keys, other_keys = (list(dict.fromkeys(key for run in side for key in run.rows)) for side in (a, b))
+    names = list(dict.fromkeys(key.step for key in (*keys, *other_keys)))
     for step in steps:
         if step not in names:
             raise PlanError(f"--step {step}: no run has a step of this name{suggestion(step, names)}")
-    if not {key.step for key in ones} & {key.step for key in others}:
-        lists = [", ".join(dict.fromkeys(key.step for key in side)) or "none" for side in (ones, others)]
+    if not {key.step for key in keys} & {key.step for key in other_keys}:
+        lists = [", ".join(dict.fromkeys(key.step for key in side)) or "none" for side in (keys, other_keys)]
         raise PlanError(f"no step has the same name on both sides: A has {lists[0]}; B has {lists[1]}")
     chosen = set(steps or names)
     return sorted(
-        (key for key in dict.fromkeys((*ones, *others)) if key.step in chosen), key=lambda key: names.index(key.step)
+        (key for key in dict.fromkeys((*keys, *other_keys)) if key.step in chosen),
+        key=lambda key: names.index(key.step),
     )
 
 
@@ -248,12 +249,12 @@ def _is_sum(metric: Metric) -> bool:
 def _reasons(row: StepRow, severity: Severity, scope: Scope | None = None) -> list[str]:
     """The names of those of this severity, and of this scope where one is given."""
     known = {reason.word: reason for reason in Reason}
-    found: dict[str, None] = {}
+    reasons: dict[str, None] = {}
     for one in row.cells["reasons"].split("; "):
         word, _, rest = one.partition("[")
         if rest.startswith(severity) and (scope is None or word not in known or scope in known[word].scope):
-            found[word] = None
-    return [*found]
+            reasons[word] = None
+    return [*reasons]
 
 
 def _compared(key: Key, metric: Metric, a: Sequence[_Figures], b: Sequence[_Figures], basis: Basis) -> Compared:
@@ -285,13 +286,16 @@ def _within(key: Key, metric: Metric, a: _Figures, b: _Figures) -> tuple[LogRati
     """The change by the noise within the runs, or why nothing is known of it."""
     if not _is_sum(metric):
         return None, "a shortest or longest I/O has no noise within a run; three runs a side are needed"
-    found = []
-    for one in (a, b):
-        samples = one.samples(key, metric)
+    ratios = []
+    for figures in (a, b):
+        samples = figures.samples(key, metric)
         if len(samples) < FEWEST_STATED:
-            return None, f"{one.run.name}: {len(samples)} subintervals; {FEWEST_STATED} are needed"
+            return None, f"{figures.run.name}: {len(samples)} subintervals; {FEWEST_STATED} are needed"
         of_one = comparable_estimate(samples, metric.fraction)
         if of_one is None:
-            return None, f"{one.run.name}: the subintervals depend so much on each other that nothing is known of it"
-        found.append(of_one)
-    return within_runs(found[0], found[1]), ""
+            return (
+                None,
+                f"{figures.run.name}: the subintervals depend so much on each other that nothing is known of it",
+            )
+        ratios.append(of_one)
+    return within_runs(ratios[0], ratios[1]), ""

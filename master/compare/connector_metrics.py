@@ -72,19 +72,19 @@ def _rows(run: FinishedRun) -> Rows:
 
 def _compared(wanted: tuple[Key, str], a: Mapping[str, Rows], b: Mapping[str, Rows]) -> ConnectorCompared:
     having = [{name: rows[wanted] for name, rows in side.items() if wanted in rows} for side in (a, b)]
-    ones, others = ([row.value for row in side.values() if row.value is not None] for side in having)
+    values, others = ([row.value for row in side.values() if row.value is not None] for side in having)
     notes = [_gaps(name, row) for side in having for name, row in side.items() if row.missing or row.value is None]
     lacking = [name for side, rows in zip((a, b), having, strict=True) for name in side if name not in rows]
     notes += [f"{', '.join(lacking)}: not there"] if lacking else []
     change = None
-    if min(len(ones), len(others)) < FEWEST_RUNS:
+    if min(len(values), len(others)) < FEWEST_RUNS:
         notes.append("three runs or more a side are needed")
-    elif min(*ones, *others) <= 0:
+    elif min(*values, *others) <= 0:
         notes.append("a value is not above 0")
     else:
-        change = between_runs(ones, others)
+        change = between_runs(values, others)
     unit = next(row.unit for side in having for row in side.values())
-    mean, other = (fmean(side) if side else None for side in (ones, others))
+    mean, other = (fmean(side) if side else None for side in (values, others))
     return ConnectorCompared(*wanted, unit, mean, other, change, None, ConnectorOutcome.NOT_JUDGED, tuple(notes))
 
 

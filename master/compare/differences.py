@@ -47,23 +47,23 @@ class Difference:
 
 def differences(a: Sequence[FinishedRun], b: Sequence[FinishedRun]) -> list[Difference]:
     """In the order: run, hosts, LUNs, settings of the steps that both sides have."""
-    found: list[Difference] = []
+    differing: list[Difference] = []
     order = [_RUN, _HOSTS, _LUNS]  # then the steps
     sides = _facts(a), _facts(b)
     for fact in dict.fromkeys([*sides[0], *sides[1]]):
-        one, other = (side.get(fact, {}) for side in sides)
-        if fact[0].startswith("step ") and not (one and other):
+        value, other = (side.get(fact, {}) for side in sides)
+        if fact[0].startswith("step ") and not (value and other):
             continue  # a step of one side alone is not compared at all
-        found += _of_fact(*fact, one, other)
-    return sorted(found, key=lambda one: order.index(one.where) if one.where in order else len(order))
+        differing += _of_fact(*fact, value, other)
+    return sorted(differing, key=lambda one: order.index(one.where) if one.where in order else len(order))
 
 
 def plan_lines(a: Sequence[FinishedRun], b: Sequence[FinishedRun]) -> list[str]:
     """How the plans differ, as lines with - and +; none where each side ran the same ones. Comments do not count."""
-    ones, others = ({_without_comments(run.plan) for run in side} for side in (a, b))
-    if ones == others:
+    plans, others = ({_without_comments(run.plan) for run in side} for side in (a, b))
+    if plans == others:
         return []
-    first, second = min(ones), min(others)
+    first, second = min(plans), min(others)
     lines = [line for line in difflib.unified_diff(first, second, n=0, lineterm="")][2:]
     lines = [line for line in lines if not line.startswith("@@")]
     rest = len(lines) - MOST_PLAN_LINES

@@ -1,26 +1,24 @@
-"""A comparison as JSON, and as a page of HTML that needs nothing else."""
+"""A comparison as JSON, and as a page of HTML that needs nothing else: its tables, and below them charts of the runs
+over each other, as `ivypy report` has them.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from ..report.one_file import MARK
+from ..errors import PlanError
+from ..output.named_files import save
+from ..report.archive import ArchiveLimits, archive_of
+from ..report.one_file import MARK, has_plotly
+from ..report.write_report import check_place, save_page
 from ..results.finished_run import FinishedRun
 from .compare import Comparison
 from .connector_metrics import ConnectorCompared
 from .outcomes import Basis, Judged, Outcome
-from .render_text import (
-    CONNECTORS,
-    SAME,
-    cells,
-    conclusion,
-    connector_cells,
-    counted_runs,
-    method,
-    p_text,
-    short_name,
-)
+from .render_text import CONNECTORS, SAME, cells, conclusion, connector_cells, counted_runs, method, p_text, short_name
 
 LOOK = """\
 .comparison { margin: 0 auto; max-width: 1480px; padding: 0 16px; }
@@ -83,22 +81,22 @@ def _run(run: FinishedRun) -> dict[str, Any]:
 
 
 def _row(row: Judged) -> dict[str, Any]:
-    one = row.compared
+    compared = row.compared
     return {
-        "step": one.key.step,
-        "rollup_type": one.key.rollup_type,
-        "rollup_instance": one.key.instance,
-        "metric": one.metric.name,
-        "unit": str(one.metric.unit),
-        "a": one.a,
-        "b": one.b,
-        "change": one.relative,
+        "step": compared.key.step,
+        "rollup_type": compared.key.rollup_type,
+        "rollup_instance": compared.key.instance,
+        "metric": compared.metric.name,
+        "unit": str(compared.metric.unit),
+        "a": compared.a,
+        "b": compared.b,
+        "change": compared.relative,
         "interval": row.interval,
         "p": row.p,
         "outcome": str(row.outcome),
         "regression": row.is_regression,
         "no_regression": row.is_no_regression,
-        "why_not_compared": one.why,
+        "why_not_compared": compared.why,
     }
 
 
@@ -184,3 +182,28 @@ def _connector_figures(row: ConnectorCompared) -> str:
     why = f' <span class="why">({escape("; ".join(row.notes))})</span>' if row.notes else ""
     step = f'<td class="name">{escape(str(row.key))}</td>'
     return f"{step}{_cells([name])}{figures}<td>{escape(outcome)}{why}</td>"
+
+
+def write_page(path: Path, comparison: Comparison) -> str:
+    """Write the page; return a note about it, "" if there is none. Without plotly it has the tables alone.
+
+    Raises PlanError, OutputError.
+    """
+    check_place(path, MARK.encode())
+    if not has_plotly():
+        save(path, lambda: path.write_text(html_of(comparison), encoding="utf-8"))
+        return f"{path}: without charts: they need plotly: pip install 'ivypy[report]'"
+    shown = {
+        run.folder: f"{letter}{number} {run.folder.name}"
+        for letter, runs in (("A", comparison.a), ("B", comparison.b))
+        for number, run in enumerate(runs, 1)
+    }
+    try:
+        archive = archive_of([*shown], ArchiveLimits(most_bytes=0), shown)
+    except PlanError as error:
+        save(path, lambda: path.write_text(html_of(comparison), encoding="utf-8"))
+        return f"{path}: without charts: {error}"
+    archive.left_out.clear()  # a comparison shows whole runs
+    archive.route = f"#/compare/{','.join(quote(run, safe='') for run in archive.runs)}"
+    save_page(path, archive, "ivypy compare", f"<style>\n{LOOK}</style>\n{body_of(comparison)}\n")
+    return ""

@@ -132,11 +132,11 @@ def connector_name(row: ConnectorCompared) -> str:
 
 def cells(row: Judged) -> tuple[str, ...]:
     """Of a row of the table."""
-    one = row.compared
-    sides = (figure_text(one.metric.name, side) for side in (one.a, one.b))
+    compared = row.compared
+    sides = (figure_text(compared.metric.name, side) for side in (compared.a, compared.b))
     return (
-        f" {shortened(short_name(one.metric), _NAME - 1)}", *sides,
-        percent(one.relative), interval(row), row.outcome,
+        f" {shortened(short_name(compared.metric), _NAME - 1)}", *sides,
+        percent(compared.relative), interval(row), row.outcome,
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def samples_of(
     Raises OutputError, where the file cannot be read.
     """
     classes = _classes(reader, step, measured)
-    found: dict[tuple[Key, str], list[MetricSample]] = {(key, one.name): [] for key in measured for one in metrics}
+    samples: dict[tuple[Key, str], list[MetricSample]] = {(key, one.name): [] for key in measured for one in metrics}
     every = {number for numbers in measured.values() for number in numbers}
     results = reader.results(step, min(every, default=0), max(every, default=-1))
     for number, parts in groupby(results, lambda part: part[1].subinterval):
@@ -36,21 +36,21 @@ def samples_of(
             if number in numbers:
                 merged = _Subinterval([(decoded[host], own) for host, own in classes[key].items() if host in decoded])
                 for metric in metrics:
-                    found[key, metric.name].append(merged.sample(metric))
-    return found
+                    samples[key, metric.name].append(merged.sample(metric))
+    return samples
 
 
 def _classes(reader: HistogramReader, step: int, keys: Collection[Key]) -> dict[Key, dict[str, list[int]]]:
     """Host: its merge classes that belong to the rollup instance."""
-    found: dict[Key, dict[str, list[int]]] = {key: {} for key in keys}
+    classes: dict[Key, dict[str, list[int]]] = {key: {} for key in keys}
     by_type: dict[str, dict[str, list[Key]]] = {}
     for key in keys:
         by_type.setdefault(key.rollup_type, {}).setdefault(key.instance, []).append(key)
-    for one in reader.classes(step):
+    for klass in reader.classes(step):
         for kind, by_instance in by_type.items():
-            for key in by_instance.get(one.rollups.get(kind, ""), ()):
-                found[key].setdefault(one.host, []).append(one.number)
-    return found
+            for key in by_instance.get(klass.rollups.get(kind, ""), ()):
+                classes[key].setdefault(klass.host, []).append(klass.number)
+    return classes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

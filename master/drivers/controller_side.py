@@ -241,13 +241,13 @@ def _give(future: "asyncio.Future[Any] | None", value: Any) -> None:
 async def driver_process(silence_s: float, program: str = PROGRAM) -> AsyncIterator[DriverProcess]:
     """A process that drives hosts while the block runs. Without a message from the controller for `silence_s` it ends,
     and its hosts halt."""
-    mine, its = socket.socketpair()
-    words = [sys.executable, "-P", "-m", program, str(its.fileno())]
-    with its:
+    own_end, child_end = socket.socketpair()
+    words = [sys.executable, "-P", "-m", program, str(child_end.fileno())]
+    with child_end:
         child = await asyncio.create_subprocess_exec(
-            *words, stdin=PIPE, stdout=DEVNULL, stderr=PIPE, pass_fds=[its.fileno()], start_new_session=True
+            *words, stdin=PIPE, stdout=DEVNULL, stderr=PIPE, pass_fds=[child_end.fileno()], start_new_session=True
         )
-    link = await open_link(mine, lambda message: process.receive(message), lambda: None)
+    link = await open_link(own_end, lambda message: process.receive(message), lambda: None)
     process = DriverProcess(link.send)
     tasks = [asyncio.create_task(one) for one in (_watch(child, process), _live(child, process, silence_s))]
     link.send(Begin(silence_s))
@@ -294,8 +294,8 @@ async def driver_processes(
     """So many driver processes while the block runs, by host. Raises PlanError."""
     open_files.allow(specs)  # they inherit the limit
     async with contextlib.AsyncExitStack() as stack:
-        found: dict[str, DriverProcess] = {}
+        process_of: dict[str, DriverProcess] = {}
         for mine in even_shares(specs, processes) if processes else ():
             process = await stack.enter_async_context(driver_process(silence_s, program))
-            found.update((spec.name, process) for spec in mine)
-        yield found
+            process_of.update((spec.name, process) for spec in mine)
+        yield process_of

@@ -79,7 +79,7 @@ def use_another_python() -> None:
     """Become the newest Python of this machine that serves, with the same words; or report those that do not."""
     import subprocess
 
-    found = [shown(sys.implementation.name, sys.version_info[:3])]
+    versions = [shown(sys.implementation.name, sys.version_info[:3])]
     for path in other_pythons():
         try:
             words = subprocess.check_output(
@@ -89,11 +89,11 @@ def use_another_python() -> None:
         except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
             continue
         if serves(name, version[:2]):
-            say("note", "its Python is %s, so %s is used" % (found[0], path))
+            say("note", "its Python is %s, so %s is used" % (versions[0], path))
             with open("/proc/self/cmdline", "rb") as file:
                 os.execv(path, [path.encode()] + file.read().split(b"\0")[1:-1])
-        found.append("%s is %s" % (path, shown(name, version)))
-    last("old", *found)
+        versions.append("%s is %s" % (path, shown(name, version)))
+    last("old", *versions)
 
 
 def shown(name: str, version: "tuple[int, ...]") -> str:
@@ -134,15 +134,15 @@ def open_cache(home: str) -> str:
     except OSError as error:
         if error.errno != errno.EEXIST:
             raise
-    found = os.lstat(home)
-    if stat.S_ISLNK(found.st_mode):
+    status = os.lstat(home)
+    if stat.S_ISLNK(status.st_mode):
         last("os-error", home, "it is a link")
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    if found.st_uid != os.geteuid():
-        last("open-cache", home, "belongs to uid %d, not to uid %d" % (found.st_uid, os.geteuid()))
-    if found.st_mode & 0o077:
-        last("open-cache", home, "is open to others (mode %04o)" % stat.S_IMODE(found.st_mode))
+    if status.st_uid != os.geteuid():
+        last("open-cache", home, "belongs to uid %d, not to uid %d" % (status.st_uid, os.geteuid()))
+    if status.st_mode & 0o077:
+        last("open-cache", home, "is open to others (mode %04o)" % stat.S_IMODE(status.st_mode))
     return home
 
 
@@ -152,11 +152,11 @@ def see_to_parents(path: str) -> None:
     In a sticky one, such as /tmp, they cannot. A group with its user's number is that user's own.
     """
     while True:
-        found = os.lstat(path)
-        mode = stat.S_IMODE(found.st_mode)
-        if found.st_uid not in (0, os.geteuid()):
-            last("open-parent", path, "belongs to uid %d" % found.st_uid)
-        group = mode & 0o020 and found.st_gid not in (0, found.st_uid)
+        status = os.lstat(path)
+        mode = stat.S_IMODE(status.st_mode)
+        if status.st_uid not in (0, os.geteuid()):
+            last("open-parent", path, "belongs to uid %d" % status.st_uid)
+        group = mode & 0o020 and status.st_gid not in (0, status.st_uid)
         if (group or mode & 0o002) and not mode & stat.S_ISVTX:
             last("open-parent", path, "may be written by others (mode %04o)" % mode)
         if path == os.path.dirname(path):
@@ -172,17 +172,17 @@ def digest_of(found: "dict[str, str]") -> str:
 
 def hashes(place: str) -> "dict[str, str]":
     """sha256 of every file below `place`; a link or device is there too, with a hash that no file has."""
-    found = {}
+    hash_of = {}
     for folder, folders, names in os.walk(place):
         for name in names + folders:
             path = os.path.join(folder, name)
             mode = os.lstat(path).st_mode
             if stat.S_ISREG(mode):
                 with open(path, "rb") as file:
-                    found[os.path.relpath(path, place)] = hashlib.sha256(file.read()).hexdigest()
+                    hash_of[os.path.relpath(path, place)] = hashlib.sha256(file.read()).hexdigest()
             elif not stat.S_ISDIR(mode):
-                found[os.path.relpath(path, place)] = "-"
-    return found
+                hash_of[os.path.relpath(path, place)] = "-"
+    return hash_of
 
 
 def hold(place: str, digest: str) -> "int | None":

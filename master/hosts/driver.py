@@ -263,7 +263,7 @@ async def barrier(
     def no_answer() -> str:
         return f"no answer within {loop.time() - waited_from:.1f} s"
 
-    async def one(host: Driver) -> None:
+    async def call_host(host: Driver) -> None:
         try:
             answers[host] = await request(host)
         except (HostLost, CommandRefused) as error:
@@ -292,7 +292,7 @@ async def barrier(
     try:
         async with asyncio.TaskGroup() as group:
             for host in hosts:
-                tasks[host] = group.create_task(one(host))
+                tasks[host] = group.create_task(call_host(host))
     finally:
         timers[-1].cancel()
     return answers, {host: failed[host] for host in tasks if host in failed}

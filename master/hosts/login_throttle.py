@@ -58,10 +58,10 @@ class LoginThrottle:
 
         Raises what `open_it` raises, for all who waited for it.
         """
-        found = self._jumps.get(jump)
-        if found is None or found.over:
-            found = self._jumps[jump] = _Jump(asyncio.ensure_future(open_it()))
-        return await found.enter(), found.leave
+        known = self._jumps.get(jump)
+        if known is None or known.over:
+            known = self._jumps[jump] = _Jump(asyncio.ensure_future(open_it()))
+        return await known.enter(), known.leave
 
 
 class _Jump:

@@ -30,22 +30,22 @@ class _Threads:
 
     def submit(self, look: Callable[[], list[Address]]) -> Future[list[Address]]:
         """In one thread, the loop's."""
-        found: Future[list[Address]] = Future()
-        self._waiting.put((found, look))
+        future: Future[list[Address]] = Future()
+        self._waiting.put((future, look))
         if self._begun < THREADS:
             self._begun += 1
             threading.Thread(target=self._serve, name="lookup", daemon=True).start()
-        return found
+        return future
 
     def _serve(self) -> None:
         while True:
-            found, look = self._waiting.get()
-            if not found.set_running_or_notify_cancel():
+            future, look = self._waiting.get()
+            if not future.set_running_or_notify_cancel():
                 continue
             try:
-                found.set_result(look())
+                future.set_result(look())
             except Exception as error:
-                found.set_exception(error)
+                future.set_exception(error)
 
 
 _threads: Final = _Threads()
@@ -68,18 +68,18 @@ async def connected(addresses: list[Address]) -> socket.socket:
     last: OSError = OSError("it has no address")
     for family, kind, proto, _, address in addresses:
         try:
-            one = socket.socket(family, kind, proto)
+            connection = socket.socket(family, kind, proto)
         except OSError as error:
             last = error
             continue
         try:
-            one.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(one, address)
-            return one
+            connection.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(connection, address)
+            return connection
         except OSError as error:
-            one.close()
+            connection.close()
             last = error
         except BaseException:
-            one.close()
+            connection.close()
             raise
     raise last

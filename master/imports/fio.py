@@ -62,12 +62,12 @@ def _other_engine(job: ReadJob) -> Dropped:
 
 def _merged(targets: list[ImportedTarget]) -> tuple[ImportedTarget, ...]:
     """Each path once, with the largest size that a job needs."""
-    found: dict[str, ImportedTarget] = {}
+    by_path: dict[str, ImportedTarget] = {}
     for target in targets:
-        other = found.get(target.path)
+        other = by_path.get(target.path)
         if other is None or (target.size or 0) > (other.size or 0):
-            found[target.path] = target
-    return tuple(found.values())
+            by_path[target.path] = target
+    return tuple(by_path.values())
 
 
 def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[ImportedEdit | ImportedRun, ...], list[Dropped]]:

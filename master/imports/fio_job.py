@@ -205,7 +205,7 @@ class Job(TargetsReader):
         of_all = 1 if apart or own_files else clones  # random clones add up
         files = len(targets) // clones if own_files else len(targets)
         parts = self._directions(rw, sequential)
-        found = []
+        streams = []
         in_flight = 0  # of a clone that is apart, or of all
         for clone in range(clones if apart else 1):
             for part in parts:
@@ -215,7 +215,7 @@ class Job(TargetsReader):
                 if maxtags > int(PARAMETERS["maxtags"].high or maxtags):
                     self._fault(self.section.options.get("iodepth"), f"{maxtags} I/Os in flight are too many")
                 in_flight += 0 if clone else maxtags * max(files, 1)
-                found.append(
+                streams.append(
                     Stream(
                         name="-".join(filter(None, [self.section.name, part.label, str(clone) if apart else ""])),
                         paths=tuple(target.path for target in targets), sequential=sequential, fraction_read=part.reads,
@@ -230,7 +230,7 @@ class Job(TargetsReader):
             option = next((self.section.options[key] for key in names if key in self.section.options), None)
             why = f"fio has {depth * of_all} I/Os in flight over all files, reads and writes; the plan has {in_flight}"
             self._drop(option, why, "`maxtags` is that of each file", matters=True)
-        return found
+        return streams
 
     def _mix(self) -> float:
         """The share of reads of a mixed job."""

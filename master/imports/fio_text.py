@@ -39,7 +39,7 @@ class FioSection:
 def sections(text: str, name: str, around: ImportContext, faults: list[str]) -> list[FioSection]:
     """The jobs of a file in their order; what cannot be read is added to `faults`."""
     shared: dict[str, Option] = {}
-    found: list[tuple[str, str, dict[str, Option]]] = []
+    parsed: list[tuple[str, str, dict[str, Option]]] = []
     current: dict[str, Option] | None = None
     for where, line in _lines(text, name, around, faults, []):
         if title := re.fullmatch(r"\[(.*)\]", line):
@@ -47,7 +47,7 @@ def sections(text: str, name: str, around: ImportContext, faults: list[str]) -> 
                 current = shared
             else:
                 current = dict(shared)
-                found.append((title[1].strip() or "job", where, current))
+                parsed.append((title[1].strip() or "job", where, current))
             continue
         option = _option(line, where, around.environment, faults)
         if current is None:
@@ -55,7 +55,7 @@ def sections(text: str, name: str, around: ImportContext, faults: list[str]) -> 
         elif option is not None:
             current.pop(option.name, None)  # the order is that of the last of each
             current[option.name] = option
-    return [FioSection(title, where, options) for title, where, options in found]
+    return [FioSection(title, where, options) for title, where, options in parsed]
 
 
 def _lines(
@@ -65,25 +65,25 @@ def _lines(
 
     `opened` has every file included so far; `within` those that this text stands in.
     """
-    found: list[tuple[str, str]] = []
+    lines: list[tuple[str, str]] = []
     for number, raw in enumerate(text.split("\n"), 1):  # no other character ends a line in fio
         line = re.split(r"[;#]", raw, maxsplit=1)[0].strip()
         where = f"{name}:{number}"
         if not (include := re.fullmatch(r"include\s+(\S.*)", line)):
-            found += [(where, line)] if line else []
+            lines += [(where, line)] if line else []
         elif len(within) == DEEPEST:
             faults.append(f"{where}: {line}: more than {DEEPEST} includes within each other")
         elif len(opened) == MOST_INCLUDES:
             faults.append(f"{where}: {line}: more than {MOST_INCLUDES} includes")
-            return found
+            return lines
         else:
             beside = os.path.join(os.path.dirname(within[-1]) if within else "", include[1])
             opened.append(beside)
             try:
-                found += _lines(around.included(beside), beside, around, faults, opened, (*within, beside))
+                lines += _lines(around.included(beside), beside, around, faults, opened, (*within, beside))
             except (OSError, UnicodeDecodeError) as error:
                 faults.append(f"{where}: {line}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
-    return found
+    return lines
 
 
 def _option(line: str, where: str, environment: Mapping[str, str], faults: list[str]) -> Option | None:

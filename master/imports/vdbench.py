@@ -31,23 +31,30 @@ def read_vdbench(text: str, name: str, around: ImportContext) -> Description:
     dropped: list[Dropped] = []
     read = parameters(text, name, around, faults, dropped)
     _refuse(faults)  # what follows from a line that cannot be read helps nobody
-    found, default_wd = records(read, faults, dropped)
-    of = {
-        kind: [Reader(one, faults, dropped) for one in found if one.kind == kind] for kind in ("hd", "sd", "wd", "rd")
+    read_records, default_wd = records(read, faults, dropped)
+    readers = {
+        kind: [Reader(record, faults, dropped) for record in read_records if record.kind == kind]
+        for kind in ("hd", "sd", "wd", "rd")
     }
-    if not of["rd"] and not faults:
+    if not readers["rd"] and not faults:
         faults.append(f"{name}: no rd: nothing is run")
-    hosts = hosts_of([one.hd() for one in of["hd"]], faults, dropped)
+    hosts = hosts_of([reader.hd() for reader in readers["hd"]], faults, dropped)
     luns = VdbenchLuns(hosts, around, faults, dropped)
-    labels = [one.record.name for one in of["hd"]] or ["localhost"]
-    for one in of["sd"]:
-        for record in _for_each_host(one.record, labels):
+    labels = [reader.record.name for reader in readers["hd"]] or ["localhost"]
+    for reader in readers["sd"]:
+        for record in _for_each_host(reader.record, labels):
             for sd in Reader(record, faults, dropped).sds():
                 luns.add(sd)
-    wds = [replace(one, record=record).wd() for one in of["wd"] for record in _for_each_host(one.record, labels)]
-    for kind, names in (("wd", [wd.name for wd in wds]), ("rd", [one.record.name for one in of["rd"]])):
-        faults += [f"{name}: there are several {kind}={one}" for one in dict.fromkeys(names) if names.count(one) > 1]
-    runs, used = _runs([one.rd() for one in of["rd"]], wds, default_wd, luns)
+    wds = [
+        replace(reader, record=record).wd()
+        for reader in readers["wd"]
+        for record in _for_each_host(reader.record, labels)
+    ]
+    for kind, names in (("wd", [wd.name for wd in wds]), ("rd", [reader.record.name for reader in readers["rd"]])):
+        faults += [
+            f"{name}: there are several {kind}={label}" for label in dict.fromkeys(names) if names.count(label) > 1
+        ]
+    runs, used = _runs([reader.rd() for reader in readers["rd"]], wds, default_wd, luns)
     targets = luns.targets(used)
     steps = sum(run.steps for run in runs)
     if steps > MOST_STEPS:
@@ -84,16 +91,16 @@ def _for_each_host(record: Record, labels: Sequence[str]) -> Iterator[Record]:
 
 
 def _replaced(record: Record, words: Mapping[str, str]) -> Record:
-    def of(text: str) -> str:
+    def replaced(text: str) -> str:
         for word, value in words.items():
             text = text.replace(word, value)
         return text
 
     def each(one: Parameter) -> Parameter:
-        return replace(one, values=tuple(map(of, one.values)))
+        return replace(one, values=tuple(map(replaced, one.values)))
 
     return replace(
-        record, name=of(record.name), parameters={name: each(one) for name, one in record.parameters.items()},
+        record, name=replaced(record.name), parameters={name: each(one) for name, one in record.parameters.items()},
         places=tuple(map(each, record.places)),
     )  # fmt: skip
 
@@ -102,7 +109,7 @@ def _runs(
     rds: Sequence[Rd], wds: Sequence[Wd], default_wd: Mapping[str, Parameter], luns: VdbenchLuns
 ) -> tuple[list[Runs], list[VdbenchLun]]:
     """Each rd written out, and the LUNs that they drive."""
-    found: list[Runs] = []
+    all_runs: list[Runs] = []
     used: dict[str, VdbenchLun] = {}
     for rd in (one for written in rds for one in _for_each_set(written, luns)):
         known = list(wds)
@@ -112,11 +119,11 @@ def _runs(
             rd = replace(rd, wds=(rd.name,))
         reader = RunReader(rd, known, luns, luns.faults, luns.dropped)
         run = reader.read()
-        found += [run] if run else []
+        all_runs += [run] if run else []
         for lun in (lun for of_one in reader.of_wd.values() for lun in of_one):
             other = used.get(lun.name)
             used[lun.name] = VdbenchLun(lun.sd, {**other.paths, **lun.paths} if other else lun.paths)
-    return found, list(used.values())
+    return all_runs, list(used.values())
 
 
 def _for_each_set(rd: Rd, luns: VdbenchLuns) -> list[Rd]:
@@ -140,7 +147,7 @@ def _course(runs: Sequence[Runs]) -> tuple[tuple[Stream, ...], tuple[ImportedEdi
     course = Course({stream.name: {**load.fixed, "iops": stream.iops} for stream, load in streams})
     taken = UniqueNames()
     for run in runs:
-        passes = [{names[load.identity]: load.settings for load in one.loads} for one in run.passes]
+        passes = [{names[load.identity]: load.settings for load in pass_.loads} for pass_ in run.passes]
         whole = _as_one_step(run, passes, {stream.name for stream, _ in streams})
         if whole is not None:
             common, loop = whole

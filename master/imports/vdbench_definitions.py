@@ -110,19 +110,19 @@ class Reader:
 
     def sds(self) -> Iterator[Sd]:
         """One, or as many as `count` says."""
-        one = Sd(
+        sd = Sd(
             self.record, self.record.name, self._luns(), self._divided("size"), self._divided("threads") or THREADS,
             self._range(), self._direct(),
         )  # fmt: skip
         counted = self._numbers("count")
         if "count" not in self.record.parameters:
-            yield one
+            yield sd
         elif len(counted) != 2 or not 0 < counted[1] <= 10_000:
             self._fault("count", "write (first,number), like count=(1,8)")
         else:
             for place in range(int(counted[0]), int(counted[0] + counted[1])):
-                luns = tuple((_counted(path, place), hosts) for path, hosts in one.luns)
-                yield replace(one, name=_counted(one.name, place), luns=luns)
+                luns = tuple((_counted(path, place), hosts) for path, hosts in sd.luns)
+                yield replace(sd, name=_counted(sd.name, place), luns=luns)
 
     def wd(self) -> Wd:
         sizes = _without_zeros(self._numbers("xfersize")) or (4096.0,)
@@ -243,13 +243,13 @@ class Reader:
         return tuple(rates)
 
     def _loops(self) -> Iterator[VdbenchLoop]:
-        for name, one in self.record.parameters.items():
+        for name, parameter in self.record.parameters.items():
             if name not in LOOPS or isinstance(RD[name], Without):
                 continue
-            if name == "seekpct" and len(one.values) == 1:
-                yield VdbenchLoop(name, (self._seek(),), one)
+            if name == "seekpct" and len(parameter.values) == 1:
+                yield VdbenchLoop(name, (self._seek(),), parameter)
             elif values := self._numbers(name):
-                yield VdbenchLoop(name, values, one)
+                yield VdbenchLoop(name, values, parameter)
 
     def _poisson(self) -> bool:
         shape = "exponential"

@@ -88,14 +88,14 @@ class VdbenchLuns:
     def add(self, sd: Sd) -> None:
         paths: dict[str, str] = {}
         for path, patterns in sd.luns:
-            found = self.hosts.matching(patterns)
-            if not found:
+            hosts = self.hosts.matching(patterns)
+            if not hosts:
                 unknown = f"no host {', '.join(patterns)}{suggestion(patterns[0], self.hosts.labels)}"
                 self.faults.append(f"{sd.record.where}: {sd.record.text}: {unknown}")
             if re.search(r"[*?\[\]{}$\n\"\\]", path):
                 self.faults.append(f"{sd.record.where}: {path}: no path on Linux that a plan can name")
             paths |= dict.fromkeys(
-                (name for name in self.hosts.names if name in found), os.path.join(self.around.folder, path)
+                (name for name in self.hosts.names if name in hosts), os.path.join(self.around.folder, path)
             )
         if any(sd.name == other.name for other in self.all):
             self.faults.append(f"{sd.record.where}: {sd.record.text}: there is an sd {sd.name} already")
@@ -103,27 +103,27 @@ class VdbenchLuns:
 
     def matching(self, patterns: Sequence[str], where: str, text: str) -> list[VdbenchLun]:
         """In the order of the patterns, each once."""
-        found: dict[str, VdbenchLun] = {}
+        luns: dict[str, VdbenchLun] = {}
         for pattern in patterns:
             of_one = [lun for lun in self.all if matches(pattern, lun.name)]
             if not of_one:
                 near = suggestion(pattern, [lun.name for lun in self.all])
                 self.faults.append(f"{where}: {text}: no sd {pattern}{near}")
-            found |= {lun.name: lun for lun in of_one}
-        return list(found.values())
+            luns |= {lun.name: lun for lun in of_one}
+        return list(luns.values())
 
     def targets(self, used: Iterable[VdbenchLun]) -> tuple[ImportedTarget, ...]:
         """The targets that the plan drives."""
         used = list(used)
         alike = all(set(lun.paths) == set(self.hosts.names) and len(set(lun.paths.values())) == 1 for lun in used)
-        found: dict[tuple[str, str], ImportedTarget] = {}
+        targets: dict[tuple[str, str], ImportedTarget] = {}
         for lun in used:
             for host, path in lun.paths.items():
                 target = self._target(lun.sd, path, "" if alike else host)
-                known = found.get((target.host, path))
+                known = targets.get((target.host, path))
                 if known is None or (target.size or 0) > (known.size or 0):
-                    found[(target.host, path)] = target
-        return tuple(found.values())
+                    targets[(target.host, path)] = target
+        return tuple(targets.values())
 
     def is_created(self, sd: Sd, path: str) -> bool:
         """Whether it is a file that does not exist yet; those of other machines exist if the sd has no size."""

@@ -46,27 +46,29 @@ def records(
 ) -> tuple[list[Record], Mapping[str, Parameter]]:
     """The definitions in their order, and the parameters of `wd=default`, which an rd without a wd uses."""
     defaults: dict[str, dict[str, Parameter]] = {kind: {} for kind in _ORDER}
-    found: list[_Open] = []
+    opened: list[_Open] = []
     current = _Open("general", Parameter("", (), "", ""), {})
-    for one in parameters:
-        if one.keyword in FILE_SYSTEM:
-            faults.append(f"{one.where}: {one.text}: a file system test; ivypy drives block devices and large files")
+    for parameter in parameters:
+        if parameter.keyword in FILE_SYSTEM:
+            faults.append(
+                f"{parameter.where}: {parameter.text}: a file system test; ivypy drives block devices and large files"
+            )
             break
-        if (kind := _begun(one, current.kind)) is not None:
-            default = one.values[:1] == (_DEFAULT,)
-            current = _Open(kind, one, defaults[kind] if default else dict(defaults[kind]))
-            found += [] if default else [current]
+        if (kind := _begun(parameter, current.kind)) is not None:
+            default = parameter.values[:1] == (_DEFAULT,)
+            current = _Open(kind, parameter, defaults[kind] if default else dict(defaults[kind]))
+            opened += [] if default else [current]
             continue
-        keyword = keyword_of(one.keyword, current.kind)
+        keyword = keyword_of(parameter.keyword, current.kind)
         if keyword is None:
-            faults.append(f"{one.where}: {one.text}: {unknown(one.keyword, current.kind)}")
+            faults.append(f"{parameter.where}: {parameter.text}: {unknown(parameter.keyword, current.kind)}")
             continue
-        _settle(one, keyword, current.kind, faults, dropped)
+        _settle(parameter, keyword, current.kind, faults, dropped)
         current.parameters.pop(keyword, None)
-        current.parameters[keyword] = one
+        current.parameters[keyword] = parameter
         if keyword in ("lun", "host", "hd"):
-            current.places.append(one)
-    return [one.record() for one in found], defaults["wd"]
+            current.places.append(parameter)
+    return [one.record() for one in opened], defaults["wd"]
 
 
 def _begun(one: Parameter, kind: str) -> str | None:
@@ -77,15 +79,17 @@ def _begun(one: Parameter, kind: str) -> str | None:
     return None
 
 
-def _settle(one: Parameter, keyword: str, kind: str, faults: list[str], dropped: list[Dropped]) -> None:
+def _settle(parameter: Parameter, keyword: str, kind: str, faults: list[str], dropped: list[Dropped]) -> None:
     """Notes a parameter that has no counterpart."""
     fate = TABLES[kind][keyword]
-    asked = not isinstance(fate, Without | RefusedFile) or not all(value.lower() in fate.off for value in one.values)
+    asked = not isinstance(fate, Without | RefusedFile) or not all(
+        value.lower() in fate.off for value in parameter.values
+    )
     if isinstance(fate, RefusedFile) and asked:
-        faults.append(f"{one.where}: {one.text}: {fate.why}")
+        faults.append(f"{parameter.where}: {parameter.text}: {fate.why}")
     elif isinstance(fate, Without) and asked:
-        nearest = "; ".join(filter(None, [fate.nearest, _runs_once(one, keyword, kind)]))
-        dropped.append(Dropped(one.where, one.text, fate.why, nearest, fate.matters))
+        nearest = "; ".join(filter(None, [fate.nearest, _runs_once(parameter, keyword, kind)]))
+        dropped.append(Dropped(parameter.where, parameter.text, fate.why, nearest, fate.matters))
 
 
 def _runs_once(one: Parameter, keyword: str, kind: str) -> str:

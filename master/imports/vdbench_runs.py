@@ -141,15 +141,15 @@ class RunReader:
 
     def _chosen(self) -> list[Wd]:
         """The rd's workloads, each once."""
-        found: dict[str, Wd] = {}
+        wds: dict[str, Wd] = {}
         for pattern in self.rd.wds:
             of_one = [wd for wd in self.wds if matches(pattern, wd.name)]
             if not of_one:
                 self._fault(f"no wd {pattern}{suggestion(pattern, [wd.name for wd in self.wds])}")
-            found |= {wd.name: wd for wd in of_one}
+            wds |= {wd.name: wd for wd in of_one}
         if not self.rd.wds:
             self._fault("no `wd`")
-        return list(found.values())
+        return list(wds.values())
 
     def _luns(self, wd: Wd) -> list[VdbenchLun]:
         """Of a workload, with the paths of its hosts only."""
@@ -158,16 +158,16 @@ class RunReader:
             self.faults.append(f"{wd.record.where}: {wd.record.text}: no `sd`")
         record = self.rd.record if self.rd.sds else wd.record
         hosts = self.luns.hosts.matching(wd.hosts)
-        found = []
+        luns = []
         for lun in self.luns.matching(patterns, record.where, record.text):
             paths = {host: path for host, path in lun.paths.items() if host in hosts}
-            found += [VdbenchLun(lun.sd, paths)] if paths else []
+            luns += [VdbenchLun(lun.sd, paths)] if paths else []
             if not (self.rd.direct or wd.direct or lun.sd.direct or all(map(is_device, paths.values()))):
                 why = "no `openflags=o_direct`: vdbench would use the page cache"
                 self._drop_of(lun.sd, "openflags", why, "ivypy always uses O_DIRECT", matters=True)
-        if patterns and not found and self.luns.all:
+        if patterns and not luns and self.luns.all:
             self.faults.append(f"{wd.record.where}: {wd.record.text}: none of its hosts has any of its LUNs")
-        return found
+        return luns
 
     def _shares(self, chosen: Sequence[Wd]) -> Mapping[str, float]:
         """Of the rate that is left beside workloads with rates of their own."""
@@ -220,7 +220,7 @@ class RunReader:
 
         Two sds that are one LUN are in two groups, the first and the second: in one, it would be driven once.
         """
-        found: dict[tuple[float, tuple[str, str] | None, int], list[tuple[str, str]]] = {}
+        groups: dict[tuple[float, tuple[str, str] | None, int], list[tuple[str, str]]] = {}
         seen: dict[tuple[str, str], int] = {}
         for lun in self.of_wd[wd.name]:
             threads = values.get("threads") or lun.sd.threads
@@ -228,8 +228,8 @@ class RunReader:
                 seen[host, path] = seen.get((host, path), 0) + 1
                 depth = threads / (len(self.hosts[lun.name]) * self.users[lun.name, host])
                 span = span_of(lun.sd, wd.range, self.luns.is_created(lun.sd, path))
-                found.setdefault((depth, span, seen[host, path]), []).append((host, path))
-        return found
+                groups.setdefault((depth, span, seen[host, path]), []).append((host, path))
+        return groups
 
     def _on(self, alike: Sequence[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """The hosts and their paths, where not every host drives each of the paths."""
@@ -282,23 +282,23 @@ class RunReader:
 
     def _note_depth(self, passes: Sequence[Pass]) -> None:
         """Names the first LUN whose I/Os in flight are not those of vdbench."""
-        looped = any(one.name == "threads" for one in self.rd.loops)
+        looped = any(loop.name == "threads" for loop in self.rd.loops)
         sds = {lun.name: lun.sd for found in self.of_wd.values() for lun in found}
         places: dict[str, set[tuple[str, str]]] = {name: set() for name in sds}
         for lun in (lun for found in self.of_wd.values() for lun in found):
             places[lun.name] |= set(lun.paths.items())
-        for one in passes:
-            planned = _depths(one.loads, self.luns.hosts.names)
+        for pass_ in passes:
+            planned = _depths(pass_.loads, self.luns.hosts.names)
             asked: dict[tuple[str, str], float] = {}
             for name, sd in sds.items():
                 for place in places[name]:
-                    asked[place] = asked.get(place, 0.0) + (one.threads or sd.threads) / len(places[name])
+                    asked[place] = asked.get(place, 0.0) + (pass_.threads or sd.threads) / len(places[name])
             for name, sd in sds.items():
-                here = round(sum(asked[place] for place in places[name]))
-                there = sum(planned.get(place, 0) for place in places[name])
-                if here != there:
-                    why = f"vdbench has {here} I/Os in flight on {name}, of all hosts and workloads"
-                    nearest = f"the plan has {there}: `maxtags` is that of each host and workload"
+                asked_depth = round(sum(asked[place] for place in places[name]))
+                planned_depth = sum(planned.get(place, 0) for place in places[name])
+                if asked_depth != planned_depth:
+                    why = f"vdbench has {asked_depth} I/Os in flight on {name}, of all hosts and workloads"
+                    nearest = f"the plan has {planned_depth}: `maxtags` is that of each host and workload"
                     self._drop_of(self.rd if looped else sd, "threads", why, nearest)
                     return
 
@@ -322,12 +322,12 @@ def _mean_size(sizes: Sequence[float]) -> int:
 
 def _depths(loads: Sequence[Load], names: Sequence[str]) -> Mapping[tuple[str, str], int]:
     """I/Os in flight by host and path."""
-    found: dict[tuple[str, str], int] = {}
+    depths: dict[tuple[str, str], int] = {}
     for load in loads:
         for host, paths in load.stream.on or [(name, load.stream.paths) for name in names]:
             for path in paths:
-                found[host, path] = found.get((host, path), 0) + load.stream.depth
-    return found
+                depths[host, path] = depths.get((host, path), 0) + load.stream.depth
+    return depths
 
 
 def _short(name: str, value: float | None) -> str:

@@ -42,15 +42,15 @@ def parameters(
     text: str, name: str, around: ImportContext, faults: list[str], dropped: list[Dropped]
 ) -> list[Parameter]:
     """All parameters of a file in their order; what cannot be read is added to `faults`."""
-    found: list[Parameter] = []
+    read: list[Parameter] = []
     line: list[_Character] = []
     for where, raw in _lines(text, name, around, faults):
         line += _characters(raw, where, dropped)
         if line and line[-1].ends(","):
             continue
-        found += _split(line, faults)
+        read += _split(line, faults)
         line = []
-    return found + list(_split(line, faults))
+    return read + list(_split(line, faults))
 
 
 def number(text: str, keyword: str = "") -> float:
@@ -120,15 +120,15 @@ def _split(line: list[_Character], faults: list[str]) -> Iterator[Parameter]:
     """The parameters of a whole line, apart at commas outside of parentheses."""
     part: list[_Character] = []
     depth = 0
-    for one in line:
-        depth += one.ends("(") - one.ends(")")
+    for character in line:
+        depth += character.ends("(") - character.ends(")")
         if depth < 0:
             break
-        if one.ends(",") and depth == 0:
+        if character.ends(",") and depth == 0:
             yield from _parameter(part, faults)
             part = []
         else:
-            part.append(one)
+            part.append(character)
     if depth:
         faults.append(f"{line[0].where}: {_joined(line)}: a parenthesis without its counterpart")
     else:
@@ -160,12 +160,12 @@ def _items(listed: list[_Character], keyword: str) -> list[object]:
     dashes = keyword not in _WHOLE_NAMES
     items: list[object] = []
     value: list[str] = []
-    for one in listed:
-        if not one.ends("(),-" if dashes else "(),"):
-            value.append(one.char)
+    for character in listed:
+        if not character.ends("(),-" if dashes else "(),"):
+            value.append(character.char)
             continue
         items += ["".join(value)] if value else []
-        items += [_DASH] if one.char == "-" else []
+        items += [_DASH] if character.char == "-" else []
         value.clear()
     return items
 
@@ -206,7 +206,7 @@ def _is_number(text: str, keyword: str) -> bool:
 
 def _numbered(first: float, last: float, by: str, keyword: str) -> list[str]:
     """The values after `first`, up to `last`."""
-    found: list[str] = []
+    numbers: list[str] = []
     factor = 2.0 if last > first else 0.5
     increment = None if by == "d" else number(by, keyword)
     if first <= 0 if increment is None else increment <= 0:
@@ -218,8 +218,8 @@ def _numbered(first: float, last: float, by: str, keyword: str) -> list[str]:
         value = value * factor if increment is None else value + increment
         if (value < last) if increment is None and last < first else (value > last):
             break
-        found.append(format_number(value))
-    return found
+        numbers.append(format_number(value))
+    return numbers
 
 
 def _named(first: str, last: str) -> list[str]:

@@ -138,21 +138,21 @@ def keyword_of(typed: str, kind: str) -> str | None:
     """The keyword that `typed` is or abbreviates; `forthreads` and `threads` of an rd are one. None: there is none."""
     table = TABLES[kind]
     if typed in table:
-        found: str | None = typed
+        keyword: str | None = typed
     else:
-        found = next((name for name in table if len(typed) >= SHORTEST and name.startswith(typed)), None)
-    if kind == "rd" and found is not None and found.removeprefix("for") in LOOPS:
-        return found.removeprefix("for")
-    return found
+        keyword = next((name for name in table if len(typed) >= SHORTEST and name.startswith(typed)), None)
+    if kind == "rd" and keyword is not None and keyword.removeprefix("for") in LOOPS:
+        return keyword.removeprefix("for")
+    return keyword
 
 
 def unknown(typed: str, kind: str) -> str:
     """Why `typed` is no keyword there."""
     others = [other for other, table in TABLES.items() if typed in table and other != kind]
-    there = "a general parameter" if kind == "general" else f"a parameter of {kind}"
+    kind_name = "a general parameter" if kind == "general" else f"a parameter of {kind}"
     hint = f"; it is one of {' and '.join(others)}" if others else did_you_mean(typed, [*TABLES[kind], *TABLES])
     order = "; definitions stand in the order hd, sd, wd, rd" if others else ""
-    return f"not {there} that ivypy knows{hint}{order}"
+    return f"not {kind_name} that ivypy knows{hint}{order}"
 
 
 def keyword_table() -> str:

@@ -42,34 +42,34 @@ def socket_of(run: str | None, only: bool = False) -> Path:
     who asks, where several are root.
     """
     if run is None:
-        found = running()
-        if not found:
+        paths = running()
+        if not paths:
             raise PlanError("you have no active run on this machine; `ivypy run PLAN.yaml` starts one")
         if only:
-            found = _own(found)
-        if only and len(found) > 1:
-            names = ", ".join(path.stem for path in found)
+            paths = _own(paths)
+        if only and len(paths) > 1:
+            names = ", ".join(path.stem for path in paths)
             raise PlanError(f"several runs are active; name one of them: {names}")
-        return found[0]
+        return paths[0]
     if not run:  # with which every id begins
         raise NoSuchRun("RUN is empty; name a run, or leave it out")
     folder = Path(run)
     if (folder / "run.json").is_file():
         return _of_folder(folder)
-    found = running()
-    named = [path for path in found if path.stem == run] or [path for path in found if path.stem.startswith(run)]
+    paths = running()
+    named = [path for path in paths if path.stem == run] or [path for path in paths if path.stem.startswith(run)]
     if len(named) == 1:
         return named[0]
     if named:
         raise NoSuchRun(f"{run}: several active runs begin so: {', '.join(path.stem for path in named)}")
-    under_way = ", ".join(path.stem for path in found) or "none"
+    under_way = ", ".join(path.stem for path in paths) or "none"
     raise NoSuchRun(f"{run}: is neither a run's folder nor an active run; active: {under_way}")
 
 
-def _own(found: list[Path]) -> list[Path]:
+def _own(paths: list[Path]) -> list[Path]:
     """Without the runs that another person began as root, as this one is. Raises PlanError where all are."""
-    others = {path: user for path in found if (user := of_another(path)) is not None}
-    own = [path for path in found if path not in others]
+    others = {path: user for path in paths if (user := of_another(path)) is not None}
+    own = [path for path in paths if path not in others]
     if not own:
         names = ", ".join(f"{path.stem} (begun by {user_name(user)})" for path, user in others.items())
         raise PlanError(f"no active run is yours; to change another's, name it: {names}")
@@ -78,19 +78,19 @@ def _own(found: list[Path]) -> list[Path]:
 
 def _of_folder(folder: Path) -> Path:
     try:
-        said = json_of((folder / "run.json").read_text())
+        record = json_of((folder / "run.json").read_text())
         owner = (folder / "run.json").stat().st_uid
-        ended, path = said.get("end_utc"), Path(str(said.get("socket", "")))
+        ended, path = record.get("end_utc"), Path(str(record.get("socket", "")))
     except (OSError, ValueError, AttributeError) as error:
         raise PlanError(f"{folder}/run.json: cannot be read: {error}") from None
     if ended:
         raise PlanError(f"{folder}: the run has ended, at {ended}; its results are in the folder")
-    if not said.get("socket"):
+    if not record.get("socket"):
         raise PlanError(f"{folder}: the run has no control socket; its events.csv says why")
     if os.geteuid() not in (0, owner):
         allowed = f"{user_name(owner)}, or root," if owner else "root"
         raise PlanError(f"{folder}: the run is not yours: only {allowed} may follow or change it")
-    if not _is_in_folder_of(owner, said.get("uid"), path) or not answers(path):
+    if not _is_in_folder_of(owner, record.get("uid"), path) or not answers(path):
         raise PlanError(
             f"{folder}: the run did not end properly (killed, or the machine restarted): no process listens at {path}"
         )

@@ -37,14 +37,14 @@ def folder(make: bool) -> Path | None:
         if make:
             with contextlib.suppress(FileExistsError):
                 path.mkdir(mode=0o700)
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         if make:
             raise OutputError(f"{path}: there is no such folder to make it in") from None
         return None
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror}") from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise OutputError(
             f"{path}: is not a folder that only you may enter (mode 0700), so no control socket is put there; remove it"
         )
@@ -54,10 +54,10 @@ def folder(make: bool) -> Path | None:
 def _is_ours(path: str) -> bool:
     """Whether it is a folder of this user's: sudo may leave another's XDG_RUNTIME_DIR."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def bound(run: str) -> tuple[socket.socket, Path]:
@@ -116,8 +116,8 @@ def running() -> list[Path]:
     place = folder(make=False)
     if place is None:
         return []
-    found = []
+    sockets = []
     for path in place.glob("*.sock"):
         with contextlib.suppress(OSError):
-            found.append((path.lstat().st_mtime_ns, path))
-    return [path for _, path in sorted(found, reverse=True) if answers(path)]
+            sockets.append((path.lstat().st_mtime_ns, path))
+    return [path for _, path in sorted(sockets, reverse=True) if answers(path)]

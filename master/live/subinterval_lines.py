@@ -104,12 +104,12 @@ def subinterval_lines(report: Subinterval, width: int, with_messages: bool = Tru
     lines = [table.row_line(groups, [cell.text(report) for cell in cells])]
     for direction in _directions(report):
         lines.append(table.row_line(groups, [cell.of_direction(report, direction) for cell in cells]))
-    said = list(report.messages) if with_messages else []
+    messages = list(report.messages) if with_messages else []
     if (errors := _errors(report)) and _ERRORS not in cells:
-        said.insert(0, f"{errors:,.0f} errors")
+        messages.insert(0, f"{errors:,.0f} errors")
     if report.hosts_in < report.hosts_of and _HOSTS not in cells:
-        said.insert(0, f"{report.hosts_in} of {report.hosts_of} hosts")
-    return lines + [f"{'':9}{words}" for words in said]
+        messages.insert(0, f"{report.hosts_in} of {report.hosts_of} hosts")
+    return lines + [f"{'':9}{words}" for words in messages]
 
 
 def _directions(report: Subinterval) -> Sequence[str]:

@@ -104,10 +104,10 @@ def _execute(options: PercentilesOptions, copies: dict[Path, Path], out: Write, 
         lines = printer_of(options.compat)(paths, options.hints, options.compat_options)
         _deliver("".join(f"{line}\n" for line in lines), options.output, out)
         return ExitCode.OK
-    found = find(options.paths, options.hints, options.latencies, options.all_phases, copies)
+    logs = find(options.paths, options.hints, options.latencies, options.all_phases, copies)
     if options.check:
-        return _check(found, options, out)
-    result = _analyse(found, options)
+        return _check(logs, options, out)
+    result = _analyse(logs, options)
     if options.output_format != "table" or options.output is not None:
         for note in (*result.notes, *(f"left out: {what}" for what in result.left_out)):
             log(note)
@@ -121,9 +121,9 @@ def _execute(options: PercentilesOptions, copies: dict[Path, Path], out: Write, 
     return code
 
 
-def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
+def _analyse(logs: Found, options: PercentilesOptions) -> LogResult:
     starts = read_start_times(options.start_times) if options.start_times else {}
-    sources, faults = _usable(found, options, starts)
+    sources, faults = _usable(logs, options, starts)
     is_of_runs = len({source.run for source in sources if source.format is Format.IVYPY}) > 1
     by = options.by or ((("run",) if is_of_runs else ("all",)),)
     placed = placed_logs(sources, by, options.align)
@@ -139,15 +139,15 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
         read_totals(options.json) if options.json else None,
     )
     _check_options(question, sources)
-    question, chosen = _with_length(question, options.interval, placed.sources, found)
+    question, chosen = _with_length(question, options.interval, placed.sources, logs)
     is_on_clock = options.align == "clock" or (is_of_runs and not placed.apart_ns)
     placed, moved = (placed, []) if is_on_clock else steps_on_grid(placed, question.length_ns)
-    answer = Analysis(placed.sources, found.layouts, question).run()
+    answer = Analysis(placed.sources, logs.layouts, question).run()
     if answer.faults and not options.keep_going:
         raise LogError(list(answer.faults))
     faults += answer.faults
     notes = [
-        *found.notes,
+        *logs.notes,
         *_notes_on(sources),
         *placed.notes,
         *chosen,
@@ -197,13 +197,11 @@ def _run_marks(sources: Sequence[Source]) -> tuple[tuple[tuple[int, str], ...], 
     return tuple((at, name) for name, at in steps.items()), tuple(sorted(stretches))
 
 
-def _usable(
-    found: Found, options: PercentilesOptions, starts: dict[str, HostStart]
-) -> tuple[list[Source], list[Fault]]:
+def _usable(logs: Found, options: PercentilesOptions, starts: dict[str, HostStart]) -> tuple[list[Source], list[Fault]]:
     """The logs without fault, on one clock, and the faults of the others. LogError unless --keep-going."""
-    sources, misplaced = with_start_times(found.sources, starts)
+    sources, misplaced = with_start_times(logs.sources, starts)
     far = apart(sources, options.max_start_spread_s)
-    faults = [*found.faults, *misplaced, *_mixed_clocks(sources), *far]
+    faults = [*logs.faults, *misplaced, *_mixed_clocks(sources), *far]
     if faults and not options.keep_going:
         raise LogError(faults)
     faulty = {fault.path for fault in faults}
@@ -254,7 +252,7 @@ def _mixed_clocks(sources: Sequence[Source]) -> list[Fault]:
 
 
 def _with_length(
-    question: SeriesRequest, interval: int | Auto | None, sources: Sequence[Source], found: Found
+    question: SeriesRequest, interval: int | Auto | None, sources: Sequence[Source], logs: Found
 ) -> tuple[SeriesRequest, list[str]]:
     if interval is None:
         subintervals = [s.period_ns for s in sources if s.format is Format.IVYPY and s.period_ns]
@@ -267,7 +265,7 @@ def _with_length(
     tenth = NS_PER_S // 10
     base_ns = max(round(max(periods, default=tenth) / tenth) * tenth, tenth)
     trial = replace(question, length_ns=base_ns, by=(("all",),), drawn=(ALL_GROUP,), exact=False, totals=None)
-    series = Analysis(sources, found.layouts, trial).run().series
+    series = Analysis(sources, logs.layouts, trial).run().series
     chosen = [choose(s.histograms, base_ns, interval) for s in series if s.histograms is not None]
     if not chosen:
         return replace(question, length_ns=base_ns), []
@@ -301,10 +299,10 @@ def _notes_on(sources: Sequence[Source]) -> list[str]:
             "in the whole also where a step's load was not sustained"
         )
     if late := [s for s in sources if s.begins_late]:
-        one = "1 log begins" if len(late) == 1 else f"{len(late)} logs begin"
+        subject = "1 log begins" if len(late) == 1 else f"{len(late)} logs begin"
         after_s = max(s.first_ns for s in late) / NS_PER_S
         notes.append(
-            f"{one} up to {after_s:.0f} s after time 0, and no I/O took that long: they may count from "
+            f"{subject} up to {after_s:.0f} s after time 0, and no I/O took that long: they may count from "
             "another moment than the job's start (log_alternate_epoch_clock_id), so the time before is not covered"
         )
     if any(s.averaged for s in sources):
@@ -343,14 +341,14 @@ def _check_thresholds(result: LogResult, options: PercentilesOptions, log: Write
     return ExitCode.PARTIAL if result.left_out else ExitCode.OK
 
 
-def _check(found: Found, options: PercentilesOptions, out: Write) -> ExitCode:
+def _check(logs: Found, options: PercentilesOptions, out: Write) -> ExitCode:
     from .result.accuracy_check import check
 
-    if found.faults:
-        raise LogError(list(found.faults))
+    if logs.faults:
+        raise LogError(list(logs.faults))
     length_ns = options.interval if isinstance(options.interval, int) else NS_PER_S
-    checked = check(found.sources, options.percentiles or _DEFAULT_PERCENTILES, length_ns)
-    lines = [*found.notes, *checked.notes, *(compared.sentence() for compared in checked.compared)]
+    checked = check(logs.sources, options.percentiles or _DEFAULT_PERCENTILES, length_ns)
+    lines = [*logs.notes, *checked.notes, *(compared.sentence() for compared in checked.compared)]
     lines.append("within the bucket's width in every row's own interval: " + ("yes" if checked.is_within else "NO"))
     are_counted = not checked.in_other_buckets
     lines.append(

@@ -43,10 +43,10 @@ class Coarse:
         for one in parts:
             self._add(one, -1)
 
-    def _add(self, one: Cells, times: int) -> None:
-        places = _PLACES[one.low : min(one.high, BUCKETS)]
-        np.add.at(self.counts, places, times * one.counts[: len(places)].astype(np.int64))
-        self._total_ns += times * one.total
+    def _add(self, cells: Cells, times: int) -> None:
+        places = _PLACES[cells.low : min(cells.high, BUCKETS)]
+        np.add.at(self.counts, places, times * cells.counts[: len(places)].astype(np.int64))
+        self._total_ns += times * cells.total
 
     def cumulative(self) -> list[tuple[str, float]]:
         """(bound, I/Os that took no longer), as an exposition has them."""

@@ -229,10 +229,10 @@ class _Run:
                 families.gauge("ivypy_connector_instances_left_out", [*labels, kind], len(instances))
                 continue
             for instance in instances:
-                for one in elements.newest(kind, instance, taken):
-                    if one.subinterval >= closed - STALE_AFTER:
-                        of = [one.connector, one.element, one.attribute, one.unit]
-                        families.gauge("ivypy_connector_value", [*labels, kind, instance, *of], one.value)
+                for reading in elements.newest(kind, instance, taken):
+                    if reading.subinterval >= closed - STALE_AFTER:
+                        of = [reading.connector, reading.element, reading.attribute, reading.unit]
+                        families.gauge("ivypy_connector_value", [*labels, kind, instance, *of], reading.value)
 
     def _chosen_types(self, step: int) -> dict[str, list[str]]:
         """The rollup types that are wanted, with their instances."""
@@ -257,16 +257,18 @@ def _row_into(families: _Families, labels: Sequence[str], row: dict[str, str]) -
     for io, category in (("all", "overall"), ("read", "read"), ("write", "write")):
         if io != "all" and not figure(f"{category}_service_count"):
             continue
-        of = [*labels, io]
-        families.gauge("ivypy_iops", of, figure(f"{category}_iops"))
-        families.gauge("ivypy_bytes_per_second", of, figure(f"{category}_mib_per_s", _MIB))
+        label_values = [*labels, io]
+        families.gauge("ivypy_iops", label_values, figure(f"{category}_iops"))
+        families.gauge("ivypy_bytes_per_second", label_values, figure(f"{category}_mib_per_s", _MIB))
         for time in ("service", "response"):
             latency = f"{category}_{time}_us"
-            families.gauge(f"ivypy_{time}_mean_seconds", of, figure(f"{latency}_mean", _US_PER_S))
-            families.gauge(f"ivypy_{time}_max_seconds", of, figure(f"{latency}_max", _US_PER_S))
+            families.gauge(f"ivypy_{time}_mean_seconds", label_values, figure(f"{latency}_mean", _US_PER_S))
+            families.gauge(f"ivypy_{time}_max_seconds", label_values, figure(f"{latency}_max", _US_PER_S))
             for percentile, name in _PERCENTILES.items():
                 families.gauge(
-                    f"ivypy_{time}_percentile_seconds", [*of, percentile], figure(f"{latency}_{name}", _US_PER_S)
+                    f"ivypy_{time}_percentile_seconds",
+                    [*label_values, percentile],
+                    figure(f"{latency}_{name}", _US_PER_S),
                 )
     families.gauge("ivypy_target_iops", labels, figure("iops_setting"))
     families.gauge("ivypy_backlog_ios", labels, figure("backlog"))

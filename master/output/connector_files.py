@@ -88,16 +88,16 @@ class ConnectorFiles:
         """The rows of connectors.csv for one measurement; in any thread."""
         of_window = last - first + 1 - len(set_aside)
         rows = []
-        for one in self._sums.window(self._number, first, last, set_aside):
+        for value in self._sums.window(self._number, first, last, set_aside):
             kind, instance = (
                 (OTHERS, "")
-                if one.row == NOT_PARTICIPATING
-                else (self._rollups.rows[one.row].type, self._rollups.rows[one.row].name)
+                if value.row == NOT_PARTICIPATING
+                else (self._rollups.rows[value.row].type, self._rollups.rows[value.row].name)
             )
-            values = map(_number, (one.value, one.least, one.most))
+            values = map(_number, (value.value, value.least, value.most))
             rows.append([
-                self._number, name, kind, instance, one.metric, one.unit, *values, one.subintervals,
-                of_window - one.subintervals, one.elements,
+                self._number, name, kind, instance, value.metric, value.unit, *values, value.subintervals,
+                of_window - value.subintervals, value.elements,
             ])  # fmt: skip
         return lines(rows)
 
@@ -105,12 +105,12 @@ class ConnectorFiles:
         rows = [_gather_row(one, utc(self._to_utc(one.boundary_ns))) for one in found]
         self._append(self._folder / "gathers.csv", names(GATHERS), rows)
 
-    def _elements(self, k: int, end: str, layout: FamilyLayout, found: Mapping[str, Gathered]) -> None:
+    def _elements(self, k: int, end: str, layout: FamilyLayout, gathers: Mapping[str, Gathered]) -> None:
         """A row for each element of the connectors that gave values."""
         rows: list[list[Any]] = []
         others = layout.others
         for title, element, first, many, columns in layout.parts:
-            gathered = found.get(title)
+            gathered = gathers.get(title)
             if gathered is None or not gathered.has_values:
                 continue
             values = gathered.rates.tables[element].values[:many]
@@ -171,17 +171,17 @@ def combined_file(step: Path, kind: str, instance: str, element: str, taken: Col
 SUMMARY_HEADER: Final = lines([names(CONNECTOR_SUMMARY)])
 
 
-def _gather_row(one: Gathered, end: str) -> list[Any]:
-    times = one.times
-    after = [None if at is None else at - one.boundary_ns for at in (times.requested_ns, times.answered_ns)]
-    skew = times.skew_ns(one.boundary_ns)
-    elements = sum(int((ratios.pers > 0).any(axis=1).sum()) for ratios in one.rates.tables.values())
+def _gather_row(gathered: Gathered, end: str) -> list[Any]:
+    times = gathered.times
+    after = [None if at is None else at - gathered.boundary_ns for at in (times.requested_ns, times.answered_ns)]
+    skew = times.skew_ns(gathered.boundary_ns)
+    elements = sum(int((ratios.pers > 0).any(axis=1).sum()) for ratios in gathered.rates.tables.values())
     return [
-        one.subinterval, one.spec.name, one.spec.test_host, one.state, one.why, end,
-        *map(_ms, (*after, skew, times.duration_ns)), one.stamps,
-        f"{one.seconds:.6g}" if one.seconds else None,
-        elements if one.has_values else None, one.rates.resets, one.rates.wraps,
-        one.ignored.count, str(one.ignored),
+        gathered.subinterval, gathered.spec.name, gathered.spec.test_host, gathered.state, gathered.why, end,
+        *map(_ms, (*after, skew, times.duration_ns)), gathered.stamps,
+        f"{gathered.seconds:.6g}" if gathered.seconds else None,
+        elements if gathered.has_values else None, gathered.rates.resets, gathered.rates.wraps,
+        gathered.ignored.count, str(gathered.ignored),
     ]  # fmt: skip
 
 

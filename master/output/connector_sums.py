@@ -130,10 +130,10 @@ def _window(base: sqlite3.Connection, step: int, first: int, last: int, without:
                 totals.setdefault(layout, _Totals(sums.shape[1])).add(sums)
         first = rows[-1][0] + 1
     layouts = dict(base.execute("SELECT number, parts FROM layout"))
-    found: dict[tuple[int, str, str], _Total] = {}
+    total_of: dict[tuple[int, str, str], _Total] = {}
     for layout, of_layout in totals.items():
-        _add(found, json_of(layouts[layout]), of_layout)
-    return [total.value(row, metric, unit) for (row, metric, unit), total in found.items()]
+        _add(total_of, json_of(layouts[layout]), of_layout)
+    return [total.value(row, metric, unit) for (row, metric, unit), total in total_of.items()]
 
 
 def units_in(path: Path) -> dict[str, str]:

@@ -88,10 +88,10 @@ class RunFolder:
     def hosts(self, records: Sequence[HostRecord]) -> None:
         """hosts.csv."""
         rows = []
-        for one in records:
-            hello = one.hello
+        for record in records:
+            hello = record.hello
             rows.append([
-                one.host, hello.hostname, one.launcher, one.address, hello.version, hello.bundle, hello.python,
+                record.host, hello.hostname, record.launcher, record.address, hello.version, hello.bundle, hello.python,
                 hello.kernel, hello.libc, hello.machine, len(hello.cores), hello.clock_source,
                 " ".join(hello.backends), " ".join(hello.io_uring),
                 *(hello.facts.get(name) for name in names(HOST_FACTS)),
@@ -104,11 +104,12 @@ class RunFolder:
         attributes = sorted({name for one in records for name in one.lun.attributes} - set(fixed))
         rows = [
             [
-                one.host, one.lun.path, one.lun.kind, one.lun.size, one.lun.block, "; ".join(one.lun.refusals),
-                "; ".join(f"{notice.kind}: {notice.text}" for notice in one.lun.notices),
-                *(one.lun.attributes.get(name) for name in attributes),
+                record.host, record.lun.path, record.lun.kind, record.lun.size, record.lun.block,
+                "; ".join(record.lun.refusals),
+                "; ".join(f"{notice.kind}: {notice.text}" for notice in record.lun.notices),
+                *(record.lun.attributes.get(name) for name in attributes),
             ]
-            for one in records
+            for record in records
         ]  # fmt: skip
         self._replace("luns.csv", lines([[*fixed, *attributes], *rows]))
 
@@ -116,11 +117,13 @@ class RunFolder:
         """workloads.csv: each instance with the parameters it was created with."""
         header = [*names(WORKLOADS), *PARAMETERS, *(f"rollup.{kind.name}" for kind in rollups.types)]
         rows: list[list[Any]] = []
-        for one in rollups.instances:
-            values = parameters[one.host, one.number]
-            slices = [rollups.rows[row].name for row in rollups.rows_of(one.host, one.number)]
+        for instance in rollups.instances:
+            values = parameters[instance.host, instance.number]
+            slices = [rollups.rows[row].name for row in rollups.rows_of(instance.host, instance.number)]
             settings = [text(getattr(values, name)) for name in PARAMETERS]
-            rows.append([one.id, one.host, one.lun, one.workload, one.number, *settings, *slices])
+            rows.append(
+                [instance.id, instance.host, instance.lun, instance.workload, instance.number, *settings, *slices]
+            )
         self._replace("workloads.csv", lines([header, *rows]))
 
     def event(self, event: Event) -> None:
@@ -157,7 +160,7 @@ class RunFolder:
         for kind in rollups.types:
             file, text = _summary_file(kind), "".join(rows[instance.row] for instance in kind.instances)
             if used != self._used and file in self._begun:
-                widen(self.path / file, self._used, used, behind=len(HALF_WIDTHS))
+                widen(self.path / file, self._used, used, after_metrics=len(HALF_WIDTHS))
             self._append(file, summary_header(kind, used), text)
         self._used = used
 
@@ -216,16 +219,16 @@ def _remove_kept(folder: Path) -> None:
 
 
 def _run_text(record: RunRecord) -> str:
-    said = asdict(record)
-    said |= said.pop("more")
-    for one in (said, *said["steps"]):
+    entry = asdict(record)
+    entry |= entry.pop("more")
+    for part in (entry, *entry["steps"]):
         for key in ("start", "end"):
-            ns = one.pop(f"{key}_utc_ns")
-            one[f"{key}_utc"] = None if ns is None else utc(ns)
-    for one in said["steps"]:
-        if one["windows"] is None:
-            del one["windows"]
-    return json.dumps(said, indent=2, ensure_ascii=False) + "\n"
+            ns = part.pop(f"{key}_utc_ns")
+            part[f"{key}_utc"] = None if ns is None else utc(ns)
+    for part in entry["steps"]:
+        if part["windows"] is None:
+            del part["windows"]
+    return json.dumps(entry, indent=2, ensure_ascii=False) + "\n"
 
 
 def _summary_file(kind: RollupType) -> str:

@@ -99,12 +99,12 @@ class HistogramWriter:
         rows = layout.rollups.rows
         classes = []
         for host, place in layout.classes.items():
-            of = layout.rollups.classes(host, layout.numbers[host])
-            workloads: list[list[int]] = [[] for _ in of.rows]
-            for one, klass in zip(of.order, of.of, strict=True):
+            host_classes = layout.rollups.classes(host, layout.numbers[host])
+            workloads: list[list[int]] = [[] for _ in host_classes.rows]
+            for one, klass in zip(host_classes.order, host_classes.class_of, strict=True):
                 workloads[klass].append(one)
             for klass in range(place.stop - place.start):
-                rollups = {rows[row].type: rows[row].name for row in of.rows[klass]}
+                rollups = {rows[row].type: rows[row].name for row in host_classes.rows[klass]}
                 classes.append((number, host, klass, json.dumps(workloads[klass]), json.dumps(rollups)))
         self._write({"step": [(number, name)], "class": classes})
 
@@ -163,21 +163,21 @@ class HistogramWriter:
 
 def _total(merged: Merged) -> tuple[bytes, ...]:
     """The columns of `total` from moments on."""
-    row = next(one.row for one in merged.rollups.rows if one.type == ALL)
-    of, shown = merged.moments, slice(TOTAL_SERIES)
+    row = next(rollup.row for rollup in merged.rollups.rows if rollup.type == ALL)
+    moments_of, shown = merged.moments, slice(TOTAL_SERIES)
     moments = np.empty((TOTAL_SERIES, len(TotalMoment)), "<u8")
-    moments[:, TotalMoment.COUNT] = integers(of.limbs[row, shown], Moment.COUNT)
-    moments[:, TotalMoment.SUM] = integers(of.limbs[row, shown], Moment.SUM)
-    moments[:, TotalMoment.MIN] = of.least[row, shown]
-    moments[:, TotalMoment.MAX] = of.most[row, shown]
+    moments[:, TotalMoment.COUNT] = integers(moments_of.limbs[row, shown], Moment.COUNT)
+    moments[:, TotalMoment.SUM] = integers(moments_of.limbs[row, shown], Moment.SUM)
+    moments[:, TotalMoment.MIN] = moments_of.least[row, shown]
+    moments[:, TotalMoment.MAX] = moments_of.most[row, shown]
     spans, buckets = [], []
-    for one in merged.buckets[shown]:
-        used = np.flatnonzero(one.counts[row])
+    for series in merged.buckets[shown]:
+        used = np.flatnonzero(series.counts[row])
         first, end = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
-        spans.append((one.low + first, end - first))
-        buckets.append(one.counts[row, first:end])
+        spans.append((series.low + first, end - first))
+        buckets.append(series.counts[row, first:end])
     texts = (moments, np.array(spans, "<u4"), np.concatenate(buckets).astype("<u8"))
-    return tuple(zlib.compress(one.tobytes(), 1) for one in texts)
+    return tuple(zlib.compress(text.tobytes(), 1) for text in texts)
 
 
 def _stored(result: Result) -> tuple[object, ...]:

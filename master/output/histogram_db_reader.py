@@ -274,24 +274,24 @@ def _result(
     subinterval: int, length_ns: int, counts: bytes, moments: bytes, spans: bytes, buckets: bytes,
     bucket_type: str, threads: bytes, rest: str,
 ) -> Result:  # fmt: skip
-    said = json_of(rest)
+    fields = json_of(rest)
     kind, used = ArrayType(bucket_type), _array(ArrayType.U32, spans)
     room = kind.size * buckets_of(used.data)
     return Result(
         subinterval=subinterval,
-        start_ns=said["start_ns"],
+        start_ns=fields["start_ns"],
         length_ns=length_ns,
-        last=said["last"],
-        collected_ns=said["collected_ns"],
-        cpu=tuple(said["cpu"]),
+        last=fields["last"],
+        collected_ns=fields["collected_ns"],
+        cpu=tuple(fields["cpu"]),
         counts=_array(ArrayType.I64, counts),
         moments=_array(ArrayType.U64, moments),
         spans=used,
         buckets=Array(kind, inflated(buckets, room), buckets),
         threads=_array(ArrayType.I64, threads),
-        faults=tuple(IoFault(*fault) for fault in said["faults"]),
-        missing=tuple(said["missing"]),
-        taken=CpuTaken(**{name: value for name, value in said.get("taken", {}).items() if name in _TAKEN}),
+        faults=tuple(IoFault(*fault) for fault in fields["faults"]),
+        missing=tuple(fields["missing"]),
+        taken=CpuTaken(**{name: value for name, value in fields.get("taken", {}).items() if name in _TAKEN}),
     )
 
 

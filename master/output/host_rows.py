@@ -106,10 +106,10 @@ def _worst(results: Sequence[Result]) -> list[tuple[str, Floats]]:
 
     def over(ufunc: np.ufunc, figures: Ints) -> Floats:
         """Of each host's threads; nan where it has none."""
-        found = np.full(len(counts), np.nan)
+        reduced = np.full(len(counts), np.nan)
         if len(starts):
-            found[some] = ufunc.reduceat(figures, starts)
-        return found
+            reduced[some] = ufunc.reduceat(figures, starts)
+        return reduced
 
     def each(ios: ThreadCount, calls: ThreadCount) -> Floats:
         """I/Os per call; nan where there was none."""

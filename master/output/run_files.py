@@ -57,21 +57,21 @@ def _held(path: Path) -> int:
 def _walked(path: Path) -> tuple[int, list[int]]:
     """(a descriptor of what is at the path, the owners of the links that lead there). Raises OSError."""
     left, owners = [*reversed(path.parts)], list[int]()
-    here = os.open("/" if path.is_absolute() else ".", os.O_PATH | os.O_CLOEXEC)
+    folder = os.open("/" if path.is_absolute() else ".", os.O_PATH | os.O_CLOEXEC)
     try:
         while left:
-            there = os.open(left.pop(), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
-            status = os.fstat(there)
+            entry = os.open(left.pop(), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            status = os.fstat(entry)
             if S_ISLNK(status.st_mode):
-                left += reversed(Path(os.readlink("", dir_fd=there)).parts)
-                os.close(there)
+                left += reversed(Path(os.readlink("", dir_fd=entry)).parts)
+                os.close(entry)
                 owners.append(status.st_uid)
                 if len(owners) > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
             else:
-                os.close(here)
-                here = there
+                os.close(folder)
+                folder = entry
     except OSError as error:
-        os.close(here)
+        os.close(folder)
         raise OSError(error.errno, error.strerror, str(path)) from None
-    return here, owners
+    return folder, owners

@@ -27,8 +27,8 @@ def metrics_of(used: Iterable[str]) -> list[Metric]:
     return [metric for category, metrics in BLOCKS if category in used for metric in metrics]
 
 
-def widen(path: Path, had: frozenset[str], has: frozenset[str], behind: int = 0) -> None:
-    """Add the columns of more categories to a file whose metrics stand before its last `behind` columns.
+def widen(path: Path, had: frozenset[str], has: frozenset[str], after_metrics: int = 0) -> None:
+    """Add the columns of more categories to a file whose metrics stand before its last `after_metrics` columns.
 
     Raises OutputError; the file is then as it was.
     """
@@ -38,17 +38,17 @@ def widen(path: Path, had: frozenset[str], has: frozenset[str], behind: int = 0)
         raise not_written(path, error) from error
     header, *rows = text.splitlines(keepends=True)
     names = {metric.name: metric.name for metric in metrics_of(has)}
-    lines = [_widened(header, had, has, behind, lambda _: names)]
-    lines += [_widened(row, had, has, behind, of_nothing) for row in rows]
+    lines = [_widened(header, had, has, after_metrics, lambda _: names)]
+    lines += [_widened(row, had, has, after_metrics, of_nothing) for row in rows]
     replace_file(path.parent, path.name, "".join(lines))
 
 
 def _widened(
-    line: str, had: frozenset[str], has: frozenset[str], behind: int, new: Callable[[str], Mapping[str, str]]
+    line: str, had: frozenset[str], has: frozenset[str], after_metrics: int, new: Callable[[str], Mapping[str, str]]
 ) -> str:
     """A line with the cells that it lacks: `new` of its overall_iops. No name, which may have commas, stands behind the
     metrics."""
-    start, *cells = line.rsplit(",", len(metrics_of(had)) + behind)
+    start, *cells = line.rsplit(",", len(metrics_of(had)) + after_metrics)
     added = new(cells[_OVERALL_IOPS])
     old = iter(cells)
     parts = [start]

@@ -28,10 +28,10 @@ LAST_S: Final = 5.0  # for what says how the run ended, where another job has fa
 class Writer:
     """Holds the thread, since when each job waits, and the first error."""
 
-    def __init__(self, where: str, told: Callable[[str], None] = lambda text: None) -> None:
-        """`where`: what is written to, for people. `told` gets what happens to the disk, in the loop."""
+    def __init__(self, where: str, report: Callable[[str], None] = lambda text: None) -> None:
+        """`where`: what is written to, for people. `report` gets what happens to the disk, in the loop."""
         self._where = where
-        self._told = told
+        self._told = report
         self._loop: asyncio.AbstractEventLoop | None = None  # which `told` is called in
         self._disk = FullDisk(self._tell)
         self._thread = OneThread("ivypy-writer")

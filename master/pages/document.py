@@ -157,11 +157,11 @@ def _differing(rows: Sequence[Mapping[str, str]], columns: Sequence[str]) -> lis
 
 
 def _united(rollups: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, list[str]]:
-    found: dict[str, dict[str, None]] = {}
+    instances_of: dict[str, dict[str, None]] = {}
     for one in rollups:
         for kind, instances in one.items():
-            found.setdefault(kind, {}).update(dict.fromkeys(instances))
-    return {kind: [*instances] for kind, instances in found.items()}
+            instances_of.setdefault(kind, {}).update(dict.fromkeys(instances))
+    return {kind: [*instances] for kind, instances in instances_of.items()}
 
 
 def _end_of(rows: GrowingTable) -> float | None:

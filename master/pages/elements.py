@@ -134,19 +134,19 @@ class StepElements:
         """The element types, with their metrics."""
         return [
             {
-                "connector": one.connector,
-                "element": one.element,
-                "elements": len(one.places),
-                "left_out_from": one.left_out_from,
+                "connector": table.connector,
+                "element": table.element,
+                "elements": len(table.places),
+                "left_out_from": table.left_out_from,
                 "metrics": [
                     {
-                        "name": one.metric(name), "attribute": name, "unit": self._unit(one.metric(name)),
+                        "name": table.metric(name), "attribute": name, "unit": self._unit(table.metric(name)),
                         "is_busy": is_busy(name),
                     }
-                    for name in one.attributes
+                    for name in table.attributes
                 ],
             }
-            for one in self.tables()
+            for table in self.tables()
         ]  # fmt: skip
 
     def lines(self, metric: str) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class StepElements:
 
     def times(self, instance: str, kind: str, taken: Collection[str]) -> list[dict[str, Any]]:
         """The times that connectors report of a rollup instance, in us. `taken`: as `combined_file` takes it."""
-        found = []
+        lines = []
         for table in self.tables():
             wanted = [name for name in table.attributes if is_time(name)]
             if not wanted:
@@ -179,8 +179,8 @@ class StepElements:
                 values = np.full(max(at, default=-1) + 1, np.nan)
                 values[at] = [np.nan if one is None else one for one in rows.numbers(name)]
                 if np.isfinite(values).any():
-                    found.append({"metric": table.metric(name), **_points(values * TIMES_IN_US[unit_by_suffix(name)])})
-        return found[:MOST_TIMES]
+                    lines.append({"metric": table.metric(name), **_points(values * TIMES_IN_US[unit_by_suffix(name)])})
+        return lines[:MOST_TIMES]
 
     def correlated(self, service_us: Sequence[float | None]) -> tuple[list[dict[str, Any]], int]:
         """(of each metric and element its correlation with service times, the strongest first; how many there are).
@@ -197,7 +197,7 @@ class StepElements:
 
         Without those of the test hosts: their cores busy-wait, and their disks are "busy" with a single I/O in flight.
         """
-        found = {}
+        busy_of = {}
         for table in self.tables():
             if table.connector == HOST:
                 continue
@@ -209,8 +209,8 @@ class StepElements:
                 counts, sums = np.isfinite(values).sum(axis=0), np.nansum(values, axis=0)
                 for element, place in table.places.items():
                     if counts[place] >= max(_LEAST_SHARE * len(subintervals), 1):
-                        found[Element(table.metric(name), element)] = float(sums[place] / counts[place])
-        return found
+                        busy_of[Element(table.metric(name), element)] = float(sums[place] / counts[place])
+        return busy_of
 
 
 def elements_answer(
@@ -254,14 +254,14 @@ def no_elements(by: str, instance: str) -> dict[str, Any]:
     return {"by": by, "instance": instance, **nothing, **totals, "saturation": _saturation(Saturation(()))}
 
 
-def _saturation(found: Saturation) -> dict[str, Any]:
+def _saturation(saturation: Saturation) -> dict[str, Any]:
     return {
-        "sentence": found.sentence(),
-        "levels": [{"name": one.name, "iops": one.iops, "service_us": one.service_us} for one in found.levels],
+        "sentence": saturation.sentence(),
+        "levels": [{"name": one.name, "iops": one.iops, "service_us": one.service_us} for one in saturation.levels],
         "first": [
             {"level": one.level.name, "metric": one.element.metric, "element": one.element.name,
              "busy_percent": one.busy_percent, "rule": one.rule.value}
-            for one in found.first[:MOST_LINES]
+            for one in saturation.first[:MOST_LINES]
         ],
     }  # fmt: skip
 
@@ -306,15 +306,15 @@ def shown_places(values: Floats, most: int = MOST_POINTS) -> list[int]:
     if len(values) <= most:
         return [*range(len(values))]
     size = -(-3 * len(values) // most)
-    found = []
+    places = []
     for begin in range(0, len(values), size):
         stretch = values[begin : begin + size]
         known = np.flatnonzero(np.isfinite(stretch))
         kept = {begin + int(one) for one in np.flatnonzero(~np.isfinite(stretch))[:1]}
         if len(known):
             kept |= {begin + int(known[place(stretch[known])]) for place in (np.argmin, np.argmax)}
-        found += sorted(kept)
-    return found
+        places += sorted(kept)
+    return places
 
 
 def _number(value: float) -> float | None:

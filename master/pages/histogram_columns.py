@@ -57,17 +57,17 @@ def added(parts: Sequence[Cells]) -> Cells | None:
     """The sum of histograms; None of none."""
     if len(parts) <= 1:
         return parts[0] if parts else None
-    low, high = min(one.low for one in parts), max(one.high for one in parts)
+    low, high = min(part.low for part in parts), max(part.high for part in parts)
     counts = np.zeros(high - low, np.uint64)
-    for one in parts:
-        counts[one.low - low : one.high - low] += one.counts
+    for part in parts:
+        counts[part.low - low : part.high - low] += part.counts
     return Cells(
         low,
         counts,
-        sum(one.count for one in parts),
-        sum(one.total for one in parts),
-        min(one.least for one in parts),
-        max(one.most for one in parts),
+        sum(part.count for part in parts),
+        sum(part.total for part in parts),
+        min(part.least for part in parts),
+        max(part.most for part in parts),
     )
 
 
@@ -131,19 +131,19 @@ def _grouped(columns: Sequence[Column], names: Collection[str]) -> Column:
 
 def _set(cells: Sequence[Cells | None]) -> tuple[dict[str, Any], NDArray[np.uint32]] | None:
     """A set's part of the header, and its counts; None where it holds nothing at all."""
-    used = [one for one in cells if one is not None]
+    used = [cell for cell in cells if cell is not None]
     if not used:
         return None
-    low, high = min(one.low for one in used), max(one.high for one in used)
+    low, high = min(cell.low for cell in used), max(cell.high for cell in used)
     counts = np.zeros((len(cells), high - low), "<u4")
-    for row, one in enumerate(cells):
-        if one is not None:
-            counts[row, one.low - low : one.high - low] = np.minimum(one.counts, 0xFFFFFFFF)
+    for row, cell in enumerate(cells):
+        if cell is not None:
+            counts[row, cell.low - low : cell.high - low] = np.minimum(cell.counts, 0xFFFFFFFF)
     return {
         "low": low,
         "high": high,
-        "count": [one.count if one else 0 for one in cells],
-        "min_us": [one.least / 1000 if one else None for one in cells],
-        "max_us": [one.most / 1000 if one else None for one in cells],
-        "sum_us": [one.total / 1000 if one else 0 for one in cells],
+        "count": [cell.count if cell else 0 for cell in cells],
+        "min_us": [cell.least / 1000 if cell else None for cell in cells],
+        "max_us": [cell.most / 1000 if cell else None for cell in cells],
+        "sum_us": [cell.total / 1000 if cell else 0 for cell in cells],
     }, counts

@@ -145,10 +145,10 @@ def histogram_sets(path: Path) -> dict[str, dict[str, list[float]]]:
         sets: dict[str, dict[str, list[float]]] = {}
         for line in data[: data.rfind("\n") + 1].splitlines()[1:]:
             category, time, from_us, below_us, count = line.split(",")
-            of = sets.setdefault(f"{category}.{time}", {"from_us": [], "below_us": [], "count": []})
-            of["from_us"].append(float(from_us))
-            of["below_us"].append(float(below_us))
-            of["count"].append(int(count))
+            histogram = sets.setdefault(f"{category}.{time}", {"from_us": [], "below_us": [], "count": []})
+            histogram["from_us"].append(float(from_us))
+            histogram["below_us"].append(float(below_us))
+            histogram["count"].append(int(count))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

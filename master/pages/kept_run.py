@@ -79,10 +79,10 @@ class KeptRun:
 
     def entry(self, step: int) -> Mapping[str, Any]:
         """A step's entry in run.json."""
-        found: Mapping[str, Any] | None = next((one for one in self.record["steps"] if one["number"] == step), None)
-        if found is None:
+        entry: Mapping[str, Any] | None = next((one for one in self.record["steps"] if one["number"] == step), None)
+        if entry is None:
             raise KeyError(f"step {step}")
-        return found
+        return entry
 
     def summary(self, by: str) -> list[dict[str, str]]:
         """The rows of summary.<by>.csv; none where there is no such file."""
@@ -154,12 +154,12 @@ class KeptRun:
         """The rows of an instance, and a histogram of each. Do not change them."""
         rows = self.rows(step, by, instance)
         kept = self._step(step).histograms
-        found = kept.pop((by, instance), _Histograms())
+        histograms = kept.pop((by, instance), _Histograms())
         while len(kept) >= _MOST_INSTANCES:
             del kept[next(iter(kept))]
-        kept[by, instance] = found  # as the newest
-        self._read_histograms(step, by, instance, found, len(rows))
-        return rows, found.columns
+        kept[by, instance] = histograms  # as the newest
+        self._read_histograms(step, by, instance, histograms, len(rows))
+        return rows, histograms.columns
 
     def cpu(self, step: int) -> GrowingTable:
         """cpu.csv of a step, with what has been added."""
@@ -198,17 +198,17 @@ class KeptRun:
             self._steps[step] = _KeptStep(self.folder / step_folder(step, self.entry(step)["name"]))
         return self._steps[step]
 
-    def _read_histograms(self, step: int, by: str, instance: str, found: _Histograms, closed: int) -> None:
+    def _read_histograms(self, step: int, by: str, instance: str, histograms: _Histograms, closed: int) -> None:
         """Up to the subintervals that have rows; again from the first one that got a result late."""
-        kept = found.columns
+        kept = histograms.columns
         try:
             with HistogramReader(self.folder / "histograms.sqlite") as reader:
                 mark = reader.newest()  # before they are read: what comes meanwhile is read again
-                if mark == found.mark and len(kept) >= closed:
+                if mark == histograms.mark and len(kept) >= closed:
                     return
-                if kept and (first := reader.first_since(step, found.mark)) is not None:
+                if kept and (first := reader.first_since(step, histograms.mark)) is not None:
                     del kept[first:]
-                found.mark = mark
+                histograms.mark = mark
                 for subinterval, column in columns_from(reader, step, by, instance, len(kept)):
                     if subinterval >= closed:
                         break
@@ -222,10 +222,10 @@ class KeptRun:
 def stamp_of(path: Path) -> tuple[int, int, int] | None:
     """Changes with the file; None where there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _within(folder: Path, name: str) -> Path | None:

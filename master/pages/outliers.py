@@ -70,8 +70,8 @@ def stand_out(z: Sequence[float | None], values: Sequence[Mapping[int, float]]) 
     if not any(far):
         return far
     columns: dict[int, list[float]] = {}
-    for of in values:
-        for at, value in of.items():
+    for figures in values:
+        for at, value in figures.items():
             columns.setdefault(at, []).append(value)
     medians = {at: float(np.median(column)) for at, column in columns.items() if len(column) >= FEWEST}
     return [

@@ -152,13 +152,13 @@ class RunData:
 
     def control(self, step: int) -> dict[str, Any]:
         """The tables that control wrote: measure, pid, staircase ...; name: columns, and rows of texts and numbers."""
-        found = {}
+        tables = {}
         for path in sorted(self._run.step_folder(step).glob("*.csv")):
             rows = read_rows(path) if path.stem not in _NO_CONTROL else []
             if rows:
                 whole = [row for row in rows[1:] if len(row) == len(rows[0])]
-                found[path.stem] = {"columns": rows[0], "rows": [[*map(number_or_text, row)] for row in whole]}
-        return found
+                tables[path.stem] = {"columns": rows[0], "rows": [[*map(number_or_text, row)] for row in whole]}
+        return tables
 
     def elements(self, step: int, by: str = ALL, instance: str = ALL) -> dict[str, Any]:
         """The readings of connectors in a step, beside the service times of a rollup instance."""
@@ -190,11 +190,11 @@ class RunData:
 
     def _measurements(self) -> dict[int, dict[str, Mapping[str, str]]]:
         """The summary's rows of everything, by step and name; those without a measurement are left out."""
-        found: dict[int, dict[str, Mapping[str, str]]] = {}
+        rows: dict[int, dict[str, Mapping[str, str]]] = {}
         for row in self._run.summary(ALL):
             if row.get("first_subinterval") and number(row.get("overall_iops", "")):
-                found.setdefault(int(row["step"]), {})[row["name"]] = row
-        return found
+                rows.setdefault(int(row["step"]), {})[row["name"]] = row
+        return rows
 
     def _level(self, row: Mapping[str, str]) -> Level:
         busy = self._run.busy(int(row["step"]), int(row["first_subinterval"]), int(row["last_subinterval"]))

@@ -218,7 +218,7 @@ def _workload(doc: PlanDoc, name: str, own: Collection[str], faults: Faults) -> 
 
 def _rollups(doc: PlanDoc, own: Collection[str], faults: Faults) -> tuple[RollupSpec, ...]:
     """The plan's rollup types; `all` first, whether it is named or not."""
-    found: dict[str, RollupSpec] = {ALL: EVERYTHING}
+    rollups: dict[str, RollupSpec] = {ALL: EVERYTHING}
     named: dict[str, int] = {}
     known = [*ATTRIBUTES, *own]
     for i, entry in enumerate(doc.rollups):
@@ -235,6 +235,6 @@ def _rollups(doc: PlanDoc, own: Collection[str], faults: Faults) -> tuple[Rollup
         if spec.name in named:
             line = faults.document.place(("rollups", named[spec.name])).line
             faults.add(("rollups", i), f"duplicate rollup {spec.name!r} (first in line {line})")
-        found[spec.name] = spec
+        rollups[spec.name] = spec
         named[spec.name] = i
-    return tuple(found.values())
+    return tuple(rollups.values())

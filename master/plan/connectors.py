@@ -53,29 +53,29 @@ def attributes_of(doc: PlanDoc, faults: Faults) -> Iterator[str]:
             yield attribute
 
 
-def _spec(doc: PlanDoc, name: str, one: ConnectorDoc, faults: Faults) -> ConnectorSpec | None:
+def _spec(doc: PlanDoc, name: str, connector: ConnectorDoc, faults: Faults) -> ConnectorSpec | None:
     path: Path = ("connectors", name)
     if not _NAME.fullmatch(name):
         faults.add_key(path, f"{name!r} cannot be a connector's name; use a-z, 0-9 and _")
-    if (one.program is None) == (one.type is None):
+    if (connector.program is None) == (connector.type is None):
         if not any(faults.unreadable((*path, key)) for key in ("program", "type")):
             faults.add(path, "a connector has either a program, a command line that starts it, or a type")
         return None
-    if one.program is not None and one.options:
+    if connector.program is not None and connector.options:
         faults.add_key((*path, "options"), "options are for a type; a program has them in its command line")
-    if one.type is not None and one.on is not None:
+    if connector.type is not None and connector.on is not None:
         faults.add_key((*path, "on"), "a type runs on this machine, where ivypy is installed; remove `on`")
     host: HostSpec | None = HostSpec(name, Launcher.LOCAL, name)
-    if one.program is not None and one.on is not None:
-        host = host_of(one.on, doc.ssh, (*path, "on"), faults)
-    if one.type is not None:
-        _check_type(one.type, one.options, path, faults)
-    words = one.program or (*SERVE, one.type or "", json.dumps(one.options))
+    if connector.program is not None and connector.on is not None:
+        host = host_of(connector.on, doc.ssh, (*path, "on"), faults)
+    if connector.type is not None:
+        _check_type(connector.type, connector.options, path, faults)
+    words = connector.program or (*SERVE, connector.type or "", json.dumps(connector.options))
     if host is None:
         return None
     return ConnectorSpec(
-        name, host, words, tuple(one.attributes), _join(one, path, faults), one.gather,
-        _deadline(one, name, faults), one.required,
+        name, host, words, tuple(connector.attributes), _join(connector, path, faults), connector.gather,
+        _deadline(connector, name, faults), connector.required,
     )  # fmt: skip
 
 
@@ -87,15 +87,16 @@ def _check_type(name: str, options: Mapping[str, object], path: Path, faults: Fa
         faults.add((*path, "type"), str(error))
 
 
-def _join(one: ConnectorDoc, path: Path, faults: Faults) -> dict[str, str]:
-    for attribute in one.join:
+def _join(connector: ConnectorDoc, path: Path, faults: Faults) -> dict[str, str]:
+    for attribute in connector.join:
         if attribute not in ATTRIBUTES or not ATTRIBUTES[attribute].selectable:
             faults.add((*path, "join"), f"LUNs have no attribute {attribute!r} to join by; use serial, wwn or path")
-    return dict(one.join)
+    return dict(connector.join)
 
 
-def _deadline(one: ConnectorDoc, name: str, faults: Faults) -> float:
-    if not 0 < one.deadline <= LATEST_DEADLINE:
-        text = f"deadline is {one.deadline:.0%} of a subinterval; it must be above 0% and at most {LATEST_DEADLINE:.0%}"
+def _deadline(connector: ConnectorDoc, name: str, faults: Faults) -> float:
+    if not 0 < connector.deadline <= LATEST_DEADLINE:
+        given = f"deadline is {connector.deadline:.0%} of a subinterval"
+        text = f"{given}; it must be above 0% and at most {LATEST_DEADLINE:.0%}"
         faults.add(("connectors", name, "deadline"), text)
-    return one.deadline
+    return connector.deadline

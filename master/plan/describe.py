@@ -77,20 +77,24 @@ def _luns(luns: LunSelection, destroy: bool) -> list[str]:
 
 
 def _connectors(plan: Plan) -> Iterator[str]:
-    for one in plan.connectors:
-        gives = f", gives LUNs {', '.join(one.attributes)} by {', '.join(one.join)}" if one.attributes else ""
-        where = "" if one.host.launcher is Launcher.LOCAL else f", {_host(one.host)}"
-        needed = "" if one.required else ", not required"
-        yield f"{one.name}: {_program(one)}{where}{gives}{needed}"
+    for connector in plan.connectors:
+        gives = (
+            f", gives LUNs {', '.join(connector.attributes)} by {', '.join(connector.join)}"
+            if connector.attributes
+            else ""
+        )
+        where = "" if connector.host.launcher is Launcher.LOCAL else f", {_host(connector.host)}"
+        needed = "" if connector.required else ", not required"
+        yield f"{connector.name}: {_program(connector)}{where}{gives}{needed}"
     if plan.host_connector is not None and plan.connectors:
         yield f"{plan.host_connector.name}: on every test host"
 
 
-def _program(one: ConnectorSpec) -> str:
+def _program(connector: ConnectorSpec) -> str:
     """Its type, or its command line; options may be long, and hold names that are nobody's business."""
-    if one.program[: len(SERVE)] == SERVE:
-        return f"type {one.program[len(SERVE)]}"
-    return shlex.join(one.program)
+    if connector.program[: len(SERVE)] == SERVE:
+        return f"type {connector.program[len(SERVE)]}"
+    return shlex.join(connector.program)
 
 
 def _workload(workload: Workload) -> list[str]:
@@ -152,10 +156,10 @@ def _control(spec: ControlSpec) -> Iterator[str]:
         yield "disturbed: keep"
 
 
-def _slo(one: SloSpec) -> str:
-    ends = ", aborted early" if one.abort_early else ""
-    runs = f", runs {one.command[0]}" if one.command else ""
-    return f"slo: {one.focus.in_words} {one.side.in_words} {format_amount(one.focus.unit, one.limit)}{ends}{runs}"
+def _slo(slo: SloSpec) -> str:
+    ends = ", aborted early" if slo.abort_early else ""
+    runs = f", runs {slo.command[0]}" if slo.command else ""
+    return f"slo: {slo.focus.in_words} {slo.side.in_words} {format_amount(slo.focus.unit, slo.limit)}{ends}{runs}"
 
 
 def _edit(edit: Edit) -> str:

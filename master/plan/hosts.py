@@ -22,25 +22,25 @@ def hosts_of(doc: PlanDoc, slurm: Allocation | None, faults: Faults) -> tuple[Ho
     """
     if not doc.hosts:
         return (HostSpec(LOCAL, Launcher.LOCAL, LOCAL),)
-    found: dict[str, HostSpec] = {}
+    hosts: dict[str, HostSpec] = {}
     places: dict[str, Path] = {}
     for i, host in enumerate(doc.hosts):
         path: Path = ("hosts", i)
         for spec in _expanded(host, doc.ssh, slurm, path, faults):
-            if spec.name in found:
+            if spec.name in hosts:
                 line = faults.document.place(places[spec.name]).line
                 faults.add(path, f"duplicate host {spec.name!r} (first in line {line})")
             else:
-                found[spec.name], places[spec.name] = spec, path
-    return tuple(found.values())
+                hosts[spec.name], places[spec.name] = spec, path
+    return tuple(hosts.values())
 
 
 def host_of(host: HostDoc, ssh: Access, path: Path, faults: Faults) -> HostSpec | None:
     """A machine that is no test host; None where it has a fault."""
-    found = _expanded(host, ssh, None, path, faults)
-    if len(found) > 1:
-        faults.add((*path, "name"), f"{host.name!r} is {len(found)} machines; name one")
-    return found[0] if found else None
+    specs = _expanded(host, ssh, None, path, faults)
+    if len(specs) > 1:
+        faults.add((*path, "name"), f"{host.name!r} is {len(specs)} machines; name one")
+    return specs[0] if specs else None
 
 
 def _expanded(host: HostDoc, ssh: Access, slurm: Allocation | None, path: Path, faults: Faults) -> list[HostSpec]:

@@ -48,10 +48,10 @@ def bytes_of(path: Path, what: str) -> bytes:
     if path.is_block_device():
         raise PlanError(f"{path}: a block device, not {what}")
     with path.open("rb") as file:
-        found = file.read(LARGEST + 1)
-    if len(found) > LARGEST:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
         raise PlanError(f"{path}: more than {scaled_size(LARGEST)} are too much for {what}")
-    return found
+    return content
 
 
 def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES) -> Plan:

@@ -49,7 +49,7 @@ class ArchiveLimits:
 
 @dataclass(slots=True)
 class Archive:
-    """The files that are recorded so far."""
+    """The server's answers that are recorded so far, by address."""
 
     answers: dict[str, Any] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
@@ -125,10 +125,10 @@ class _Recorder:
         self._limits = limits
         self._data = data
         self._address = f"/api/runs/{quoted(run)}"
-        found = data.document()
-        self.document = {**found, "run": {**found["run"], "id": run, "run": shown or found["run"]["run"]}}
+        document = data.document()
+        self.document = {**document, "run": {**document["run"], "id": run, "run": shown or document["run"]["run"]}}
         self._run = run
-        self._steps: list[dict[str, Any]] = found["steps"]
+        self._steps: list[dict[str, Any]] = document["steps"]
         self._tables: dict[tuple[int, str], dict[str, Any]] = {}  # of instances
         self._kept = {(ALL, ALL)}  # the instances that are recorded
         self._families: dict[int, list[dict[str, Any]]] = {}  # of connectors' elements, by step
@@ -143,10 +143,10 @@ class _Recorder:
             self._try(step, "control", partial(data.control, number), {})
             self._record_elements(step, ALL, ALL)
             for by in step["rollups"]:
-                found = self._try(
+                table = self._try(
                     step, f"instances?by={quoted(by)}", partial(data.instances, number, by), _no_table(by)
                 )
-                self._tables[number, by] = found
+                self._tables[number, by] = table
 
     def record_instances(self) -> None:
         """As many as the limits allow."""
@@ -207,23 +207,23 @@ class _Recorder:
     def _try(self, step: Mapping[str, Any], name: str, answer: Callable[[], T], nothing: T) -> T:
         """Record an answer, or in its place an empty one where a file is damaged."""
         try:
-            found = answer()
+            part = answer()
         except FAILURES as error:
-            found = nothing
+            part = nothing
             what = name.partition("?")[0]
             self._archive.left_out.append(f"{self._run}: {what} of step {step['number']} {step['name']}: {error}")
-        self._archive.add(f"{self._address}/steps/{step['number']}/{name}", found)
-        return found
+        self._archive.add(f"{self._address}/steps/{step['number']}/{name}", part)
+        return part
 
     def _apart(self, by: str, instance: str) -> float:
         """How far an instance stands apart from the others of its type, in the step where most; outliers above all."""
-        found = 0.0
+        farthest = 0.0
         for step in self._steps:
-            for one in self._tables[step["number"], by]["instances"] if by in step["rollups"] else ():
-                if one["instance"] == instance:
-                    z = max(abs(one["z_iops"] or 0.0), abs(one["z_p99"] or 0.0))
-                    found = max(found, z + (1e9 if one["outlier"] else 0.0))
-        return found
+            for row in self._tables[step["number"], by]["instances"] if by in step["rollups"] else ():
+                if row["instance"] == instance:
+                    z = max(abs(row["z_iops"] or 0.0), abs(row["z_p99"] or 0.0))
+                    farthest = max(farthest, z + (1e9 if row["outlier"] else 0.0))
+        return farthest
 
 
 def _no_series(by: str, instance: str) -> dict[str, Any]:

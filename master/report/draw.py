@@ -58,56 +58,56 @@ def _write(made: "Figure", path: Path) -> None:
     made.savefig(path, dpi=DPI, metadata={"Software": SOFTWARE})
 
 
-def latency_lines(axes: "Axes", found: OverTime, time: str) -> None:
+def latency_lines(axes: "Axes", data: OverTime, time: str) -> None:
     """Percentiles and maximum over time."""
-    lines = {name: values for name, values in found.latencies[time].items() if np.isfinite(values).any()}
+    lines = {name: values for name, values in data.latencies[time].items() if np.isfinite(values).any()}
     for place, (name, values) in enumerate(lines.items()):
         colour = COLOURS[-1] if name == "max" else COLOURS[place % (len(COLOURS) - 1)]
         style = ":" if name == "max" else _DASHES[place % 3]
-        _stairs(axes, found, values, name, color=colour, linestyle=style)
+        _stairs(axes, data, values, name, color=colour, linestyle=style)
     axes.margins(y=0.2)  # room for the legend
     latency_axis(axes)
-    _over_time(axes, found, f"{time[0].upper()}{time[1:]}")
+    _over_time(axes, data, f"{time[0].upper()}{time[1:]}")
 
 
-def bands(axes: "Axes", found: OverTime, time: str) -> None:
+def bands(axes: "Axes", data: OverTime, time: str) -> None:
     """The spans between neighbouring percentiles."""
-    lines = [(name, values) for name, values in found.latencies[time].items() if name != "max"]
+    lines = [(name, values) for name, values in data.latencies[time].items() if name != "max"]
     for place, ((low, below), (high, above)) in enumerate(pairwise(lines)):
-        x, y0 = _steps_of(found, below)
-        _, y1 = _steps_of(found, above)
+        x, y0 = _steps_of(data, below)
+        _, y1 = _steps_of(data, above)
         shade = 0.6 / (place + 1)
         axes.fill_between(x, y0, y1, label=f"{low} to {high}", color=COLOURS[0], alpha=shade, lw=0)
     latency_axis(axes)
-    _over_time(axes, found, f"Bands between percentiles of {time}")
+    _over_time(axes, data, f"Bands between percentiles of {time}")
 
 
-def rate_lines(axes: "Axes", found: OverTime) -> None:
+def rate_lines(axes: "Axes", data: OverTime) -> None:
     """IOPS, with the rate that was asked for."""
-    if np.isfinite(found.target).any():
-        _stairs(axes, found, found.target, "target", color=COLOURS[4], linestyle="--")
-    _stairs(axes, found, found.iops, "IOPS", color=COLOURS[0])
+    if np.isfinite(data.target).any():
+        _stairs(axes, data, data.target, "target", color=COLOURS[4], linestyle="--")
+    _stairs(axes, data, data.iops, "IOPS", color=COLOURS[0])
     axes.set_ylim(bottom=0)
     axes.set_ylabel("I/Os per second")
     axes.yaxis.set_major_formatter(_with_units(""))
-    _over_time(axes, found, "Rate")
+    _over_time(axes, data, "Rate")
 
 
-def heat_map(axes: "Axes", found: OverTime) -> None:
+def heat_map(axes: "Axes", data: OverTime) -> None:
     """I/Os per second and decade of latency, over time."""
-    edges, densities = log_densities(found.counts) if found.counts is not None else (np.empty(0), np.empty((0, 0)))
-    if len(edges) and found.counts is not None:
+    edges, densities = log_densities(data.counts) if data.counts is not None else (np.empty(0), np.empty((0, 0)))
+    if len(edges) and data.counts is not None:
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import LogNorm
 
         norm = LogNorm(vmin=float(np.nanmin(densities)), vmax=float(np.nanmax(densities)) * 1.0001)
-        for part in _runs(found.counts.begin_s, found.counts.end_s):
-            times = np.append(found.counts.begin_s[part], found.counts.end_s[part][-1])
+        for part in _runs(data.counts.begin_s, data.counts.end_s):
+            times = np.append(data.counts.begin_s[part], data.counts.end_s[part][-1])
             cells = np.ma.masked_invalid(densities[part].T)
             axes.pcolormesh(times, edges, cells, norm=norm, cmap="cividis")
         axes.figure.colorbar(ScalarMappable(norm, "cividis"), ax=axes, label="I/Os per s and decade", pad=0.01)
     latency_axis(axes)
-    _over_time(axes, found, "Latency over time, I/Os at each latency", legend=False)
+    _over_time(axes, data, "Latency over time, I/Os at each latency", legend=False)
 
 
 def distribution_lines(axes: "Axes", lines: Iterable[tuple[str, Floats, Floats]]) -> None:
@@ -170,10 +170,10 @@ def _with_units(unit: str) -> Any:
     return EngFormatter(unit, sep=" " if unit else "")
 
 
-def _steps_of(found: OverTime, values: Floats) -> tuple[Floats, Floats]:
+def _steps_of(data: OverTime, values: Floats) -> tuple[Floats, Floats]:
     """Points that hold each value over its subinterval; time between subintervals is a gap."""
-    x = np.column_stack([found.begin_s, found.end_s, found.end_s]).reshape(-1)
-    joined = np.append(np.abs(found.begin_s[1:] - found.end_s[:-1]) < 0.05 * (found.end_s - found.begin_s)[:-1], False)
+    x = np.column_stack([data.begin_s, data.end_s, data.end_s]).reshape(-1)
+    joined = np.append(np.abs(data.begin_s[1:] - data.end_s[:-1]) < 0.05 * (data.end_s - data.begin_s)[:-1], False)
     between = np.where(joined, values, np.nan)
     return x, np.column_stack([values, values, between]).reshape(-1)
 
@@ -190,17 +190,17 @@ def _runs(begin: Floats, end: Floats) -> list[slice]:
     return [slice(low, high) for low, high in pairwise(ends) if high > low]
 
 
-def _over_time(axes: "Axes", found: OverTime, title: str, legend: bool = True) -> None:
-    for low, high in found.not_measured:
+def _over_time(axes: "Axes", data: OverTime, title: str, legend: bool = True) -> None:
+    for low, high in data.not_measured:
         axes.axvspan(low, high, color="0.5", alpha=0.15, lw=0)
-    for at, name in found.steps if len(found.steps) > 1 else ():
+    for at, name in data.steps if len(data.steps) > 1 else ():
         axes.axvline(at, color="0.4", lw=0.8, ls=":")
-        if len(found.steps) <= _MOST_NAMED:
+        if len(data.steps) <= _MOST_NAMED:
             where = axes.get_xaxis_transform()
             axes.text(
                 at, 0.99, f" {name[:24]}", transform=where, va="top", ha="left", fontsize=7, color="0.35", rotation=90
             )
-    shaded = "; shaded: not measured" if found.not_measured else ""
+    shaded = "; shaded: not measured" if data.not_measured else ""
     axes.set_title(f"{title}{shaded}", loc="left", fontsize=10)
     place = axes.get_subplotspec()
     if place is None or place.is_last_row():

@@ -100,8 +100,8 @@ def page_of(archive: Mapping[str, Any], title: str, above: str = "") -> str:
         (_MAIN, above + _MAIN),
     )
     for place, text in inserted:
-        before, found, after = page.partition(place)
-        if not found:
+        before, separator, after = page.partition(place)
+        if not separator:
             raise ValueError(f"page.html has no {place.strip()}")
         page = before + text + after
     return page
@@ -115,10 +115,10 @@ def has_plotly() -> bool:
 @cache
 def _plotly() -> tuple[str, str]:
     """Plotly's JavaScript as base64 of gzip, and its hash in a policy. Raises PlanError."""
-    found = importlib.util.find_spec("plotly")  # not imported: that takes longer than all that is done here
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("plotly")  # not imported: that takes longer than all that is done here
+    if spec is None or spec.origin is None:
         raise PlanError("a report needs plotly: pip install 'ivypy[report]'")
-    script = (Path(found.origin).parent / "package_data" / _PLOTLY).read_bytes()
+    script = (Path(spec.origin).parent / "package_data" / _PLOTLY).read_bytes()
     return base64.b64encode(gzip.compress(script, _LEVEL, mtime=0)).decode(), _hash(script.decode())
 
 
@@ -159,7 +159,7 @@ def join_modules(texts: Mapping[str, str], main: str) -> str:
 
 def _parsed(name: str, text: str) -> _Module:
     imports = tuple((other, _names(name, words)) for words, other in _IMPORT.findall(text))
-    exports = tuple(next(filter(None, found)) for found in _EXPORT.findall(text))
+    exports = tuple(next(filter(None, unknown)) for unknown in _EXPORT.findall(text))
     body = _EXPORT.sub("", _IMPORT.sub("", text))
     for form in _UNKNOWN:
         if found := form.search(body):

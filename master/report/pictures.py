@@ -59,27 +59,31 @@ def write_pictures(folders: Sequence[Path], into: Path) -> Iterator[Path]:
 
 
 def _latency(data: RunData) -> "Figure | None":
-    found = over_time(data)
-    times = [time for time, lines in found.latencies.items() if any(np.isfinite(one).any() for one in lines.values())]
+    data_over_time = over_time(data)
+    times = [
+        time
+        for time, lines in data_over_time.latencies.items()
+        if any(np.isfinite(one).any() for one in lines.values())
+    ]
     if not times:
         return None
     made, panels = draw.figure(len(times), 1 + 3.5 * len(times))
-    made.suptitle(found.title, fontsize=11)
+    made.suptitle(data_over_time.title, fontsize=11)
     for axes, time in zip(panels, times, strict=True):
-        draw.latency_lines(axes, found, time)
+        draw.latency_lines(axes, data_over_time, time)
     return made
 
 
 def _iops(data: RunData) -> "Figure | None":
     found = over_time(data)
-    return _titled(data, 4, partial(draw.rate_lines, found=found)) if len(found.begin_s) else None
+    return _titled(data, 4, partial(draw.rate_lines, data=found)) if len(found.begin_s) else None
 
 
 def _heat_map(data: RunData) -> "Figure | None":
     counts = latency_counts(data)
     if counts is None:
         return None
-    return _titled(data, 5, partial(draw.heat_map, found=replace(over_time(data), counts=counts)))
+    return _titled(data, 5, partial(draw.heat_map, data=replace(over_time(data), counts=counts)))
 
 
 def _distribution(data: RunData) -> "Figure | None":
@@ -166,14 +170,16 @@ def loads(document: Mapping[str, Any]) -> dict[str, list[tuple[float, float, str
 
     Response times where any measurement has them, since a wait is part of what a load costs.
     """
-    measured = [(step, one) for step in document["steps"] for one in step["measurements"]]
+    measured = [(step, measurement) for step in document["steps"] for measurement in step["measurements"]]
     metric = load_metric(document)
-    found: dict[str, list[tuple[float, float, str]]] = {}
-    for step, one in measured:
-        iops, latency = one["metrics"].get("overall_iops"), one["metrics"].get(metric)
+    points_of: dict[str, list[tuple[float, float, str]]] = {}
+    for step, measurement in measured:
+        iops, latency = measurement["metrics"].get("overall_iops"), measurement["metrics"].get(metric)
         if iops and latency is not None:
-            found.setdefault(step["name"] if one["level"] else "steps", []).append((iops, latency, one["verdict"]))
-    return {name: sorted(points) for name, points in found.items() if len(points) > 1}
+            points_of.setdefault(step["name"] if measurement["level"] else "steps", []).append(
+                (iops, latency, measurement["verdict"])
+            )
+    return {name: sorted(points) for name, points in points_of.items() if len(points) > 1}
 
 
 def load_metric(document: Mapping[str, Any]) -> str:
@@ -192,13 +198,13 @@ def _joined(lists: Sequence[Sequence[float | None]]) -> Floats:
 
 def _stretches(chosen: Sequence[bool], begin: Floats, end: Floats) -> Iterator[tuple[float, float]]:
     """Subintervals that are chosen; neighbours of one step are joined."""
-    found: list[tuple[float, float]] = []
+    stretches: list[tuple[float, float]] = []
     for is_chosen, low, high in zip(chosen, begin.tolist(), end.tolist(), strict=True):
-        if is_chosen and found and abs(low - found[-1][1]) < 0.02 * (high - low):
-            found[-1] = found[-1][0], high
+        if is_chosen and stretches and abs(low - stretches[-1][1]) < 0.02 * (high - low):
+            stretches[-1] = stretches[-1][0], high
         elif is_chosen:
-            found.append((low, high))
-    yield from found
+            stretches.append((low, high))
+    yield from stretches
 
 
 def _counts(answers: Sequence[bytes], start: float) -> LatencyCounts | None:
@@ -212,11 +218,11 @@ def _counts(answers: Sequence[bytes], start: float) -> LatencyCounts | None:
         header = json.loads(answer[4 : 4 + length])
         columns = len(header["first"])
         counts = np.zeros((columns, len(edges) - 1))
-        for one in header["sets"]:
-            if one["name"].endswith(".service"):
-                width = one["high"] - one["low"]
-                cells = np.frombuffer(answer, "<u4", columns * width, 4 + length + one["offset"])
-                counts[:, one["low"] : one["high"]] += cells.reshape(columns, width)
+        for series in header["sets"]:
+            if series["name"].endswith(".service"):
+                width = series["high"] - series["low"]
+                cells = np.frombuffer(answer, "<u4", columns * width, 4 + length + series["offset"])
+                counts[:, series["low"] : series["high"]] += cells.reshape(columns, width)
         begins.append(np.array(header["start"], np.float64) - start)
         ends.append(begins[-1] + np.array(header["length_s"], np.float64))
         parts.append(counts)

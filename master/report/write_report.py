@@ -62,15 +62,15 @@ def line_at_end(folder: Path, recording_s: float = RECORDING_S, patience_s: floa
     """
     end = time.monotonic() + recording_s
     limits = ArchiveLimits(is_late=lambda: time.monotonic() > end)
-    said: list[str] = []
+    lines: list[str] = []
 
     def write() -> None:
         try:
-            said.append(f"report: {write_report(folder / NAME, [folder], limits)}")
+            lines.append(f"report: {write_report(folder / NAME, [folder], limits)}")
         except (IvypyError, OSError) as error:
-            said.append(f"{WHY_NOT}{error}")
+            lines.append(f"{WHY_NOT}{error}")
         except Exception as error:  # only the report is lost
-            said.append(f"{WHY_NOT}{type(error).__name__}: {error}")
+            lines.append(f"{WHY_NOT}{type(error).__name__}: {error}")
 
     writing = Thread(target=write, name="report", daemon=True)
     try:
@@ -78,4 +78,4 @@ def line_at_end(folder: Path, recording_s: float = RECORDING_S, patience_s: floa
         writing.join(patience_s)
     except KeyboardInterrupt:
         return f"{WHY_NOT}interrupted"
-    return said[0] if said else f"{WHY_NOT}it took longer than {patience_s:g} s; `ivypy report {folder}` writes it"
+    return lines[0] if lines else f"{WHY_NOT}it took longer than {patience_s:g} s; `ivypy report {folder}` writes it"

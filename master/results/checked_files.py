@@ -109,13 +109,13 @@ def read_whole(folder: Path, read: Callable[[Snapshot], T]) -> T:
     while True:
         kept = snapshot(folder)
         try:
-            found = read(kept)
+            result = read(kept)
         except (PlanError, OSError):
             if kept.is_there:
                 raise
         else:
             if kept.is_there:
-                return found
+                return result
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -199,19 +199,19 @@ def _so_far(folder: Path, record: Mapping[str, Any]) -> tuple[Path, list[dict[st
     if not record["steps"] or record["steps"][-1]["verdict"]:
         return None
     try:
-        names = [one.name for one in os.scandir(folder / SO_FAR) if one.name.isdecimal()]
+        names = [entry.name for entry in os.scandir(folder / SO_FAR) if entry.name.isdecimal()]
     except OSError:
         return None
     kept = [folder / SO_FAR / name for name in sorted(names, key=int, reverse=True)]
-    for one in kept:
-        if (one / RUN_JSON).is_file():
+    for step_folder in kept:
+        if (step_folder / RUN_JSON).is_file():
             try:
-                steps = _read(one)["steps"]
+                steps = _read(step_folder)["steps"]
             except PlanError:
-                if (one / RUN_JSON).is_file():
+                if (step_folder / RUN_JSON).is_file():
                     raise
                 return _so_far(folder, record)  # it was replaced
-            return (one, steps) if _places(steps) == _places(record["steps"]) else None  # of the step before
+            return (step_folder, steps) if _places(steps) == _places(record["steps"]) else None  # of the step before
     return None
 
 

@@ -114,11 +114,11 @@ def _row(folder: Path, cells: dict[str, str]) -> ConnectorRow:
 def connector_lines(rows: Sequence[ConnectorRow]) -> list[str]:
     """A table for each measurement."""
     width = max((len(_name(one)) for one in rows), default=0)
-    found = []
+    lines = []
     for measurement, some in groupby(rows, lambda one: one.measurement):
-        found += ["", measurement, _line(_TITLES, width)]
-        found += [_line(_cells(one), width) for one in some]
-    return found[1:]
+        lines += ["", measurement, _line(_TITLES, width)]
+        lines += [_line(_cells(one), width) for one in some]
+    return lines[1:]
 
 
 def connector_markdown(rows: Sequence[ConnectorRow]) -> str:
@@ -143,10 +143,10 @@ def _name(one: ConnectorRow) -> str:
     return f"{one.metric} ({one.unit})" if one.unit else one.metric
 
 
-def _cells(one: ConnectorRow) -> tuple[str, ...]:
-    figures = ("-" if value is None else f"{value:.4g}" for value in (one.value, one.min, one.max))
-    count = f"{one.subintervals}/{one.subintervals + one.missing}" if one.missing else str(one.subintervals)
-    return _name(one), *figures, count, str(one.elements)
+def _cells(row: ConnectorRow) -> tuple[str, ...]:
+    figures = ("-" if value is None else f"{value:.4g}" for value in (row.value, row.min, row.max))
+    count = f"{row.subintervals}/{row.subintervals + row.missing}" if row.missing else str(row.subintervals)
+    return _name(row), *figures, count, str(row.elements)
 
 
 def _line(cells: Sequence[str], width: int) -> str:

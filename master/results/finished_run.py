@@ -102,10 +102,10 @@ class FinishedRun:
 
     @cached_property
     def _rows_by_step(self) -> dict[int, list[tuple[Key, StepRow]]]:
-        found: dict[int, list[tuple[Key, StepRow]]] = {}
+        rows: dict[int, list[tuple[Key, StepRow]]] = {}
         for key, row in self.rows.items():
-            found.setdefault(row.number, []).append((key, row))
-        return found
+            rows.setdefault(row.number, []).append((key, row))
+        return rows
 
     def rows_of(self, step: int) -> list[tuple[Key, StepRow]]:
         """Those of a step, by its number."""

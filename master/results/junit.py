@@ -95,13 +95,13 @@ def junit_of_no_run(plan: str, now: datetime) -> str:
 def _text(suite: str, plan: str, start: datetime, length_s: float, cases: Sequence[JunitCase]) -> str:
     kinds = [case.kind for case in cases]
     root = Element("testsuites")
-    found = SubElement(
+    suite_element = SubElement(
         root, "testsuite", name=_printable(suite), timestamp=start.isoformat(timespec="seconds").replace("+00:00", ""),
         time=f"{length_s:.3f}", tests=f"{len(cases)}", failures=f"{kinds.count(FAILURE)}",
         errors=f"{kinds.count(ERROR)}",
     )  # fmt: skip
     for case in cases:
-        element = SubElement(found, "testcase", classname=_printable(plan), name=_printable(case.name))
+        element = SubElement(suite_element, "testcase", classname=_printable(plan), name=_printable(case.name))
         if case.kind:
             first, _, _ = case.message.partition("\n")
             SubElement(element, case.kind, message=_printable(first)).text = _printable(case.message)

@@ -99,15 +99,15 @@ def _kept(step: Mapping[str, Any], rows: Iterable[tuple[Key, StepRow]], folder: 
     """
     figures = {key.step: _figures(row) for key, row in rows}
     known = {field.name for field in fields(MeasurementRow)}
-    found = []
+    measured = []
     for entry in step["measured"]:
         row = {name: value for name, value in entry.items() if name in known}
         row.setdefault("figures", figures.get(entry.get("name"), {}))
         try:
-            found.append(decode(json.dumps({"type": "row", **row}).encode(), {"row": MeasurementRow}))
+            measured.append(decode(json.dumps({"type": "row", **row}).encode(), {"row": MeasurementRow}))
         except ProtocolError as error:
             raise PlanError(f"{folder}/run.json: of another version of ivypy: {error}") from None
-    return tuple(found)
+    return tuple(measured)
 
 
 def _row(name: str, row: StepRow, folder: Path) -> MeasurementRow:
@@ -134,9 +134,9 @@ def _figures(row: StepRow) -> dict[str, float]:
 
 def finding_of(text: str, folder: Path) -> Finding:
     """The inverse of str(Finding), without its cause."""
-    found = _FINDING.fullmatch(text)
-    reason = _REASONS.get(found["reason"]) if found else None
-    if found is None or reason is None or found["severity"] not in reason.severities:
+    match = _FINDING.fullmatch(text)
+    reason = _REASONS.get(match["reason"]) if match else None
+    if match is None or reason is None or match["severity"] not in reason.severities:
         raise PlanError(f"{folder}: a reason of another version of ivypy: {text!r}")
-    severity = Severity(found["severity"]) if len(reason.severities) > 1 else None
-    return Finding(reason, found["detail"] or "", severity)
+    severity = Severity(match["severity"]) if len(reason.severities) > 1 else None
+    return Finding(reason, match["detail"] or "", severity)

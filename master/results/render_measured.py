@@ -38,11 +38,11 @@ def markdown_of(entry: RunEntry, measured: MeasuredSteps, sentence: str) -> str:
     lines = [f"### {escaped(entry.folder.name)}", "", standing_line(entry, sentence), ""]
     lines.append("| " + " | ".join(["step", "verdict", *titles]) + " |")
     lines.append("|" + "|".join([" --- ", " --- ", *[" ---: "] * len(titles)]) + "|")
-    rows = [(step.number, one) for step in measured.steps for one in step.measured]
-    for number, one in rows:
-        cells = [one.shown(metric) for metric in metrics]
-        lines.append("| " + " | ".join([escaped(f"{number} {one.name}"), _verdict(one), *cells]) + " |")
-    against = [f"- {escaped(_against(number, one))}" for number, one in rows if _weighty(one)]
+    rows = [(step.number, row) for step in measured.steps for row in step.measured]
+    for number, row in rows:
+        cells = [row.shown(metric) for metric in metrics]
+        lines.append("| " + " | ".join([escaped(f"{number} {row.name}"), _verdict(row), *cells]) + " |")
+    against = [f"- {escaped(_against(number, row))}" for number, row in rows if _weighty(row)]
     return "\n".join([*lines, *(["", *against] if against else []), ""])
 
 

@@ -119,24 +119,24 @@ def result_of(folder: Path, types: Sequence[str], wanted: Sequence[str] = ()) ->
 
 
 def _document(kept: Snapshot, wanted: Sequence[str], types: Sequence[str]) -> ResultDocument:
-    found = types or _that_fit(kept)
-    run = run_in(kept.folder.name, kept, [*dict.fromkeys([ALL, *found])])
-    steps = [_step(one, run, {*found}) for one in chosen_steps(run, wanted)]
+    shown_types = types or _that_fit(kept)
+    run = run_in(kept.folder.name, kept, [*dict.fromkeys([ALL, *shown_types])])
+    steps = [_step(one, run, {*shown_types}) for one in chosen_steps(run, wanted)]
     entry = entry_of(kept.folder, datetime.now(UTC))
-    left_out = [] if types else sorted({*types_in(kept)} - {*found})
+    left_out = [] if types else sorted({*types_in(kept)} - {*shown_types})
     return ResultDocument(format=1, run=_run(entry), left_out=left_out, steps=steps)
 
 
 def _that_fit(kept: Snapshot) -> list[str]:
     """The whole, and as many rollup types as there is room for, those with the fewest measurements first."""
     sizes = {kind: (kept.results / f"summary.{stem(kind)}.csv").stat().st_size for kind in types_in(kept)}
-    found, room = [ALL], MOST_BYTES - sizes.pop(ALL, 0)
+    fitting, room = [ALL], MOST_BYTES - sizes.pop(ALL, 0)
     for kind in sorted(sizes, key=lambda one: (sizes[one], one)):
         room -= sizes[kind]
         if room < 0:
             break
-        found.append(kind)
-    return found
+        fitting.append(kind)
+    return fitting
 
 
 def write_result(folder: Path) -> None:
@@ -180,10 +180,10 @@ def _measurement(key: Key, row: StepRow, stands: bool, folder: Path) -> Measurem
 
 
 def _reasons(texts: Iterable[str], folder: Path) -> list[ReasonDocument]:
-    found = [finding_of(text, folder) for text in texts]
+    findings = [finding_of(text, folder) for text in texts]
     return [
         ReasonDocument(reason=one.reason.word, severity=one.severity.value, detail=one.detail, remedy=one.reason.remedy)
-        for one in found
+        for one in findings
     ]
 
 

@@ -53,13 +53,13 @@ def entries_below(root: Path, now: datetime) -> tuple[list[RunEntry], list[str]]
             f"{root}: {'a file' if root.exists() else 'there is no such folder'}; name a folder in which "
             "`ivypy run -o` or `ivypy quick -o` made runs"
         )
-    found, faults = [], []
+    entries, faults = [], []
     for folder in run_folders(root):
         try:
-            found.append(entry_of(folder, now))
+            entries.append(entry_of(folder, now))
         except PlanError as error:
             faults.append(str(error))
-    return sorted(found, key=lambda one: (one.start, one.folder.name), reverse=True), sorted(faults)
+    return sorted(entries, key=lambda one: (one.start, one.folder.name), reverse=True), sorted(faults)
 
 
 def run_folders(root: Path) -> list[Path]:
@@ -143,30 +143,30 @@ def entry_lines(entries: Iterable[RunEntry], now: datetime) -> list[str]:
     return [*header_lines([_COLUMNS]), *(row_line([_COLUMNS], _cells(entry, now)) for entry in entries)]
 
 
-def _cells(one: RunEntry, now: datetime) -> tuple[str, ...]:
+def _cells(entry: RunEntry, now: datetime) -> tuple[str, ...]:
     return (
-        f"{one.start.astimezone(now.tzinfo):%Y-%m-%d %H:%M}",
-        str(one.state),
-        str(one.verdict or BLANK),
-        BLANK if one.length_s is None else duration(one.length_s),
-        str(len(one.hosts)),
-        str(len(one.steps)),
-        str(one.folder),
+        f"{entry.start.astimezone(now.tzinfo):%Y-%m-%d %H:%M}",
+        str(entry.state),
+        str(entry.verdict or BLANK),
+        BLANK if entry.length_s is None else duration(entry.length_s),
+        str(len(entry.hosts)),
+        str(len(entry.steps)),
+        str(entry.folder),
     )
 
 
-def entry_data(one: RunEntry) -> dict[str, Any]:
+def entry_data(entry: RunEntry) -> dict[str, Any]:
     """As JSON has it; times in UTC, ISO 8601."""
     return {
-        "run": one.folder.name,
-        "folder": str(one.folder),
-        "state": str(one.state),
-        "verdict": one.verdict and str(one.verdict),
-        "exit_code": one.exit_code,
-        "plan": one.plan,
-        "version": one.version,
-        "start_utc": one.start.isoformat().replace("+00:00", "Z"),
-        "length_s": one.length_s,
-        "hosts": list(one.hosts),
-        "steps": list(one.steps),
+        "run": entry.folder.name,
+        "folder": str(entry.folder),
+        "state": str(entry.state),
+        "verdict": entry.verdict and str(entry.verdict),
+        "exit_code": entry.exit_code,
+        "plan": entry.plan,
+        "version": entry.version,
+        "start_utc": entry.start.isoformat().replace("+00:00", "Z"),
+        "length_s": entry.length_s,
+        "hosts": list(entry.hosts),
+        "steps": list(entry.steps),
     }

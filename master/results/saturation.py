@@ -82,13 +82,13 @@ class Saturation:
 def first_saturated(levels: Sequence[Level]) -> Saturation:
     """`levels` in the order of their loads, the lowest first."""
     for place, level in enumerate(levels):
-        found = [
+        saturated = [
             Saturated(level, element, busy, rule)
             for element, busy in level.busy.items()
             if (rule := _rule(levels, place, element, busy)) is not None
         ]
-        if found:
-            return Saturation(tuple(levels), tuple(sorted(found, key=lambda one: -one.busy_percent)))
+        if saturated:
+            return Saturation(tuple(levels), tuple(sorted(saturated, key=lambda one: -one.busy_percent)))
     return Saturation(tuple(levels))
 
 
@@ -117,12 +117,12 @@ def _none(levels: Sequence[Level]) -> str:
     """The sentence where nothing saturates."""
     level = next(one for one in reversed(levels) if one.busy)
     element = max(level.busy, key=level.busy.__getitem__)
-    said = (
+    sentence = (
         "No element saturates that reports a busy figure: the highest at the highest load is "
         f"{element.metric} of {element.name} with {level.busy[element]:.3g} %."
     )
     before, last = levels[-2:]
     service = _growth(before.service_us or 0.0, last.service_us or 0.0)
     if _growth(before.iops, last.iops) < _GROWS <= service:
-        said += " The load stopped growing and service times still grew: what limits it is none of these."
-    return said
+        sentence += " The load stopped growing and service times still grew: what limits it is none of these."
+    return sentence

@@ -61,11 +61,11 @@ def no_buckets(rows: int) -> Buckets:
     return Buckets(0, np.zeros((rows, 0), np.uint64))
 
 
-def added(one: Buckets, other: Buckets) -> Buckets:
+def added(first: Buckets, other: Buckets) -> Buckets:
     """The sum of two sets of histograms; may reuse the first one's memory."""
     if other.counts.shape[1] == 0:
-        return one
-    total = one.covering(other.low, other.high)
+        return first
+    total = first.covering(other.low, other.high)
     total.counts[:, other.low - total.low : other.high - total.low] += other.counts
     return total
 
@@ -81,12 +81,12 @@ def sum_of(parts: list[Buckets], rows: int) -> Buckets:
     return total
 
 
-def difference(of: Buckets, part: Buckets) -> Buckets:
+def difference(whole: Buckets, part: Buckets) -> Buckets:
     """Histograms without some of the values in them."""
     if part.counts.shape[1] == 0:
-        return of
-    left = of.padded(of.low, of.high)
-    left.counts[:, part.low - of.low : part.high - of.low] -= part.counts
+        return whole
+    left = whole.padded(whole.low, whole.high)
+    left.counts[:, part.low - whole.low : part.high - whole.low] -= part.counts
     return left
 
 

@@ -42,10 +42,10 @@ def decode_result(host: str, result: Result, numbers: Sequence[int], classes: in
     def array(name: str, packed: Array, kind: ArrayType, *shape: int) -> NDArray[Any]:
         if packed.type is not kind:
             raise wrong(f"{name} is of type {packed.type}, not {kind}")
-        found = np.frombuffer(packed.data, "<" + kind)
-        if len(found) != math.prod(shape):
-            raise wrong(f"{name} has {len(found)} numbers, not {' x '.join(map(str, shape))}")
-        return found.reshape(shape)
+        numbers = np.frombuffer(packed.data, "<" + kind)
+        if len(numbers) != math.prod(shape):
+            raise wrong(f"{name} has {len(numbers)} numbers, not {' x '.join(map(str, shape))}")
+        return numbers.reshape(shape)
 
     if result.length_ns <= 0:
         raise wrong(f"its length is {result.length_ns} ns")

@@ -67,14 +67,14 @@ class LatencyFigures:
     @cached_property
     def sd(self) -> Floats:
         """Sample standard deviation. In whole numbers: n x sum of squares - square of the sum loses no digit."""
-        found = np.full(self._rows, np.nan)
+        deviations = np.full(self._rows, np.nan)
         some = np.flatnonzero(self.count > 1)
         n, total, squares = (
             integers(self._limbs[some], moment) for moment in (Moment.COUNT, Moment.SUM, Moment.SQUARES_LOW)
         )
         variance = ((n * squares - total * total) / (n * (n - 1))).astype(np.float64)
-        found[some] = np.sqrt(variance, out=np.full(len(some), np.nan), where=variance >= 0) / NS_PER_US
-        return found
+        deviations[some] = np.sqrt(variance, out=np.full(len(some), np.nan), where=variance >= 0) / NS_PER_US
+        return deviations
 
     @cached_property
     def min(self) -> Floats:
@@ -140,13 +140,13 @@ class Figures:
         """One of PERCENTILES of the response time, in microseconds, had each I/O been submitted without lateness."""
         return self._instead(self.response(OVERALL), LATE, PUNCTUAL, name)
 
-    def _instead(self, of: LatencyFigures, series: int, instead: int, name: str) -> Floats:
+    def _instead(self, whole: LatencyFigures, series: int, instead: int, name: str) -> Floats:
         """A percentile where the I/Os of a series had taken as long as another series says of them."""
         found, better = self._of((series,)), self._of((instead,))
-        others = difference(of.buckets, found.buckets)
+        others = difference(whole.buckets, found.buckets)
         buckets = sum_of([others, better.buckets], len(self.merged.counts))
-        least = np.minimum(of.least_ns, better.least_ns)
-        (value,) = percentiles(buckets.counts, buckets.low, least, of.most_ns, [PERCENTILES[name]])
+        least = np.minimum(whole.least_ns, better.least_ns)
+        (value,) = percentiles(buckets.counts, buckets.low, least, whole.most_ns, [PERCENTILES[name]])
         return np.asarray(value / NS_PER_US)
 
     def has_response(self, category: str) -> NDArray[np.bool_]:

@@ -151,12 +151,14 @@ def busy_threads(case: Case) -> Rows:
 def _idle_beside_busy(of_host: Mapping[str, thread_stats.ThreadSummary], uneven: Sequence[str]) -> str:
     """The host with the busiest thread stands for all that are `uneven`; the others are counted."""
     host = max(uneven, key=lambda name: of_host[name].busy_percent)
-    one = of_host[host]
-    threads = "one thread" if one.busy == 1 else f"{one.busy} threads"
-    said = f"{threads} of {one.threads} {'was' if one.busy == 1 else 'were'} busy, {one.idle} had time left"
+    summary = of_host[host]
+    threads = "one thread" if summary.busy == 1 else f"{summary.busy} threads"
+    busy = f"{threads} of {summary.threads} {'was' if summary.busy == 1 else 'were'} busy, {summary.idle} had time left"
     others = len(uneven) - 1
     more = f", and {others} more host{'s' * (others > 1)}" if others else ""
-    return f"{said} ({host}, thread {one.busiest} {one.busy_percent:.0f} %{more}): use more of them with `spread`"
+    return (
+        f"{busy} ({host}, thread {summary.busiest} {summary.busy_percent:.0f} %{more}): use more of them with `spread`"
+    )
 
 
 def slowed_rows(measurement: Measurement, settings: Settings) -> dict[int, float]:
@@ -185,13 +187,13 @@ def _lost_by_host(measurement: Measurement, settings: Settings) -> Floats:
     layout, account = measurement.layout, measurement.account
     weights = np.where((account.due > 0) | (account.in_flight > 0), 1.0, IDLE_WEIGHT)
     weights *= layout.of_instances(settings.at_max)
-    found = np.zeros((len(weights), 2))
+    sums = np.zeros((len(weights), 2))
     for host, taken in measurement.taken.items():
         place, length_ns = layout.instances[host], int(measurement.length_ns[layout.position[host]])
         shares = lost_shares(taken, length_ns, *measurement.lost[place].T)
-        found[place] = np.stack([shares * weights[place], weights[place]], axis=1)
+        sums[place] = np.stack([shares * weights[place], weights[place]], axis=1)
     classes = np.zeros((len(layout.class_host), 2))
-    layout.to_classes.into(classes, found)
+    layout.to_classes.into(classes, sums)
     of_pairs = np.zeros((len(layout.pairs[0]), 2))
     np.add.at(of_pairs, layout.class_pairs.T, classes)
     return of_pairs
@@ -227,17 +229,17 @@ def cpu_contention(case: Case) -> Rows:
     concerned = had_io | some_max
     invalid = kept_shares(measurement, case.settings) >= KEPT_INVALID
     layout = measurement.layout
-    said = _contentions(measurement)
+    contentions = _contentions(measurement)
     of_row: dict[int, list[str]] = {}
     for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
-        if concerned[row] and said.get(layout.hosts[host]):
+        if concerned[row] and contentions.get(layout.hosts[host]):
             of_row.setdefault(row, []).append(layout.hosts[host])
     for row, hosts in of_row.items():
-        worst = max(hosts, key=lambda host: max(one.percent for one in said[host]))
+        worst = max(hosts, key=lambda host: max(one.percent for one in contentions[host]))
         others = len(hosts) - 1
         more = f" (and {others} more host{'s' * (others > 1)})" if others else ""
-        detail = ", ".join(one.detail for one in said[worst])
-        most = max(said[worst], key=lambda one: one.percent)
+        detail = ", ".join(one.detail for one in contentions[worst])
+        most = max(contentions[worst], key=lambda one: one.percent)
         where = f"{worst}: " if len(layout.hosts) > 1 else ""
         yield (
             row,
@@ -276,10 +278,10 @@ def _highest(case: Case, of_host: Mapping[str, float]) -> dict[int, float]:
 
 def _workers(case: Case) -> Iterator[tuple[int, dict[str, thread_stats.ThreadSummary]]]:
     """Each row, with the workload threads of its hosts that are in."""
-    layout, found = case.measurement.layout, case.measurement.workers
+    layout, workers = case.measurement.layout, case.measurement.workers
     of_row: dict[int, dict[str, thread_stats.ThreadSummary]] = {}
     for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
         name = layout.hosts[host]
-        if (seen := found.get(name)) is not None:
+        if (seen := workers.get(name)) is not None:
             of_row.setdefault(row, {})[name] = seen
     yield from of_row.items()

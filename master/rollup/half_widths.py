@@ -107,8 +107,8 @@ class PercentileHalfWidths:
 def figures_of(merged: Merged) -> Floats:
     """The input of half-widths, per subinterval, shape (5, R): IOPS; sum of service times, ns; I/Os; the same two of
     response times."""
-    found = [merged.rates[:, :, 0].sum(axis=1)]
+    columns = [merged.rates[:, :, 0].sum(axis=1)]
     for first in (SERVICE, RESPONSE):
         limbs = merged.moments.limbs[:, first : first + KINDS]
-        found += [reals(limbs, moment).sum(axis=1) for moment in (Moment.SUM, Moment.COUNT)]
-    return np.stack(found)
+        columns += [reals(limbs, moment).sum(axis=1) for moment in (Moment.SUM, Moment.COUNT)]
+    return np.stack(columns)

@@ -131,17 +131,17 @@ def _stalled(taken: CpuTaken, length_ns: int) -> bool:
 
 def contentions(taken: CpuTaken, length_ns: int) -> list[Contention]:
     """The causes that kept a host's threads from running so much that figures may show it."""
-    found = []
+    causes = []
     if _waited(taken):
         used = f"{_users(taken)} used {taken.others:.0f} % of this host's CPU"
         beside = (
             f" and {taken.others_beside:.0f} % of one core, a workload thread waited {taken.wait:.0f} % of the time "
             "for its core"
         )
-        found.append(Contention(taken.wait, used + beside, used))
+        causes.append(Contention(taken.wait, used + beside, used))
     if taken.steal_beside >= LEAST_STEAL_PERCENT:
         stolen_ms = taken.steal_beside / 100 * length_ns / 1e6
-        found.append(
+        causes.append(
             Contention(
                 taken.steal_beside,
                 f"the hypervisor took {taken.steal:.2g} % of the cores and {taken.steal_beside:.2g} % of a workload "
@@ -153,9 +153,9 @@ def contentions(taken: CpuTaken, length_ns: int) -> list[Contention]:
         throttled = f"the cgroup throttled the slave for {taken.throttled_ns / 1e6:,.0f} ms"
         # Of several cores: a thread was held back for what it waited, at most.
         percent = min(taken.wait, 100 * taken.throttled_ns / length_ns)
-        found.append(Contention(percent, throttled, throttled))
+        causes.append(Contention(percent, throttled, throttled))
     elif _stalled(taken, length_ns):
-        found.append(
+        causes.append(
             Contention(
                 100 * taken.stalled_ns / length_ns,
                 f"machine stalls: no thread of the slave ran for {taken.stalled_ns / 1e6:,.0f} ms in total, "
@@ -163,4 +163,4 @@ def contentions(taken: CpuTaken, length_ns: int) -> list[Contention]:
                 f"the whole machine stalled for {taken.stalled_ns / 1e6:,.0f} ms",
             )
         )
-    return found
+    return causes

@@ -111,7 +111,7 @@ class Classes:
     """The merge classes of one host, for one order of its workload instances."""
 
     order: tuple[int, ...]  # workload numbers, as `go` lists them
-    of: tuple[int, ...]  # the merge class of each, 0, 1, 2 ... in order of appearance
+    class_of: tuple[int, ...]  # the merge class of each, 0, 1, 2 ... in order of appearance
     rows: tuple[tuple[int, ...], ...]  # per class: its row in every rollup type
 
 

@@ -82,14 +82,14 @@ def io_errors(case: Case) -> Rows:
     errors, completed = case.count(Count.ERRORS), case.count(Count.COMPLETED)
     for row in np.flatnonzero(errors).tolist():
         share = float(errors[row] / (errors[row] + completed[row]))
-        said = ", ".join(f"{word} {count:,}" for word, count in sorted(kinds.get(row, {}).items()))
-        detail = f"{errors[row]:,}: {said}" if said else f"{errors[row]:,}"
+        counted = ", ".join(f"{word} {count:,}" for word, count in sorted(kinds.get(row, {}).items()))
+        detail = f"{errors[row]:,}: {counted}" if counted else f"{errors[row]:,}"
         severity = (
             Severity.INVALID if share > ERRORS_INVALID
             else Severity.PARTIAL if share > ERRORS_PARTIAL
             else Severity.NOTE
         )  # fmt: skip
-        failed = f"{share * 100:.3g} % of the I/Os failed{f' ({said})' if said else ''}"
+        failed = f"{share * 100:.3g} % of the I/Os failed{f' ({counted})' if counted else ''}"
         yield row, Finding(Reason.IO_ERRORS, detail, severity, cause=failed, share=share)
 
 

@@ -64,12 +64,12 @@ class MergedSubinterval:
     def uncovered(self) -> dict[str, int]:
         """Hosts some of whose threads are in other subintervals than the rest, with the number of boundaries at which
         those had no free buffer, and of threads that did not hand over their buffer."""
-        found = {}
+        uncovered = {}
         for host, result in self.results.items():
             overruns = threads_of(result)[:, ThreadCount.OVERRUNS]
             if count := int(overruns.sum()) - len(overruns) * _of_all(overruns) + len(result.missing):
-                found[host] = count
-        return found
+                uncovered[host] = count
+        return uncovered
 
     def covered(self) -> dict[str, int]:
         """Hosts whose result covers subintervals before this one, too, of all their threads; with how many."""

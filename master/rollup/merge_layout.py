@@ -70,12 +70,12 @@ class MergeLayout:
         class_host: list[int] = []
         class_rows: list[tuple[int, ...]] = []
         for position, (host, numbers) in enumerate(order.items()):
-            found = rollups.classes(host, numbers)
+            of_host = rollups.classes(host, numbers)
             instances[host] = slice(len(class_of), len(class_of) + len(numbers))
-            classes[host] = slice(len(class_rows), len(class_rows) + len(found.rows))
-            class_of.extend(len(class_rows) + one for one in found.of)
-            class_rows.extend(found.rows)
-            class_host.extend([position] * len(found.rows))
+            classes[host] = slice(len(class_rows), len(class_rows) + len(of_host.rows))
+            class_of.extend(len(class_rows) + one for one in of_host.class_of)
+            class_rows.extend(of_host.rows)
+            class_host.extend([position] * len(of_host.rows))
         rows = np.array(class_rows, np.int64).reshape(len(class_rows), len(rollups.types))
         hosts = np.array(class_host, np.int64)
         pairs, class_pairs = _pairs(rows, hosts)

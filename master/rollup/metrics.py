@@ -270,12 +270,12 @@ def _throughput(category: str) -> Iterator[Metric]:
 
 
 def _latency(
-    category: str, quantity: Quantity, meaning: str, of: Callable[[Figures], LatencyFigures], shown: Mask
+    category: str, quantity: Quantity, meaning: str, latency_of: Callable[[Figures], LatencyFigures], shown: Mask
 ) -> Iterator[Metric]:
     """A count, and the statistics of one time; blank in rows where `shown` is false."""
 
     def blanked(read: Statistic) -> Compute:
-        return lambda figures: np.where(shown(figures), read(of(figures)), np.nan)
+        return lambda figures: np.where(shown(figures), read(latency_of(figures)), np.nan)
 
     yield _of(
         category, quantity, COUNT, MetricUnit.IOS,
@@ -335,15 +335,15 @@ def of_nothing(overall_iops: str) -> Mapping[str, str]:
 
 def _short_names() -> Mapping[str, str]:
     """Short names of rates and latencies: without `overall`, `service` and the unit of latencies."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for (category, quantity, statistic), metric in _OF_PARTS.items():
-        of = "" if category == OVERALL else category
+        prefix = "" if category == OVERALL else category
         unit = _UNIT_WORDS.get(metric.unit) if metric.is_rate else None
         if metric.is_rate or quantity in (Quantity.SERVICE, Quantity.RESPONSE):
-            found[_joined(of, quantity, unit, statistic)] = metric.name
+            names[_joined(prefix, quantity, unit, statistic)] = metric.name
         if quantity is Quantity.SERVICE:
-            found[_joined(of, statistic)] = metric.name
-    return found
+            names[_joined(prefix, statistic)] = metric.name
+    return names
 
 
 SHORT_NAMES: Final = _short_names()  # p99, iops, response_p99, read_p99_9: the names in the CSV

@@ -151,25 +151,25 @@ class Account:
         zero, ends = np.zeros(instances, np.int64), EndSums.none(instances)
         return cls(0, zero, zero, zero, zero, zero, zero, zero, np.zeros(instances, bool), ends, ends, ends)
 
-    def plus(self, one: Outstanding) -> "Account":
+    def plus(self, ended: Outstanding) -> "Account":
         """With one more subinterval. An end that is not known is as the one before, or as the first that is: the growth
         until then is in a later result, and zeros would look like a queue that swings."""
-        at_end = np.where(one.known, one.in_flight + one.backlog, self.last)
-        in_flight = np.where(one.known, one.in_flight, self.last_in_flight)
-        new = at_end * (one.known & ~self.seen)
+        at_end = np.where(ended.known, ended.in_flight + ended.backlog, self.last)
+        in_flight = np.where(ended.known, ended.in_flight, self.last_in_flight)
+        new = at_end * (ended.known & ~self.seen)
         before, first, doubled = (part.begun_with(new) if new.any() else part for part in self._parts)
         ends = before.plus(at_end)
         doubles = ends.subintervals & (ends.subintervals - 1) == 0
         return Account(
             subintervals=self.subintervals + 1,
-            due=self.due + one.due,
-            growth=self.growth + one.growth,
+            due=self.due + ended.due,
+            growth=self.growth + ended.growth,
             in_flight=self.in_flight + in_flight,
-            expired=self.expired + one.expired,
-            before=np.where(self.seen | ~one.known, self.before, at_end - (one.growth - one.expired)),
+            expired=self.expired + ended.expired,
+            before=np.where(self.seen | ~ended.known, self.before, at_end - (ended.growth - ended.expired)),
             last=at_end,
             last_in_flight=in_flight,
-            seen=self.seen | one.known,
+            seen=self.seen | ended.known,
             ends=ends,
             first=doubled if doubles else first,
             doubled=ends if doubles else doubled,
@@ -197,11 +197,11 @@ class Account:
         The queue of a sustained load swings alike in both parts. If the load stopped being sustained at some point, one
         part is close to a straight line; without the bound, that break would count as a swing and raise the bound.
         """
-        found = self.ends.variance()
+        variances = self.ends.variance()
         if self.first.subintervals < FEWEST_OF_PART:
-            return found
+            return variances
         calmer = np.minimum(self.first.variance(), self.ends.after(self.first).variance())
-        return np.minimum(found, UNEVEN**2 * calmer)
+        return np.minimum(variances, UNEVEN**2 * calmer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,7 +213,7 @@ class GrowthCheck:
     bound: Floats  # the most that `growth` may be
 
     @property
-    def behind(self) -> NDArray[np.bool_]:
+    def unsustained(self) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = self.growth > self.bound
         return found
 
@@ -267,14 +267,14 @@ def why_not_sustained(account: Account, tolerance: float) -> str:
     if expired := int(account.expired.sum()):
         return f"{expired:,} of {account.due.sum():,} due I/Os waited for longer than drop_after, and were discarded"
     each = check_each(account, tolerance)
-    (behind,) = np.nonzero(each.behind)
-    if len(behind):
-        worst = behind[np.argmax(each.growth[behind] / np.maximum(each.due[behind], 1))]
+    (unsustained,) = np.nonzero(each.unsustained)
+    if len(unsustained):
+        worst = unsustained[np.argmax(each.growth[unsustained] / np.maximum(each.due[unsustained], 1))]
         others = f" of {count:,} workload instances; of the worst" if count > 1 else ""
         grew = f"grew by {each.growth[worst]:,} of {each.due[worst]:,} due"
-        return f"{len(behind):,}{others} outstanding I/O {grew}" if others else f"outstanding I/O {grew}"
+        return f"{len(unsustained):,}{others} outstanding I/O {grew}" if others else f"outstanding I/O {grew}"
     together = check_together(account, tolerance, np.zeros(count, np.int64), 1, count)
-    if together.behind[0]:
+    if together.unsustained[0]:
         return f"outstanding I/O grew by {together.growth[0]:,} of {together.due[0]:,} due"
     return ""
 
@@ -327,18 +327,20 @@ def rows_behind(layout: MergeLayout, account: Account, tolerance: float) -> dict
     """
     rows_of = layout.class_rows[layout.class_of]  # (I, T)
     each = check_each(account, tolerance)
-    found = _rows_of_instances(layout, rows_of, each, each.behind, "outstanding I/O of {} grew by {:,} of {:,} due")
+    words_of = _rows_of_instances(
+        layout, rows_of, each, each.unsustained, "outstanding I/O of {} grew by {:,} of {:,} due"
+    )
     for kind in range(rows_of.shape[1]):
         together = check_together(account, tolerance, rows_of[:, kind], len(layout.rollups.rows), layout.instance_count)
-        for row in np.flatnonzero(together.behind).tolist():
-            if row in found:
+        for row in np.flatnonzero(together.unsustained).tolist():
+            if row in words_of:
                 continue
             why = f"outstanding I/O grew by {together.growth[row]:,} of {together.due[row]:,} due"
-            found[row] = why
+            words_of[row] = why
             for column in rows_of[rows_of[:, kind] == row].T:
                 if (column == column[0]).all():
-                    found.setdefault(int(column[0]), f"{layout.rollups.rows[row]}: {why}")
-    return found
+                    words_of.setdefault(int(column[0]), f"{layout.rollups.rows[row]}: {why}")
+    return words_of
 
 
 def rows_ahead(layout: MergeLayout, account: Account, tolerance: float) -> dict[int, str]:
@@ -365,10 +367,10 @@ def rows_of_earlier(layout: MergeLayout, account: Account, completed: Ints) -> d
         usual += np.bincount(rows, later.total / later.subintervals, len(completed))
     times = before / np.maximum(usual, 1.0)
     longer = (1 + times / later.subintervals) ** -later.subintervals < EARLIER_BY_CHANCE
-    (found,) = np.nonzero(longer & (before - usual > EARLIER * completed))
+    (earlier,) = np.nonzero(longer & (before - usual > EARLIER * completed))
     return {
         row: f"{before[row]:,.0f} of {completed[row]:,} had fallen due before it, {usual[row]:,.0f} are usual"
-        for row in found.tolist()
+        for row in earlier.tolist()
     }
 
 
@@ -393,10 +395,10 @@ def _rows_of_instances(
     places = places[np.argsort(off[places] / np.maximum(each.due[places], 1), kind="stable")]
     ids = {(one.host, one.number): one.id for one in layout.rollups.instances}
     names = [ids[host, number] for host in layout.hosts for number in layout.numbers[host]]
-    found = {}
+    words_of = {}
     for rows in rows_of[places].T:
         counts = np.bincount(rows)
         for row, place in dict(zip(rows.tolist(), places.tolist(), strict=True)).items():  # the last stays: the worst
             more = f", and by {counts[row] - 1:,} more" if counts[row] > 1 else ""
-            found[row] = words.format(names[place], int(off[place]), int(each.due[place])) + more
-    return found
+            words_of[row] = words.format(names[place], int(off[place]), int(each.due[place])) + more
+    return words_of

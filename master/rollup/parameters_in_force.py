@@ -74,20 +74,20 @@ class SettingsInForce:
         part of the load would look like all of it; but only while it is `as_planned`: what control or somebody sets, is
         set for those that are there.
         """
-        there = {key: one for key, one in parameters.items() if key[0] in hosts}
+        present = {key: one for key, one in parameters.items() if key[0] in hosts}
         gone = {key: one for key, one in parameters.items() if as_planned and key[0] not in hosts}
-        if (there, gone) != self._of:
-            self._of, self._settings = (there, gone), Settings.of(self._rollups, there, gone)
+        if (present, gone) != self._of:
+            self._of, self._settings = (present, gone), Settings.of(self._rollups, present, gone)
         return self._settings
 
 
 def _members(rollups: Rollups, parameters: Mapping[InstanceKey, Parameters]) -> list[list[Parameters]]:
     """Those of each row."""
-    found: list[list[Parameters]] = [[] for _ in rollups.rows]
+    members: list[list[Parameters]] = [[] for _ in rollups.rows]
     for key, one in parameters.items():
         for row in rollups.rows_of(*key):
-            found[row].append(one)
-    return found
+            members[row].append(one)
+    return members
 
 
 def _total(row: list[Parameters]) -> str:

@@ -31,7 +31,7 @@ class PartialMerge:
     """One subinterval of some hosts. A host that is not in has the values of an empty measurement."""
 
     subinterval: int
-    of: tuple[str, ...]  # H' hosts, in the order of the arrays
+    order: tuple[str, ...]  # H' hosts, in the order of the arrays
     hosts: frozenset[str]  # those that are in
     counts: Ints  # (I', Count)
     moments: Words  # (G', SERIES, Moment)
@@ -81,8 +81,8 @@ class PartialMerger:
 
     def __init__(self, places: MergePlaces) -> None:
         self._places = places
-        self._of = tuple(places.numbers)
-        self._position = {host: i for i, host in enumerate(self._of)}
+        self._order = tuple(places.numbers)
+        self._position = {host: i for i, host in enumerate(self._order)}
         self._instances = consecutive({host: len(numbers) for host, numbers in places.numbers.items()})
         self._classes = consecutive({host: len(rows) for host, rows in places.class_rows.items()})
         self._guess = [(0, 0)] * SERIES  # bucket ranges of the previous subinterval, which the next may have too
@@ -107,8 +107,8 @@ class PartialMerger:
             subinterval=subinterval,
             counts=np.zeros((_end(self._instances), len(Count)), np.int64),
             moments=moments,
-            length_ns=np.zeros(len(self._of), np.int64),
-            cpu=np.full((len(self._of), len(HostCpu)), np.nan),
+            length_ns=np.zeros(len(self._order), np.int64),
+            cpu=np.full((len(self._order), len(HostCpu)), np.nan),
             tables=[Buckets(low, np.zeros((rows, high - low), np.uint64)) for low, high in self._guess],
         )
 
@@ -132,9 +132,9 @@ class PartialMerger:
         """Add a partial merge of some of these hosts and rows."""
         into = self._opened()
         into.hosts |= part.hosts
-        into.counts[_joined(self._instances, part.of)] = part.counts
-        into.moments[_joined(self._classes, part.of)] = part.moments
-        positions = [self._position[host] for host in part.of]
+        into.counts[_joined(self._instances, part.order)] = part.counts
+        into.moments[_joined(self._classes, part.order)] = part.moments
+        positions = [self._position[host] for host in part.order]
         into.length_ns[positions] = part.length_ns
         into.cpu[positions] = part.cpu
         rows = self._places.rows.searchsorted(part.rows)
@@ -149,7 +149,7 @@ class PartialMerger:
         self._sum, self._guess = None, whole.used
         return PartialMerge(
             subinterval=whole.subinterval,
-            of=self._of,
+            order=self._order,
             hosts=frozenset(whole.hosts),
             counts=whole.counts,
             moments=whole.moments,
@@ -166,11 +166,11 @@ class PartialMerger:
 
 def consecutive(sizes: Mapping[str, int]) -> dict[str, slice]:
     """Consecutive slices of the given sizes."""
-    found, start = {}, 0
+    slices, start = {}, 0
     for name, size in sizes.items():
-        found[name] = slice(start, start + size)
+        slices[name] = slice(start, start + size)
         start += size
-    return found
+    return slices
 
 
 def _end(places: Mapping[str, slice]) -> int:
@@ -189,15 +189,15 @@ def _within(low: int, high: int, table: Buckets) -> Buckets:
 
 def _ranges(spans: Sequence[Sequence[int]]) -> dict[int, tuple[int, int]]:
     """Per series that any class uses, the range [low, high) of its buckets."""
-    found: dict[int, tuple[int, int]] = {}
+    ranges: dict[int, tuple[int, int]] = {}
     for place, (first, width) in enumerate(spans):
         if width:
-            found[place % SERIES] = _both(found.get(place % SERIES, (0, 0)), (first, first + width))
-    return found
+            ranges[place % SERIES] = _both(ranges.get(place % SERIES, (0, 0)), (first, first + width))
+    return ranges
 
 
-def _both(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+def _both(first: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     """The range that covers two; (0, 0) is none."""
-    if not one[1]:
+    if not first[1]:
         return other
-    return min(one[0], other[0]), max(one[1], other[1])
+    return min(first[0], other[0]), max(first[1], other[1])

@@ -101,11 +101,11 @@ def check_validity(
     among them, as a fraction."""
     paced = ~measurement.layout.of_instances(settings.at_max)
     account = measurement.account.of_paced(paced)
-    behind = rows_behind(measurement.layout, account, tolerance)
+    unsustained = rows_behind(measurement.layout, account, tolerance)
     ahead = rows_ahead(measurement.layout, account, tolerance)
     earlier = rows_of_earlier(measurement.layout, account, measurement.merged.counts[:, Count.COMPLETED])
     figures = Figures(measurement.merged, settings.response_rows())
-    case = Case(measurement, settings, behind, ahead, earlier, max(tail, LEAST_TAIL), figures)
+    case = Case(measurement, settings, unsustained, ahead, earlier, max(tail, LEAST_TAIL), figures)
     findings: list[dict[Finding, None]] = [{} for _ in measurement.merged.rollups.rows]  # in order, each once
     for check in _CHECKS:
         for row, finding in check(case):
@@ -113,12 +113,12 @@ def check_validity(
     for row, finding in _of_outside(measurement, [*_present(measurement, length_s, outside)]):
         findings[row][finding] = None
     reached = np.ones(len(findings), bool)
-    reached[list(behind)] = False
+    reached[list(unsustained)] = False
     return Validity(tuple(tuple(row) for row in findings), reached, purpose)
 
 
 def _target(case: Case) -> Rows:
-    for row, detail in case.behind.items():
+    for row, detail in case.unsustained.items():
         yield row, Finding(Reason.LOAD_NOT_SUSTAINED, detail)
 
 
@@ -136,18 +136,18 @@ def _types(case: Case) -> Rows:
     iops = column(case.figures, "overall_iops")
     for kind in merged.rollups.types:
         rows = [instance.row for instance in kind.instances if merged.presence.hosts_in[instance.row]]
-        found = []
+        findings = []
         if kind.quantity is not None and len(rows) != kind.quantity:
-            found.append(Finding(Reason.QUANTITY, f"{len(rows)} instances, not {kind.quantity}"))
+            findings.append(Finding(Reason.QUANTITY, f"{len(rows)} instances, not {kind.quantity}"))
         if kind.max_droop is not None and rows and (fastest := iops[rows].max()) > 0:
             slowest = min(rows, key=lambda row: iops[row])
             droop = 1 - iops[slowest] / fastest
             if droop > kind.max_droop:
                 where = merged.rollups.rows[slowest].name
                 below, most = rounded(droop, kind.max_droop, 1, "%"), format_fraction(kind.max_droop)
-                found.append(Finding(Reason.MAX_DROOP, f"{where} is {below} below the fastest, not {most}"))
+                findings.append(Finding(Reason.MAX_DROOP, f"{where} is {below} below the fastest, not {most}"))
         for instance in kind.instances:
-            for finding in found:
+            for finding in findings:
                 yield instance.row, finding
 
 
@@ -184,19 +184,21 @@ def _present(measurement: Measurement, length_s: float, outside: Iterable[Scoped
     short, it may be why); one that is missing makes its rows partial though no event says so.
     """
     missing = _missing(measurement, length_s)
-    said = once([one for one in outside if one.since <= measurement.last and not _was_over(one, measurement.first)])
-    shortened = any(one.finding.reason is Reason.SHORTENED for one in said)
-    for one in said:
-        absence = bool(one.host) and one.finding.reason in ABSENCES
-        if one.finding.reason is Reason.HOST_LATE and missing.get(one.host):
-            detail = f"{one.finding.detail}; {missing[one.host]}"
-            yield replace(one, finding=replace(one.finding, detail=detail))
-        elif one.finding.reason is Reason.HOST_LATE and one.host not in missing and not shortened:
-            yield replace(one, finding=replace(one.finding, chosen=Severity.NOTE))
-        elif not absence or shortened or one.host in missing:
-            yield one
-        if absence and one.host in missing:
-            missing[one.host] = ""
+    present = once(
+        [scoped for scoped in outside if scoped.since <= measurement.last and not _was_over(scoped, measurement.first)]
+    )
+    shortened = any(scoped.finding.reason is Reason.SHORTENED for scoped in present)
+    for scoped in present:
+        absence = bool(scoped.host) and scoped.finding.reason in ABSENCES
+        if scoped.finding.reason is Reason.HOST_LATE and missing.get(scoped.host):
+            detail = f"{scoped.finding.detail}; {missing[scoped.host]}"
+            yield replace(scoped, finding=replace(scoped.finding, detail=detail))
+        elif scoped.finding.reason is Reason.HOST_LATE and scoped.host not in missing and not shortened:
+            yield replace(scoped, finding=replace(scoped.finding, chosen=Severity.NOTE))
+        elif not absence or shortened or scoped.host in missing:
+            yield scoped
+        if absence and scoped.host in missing:
+            missing[scoped.host] = ""
     for host, why in missing.items():
         if why:
             yield ScopedFinding(Finding(Reason.HOST_MISSING, f"{host}: {why}"), host)
@@ -204,22 +206,22 @@ def _present(measurement: Measurement, length_s: float, outside: Iterable[Scoped
 
 def once(findings: Iterable[ScopedFinding]) -> list[ScopedFinding]:
     """The findings, but of each REPEATED one and host the first, with the number of the others."""
-    found: list[ScopedFinding] = []
+    kept: list[ScopedFinding] = []
     others: dict[tuple[Reason, str], list[int]] = {}  # where the first is, and how many follow it
-    for one in findings:
-        if one.finding.reason not in REPEATED:
-            found.append(one)
-        elif seen := others.get((one.finding.reason, one.host)):
+    for scoped in findings:
+        if scoped.finding.reason not in REPEATED:
+            kept.append(scoped)
+        elif seen := others.get((scoped.finding.reason, scoped.host)):
             seen[1] += 1
         else:
-            others[one.finding.reason, one.host] = [len(found), 0]
-            found.append(one)
+            others[scoped.finding.reason, scoped.host] = [len(kept), 0]
+            kept.append(scoped)
     for place, more in others.values():
         if more:
-            finding = found[place].finding
+            finding = kept[place].finding
             words = f"{finding.detail}, and {more} time{'s' * (more > 1)} more"
-            found[place] = replace(found[place], finding=replace(finding, detail=words))
-    return found
+            kept[place] = replace(kept[place], finding=replace(finding, detail=words))
+    return kept
 
 
 def _was_over(one: ScopedFinding, first: int) -> bool:
@@ -228,32 +230,32 @@ def _was_over(one: ScopedFinding, first: int) -> bool:
 
 def _missing(measurement: Measurement, length_s: float) -> dict[str, str]:
     """The hosts that are missing for some or all of the measurement, and how that shows."""
-    found = {host: "no subinterval includes it" for host in measurement.layout.hosts if host not in measurement.hosts}
+    lacking = {host: "no subinterval includes it" for host in measurement.layout.hosts if host not in measurement.hosts}
     planned_s = measurement.subintervals * length_s
     for host in sorted(measurement.hosts):
         real_s = float(measurement.length_ns[measurement.layout.position[host]]) * 1e-9
         without = measurement.subintervals - measurement.within[host]
         if host in measurement.cut:
-            found[host] = f"its result of subinterval {measurement.cut[host]} was cut"
+            lacking[host] = f"its result of subinterval {measurement.cut[host]} was cut"
         elif without > 0:
-            found[host] = f"missing in {without} of {measurement.subintervals} subintervals"
+            lacking[host] = f"missing in {without} of {measurement.subintervals} subintervals"
         elif abs(real_s - planned_s) > length_s / 2 + MOST_MOVED * planned_s and host not in measurement.uncovered:
-            found[host] = f"its subintervals are {real_s:.4g} s long in total, not {planned_s:.4g} s"
-    return found
+            lacking[host] = f"its subintervals are {real_s:.4g} s long in total, not {planned_s:.4g} s"
+    return lacking
 
 
 def _of_outside(measurement: Measurement, outside: Iterable[ScopedFinding]) -> Rows:
     rollups = measurement.merged.rollups
-    for one in outside:
-        if one.of_many_hosts:
+    for scoped in outside:
+        if scoped.of_many_hosts:
             rows: Iterable[int] = [
                 row.row for kind in rollups.types if not OF_ONE_HOST & set(kind.by) for row in kind.instances
             ]
-        elif not one.host:
+        elif not scoped.host:
             rows = range(len(rollups.rows))
-        elif one.number is None:
-            rows = rows_of_host(measurement, one.host)
+        elif scoped.number is None:
+            rows = rows_of_host(measurement, scoped.host)
         else:
-            rows = rollups.rows_of(one.host, one.number)
+            rows = rollups.rows_of(scoped.host, scoped.number)
         for row in rows:
-            yield row, one.finding
+            yield row, scoped.finding

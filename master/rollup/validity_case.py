@@ -21,7 +21,7 @@ class Case:
 
     measurement: Measurement
     settings: Settings
-    behind: Mapping[int, str]  # the rows whose load was not sustained, and what fell behind in them
+    unsustained: Mapping[int, str]  # the rows whose load was not sustained, and what fell behind in them
     ahead: Mapping[int, str]  # the rows that did more than fell due, and what did so in them
     earlier: Mapping[int, str]  # the rows whose response times are partly of I/Os that fell due before, and how many
     tail: float  # the highest percentile that counts, as a fraction

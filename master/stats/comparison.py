@@ -65,14 +65,14 @@ def between_runs(a: Sequence[float], b: Sequence[float]) -> LogRatio:
     """
     if min(len(a), len(b)) < 2:
         raise ValueError("the spread of a side needs two runs or more")
-    one, other = ([log(value) for value in side] for side in (a, b))
-    squares = variance(one) / len(one), variance(other) / len(other)
+    first, other = ([log(value) for value in side] for side in (a, b))
+    squares = variance(first) / len(first), variance(other) / len(other)
     total = sum(squares)
     if total == 0:
-        return LogRatio(fmean(other) - fmean(one), 0.0, float(len(one) + len(other) - 2))
-    shares = zip(squares, (one, other), strict=True)
+        return LogRatio(fmean(other) - fmean(first), 0.0, float(len(first) + len(other) - 2))
+    shares = zip(squares, (first, other), strict=True)
     satterthwaite = 1 / sum((square / total) ** 2 / (len(side) - 1) for square, side in shares)
-    return LogRatio(fmean(other) - fmean(one), sqrt(total), satterthwaite)
+    return LogRatio(fmean(other) - fmean(first), sqrt(total), satterthwaite)
 
 
 def variance(values: Sequence[float]) -> float:
@@ -85,10 +85,10 @@ def variance(values: Sequence[float]) -> float:
 def comparable_estimate(samples: Sequence[MetricSample], fraction: float | None = None) -> Estimate | None:
     """The `estimate` of one run's window, a percentile interpolated within its bucket. None where the metric is blank,
     or not above 0, or where nothing is known of its error."""
-    found, value = estimate(samples, fraction), interpolated_value(samples, fraction)
-    if found is None or value is None or value <= 0 or not isfinite(found.half_width):
+    estimated, value = estimate(samples, fraction), interpolated_value(samples, fraction)
+    if estimated is None or value is None or value <= 0 or not isfinite(estimated.half_width):
         return None
-    return replace(found, value=value)
+    return replace(estimated, value=value)
 
 
 def within_runs(a: Estimate, b: Estimate, confidence: float = CONFIDENCE) -> LogRatio:

@@ -23,10 +23,10 @@ def correlations(series: Floats, other: Floats) -> tuple[Floats, NDArray[np.int6
     xs, x_varies = _centred(series, paired, count)
     ys, y_varies = _centred(np.broadcast_to(other[:, None], series.shape), paired, count)
     known = (count >= FEWEST_PAIRS) & x_varies & y_varies
-    found = np.full(series.shape[1], np.nan)
+    coefficients = np.full(series.shape[1], np.nan)
     size = np.sqrt((xs**2).sum(axis=0) * (ys**2).sum(axis=0))
-    np.divide((xs * ys).sum(axis=0), size, out=found, where=known)
-    return np.clip(found, -1.0, 1.0), count.astype(np.int64)
+    np.divide((xs * ys).sum(axis=0), size, out=coefficients, where=known)
+    return np.clip(coefficients, -1.0, 1.0), count.astype(np.int64)
 
 
 def _centred(values: Floats, paired: NDArray[np.bool_], count: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:

@@ -105,11 +105,11 @@ def estimates(
         return Estimates(values, widths, n, effective)
     for place in np.flatnonzero(sayable & ~np.isnan(values)):
         one = window.counts[place]
-        found = block_bootstrap.half_width(
+        width_ns = block_bootstrap.half_width(
             one.counts, one.low, float(one.least.min()), float(one.most.max()), window.fraction,
             float(times[place]), series[:, place], float(quantiles[place]), confidence,
         )  # fmt: skip
-        widths[place] = found / NS_PER_US
+        widths[place] = width_ns / NS_PER_US
     return Estimates(values, widths, n, effective)
 
 

@@ -41,20 +41,20 @@ class MetricSample:
         return self.per == 0 and self.counts is None
 
 
-def merged(one: MetricSample, other: MetricSample) -> MetricSample:
+def merged(first: MetricSample, other: MetricSample) -> MetricSample:
     """Both as one."""
-    amount, per = one.amount + other.amount, one.per + other.per
-    if one.counts is None or other.counts is None:
-        held = other if one.counts is None else one
+    amount, per = first.amount + other.amount, first.per + other.per
+    if first.counts is None or other.counts is None:
+        held = other if first.counts is None else first
         return MetricSample(amount, per, held.counts, held.low, held.least, held.most)
-    low = min(one.low, other.low)
-    are_weights = "f" in (one.counts.dtype.kind, other.counts.dtype.kind)
-    width = max(one.low + len(one.counts), other.low + len(other.counts)) - low
+    low = min(first.low, other.low)
+    are_weights = "f" in (first.counts.dtype.kind, other.counts.dtype.kind)
+    width = max(first.low + len(first.counts), other.low + len(other.counts)) - low
     counts = np.zeros(width, dtype=np.float64 if are_weights else np.uint64)
-    for sample in (one, other):
+    for sample in (first, other):
         assert sample.counts is not None
         counts[sample.low - low : sample.low - low + len(sample.counts)] += sample.counts.astype(counts.dtype)
-    return MetricSample(amount, per, counts, low, min(one.least, other.least), max(one.most, other.most))
+    return MetricSample(amount, per, counts, low, min(first.least, other.least), max(first.most, other.most))
 
 
 def weighted(sample: MetricSample, weight: float) -> MetricSample:

@@ -78,13 +78,13 @@ def _weighted_buckets(histograms: Floats, fractions: Sequence[float]) -> tuple[N
     totals = running[:, -1]
     are_whole = (histograms == np.rint(histograms)).all(axis=1)
     whole = np.where(are_whole, totals, 0.0).astype(np.int64)
-    found, beyond = [], []
+    places, beyond = [], []
     for fraction in fractions:
         exactly = ranks(whole, fraction)
         wanted = np.where(are_whole, np.maximum(exactly, 1), np.maximum(fraction * totals * (1 - SLACK), 1e-300))
-        found.append((running >= wanted[:, None]).argmax(axis=1))
+        places.append((running >= wanted[:, None]).argmax(axis=1))
         beyond.append(np.where(are_whole, whole - exactly, (1 - fraction) * totals * (1 + SLACK)))
-    return np.array(found, np.intp), np.array(beyond, np.float64)
+    return np.array(places, np.intp), np.array(beyond, np.float64)
 
 
 def percentiles(

@@ -86,22 +86,22 @@ def one_column(samples: Sequence[MetricSample], fraction: float | None = None) -
 
 def sums_of(samples: Sequence[MetricSample]) -> Floats:
     """Amounts and pers of one subinterval's instances, shape (2, R)."""
-    found = np.empty((2, len(samples)))
-    found[0] = [sample.amount for sample in samples]
-    found[1] = [sample.per for sample in samples]
-    return found
+    sums = np.empty((2, len(samples)))
+    sums[0] = [sample.amount for sample in samples]
+    sums[1] = [sample.per for sample in samples]
+    return sums
 
 
 def counts_of(samples: Sequence[MetricSample]) -> InstanceHistograms:
     """One instance's histograms, no wider than what is used."""
-    used = [(one.low, one.low + len(one.counts)) for one in samples if one.counts is not None]
+    used = [(sample.low, sample.low + len(sample.counts)) for sample in samples if sample.counts is not None]
     low, end = min((first for first, _ in used), default=0), max((last for _, last in used), default=0)
     rows = np.zeros((len(samples), end - low))
-    for row, one in zip(rows, samples, strict=True):
-        if one.counts is not None:
-            row[one.low - low : one.low - low + len(one.counts)] = one.counts
-    least = np.array([one.least if one.counts is not None else inf for one in samples])
-    most = np.array([one.most if one.counts is not None else 0.0 for one in samples])
+    for row, sample in zip(rows, samples, strict=True):
+        if sample.counts is not None:
+            row[sample.low - low : sample.low - low + len(sample.counts)] = sample.counts
+    least = np.array([sample.least if sample.counts is not None else inf for sample in samples])
+    most = np.array([sample.most if sample.counts is not None else 0.0 for sample in samples])
     return InstanceHistograms(rows, low, least, most)
 
 
@@ -109,8 +109,8 @@ def _of_percentiles(
     counts: Sequence[InstanceHistograms], fraction: float, shape: tuple[int, ...]
 ) -> tuple[Floats, Floats]:
     values, series = np.full(len(counts), np.nan), np.zeros(shape)
-    for place, one in enumerate(counts):
-        values[place] = one.value_us(fraction)
+    for place, histograms in enumerate(counts):
+        values[place] = histograms.value_us(fraction)
         if not np.isnan(values[place]):
-            series[:, place] = block_bootstrap.influences(one.counts, fraction)
+            series[:, place] = block_bootstrap.influences(histograms.counts, fraction)
     return values, series

@@ -70,13 +70,13 @@ def trend_probabilities(values: Floats, below: float) -> Floats:
     Mann-Kendall, a beginning that is long over by now in the comparison with the end. 1.0 for fewer than eight values
     or constant ones. What is not below `below` need not be exact, only no less than it.
     """
-    found = np.ones(values.shape[1])
+    probabilities = np.ones(values.shape[1])
     varies = np.flatnonzero(np.ptp(values, axis=0) > 0)
     if len(values) >= FEWEST_FOR_TREND and len(varies):
         columns = values[:, varies]
         either = np.minimum(_rising(columns), _beginning_differs(columns, below / 2))
-        found[varies] = np.minimum(2 * either, 1.0)
-    return found
+        probabilities[varies] = np.minimum(2 * either, 1.0)
+    return probabilities
 
 
 def _rising(values: Floats) -> Floats:
@@ -105,12 +105,12 @@ def _beginning_differs(values: Floats, below: float) -> Floats:
     variance = last.var(axis=0) * len(last) / (len(last) - np.minimum(time, len(last) / 2))
     error = np.sqrt(variance * (np.minimum(time / len(first), 1.0) + time / len(last)))
     distance = np.abs(first.mean(axis=0) - last.mean(axis=0))
-    found = np.ones(values.shape[1])
+    probabilities = np.ones(values.shape[1])
     able = freedom >= 1
     exact = able & (error <= 1e-12 * distance)
-    found[exact & (distance > 0)] = 0.0
+    probabilities[exact & (distance > 0)] = 0.0
     # The normal distribution has the least tail: what it does not call rare, no t does.
     rare = -NormalDist().inv_cdf(min(below, 1.0) / 2)
     for column in np.flatnonzero(able & ~exact & (distance > rare * error)):
-        found[column] = 2 * t_tail(float(distance[column] / error[column]), float(freedom[column]))
-    return found
+        probabilities[column] = 2 * t_tail(float(distance[column] / error[column]), float(freedom[column]))
+    return probabilities

@@ -75,7 +75,7 @@ class PlanParameters:
 
         The whole LUN stays (0, 0), so that the slave leaves out the last partial block itself.
         """
-        found = {name: getattr(self, name) for name in PARAMETERS}
-        found["range"] = in_bytes(self.range, lun_size, self.blocksize)
-        found["seed"] = _DEFAULT.seed if self.seed is None else self.seed
-        return Parameters(**{**found, "iops": iops})
+        values = {name: getattr(self, name) for name in PARAMETERS}
+        values["range"] = in_bytes(self.range, lun_size, self.blocksize)
+        values["seed"] = _DEFAULT.seed if self.seed is None else self.seed
+        return Parameters(**{**values, "iops": iops})

@@ -139,12 +139,12 @@ def _bound(family: socket.AddressFamily, place: tuple[str, int]) -> socket.socke
 def _resolved(address: ListenAddress) -> tuple[socket.AddressFamily, tuple[str, int]]:
     """The first address that a name stands for."""
     try:
-        found = socket.getaddrinfo(
+        addresses = socket.getaddrinfo(
             address.host or "0.0.0.0", address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
         raise PlanError(f"--listen {address}: {error.strerror or error}") from None
-    family, *_, place = found[0]
+    family, *_, place = addresses[0]
     return family, (str(place[0]), int(place[1]))
 
 

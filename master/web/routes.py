@@ -7,15 +7,31 @@ from dataclasses import astuple, dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, Final
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import PlanError
+from ..live.change_lines import answer_text
+from ..live.socket_client import connected
+from ..live.socket_messages import (
+    Changed,
+    Done,
+    EditRequest,
+    MarkRequest,
+    PauseRequest,
+    Request,
+    SkipRequest,
+    StopRequest,
+    UnpauseRequest,
+    ViaRequest,
+)
+from ..live.step_lines import local_now
 from ..pages.run_data import RunData
 from ..rollup.instances import ALL
-from .act import act, parse_action
 from .answers import REVALIDATED, WebAnswer, answer_of, failure, respond
 from .live_clients import LiveClients
 from .open_runs import OpenRuns
@@ -34,6 +50,7 @@ KINDS: Final = {
     "png": "image/png",
     "ico": "image/x-icon",
 }
+Word = Annotated[str, Field(max_length=1000)]
 
 
 class Routes:
@@ -100,10 +117,10 @@ class Routes:
         self._acting.shutdown(wait=False, cancel_futures=True)
 
     async def _file(self, request: web.Request, name: str, caching: str) -> web.StreamResponse:
-        found = await asyncio.to_thread(page_file, name)
-        if found is None:
+        answer = await asyncio.to_thread(page_file, name)
+        if answer is None:
             raise KeyError(f"file {name}")
-        return respond(request, found, caching)
+        return respond(request, answer, caching)
 
     def _of_step(self, name: str, compute: Callable[[RunData, "Asked"], Mapping[str, Any] | bytes]) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
@@ -163,3 +180,57 @@ def page_file(name: str) -> WebAnswer | None:
 def plotly_js() -> Traversable:
     """Raises ModuleNotFoundError where the package is missing."""
     return files("plotly") / "package_data" / PLOTLY
+
+
+class Action(BaseModel):
+    """The body of `POST act`: a request of the command line. Its words go to the run, whose parsers decide."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    action: Literal["edit", "target", "pause", "unpause", "stop", "skip", "mark"]
+    words: Annotated[list[Word], Field(max_length=64)] = []
+    force: bool = False
+
+
+def parse_action(body: bytes) -> Action:
+    """Raises PlanError."""
+    try:
+        return Action.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise PlanError(f"not an action: {place + ': ' if place else ''}{first['msg']}") from None
+
+
+def act(folder: Path, action: Action, via: str) -> dict[str, Any]:
+    """Do it to the run of a folder, and wait for its answer. `via`: for the author in events.csv."""
+    try:
+        request = _request(action)
+        with connected(str(folder)) as client:
+            client.request(ViaRequest(via))
+            answer = client.request(request)
+        assert isinstance(answer, Changed | Done)
+    except PlanError as error:
+        return {"ok": False, "text": str(error)}
+    failed = isinstance(answer, Changed) and any(took.failed for took in answer.took)
+    return {"ok": not failed, "text": answer_text(answer, local_now())}
+
+
+def _request(action: Action) -> Request:
+    words = tuple(action.words)
+    match action.action:
+        case "edit" | "target":
+            return EditRequest(words, action.force)
+        case "mark":
+            return MarkRequest(" ".join(words))
+    if words:
+        raise PlanError(f"{action.action} takes no words")
+    match action.action:
+        case "pause":
+            return PauseRequest()
+        case "unpause":
+            return UnpauseRequest()
+        case "stop":
+            return StopRequest()
+        case "skip":
+            return SkipRequest()

@@ -36,15 +36,15 @@ class RunIndex:
 
     def entries(self, now: datetime) -> list[tuple[str, RunEntry]]:
         """Id and entry, the newest first; without those that cannot be read, which are `faults`."""
-        found: dict[Path, RunEntry] = {}
+        entries: dict[Path, RunEntry] = {}
         self.faults = []
         for folder in self._below():
             entry = self._entry(folder, now)
             if entry is not None:
-                found[folder] = entry
-        self._ended = {folder: seen for folder, seen in self._ended.items() if folder in found}
-        self._folders = {run_id(folder): folder for folder in found}
-        order = sorted(found.items(), key=lambda one: (one[1].start, one[0].name), reverse=True)
+                entries[folder] = entry
+        self._ended = {folder: seen for folder, seen in self._ended.items() if folder in entries}
+        self._folders = {run_id(folder): folder for folder in entries}
+        order = sorted(entries.items(), key=lambda one: (one[1].start, one[0].name), reverse=True)
         return [(run_id(folder), entry) for folder, entry in order]
 
     def active(self, now: datetime) -> list[Path]:

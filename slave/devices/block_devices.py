@@ -96,7 +96,7 @@ def describe(folder: Path, root: Path) -> BlockDevice | None:
         return None
     number = (int(major), int(minor))
     block = number_in(disk / "queue/logical_block_size") or SECTOR
-    found: dict[str, Attribute | None] = {
+    values: dict[str, Attribute | None] = {
         "path": path,
         "name": folder.name,
         "kind": "block",
@@ -113,12 +113,12 @@ def describe(folder: Path, root: Path) -> BlockDevice | None:
         "read_only": number_in(folder / "ro"),
     }
     known = udev.read(number, root)
-    found["by_id"] = known.by_id or by_id_link(path, root)
+    values["by_id"] = known.by_id or by_id_link(path, root)
     if folder == disk:
-        found |= identity(disk, known)
+        values |= identity(disk, known)
     else:
-        found["partition_of"] = disk.name
-    attributes = {name: value for name, value in found.items() if value is not None and value != ""}
+        values["partition_of"] = disk.name
+    attributes = {name: value for name, value in values.items() if value is not None and value != ""}
     return BlockDevice(folder.name, path, number, size * SECTOR, block, folder, disk, attributes)
 
 

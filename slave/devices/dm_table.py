@@ -84,13 +84,13 @@ def _answer(control: int, number: tuple[int, int]) -> bytes:
 def _targets(answer: bytes) -> tuple[DmTarget, ...]:
     header = HEADER.unpack_from(answer)
     first, count = header[4], header[5]
-    found, at = [], first
+    targets, at = [], first
     for _ in range(count):
         start, length, _, following, kind = SPEC.unpack_from(answer, at)
         end = answer.find(b"\0", at + SPEC.size)
         text = answer[at + SPEC.size : end if end >= 0 else None].decode("utf-8", "replace").split()
         name = kind.split(b"\0", 1)[0].decode("utf-8", "replace")
         known = tuple(word for place, word in enumerate(text) if place != KEY_AT.get(name))
-        found.append(DmTarget(start, length, name, known))
+        targets.append(DmTarget(start, length, name, known))
         at = first + following
-    return tuple(found)
+    return tuple(targets)

@@ -24,7 +24,7 @@ class Mount:
 
 def parse_mountinfo(text: bytes) -> tuple[Mount, ...]:
     """/proc/self/mountinfo: `id parent major:minor root point options [tags] - type source super-options`."""
-    found = []
+    mounts = []
     for line in text.split(b"\n"):
         before, _, after = line.partition(b" - ")
         fields, more = before.split(b" "), after.split(b" ")
@@ -33,8 +33,8 @@ def parse_mountinfo(text: bytes) -> tuple[Mount, ...]:
         major, _, minor = fields[2].partition(b":")
         options = [*fields[5].split(b","), *(more[2].split(b",") if len(more) > 2 else [])]
         point, filesystem, source = map(unescaped, (fields[4], more[0], more[1]))
-        found.append(Mount((int(major), int(minor)), point, filesystem, source, b"ro" in options))
-    return tuple(found)
+        mounts.append(Mount((int(major), int(minor)), point, filesystem, source, b"ro" in options))
+    return tuple(mounts)
 
 
 def parse_swaps(text: bytes) -> tuple[str, ...]:

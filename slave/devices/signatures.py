@@ -194,7 +194,7 @@ class DeviceEnds:
         return b""
 
 
-def found(ends: DeviceEnds) -> tuple[str, ...]:
+def formats_in(ends: DeviceEnds) -> tuple[str, ...]:
     """The names of what these bytes show that the device holds, each once."""
     names = [s.name for s in SIGNATURES if all(ends.read(at, len(magic)) == magic for at, magic in s.pieces)]
     names += _mdraid_at_the_end(ends)

@@ -114,9 +114,9 @@ class ForeignIo:
 def _shared(total: int, by: Sequence[int]) -> list[int]:
     """`total` in parts as large as `by`, to the last byte; equal ones where these are all 0."""
     weights = by if any(by) else [1] * len(by)
-    of, shares, before = sum(weights), [], 0
+    total_weight, shares, before = sum(weights), [], 0
     for weight in weights:
         after = before + weight
-        shares.append(total * after // of - total * before // of)
+        shares.append(total * after // total_weight - total * before // total_weight)
         before = after
     return shares

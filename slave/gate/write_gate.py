@@ -61,14 +61,14 @@ class Surroundings:
         for what, use in _mounted(root, mounts, seen.mounts):
             uses[what].append(use)
         for entry in parse_swaps((root / "proc/swaps").read_bytes()):
-            if (found := lun_key_at(root, entry)) is not None:
-                uses[found].append(Use(RefusalReason.SWAP, {"entry": entry}))
-        served = ((one, mounts) for one in served_paths(root))
-        for one, table in (*served, *_mounted_files(root, mounts, seen.mounts)):
-            if filesystem := filesystem_that_may_hang(one.path, table):
-                unasked[filesystem].append(one)
-            elif (found := one.what()) is not None:
-                uses[found].append(one.use)
+            if (key := lun_key_at(root, entry)) is not None:
+                uses[key].append(Use(RefusalReason.SWAP, {"entry": entry}))
+        served = ((served_path, mounts) for served_path in served_paths(root))
+        for served_path, table in (*served, *_mounted_files(root, mounts, seen.mounts)):
+            if filesystem := filesystem_that_may_hang(served_path.path, table):
+                unasked[filesystem].append(served_path)
+            elif (key := served_path.what()) is not None:
+                uses[key].append(served_path.use)
         ours: set[LunKey] = set()
         for opened in seen.writing:
             if opened.pid == os.getpid():
@@ -94,14 +94,14 @@ class Surroundings:
         An overlay's file is one of a filesystem below it, with the same inode number but for some high bits (xino), and
         nothing tells which one.
         """
-        found = [*self.uses.get(what, ())]
+        uses = [*self.uses.get(what, ())]
         kind, filesystem, inode = what
         if kind == "file":
-            found += [one.use for one in self.unasked.get(filesystem, ()) if one.what() == what]
+            uses += [one.use for one in self.unasked.get(filesystem, ()) if one.what() == what]
             for twin in self.twins.get(_own(inode), ()):
                 if not {filesystem, twin[1]} <= self.plain:
-                    found += [use for use in self.uses[twin] if use.size in (-1, size)]
-        return tuple(dict.fromkeys(found))
+                    uses += [use for use in self.uses[twin] if use.size in (-1, size)]
+        return tuple(dict.fromkeys(uses))
 
 
 @dataclass(frozen=True)
@@ -127,35 +127,35 @@ class Evidence:
 def reasons_against(seen: Evidence) -> tuple[str, ...]:
     """Why it must not be written, a sentence with its remedy each; empty if it may be."""
     path = seen.path
-    found = [use.sentence(subject) for subject, use in seen.uses]
+    reasons = [use.sentence(subject) for subject, use in seen.uses]
     if seen.partitions:
         names = ", ".join(seen.partitions)
-        found.append(RefusalReason.PARTITIONED.sentence(names=names, path=path))
+        reasons.append(RefusalReason.PARTITIONED.sentence(names=names, path=path))
     if seen.holders:
         names = ", ".join(seen.holders)
-        found.append(RefusalReason.BUILT_UPON.sentence(names=names))
+        reasons.append(RefusalReason.BUILT_UPON.sentence(names=names))
     if seen.names > 1:
-        found.append(RefusalReason.SEVERAL_NAMES.sentence(count=seen.names))
+        reasons.append(RefusalReason.SEVERAL_NAMES.sentence(count=seen.names))
     if seen.read_only == path:
-        found.append(RefusalReason.DEVICE_READ_ONLY.sentence(path=path))
+        reasons.append(RefusalReason.DEVICE_READ_ONLY.sentence(path=path))
     elif seen.read_only:
-        found.append(RefusalReason.FILESYSTEM_READ_ONLY.sentence(point=seen.read_only))
+        reasons.append(RefusalReason.FILESYSTEM_READ_ONLY.sentence(point=seen.read_only))
     if seen.fixed == IMMUTABLE:
-        found.append(RefusalReason.IMMUTABLE.sentence(path=path))
+        reasons.append(RefusalReason.IMMUTABLE.sentence(path=path))
     elif seen.fixed:
-        found.append(RefusalReason.APPEND_ONLY.sentence(path=path))
+        reasons.append(RefusalReason.APPEND_ONLY.sentence(path=path))
     if not (seen.uses or seen.holders):
         if seen.claimed:
-            found.append(RefusalReason.CLAIMED.sentence(path=path))
+            reasons.append(RefusalReason.CLAIMED.sentence(path=path))
         elif seen.open_elsewhere:
-            found.append(RefusalReason.OPEN_ELSEWHERE.sentence(path=path))
+            reasons.append(RefusalReason.OPEN_ELSEWHERE.sentence(path=path))
         elif seen.locked:
-            found.append(RefusalReason.LOCKED.sentence(path=path))
+            reasons.append(RefusalReason.LOCKED.sentence(path=path))
     for name in seen.signatures:
-        found.append(RefusalReason.SIGNED.sentence(format=name, path=path))
+        reasons.append(RefusalReason.SIGNED.sentence(format=name, path=path))
     if seen.unreadable:
-        found.append(RefusalReason.UNREADABLE.sentence(error=seen.unreadable))
-    return tuple(map(_readable, found))
+        reasons.append(RefusalReason.UNREADABLE.sentence(error=seen.unreadable))
+    return tuple(map(_readable, reasons))
 
 
 def notices(seen: Evidence) -> tuple[Notice, ...]:
@@ -229,7 +229,7 @@ def file_evidence(path: str, around: Surroundings, held: int = -1) -> Evidence:
 
 def _signatures(ends: signatures.DeviceEnds | None, path: str, held: int, around: Surroundings) -> tuple[str, ...]:
     """By our own table, and what only blkid knows."""
-    found = signatures.found(ends) if ends else ()
+    found = signatures.formats_in(ends) if ends else ()
     return found or (found_by_blkid(around.blkid, path, held) if around.blkid and ends else ())
 
 
@@ -288,10 +288,10 @@ def _own(inode: int) -> int:
     return inode & 0xFFFFFFFF
 
 
-def _of_open(one: OpenFile) -> Use:
-    who = {"pid": one.pid, "program": one.program}
-    reason = RefusalReason.IS_RUN if one.runs else RefusalReason.OPEN_FOR_WRITING
-    return Use(reason, who, pid=one.pid, size=one.size)
+def _of_open(opened: OpenFile) -> Use:
+    who = {"pid": opened.pid, "program": opened.program}
+    reason = RefusalReason.IS_RUN if opened.runs else RefusalReason.OPEN_FOR_WRITING
+    return Use(reason, who, pid=opened.pid, size=opened.size)
 
 
 def _twins(uses: Iterable[LunKey], mounts: Sequence[Mount]) -> tuple[dict[int, tuple[LunKey, ...]], frozenset[int]]:
@@ -315,7 +315,7 @@ def _found_below(device: BlockDevice, root: Path) -> Iterator[tuple[str, Use]]:
         if overlap.folder is not None and is_claimed(path):
             yield overlap.subject, Use(RefusalReason.OPENED_EXCLUSIVELY, {"path": path})
         ends, _ = read_ends(path) if overlap.partly else (None, "")
-        for name in signatures.found(ends) if ends else ():
+        for name in signatures.formats_in(ends) if ends else ():
             if name not in signatures.TABLES:  # partitions are made to be written one by one
                 yield overlap.subject, Use(RefusalReason.SIGNED_BELOW, {"format": name, "path": path})
 

@@ -156,10 +156,12 @@ class HostConnector:
 def metric_table() -> str:
     """The metrics as the docs have them, in Markdown; one that several element types have in one row."""
     elements: dict[ElementMetric, list[str]] = {}
-    for one in METRICS:
-        elements.setdefault(replace(one, element=""), []).append(f"`{one.element}`")
+    for metric in METRICS:
+        elements.setdefault(replace(metric, element=""), []).append(f"`{metric.element}`")
     lines = ["| element | attribute | unit | of several | meaning |", "|---|---|---|---|---|"]
-    for one, names in elements.items():
-        several = "ratio of sums" if one.per else one.combine
-        lines.append(f"| {', '.join(names)} | `{one.attribute}` | {one.unit or '-'} | {several} | {one.meaning} |")
+    for metric, names in elements.items():
+        several = "ratio of sums" if metric.per else metric.combine
+        lines.append(
+            f"| {', '.join(names)} | `{metric.attribute}` | {metric.unit or '-'} | {several} | {metric.meaning} |"
+        )
     return "\n".join([*lines, ""])

@@ -67,10 +67,10 @@ def _numbers_of_btrfs(path: str, root: Path = ROOT) -> tuple[int, ...]:
     mount = mount_of(os.path.realpath(path), parse_mountinfo((root / "proc/self/mountinfo").read_bytes()))
     if mount is None or mount.filesystem != "btrfs":
         return ()
-    one = _folder(os.stat(mount.source).st_rdev, root)
+    folder = _folder(os.stat(mount.source).st_rdev, root)
     for filesystem in _entries(root / "sys/fs/btrfs"):
         members = [entry.resolve() for entry in _entries(filesystem / "devices")]
-        if one in members:
+        if folder in members:
             return tuple(number for member in sorted(members) if (number := number_of(member)))
     return ()
 
@@ -129,10 +129,10 @@ def bottom(disk: Path, root: Path, known: set[Path]) -> Iterator[Path]:
 
 def nvme_paths(disk: Path, root: Path) -> list[Path]:
     """The paths of a namespace that NVMe's own multipathing shows as one disk."""
-    found = _NAMESPACE.fullmatch(disk.name)
-    if found is None:
+    match = _NAMESPACE.fullmatch(disk.name)
+    if match is None:
         return []
-    path = re.compile(rf"nvme{found[1]}c\d+n{found[2]}")
+    path = re.compile(rf"nvme{match[1]}c\d+n{match[2]}")
     return sorted(entry.resolve() for entry in _entries(root / "sys/block") if path.fullmatch(entry.name))
 
 
@@ -147,13 +147,13 @@ def nvme_controllers(disk: Path) -> list[Path]:
 def own_interrupts(folders: Mapping[str, str], root: Path) -> dict[str, tuple[int, ...]]:
     """The interrupts of each disk's adapter, if no other disk is attached to it."""
     disks = [str(entry.resolve()) for entry in _entries(root / "sys/block")]
-    found = {}
+    interrupts = {}
     for name, folder in folders.items():
         adapter = _adapter(Path(folder))
         if adapter is not None and sum(disk.startswith(f"{adapter}/") for disk in disks) == 1:
             numbers = (entry.name for entry in _entries(adapter / "msi_irqs"))
-            found[name] = tuple(sorted(int(number) for number in numbers if number.isdigit()))
-    return found
+            interrupts[name] = tuple(sorted(int(number) for number in numbers if number.isdigit()))
+    return interrupts
 
 
 def _adapter(disk: Path) -> Path | None:

@@ -125,11 +125,11 @@ def _metrics_of_network() -> Iterator[ElementMetric]:
 def interfaces(root: Path = ROOT) -> frozenset[str]:
     """Those that are up now, but for the loopback."""
     try:
-        found = [entry for entry in (root / "sys/class/net").iterdir() if entry.name != "lo" and _is_up(entry)]
+        entries = [entry for entry in (root / "sys/class/net").iterdir() if entry.name != "lo" and _is_up(entry)]
     except OSError:
         return frozenset()
-    hardware = [entry for entry in found if (entry / "device").exists()]
-    return frozenset(entry.name for entry in hardware or found if hardware or not any(entry.glob("lower_*")))
+    hardware = [entry for entry in entries if (entry / "device").exists()]
+    return frozenset(entry.name for entry in hardware or entries if hardware or not any(entry.glob("lower_*")))
 
 
 def _is_up(folder: Path) -> bool:

@@ -195,7 +195,7 @@ class ControllerLink:
 
 def decode_command(data: bytes) -> Command:
     """The command of a line. Raises ProtocolError where it is another message."""
-    found = decode_line(data)
-    if not isinstance(found, COMMANDS):
-        raise ProtocolError(f"{wire_name(type(found))!r} is no command")
-    return found
+    command = decode_line(data)
+    if not isinstance(command, COMMANDS):
+        raise ProtocolError(f"{wire_name(type(command))!r} is no command")
+    return command

@@ -99,14 +99,14 @@ class StepLoop:
 
     def _collect(self, force: bool) -> Delivery | None:
         """In the collector's thread: the next result, if it is finished."""
-        found = self._engine.collect(force)
-        if found is None:
+        collected = self._engine.collect(force)
+        if collected is None:
             return None
-        lag_ns = now_ns() - (found.start_ns + found.length_ns)
-        counts = self._foreign.add(found.counts, found.length_ns, lag_ns, complete=not found.missing)
-        cpu = self._cpu_use(found.start_ns + found.length_ns)
-        counts = with_lost_time(counts, self._threads(), cpu.lost, found.length_ns)
-        message = result_message(found, counts, self._order, cpu)
+        lag_ns = now_ns() - (collected.start_ns + collected.length_ns)
+        counts = self._foreign.add(collected.counts, collected.length_ns, lag_ns, complete=not collected.missing)
+        cpu = self._cpu_use(collected.start_ns + collected.length_ns)
+        counts = with_lost_time(counts, self._threads(), cpu.lost, collected.length_ns)
+        message = result_message(collected, counts, self._order, cpu)
         return Delivery(message, encode_line(message))
 
     def _collected(self, collecting: asyncio.Future[Delivery | None]) -> None:
@@ -124,12 +124,12 @@ class StepLoop:
             self.poll()
 
     def _deliver(self, delivery: Delivery) -> None:
-        found = delivery.result
-        self._link.send(found, delivery.line)
-        for placed in [k for k in self._placed if k <= found.subinterval]:
+        result = delivery.result
+        self._link.send(result, delivery.line)
+        for placed in [k for k in self._placed if k <= result.subinterval]:
             del self._placed[placed]
-        self._next, self._next_start_ns = found.subinterval + 1, found.start_ns + found.length_ns
-        self._complete = found.last
+        self._next, self._next_start_ns = result.subinterval + 1, result.start_ns + result.length_ns
+        self._complete = result.last
         self._watch_anew()
 
     def _begin(self) -> None:
@@ -158,22 +158,22 @@ class StepLoop:
         self._watch_anew()
 
 
-def result_message(found: Collected, counts: bytes, order: EngineOrder, cpu: CpuUse) -> Result:
+def result_message(collected: Collected, counts: bytes, order: EngineOrder, cpu: CpuUse) -> Result:
     """The message with what the engine collected; `counts`: with what others did."""
     return Result(
-        subinterval=found.subinterval,
-        start_ns=found.start_ns,
-        length_ns=found.length_ns,
-        last=found.last,
+        subinterval=collected.subinterval,
+        start_ns=collected.start_ns,
+        length_ns=collected.length_ns,
+        last=collected.last,
         collected_ns=now_ns(),
         cpu=cpu.busy,
         counts=Array(ArrayType.I64, counts),
-        moments=Array(ArrayType.U64, found.moments),
-        spans=Array(ArrayType.U32, found.spans),
-        buckets=Array(ArrayType(f"u{found.bucket_size}"), found.buckets),
-        threads=Array(ArrayType.I64, found.threads),
-        faults=tuple(IoFault(*fault) for fault in order.faults(found.faults)),
-        missing=tuple(found.missing),
+        moments=Array(ArrayType.U64, collected.moments),
+        spans=Array(ArrayType.U32, collected.spans),
+        buckets=Array(ArrayType(f"u{collected.bucket_size}"), collected.buckets),
+        threads=Array(ArrayType.I64, collected.threads),
+        faults=tuple(IoFault(*fault) for fault in order.faults(collected.faults)),
+        missing=tuple(collected.missing),
         taken=cpu.taken,
     )
 

@@ -157,12 +157,12 @@ class CreatedFiles:
         """(the files that have to be created, refusals of others)."""
         missing, refusals = [], []
         for file in files:
-            found = existing_at(file)
-            if found is Existing.NOTHING:
+            existing = existing_at(file)
+            if existing is Existing.NOTHING:
                 missing.append(file)
             elif (
-                reason := found
-                if isinstance(found, str)
+                reason := existing
+                if isinstance(existing, str)
                 else self._take(file, used.get(file.path), file.path in inherited)
             ):
                 refusals.append(Refusal(file.path, reason))

@@ -80,26 +80,26 @@ def _collect(
     """The results of inspections, by path."""
     luns: list[Lun] = []
     refusals: list[Refusal] = []
-    for path, found in zip_strict(inspections, call_all(list(inspections.values()), ANSWER_S)):
-        if found is None:
+    for path, answer in zip_strict(inspections, call_all(list(inspections.values()), ANSWER_S)):
+        if answer is None:
             luns.append(unresponsive_lun(path, around))
-        elif isinstance(found, OSError):
-            refusals.append(Refusal(path, RefusalReason.NOT_INSPECTED.sentence(error=found.strerror)))
+        elif isinstance(answer, OSError):
+            refusals.append(Refusal(path, RefusalReason.NOT_INSPECTED.sentence(error=answer.strerror)))
         else:
-            luns += [one for one in found if isinstance(one, Lun)]
-            refusals += [one for one in found if isinstance(one, Refusal)]
+            luns += [one for one in answer if isinstance(one, Lun)]
+            refusals += [one for one in answer if isinstance(one, Refusal)]
     return luns, refusals
 
 
 def inspect_planned(file: PlannedFile, around: Surroundings, root: Path = ROOT) -> list[Lun | Refusal]:
     """Inspect what already exists where a file is to be created, if it may be used. Raises OSError."""
-    found = existing_at(file)
-    if found is Existing.NOTHING:
+    existing = existing_at(file)
+    if existing is Existing.NOTHING:
         return []
-    if isinstance(found, str):
-        return [Refusal(file.path, found)]
+    if isinstance(existing, str):
+        return [Refusal(file.path, existing)]
     return [
-        replace(one, ours=found is Existing.OURS) for one in inspect(file.path, around, root) if isinstance(one, Lun)
+        replace(one, ours=existing is Existing.OURS) for one in inspect(file.path, around, root) if isinstance(one, Lun)
     ]
 
 
@@ -110,7 +110,7 @@ def inspect(path: str, around: Surroundings, root: Path = ROOT, held: int = -1) 
     except NotDrivable as error:
         return [Refusal(path, str(error))]
     lun = replace(lun, path=path)
-    found = block_lun(lun.device) if lun.device else file_lun(lun)
+    described = block_lun(lun.device) if lun.device else file_lun(lun)
     evidence = lun.evidence(around, held)
     refusals = reasons_against(evidence)
     unwritten = extents.notice(path) if lun.kind == "file" else None
@@ -121,7 +121,7 @@ def inspect(path: str, around: Surroundings, root: Path = ROOT, held: int = -1) 
         identity = None
         refusals = refusals or (RefusalReason.UNIDENTIFIED.sentence(error=error.strerror),)
     lost = (*((evidence.contents,) if evidence.contents else ()), *(_about_file(path, held) if not lun.device else ()))
-    return [replace(found, refusals=refusals, notices=noticed, identity=identity, holds=lost)]
+    return [replace(described, refusals=refusals, notices=noticed, identity=identity, holds=lost)]
 
 
 def _about_file(path: str, held: int) -> tuple[str, ...]:
@@ -151,35 +151,35 @@ def find_devices(
     """(by the path of each block device, those of `paths` that lead to it; what is wrong with the others)."""
     answers, refusals = find_at(paths, lambda path: device_at(path, around, root))
     named: dict[str, tuple[str, ...]] = {}
-    for path, found in answers.items():
-        if isinstance(found, Refusal):
-            refusals.append(found)
+    for path, answer in answers.items():
+        if isinstance(answer, Refusal):
+            refusals.append(answer)
         else:
-            named[found.path] = (*named.get(found.path, ()), path)
+            named[answer.path] = (*named.get(answer.path, ()), path)
     return named, refusals
 
 
 def find_at(paths: Sequence[str], look: Callable[[str], Found]) -> tuple[dict[str, Found], list[Refusal]]:
     """Return what `look` finds at each path, all at once; and a refusal for each that does not answer."""
-    found: dict[str, Found] = {}
+    answers: dict[str, Found] = {}
     refusals: list[Refusal] = []
-    for path, one in zip_strict(paths, call_all([partial(look, path) for path in paths], ANSWER_S)):
-        if one is None:
+    for path, answer in zip_strict(paths, call_all([partial(look, path) for path in paths], ANSWER_S)):
+        if answer is None:
             refusals.append(Refusal(path, RefusalReason.PATH_SILENT.sentence(seconds=ANSWER_S)))
-        elif isinstance(one, OSError):
-            refusals.append(Refusal(path, RefusalReason.NOT_INSPECTED.sentence(error=one.strerror)))
+        elif isinstance(answer, OSError):
+            refusals.append(Refusal(path, RefusalReason.NOT_INSPECTED.sentence(error=answer.strerror)))
         else:
-            found[path] = one
-    return found, refusals
+            answers[path] = answer
+    return answers, refusals
 
 
 def device_at(path: str, around: Surroundings, root: Path = ROOT) -> BlockDevice | Refusal:
     """The block device that a path leads to, by links, too; else what is there instead."""
     try:
-        found = find_target(path, around, root)
+        target = find_target(path, around, root)
     except NotDrivable as error:
         return Refusal(path, str(error))
-    return found.device or Refusal(path, RefusalReason.FILE_AS_DEVICE.sentence())
+    return target.device or Refusal(path, RefusalReason.FILE_AS_DEVICE.sentence())
 
 
 def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[list[LunTarget], list[Refusal]]:
@@ -195,13 +195,13 @@ def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[lis
             refusals.append(Refusal(path, RefusalReason.NAME_UNPRINTABLE.sentence()))
             continue
         try:
-            found = find_target(path, around, root)
+            target = find_target(path, around, root)
         except NotDrivable as error:
             if plain:
                 refusals.append(Refusal(path, str(error)))
             continue
-        if found.kind == "file":
-            files.append(found)
+        if target.kind == "file":
+            files.append(target)
         elif plain:
             refusals.append(Refusal(path, RefusalReason.DEVICE_AS_FILE.sentence(path=path)))
     return files, refusals

@@ -135,11 +135,11 @@ def against_use(fd: int, path: str, agreed: Identity | None, made: bool) -> str:
 def another_file(fd: int, path: str, agreed: Identity, made: bool) -> str:
     """Why it is not the very file that was agreed to, or ""; one that was `made` for this run may have been written."""
     try:
-        found = identity_of_file(path, os.fstat(fd).st_size, fd)
+        present = identity_of_file(path, os.fstat(fd).st_size, fd)
     except OSError as error:
         return RefusalReason.FILE_UNIDENTIFIED.sentence(error=error.strerror)
     same = lasting if made else lambda identity: identity
-    return consent_faults({path: same(agreed)}, {path: same(found)}).get(path, "")
+    return consent_faults({path: same(agreed)}, {path: same(present)}).get(path, "")
 
 
 def _is_used(path: str) -> bool:

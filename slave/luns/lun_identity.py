@@ -100,13 +100,13 @@ def _device(device: BlockDevice, path: str, held: int, root: Path, within: Exten
     number = tuple(map(int, first_line(disk / "dev").split(":")))
     known = udev.read((number[0], number[1]), root)
     names = names_of(disk, known)
-    found = {
+    values = {
         "wwn": names["wwn"],
         "serial": names["serial"],
         "dm uuid": first_line(disk / "dm/uuid"),
         "md uuid": first_line(disk / "md/uuid") or known.text("MD_UUID"),
     }
-    facts = tuple((name, str(value)) for name, value in found.items() if value)
+    facts = tuple((name, str(value)) for name, value in values.items() if value)
     facts = facts or _backing(device, path, held, root) or _attached(disk, root)
     table = _table(disk, (number[0], number[1]), root, None if device.is_partition else within)
     return (facts or _ends(path, held)) + table + _partition(device, root)
@@ -122,27 +122,32 @@ def _table(disk: Path, number: tuple[int, int], root: Path, within: Extent | Non
         return ()
     below = {first_line(folder / "dev"): folder for folder in (disk / "slaves").glob("*")}
     made_of = cache(partial(_made_of, root))  # a table may have thousands of lines, all of them of one disk
-    found = [one for one in map(partial(_line, below, made_of, within), table_of(number, root)) if one]
-    text = "; ".join(found)
+    lines = [one for one in map(partial(_line, below, made_of, within), table_of(number, root)) if one]
+    text = "; ".join(lines)
     shown = text if len(text) <= SHOWN else hashlib.sha256(text.encode()).hexdigest()[:16]
-    return (("table", shown),) if found else ()
+    return (("table", shown),) if lines else ()
 
 
 def _line(
-    below: Mapping[str, Path], made_of: Callable[[Path, str, Extent | None], str], within: Extent | None, one: DmTarget
+    below: Mapping[str, Path],
+    made_of: Callable[[Path, str, Extent | None], str],
+    within: Extent | None,
+    target: DmTarget,
 ) -> str:
     """A line of a table, "" if it is not within these sectors."""
-    first, behind = within or (one.start, one.start + one.length)
-    end = min(one.start + one.length, behind)
-    if end <= max(first, one.start):
+    first, behind = within or (target.start, target.start + target.length)
+    end = min(target.start + target.length, behind)
+    if end <= max(first, target.start):
         return ""
     words = [
-        made_of(below[word], one.kind, _of_a_table(below[word], replace(one, length=end - one.start).mapped(place)))
+        made_of(
+            below[word], target.kind, _of_a_table(below[word], replace(target, length=end - target.start).mapped(place))
+        )
         if word in below
         else word
-        for place, word in enumerate(one.lasting)
+        for place, word in enumerate(target.lasting)
     ]
-    return " ".join((f"{one.start}+{end - one.start}", one.kind, *words))
+    return " ".join((f"{target.start}+{end - target.start}", target.kind, *words))
 
 
 def _of_a_table(folder: Path, within: Extent | None) -> Extent | None:

@@ -58,7 +58,7 @@ class OpenLun:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The LUNs at the paths of workloads that are to be created, by path."""
+    """The result of inspecting the paths of workloads that are to be created, by path."""
 
     targets: Mapping[str, LunTarget] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)  # why there is nothing that can be driven
@@ -163,14 +163,14 @@ class OpenLuns:
                 refusals.append(Refusal(lun.path, _why_not_opened(error, lun)))
         return refusals + self._check_opened([wanted[key] for key in opened if key[1] and self._is_open(key)])
 
-    def consent_faults(self, workload: WorkloadToCreate, lun: LunTarget, found: Identity | None) -> list[str]:
+    def consent_faults(self, workload: WorkloadToCreate, lun: LunTarget, identity: Identity | None) -> list[str]:
         """Why this is not the LUN that was agreed to."""
         if workload.consent is None:
             return []
         agreed = workload.consent.identity
-        if found is not None and self._left.get(agreed) == found:  # what has changed since, we wrote
-            found = agreed
-        said = consent_faults({lun.path: agreed}, {lun.path: found})
+        if identity is not None and self._left.get(agreed) == identity:  # what has changed since, we wrote
+            identity = agreed
+        said = consent_faults({lun.path: agreed}, {lun.path: identity})
         return list(_against_writing(lun, list(said.values())))
 
     def reinspect(self, luns: Sequence[tuple[LunTarget, Identity]]) -> tuple[list[Refusal], list[Notice]]:
@@ -183,14 +183,14 @@ class OpenLuns:
         if not luns:
             return [], []
         around = Surroundings.read(self._root)
-        found: dict[str, tuple[str, ...] | OSError | None] = {}
+        looks_of: dict[str, tuple[str, ...] | OSError | None] = {}
         for look in (self._used_by_now, self._changed):
-            asked = [(lun, agreed) for lun, agreed in luns if found.get(lun.path, ()) == ()]
+            asked = [(lun, agreed) for lun, agreed in luns if looks_of.get(lun.path, ()) == ()]
             looks = call_all([partial(look, lun, agreed, around) for lun, agreed in asked], ANSWER_S)
-            found.update(zip_strict([lun.path for lun, _ in asked], looks))
+            looks_of.update(zip_strict([lun.path for lun, _ in asked], looks))
         refusals = [
             Refusal(path, RefusalReason.NO_LONGER_TO_BE_WRITTEN.sentence(reason=reason))
-            for path, look in found.items()
+            for path, look in looks_of.items()
             for reason in (look if isinstance(look, tuple) else ())
         ]
         whats = {lun.path: lun.what for lun, _ in luns}
@@ -202,7 +202,7 @@ class OpenLuns:
                 NoticeKind.NOT_INSPECTED,
                 f"{path} was not inspected before this step: {(look and look.strerror) or _silence(path, around)}",
             )
-            for path, look in found.items()
+            for path, look in looks_of.items()
             if not isinstance(look, tuple)
         ]
         return refusals, notices
@@ -224,15 +224,15 @@ class OpenLuns:
             now = self._as_it_is(lun, around)
         except NotDrivable as error:
             return (str(error),)
-        found = identity_of(now, ours.held, self._root)
+        identity = identity_of(now, ours.held, self._root)
         as_agreed = agreed
         if ours.stands or ours.driven:
-            found, as_agreed = lasting(found), lasting(agreed)
-            if ours.stands and found == as_agreed:  # a file
-                found, as_agreed = _changed_at(found, times_of(ours.held)), _changed_at(as_agreed, ours.stands)
-        elif self._left.get(agreed) == found:
-            found = agreed
-        said = consent_faults({lun.path: as_agreed}, {lun.path: found})
+            identity, as_agreed = lasting(identity), lasting(agreed)
+            if ours.stands and identity == as_agreed:  # a file
+                identity, as_agreed = _changed_at(identity, times_of(ours.held)), _changed_at(as_agreed, ours.stands)
+        elif self._left.get(agreed) == identity:
+            identity = agreed
+        said = consent_faults({lun.path: as_agreed}, {lun.path: identity})
         return (*said.values(), *reasons_against(replace(now.evidence(around, ours.held), unreadable="")))
 
     def _as_it_is(self, lun: LunTarget, around: Surroundings) -> LunTarget:
@@ -316,10 +316,10 @@ class OpenLuns:
         known, by_table = self._known(), replace(around, blkid="")
         arounds = [by_table if lun.what in known else around for lun in luns]
         looks = [partial(self._inspect_one, lun, one, barred.get(lun.path)) for lun, one in zip_strict(luns, arounds)]
-        found = call_all(looks, ANSWER_S)
+        answers = call_all(looks, ANSWER_S)
         return {
             lun.path: look if isinstance(look, tuple) else (None, _against_writing(lun, (_silence(lun.path, around),)))
-            for lun, look in zip_strict(luns, found)
+            for lun, look in zip_strict(luns, answers)
         }
 
     def _inspect_one(self, lun: LunTarget, around: Surroundings, barred: OSError | None) -> Finding:
@@ -386,10 +386,10 @@ class OpenLuns:
             return []
         around = Surroundings.read(self._root)
         luns = [lun for lun, _ in opened]
-        found = call_all([partial(self._since, lun, workload, around) for lun, workload in opened], ANSWER_S)
+        answers = call_all([partial(self._since, lun, workload, around) for lun, workload in opened], ANSWER_S)
         return [
             Refusal(lun.path, reason)
-            for lun, look in zip_strict(luns, found)
+            for lun, look in zip_strict(luns, answers)
             for reason in (look if isinstance(look, tuple) else _against_writing(lun, (_silence(lun.path, around),)))
         ]
 
@@ -401,10 +401,10 @@ class OpenLuns:
             ours.stands, ours.kept = _standing(ours), noted(held, MARK) == MADE
         if against := self._against_use(lun, around):
             return against
-        found: Identity | None = None
+        identity: Identity | None = None
         with contextlib.suppress(NotDrivable, OSError):
-            found = identity_of(find_target(through(held), around, self._root), held, self._root)
-        return tuple(self.consent_faults(workload, lun, found))
+            identity = identity_of(find_target(through(held), around, self._root), held, self._root)
+        return tuple(self.consent_faults(workload, lun, identity))
 
     def _against_use(self, lun: LunTarget, around: Surroundings) -> tuple[str, ...]:
         if lun.device is None:
@@ -422,10 +422,10 @@ def _written_by_others(lun: OpenLun, around: Callable[[], Surroundings]) -> bool
     written = is_written(through(lun.held))
     if written is not None:
         return written
-    there = os.fstat(lun.held)
+    status = os.fstat(lun.held)
     if around().unseen or filesystem_that_may_hang(os.readlink(through(lun.held)), around().mounts):
         return None  # a process, or another machine, may
-    return bool(around().uses_of(lun_key(there), there.st_size))
+    return bool(around().uses_of(lun_key(status), status.st_size))
 
 
 def _changed_since(lun: OpenLun) -> str:

@@ -19,23 +19,23 @@ from .lun_target import LunTarget
 def workload_faults(workload: WorkloadToCreate, lun: LunTarget) -> list[str]:
     """Why this instance cannot be created on that LUN."""
     parameters = workload.parameters
-    found = faults(parameters)
+    wrong = faults(parameters)
     most = PARAMETERS["maxtags"].high or 0
     if not parameters.maxtags <= workload.ceiling <= most:
-        found.append(
+        wrong.append(
             f"its ceiling of {workload.ceiling} tags is not within maxtags ({parameters.maxtags}) and {most:g}"
         )
     largest = PARAMETERS["blocksize"].high or 0
     if not parameters.blocksize <= workload.blocksize_ceiling <= largest:
-        found.append(
+        wrong.append(
             f"its ceiling of {workload.blocksize_ceiling} bytes is not within blocksize ({parameters.blocksize}) and"
             f" {largest:.10g}"
         )
     if parameters.fraction_read < 1:
-        found += _of_writing(parameters, workload, lun, RefusalReason.WRITES_UNAGREED)
-    if not found:
-        found += _of_geometry(parameters, lun)
-    return found
+        wrong += _of_writing(parameters, workload, lun, RefusalReason.WRITES_UNAGREED)
+    if not wrong:
+        wrong += _of_geometry(parameters, lun)
+    return wrong
 
 
 def _of_writing(
@@ -55,18 +55,18 @@ def edit_faults(before: Parameters, after: Parameters, workload: WorkloadToCreat
     """Why an instance's parameters cannot be changed so while it exists."""
     changed = [f.name for f in fields(Parameters) if getattr(before, f.name) != getattr(after, f.name)]
     fixed = [name for name in changed if name not in LIVE]
-    found = faults(after)
+    wrong = faults(after)
     if fixed:
         names, live = ", ".join(fixed), ", ".join(sorted(LIVE))
-        found.append(
+        wrong.append(
             f"{names} cannot change while the instance exists (only {live} can): delete it and create it again"
         )
     for name, most in (("maxtags", workload.ceiling), ("blocksize", workload.blocksize_ceiling)):
         if getattr(after, name) > most:
-            found.append(f"{name} is {getattr(after, name)}, and its buffers were made for {most}: create it again")
+            wrong.append(f"{name} is {getattr(after, name)}, and its buffers were made for {most}: create it again")
     if after.fraction_read < 1:
-        found += _of_writing(after, workload, lun, RefusalReason.EDITED_TO_WRITE)
-    return found or _of_geometry(after, lun)
+        wrong += _of_writing(after, workload, lun, RefusalReason.EDITED_TO_WRITE)
+    return wrong or _of_geometry(after, lun)
 
 
 def _of_geometry(parameters: Parameters, lun: LunTarget) -> list[str]:

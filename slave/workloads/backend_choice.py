@@ -113,7 +113,7 @@ def choose(workloads: Sequence[WorkloadToCreate]) -> Choice:
 def _tried(by_lun: Mapping[str, Parameters], luns: Sequence[str]) -> Choice:
     """io_uring, if it is faster on each of these LUNs."""
     until_ns = now_ns() + TRIAL_NS
-    said = ""
+    why = ""
     for lun in luns:
         try:
             if lacks_nowait(lun):
@@ -121,12 +121,12 @@ def _tried(by_lun: Mapping[str, Parameters], luns: Sequence[str]) -> Choice:
             trial = try_both(lun, by_lun[lun])
         except OSError as error:
             return Choice(LIBAIO, f"no trial was possible on {lun}: {error.strerror}")
-        said = f"{trial} on {lun}"
+        why = f"{trial} on {lun}"
         if not trial.io_uring_is_faster:
-            return Choice(LIBAIO, said)
+            return Choice(LIBAIO, why)
         if now_ns() > until_ns:
             break
-    return Choice(IO_URING, said)
+    return Choice(IO_URING, why)
 
 
 def try_both(lun: str, parameters: Parameters) -> Trial:

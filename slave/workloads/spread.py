@@ -96,11 +96,11 @@ class EngineOrder:
 
     def faults(self, collected: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
         """(number, errno, count) by instance."""
-        found: dict[tuple[int, int], int] = {}
+        counts: dict[tuple[int, int], int] = {}
         for number, error, count in collected:
             key = self.number_of.get(number, number), error
-            found[key] = found.get(key, 0) + count
-        return [(number, error, count) for (number, error), count in found.items()]
+            counts[key] = counts.get(key, 0) + count
+        return [(number, error, count) for (number, error), count in counts.items()]
 
 
 def with_lost_time(

@@ -59,14 +59,14 @@ def assign_threads(loads: Sequence[ThreadLoad], wanted: Sequence[InstanceToAssig
     for_blocking, for_others = split_threads(loads, wanted)
     chosen: list[tuple[int, ...]] = [()] * len(wanted)
     for i in sorted(range(len(wanted)), key=lambda i: -wanted[i].tags):
-        one = wanted[i]
-        threads = for_blocking if one.may_block else for_others
-        near = [one.node is not None and load.node == one.node for load in now]
+        instance = wanted[i]
+        threads = for_blocking if instance.may_block else for_others
+        near = [instance.node is not None and load.node == instance.node for load in now]
         keys = [(not near[t], now[t].tags, now[t].instances, t) for t in threads]
-        count = max(1, min(one.spread, one.tags, len(threads)))
+        count = max(1, min(instance.spread, instance.tags, len(threads)))
         chosen[i] = tuple(key[-1] for key in heapq.nsmallest(count, keys))
-        for thread, tags in zip_strict(chosen[i], one.shares(count)):
-            now[thread] = now[thread].plus(tags, one.may_block)
+        for thread, tags in zip_strict(chosen[i], instance.shares(count)):
+            now[thread] = now[thread].plus(tags, instance.may_block)
     return chosen
 
 

@@ -130,15 +130,15 @@ def test_a_misspelt_option_gets_a_suggestion() -> None:
 def test_targets_are_what_is_there() -> None:
     Path("a1").write_bytes(b"x" * 4096)
     Path("a2").write_bytes(b"x" * 4096)
-    found = targets(["./a[12]", "./new", "./a1"], here=True, sized=False)
+    found = targets(["./a[12]", "./new", "./a1"], on_this_machine=True, sized=False)
     assert [(Path(one.path).name, one.kind) for one in found] == [
         ("a1", TargetKind.FILE),
         ("a2", TargetKind.FILE),
         ("new", TargetKind.NEW),
     ]
-    remote = targets(["/dev/sdb", "/data/f", "/dev/shm/f"], here=False, sized=False)
+    remote = targets(["/dev/sdb", "/data/f", "/dev/shm/f"], on_this_machine=False, sized=False)
     assert [one.kind for one in remote] == [TargetKind.DEVICE, TargetKind.FILE, TargetKind.FILE]
-    assert targets(["/data/f"], here=False, sized=True)[0].kind is TargetKind.NEW
+    assert targets(["/data/f"], on_this_machine=False, sized=True)[0].kind is TargetKind.NEW
 
 
 def test_the_command_to_repeat_lacks_what_is_given_anew() -> None:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from ivypy.master.cli.compare import compare as command
-from ivypy.master.compare import render_page
+from ivypy.master.compare import render_data
 from ivypy.master.compare.samples import samples_of
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
@@ -378,7 +378,7 @@ def test_the_page_needs_nothing_else_and_shows_names_as_they_are(tmp_path: Path)
 
 @pytest.mark.slow
 def test_without_plotly_the_page_has_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(render_page, "has_plotly", lambda: False)
+    monkeypatch.setattr(render_data, "has_plotly", lambda: False)
     page = tmp_path / "page.html"
     for _ in range(2):  # the second time in the place of the first
         run_compare(*sides(tmp_path / "runs", runs(3), runs(3, 1.1)), "--html", str(page))
@@ -391,7 +391,7 @@ def test_without_plotly_the_page_has_the_tables(tmp_path: Path, monkeypatch: pyt
 def test_the_page_takes_the_place_of_no_other_file(
     same: tuple[list[Path], list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plotly: bool
 ) -> None:
-    monkeypatch.setattr(render_page, "has_plotly", lambda: plotly)
+    monkeypatch.setattr(render_data, "has_plotly", lambda: plotly)
     page = tmp_path / "page.html"
     page.write_text("mine")
     with pytest.raises(PlanError, match="name another"):

@@ -70,17 +70,17 @@ def test_rows_are_numbered_through() -> None:
 
 def test_instances_in_the_same_rows_form_one_merge_class() -> None:
     many = [instance(n, "h", port=f"{n % 2}A", tier=n // 4) for n in range(8)]
-    assert rollups_by(many, "host").classes("h").of == (0,) * 8
-    assert rollups_by(many, "port").classes("h").of == (0, 1) * 4
+    assert rollups_by(many, "host").classes("h").class_of == (0,) * 8
+    assert rollups_by(many, "port").classes("h").class_of == (0, 1) * 4
     both = rollups_by(many, "port", "tier").classes("h")
-    assert both.of == (0, 1, 0, 1, 2, 3, 2, 3)
+    assert both.class_of == (0, 1, 0, 1, 2, 3, 2, 3)
     assert both.order == tuple(range(8))
     assert both.rows == ((0, 1, 3), (0, 2, 3), (0, 1, 4), (0, 2, 4))
 
 
 def test_merge_classes_follow_the_given_order() -> None:
     rollups = rollups_by(TWO_HOSTS, "port")
-    assert rollups.classes("h1", [1, 0]).of == (0, 1)
+    assert rollups.classes("h1", [1, 0]).class_of == (0, 1)
     assert rollups.classes("h1", [1]).rows == ((0, 2),)
 
 
@@ -101,6 +101,6 @@ def test_each_instance_is_in_exactly_one_slice_of_each_type(drawn: list[tuple[st
         assert sorted(members) == sorted(one.id for one in instances)
     for host in rollups.hosts():
         classes = rollups.classes(host)
-        for number, klass in zip(classes.order, classes.of, strict=True):
+        for number, klass in zip(classes.order, classes.class_of, strict=True):
             assert classes.rows[klass] == rollups.rows_of(host, number)
         assert len(set(classes.rows)) == len(classes.rows)

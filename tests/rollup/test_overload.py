@@ -418,8 +418,8 @@ def test_each_instance_of_a_sum_may_have_one_io_that_is_about_to_be_submitted(mo
     ends[-1, 0] += more
     of = account(load(np.full(1000, 30), ends, np.zeros_like(ends)))
     together = check_together(of, 0.0, np.zeros(1000, np.int64), 1, 1000)
-    assert (together.bound.tolist(), together.behind.tolist()) == ([1000.0], [is_behind])
-    assert not check_each(of, 0.0).behind.any()
+    assert (together.bound.tolist(), together.unsustained.tolist()) == ([1000.0], [is_behind])
+    assert not check_each(of, 0.0).unsustained.any()
 
 
 def test_the_worst_instance_is_the_one_that_is_behind_by_the_largest_share() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.slave.devices.signatures import BLOCK, FURTHER, READ, SIGNATURES, DeviceEnds, Signature, found
+from ivypy.slave.devices.signatures import BLOCK, FURTHER, READ, SIGNATURES, DeviceEnds, Signature, formats_in
 from ivypy.slave.gate.holds import read_ends
 
 pytestmark = pytest.mark.slow
@@ -37,12 +37,12 @@ def test_every_row_is_found_in_random_data(row: Signature) -> None:
     for at, magic in row.pieces:
         start = at % SIZE
         data[start : start + len(magic)] = magic
-    assert row.name in found(ends(data))
+    assert row.name in formats_in(ends(data))
 
 
 @given(st.integers(0, 2**64 - 1))
 def test_random_data_has_no_signature(seed: int) -> None:
-    assert found(ends(random.Random(seed).randbytes(2 * READ))) == ()
+    assert formats_in(ends(random.Random(seed).randbytes(2 * READ))) == ()
 
 
 def test_no_row_matches_by_less_than_four_bytes() -> None:
@@ -51,30 +51,30 @@ def test_no_row_matches_by_less_than_four_bytes() -> None:
 
 def test_what_lies_beyond_the_ends_is_in_few_blocks() -> None:
     assert FURTHER == (256 << 10, 1 << 20, 2 << 20)  # ufs, a VMFS volume, vmfs
-    assert "vmfs" not in found(ends(bytes(SIZE)))
+    assert "vmfs" not in formats_in(ends(bytes(SIZE)))
 
 
 def test_a_sun_label_is_one_only_with_its_checksum() -> None:
     data = bytearray(random_data())
     data[508:510] = b"\xda\xbe"
     data[510:512] = bytes(2)
-    assert found(ends(data)) == ()
+    assert formats_in(ends(data)) == ()
     words = [data[i : i + 2] for i in range(0, 510, 2)]
     data[510] = functools.reduce(operator.xor, (word[0] for word in words))
     data[511] = functools.reduce(operator.xor, (word[1] for word in words))
-    assert found(ends(data)) == ("Sun disk label",)
+    assert formats_in(ends(data)) == ("Sun disk label",)
 
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 4096, READ - 1, READ + 1])
 def test_small_and_empty_devices_have_no_signature(size: int) -> None:
-    assert found(ends(bytes(size))) == ()
+    assert formats_in(ends(bytes(size))) == ()
 
 
 def test_zfs_is_found_by_an_uberblock_in_either_byte_order() -> None:
     for magic in (b"\x0c\xb1\xba\0\0\0\0\0", b"\0\0\0\0\0\xba\xb1\x0c"):
         data = bytearray(SIZE)
         data[(128 << 10) + 7 * 1024 : (128 << 10) + 7 * 1024 + 8] = magic
-        assert found(ends(data)) == ("ZFS",)
+        assert formats_in(ends(data)) == ("ZFS",)
 
 
 @pytest.mark.parametrize(
@@ -90,16 +90,16 @@ def test_zfs_is_found_by_an_uberblock_in_either_byte_order() -> None:
 def test_superblocks_at_the_end_of_a_device_are_found(name: str, at: int, magic: bytes) -> None:
     data = bytearray(SIZE)
     data[at : at + len(magic)] = magic
-    assert found(ends(data)) == (name,)
+    assert formats_in(ends(data)) == (name,)
 
 
 def test_a_boot_sector_is_an_mbr_only_with_possible_partition_flags() -> None:
     data = bytearray(SIZE)
     data[510:512] = b"\x55\xaa"
     data[446] = 0x80
-    assert found(ends(data)) == ("MBR partition table",)
+    assert formats_in(ends(data)) == ("MBR partition table",)
     data[446] = 0x17
-    assert found(ends(data)) == ()
+    assert formats_in(ends(data)) == ()
 
 
 def test_a_gpt_is_named_and_its_protective_mbr_is_not() -> None:
@@ -107,7 +107,7 @@ def test_a_gpt_is_named_and_its_protective_mbr_is_not() -> None:
     data[510:512] = b"\x55\xaa"
     data[512:520] = b"EFI PART"
     data[-512:-504] = b"EFI PART"
-    assert found(ends(data)) == ("GPT partition table",)
+    assert formats_in(ends(data)) == ("GPT partition table",)
 
 
 @pytest.mark.slow
@@ -143,11 +143,11 @@ def test_what_real_makers_write_is_found_and_wipefs_removes_it(maker: list[str],
     subprocess.run([*maker, str(image)], check=True, capture_output=True)
     seen, why = read_ends(str(image))
     assert seen is not None, why
-    assert found(seen) == (name,)
+    assert formats_in(seen) == (name,)
     subprocess.run(["wipefs", "-q", "-a", "-f", str(image)], check=True)
     seen, _ = read_ends(str(image))
     assert seen is not None
-    assert found(seen) == ()
+    assert formats_in(seen) == ()
 
 
 def test_unreadable_devices_are_reported_with_the_reason(tmp_path: Path) -> None:

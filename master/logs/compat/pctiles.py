@@ -53,11 +53,11 @@ def lines(paths: Sequence[Path], hints: Hints, options: CompatOptions) -> Iterat
     yield "msec-since-start, samples, " + "".join(f"{_head(p)}, " for p in percentiles)
     for number, histogram in enumerate(cells):
         row = f"{number * quantum_s * _SECOND_MS:8d}, {int(np.cumsum(histogram)[-1]):8d}, "
-        found = percentiles_of(histogram, percentiles, layout)
-        if found is None:
+        values = percentiles_of(histogram, percentiles, layout)
+        if values is None:
             yield row + ", " * len(percentiles)
         else:
-            yield row + ", ".join(_value(value, options.output_unit) for value in found)
+            yield row + ", ".join(_value(value, options.output_unit) for value in values)
 
 
 def _echo(layout: Layout, quantum_s: int, percentiles: Sequence[float], options: CompatOptions) -> Iterator[str]:
@@ -149,10 +149,10 @@ def percentiles_of(histogram: Floats, percentiles: Sequence[float], layout: Layo
     upto = np.cumsum(histogram[used])
     reached = 100.0 * upto / upto[-1]
     before = np.concatenate([[0.0], reached[:-1]])
-    found = []
+    values = []
     for percentile in percentiles:
         at = int(np.argmax(reached >= _ALMOST_ALL if percentile >= 100 else reached > percentile))
         low, high = (float(edge) / 1000 for edge in layout.edges[used[at] : used[at] + 2])
         share = (percentile - before[at]) / (reached[at] - before[at])
-        found.append(float(low + share * (high - low)))
-    return found
+        values.append(float(low + share * (high - low)))
+    return values

@@ -118,8 +118,8 @@ def _histogram(
     path: Path, line: str, fields: list[list[str]], columns: int, name: FileName, hints: Hints
 ) -> Source | Fault:
     """`line`: the first one; `fields`: the leading cells of the first lines."""
-    found = lead_and_layout(columns, hints.layout)
-    if found is None:
+    shape = lead_and_layout(columns, hints.layout)
+    if shape is None:
         known = "1,859 columns (fio 3) or 1,219 (fio 2), or a half, quarter ... of the buckets for a coarse log"
         return Fault(
             str(path),
@@ -127,7 +127,7 @@ def _histogram(
             "--groups and --coarseness name the layout of a recompiled fio",
             line=1,
         )
-    lead, layout = found
+    lead, layout = shape
     stamps = _stamps(fields, 1)
     period_ns = _period_ns(stamps, hints)
     first_ns = _first_ns(fields)

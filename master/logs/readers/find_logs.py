@@ -64,18 +64,18 @@ def find(
             if other is not file:
                 notes.append(f"{file}: is by its name a copy of {other}; read once")
                 continue
-            found = detect(file, hints, copies.get(file))
-            if isinstance(found, Source) and found.format is Format.IVYPY:
+            source = detect(file, hints, copies.get(file))
+            if isinstance(source, Source) and source.format is Format.IVYPY:
                 run = sources_of(file, latencies, all_phases)
-                found = run if isinstance(run, Fault) else found
+                source = run if isinstance(run, Fault) else source
                 sources += [] if isinstance(run, Fault) else run
                 if not isinstance(run, Fault) and (phases := left_out(file, run[0].other_phases)):
                     words = ", ".join(phases)
                     notes.append(f"{file.parent}: subintervals left out by phase: {words}; --phases all has them")
-            elif isinstance(found, Source):
-                sources.append(found)
-            if isinstance(found, Fault):
-                (empty_slats if _is_empty_slat(file) else faults).append(found)
+            elif isinstance(source, Source):
+                sources.append(source)
+            if isinstance(source, Fault):
+                (empty_slats if _is_empty_slat(file) else faults).append(source)
     if empty_slats and not sources:
         faults += empty_slats
     elif empty_slats:

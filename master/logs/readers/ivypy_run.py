@@ -121,7 +121,7 @@ def _summaries(folder: Path) -> Path:
 
 def _gaps(rows: Iterable[tuple[int, int, str]], other_phases: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
     """(begin, end) in ns of the subintervals that are left out between others. `rows`: (begin, length, phase)."""
-    found: list[tuple[int, int]] = []
+    gaps: list[tuple[int, int]] = []
     end_ns: int | None = None  # of the last that is used
     is_open = False
     for begin_ns, length_ns, phase in rows:
@@ -129,9 +129,9 @@ def _gaps(rows: Iterable[tuple[int, int, str]], other_phases: tuple[str, ...]) -
             is_open = True
             continue
         if is_open and end_ns is not None:
-            found.append((end_ns, begin_ns))
+            gaps.append((end_ns, begin_ns))
         end_ns, is_open = begin_ns + length_ns, False
-    return tuple(found)
+    return tuple(gaps)
 
 
 def left_out(path: Path, other_phases: tuple[str, ...]) -> list[str]:

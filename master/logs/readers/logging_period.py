@@ -99,18 +99,18 @@ def with_periods(sources: Sequence[Source], given_ns: int | None) -> tuple[list[
     placed: dict[Source, Source] = {}
     assumed: dict[tuple[int, Bounds], list[str]] = {}
     unknown: list[str] = []
-    for one in seen:
-        period_ms, bounds, is_assumed = _found(one, seen, known)
+    for log in seen:
+        period_ms, bounds, is_assumed = _found(log, seen, known)
         if given_ns:
             period_ms, is_assumed = given_ns // NS_PER_MS, False
         if period_ms is None:
-            unknown.append(one.source.name)
+            unknown.append(log.source.name)
         elif is_assumed:
-            assumed.setdefault((period_ms, bounds), []).append(one.source.name)
-        placed[one.source] = replace(
-            one.source,
+            assumed.setdefault((period_ms, bounds), []).append(log.source.name)
+        placed[log.source] = replace(
+            log.source,
             period_ns=period_ms * NS_PER_MS if period_ms else None,
-            begins_ms=_begins(one, period_ms),
+            begins_ms=_begins(log, period_ms),
         )
     return [placed.get(source, source) for source in sources], [*_assumptions(assumed), *_unknowns(unknown)]
 
@@ -136,21 +136,21 @@ def _logs(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{len(names)} logs ({names[0]} ...)"
 
 
-def _found(one: _Seen, seen: Sequence[_Seen], known: Counter[int]) -> tuple[int | None, Bounds, bool]:
+def _found(log: _Seen, seen: Sequence[_Seen], known: Counter[int]) -> tuple[int | None, Bounds, bool]:
     """(period in ms, its bounds, whether it is assumed) of a log, by its own rows and those of its job set."""
     for period_ms, _ in known.most_common():
-        if one.bounds.holds(period_ms):
-            return period_ms, one.bounds, False
-    bounds, steps = one.bounds, one.steps
+        if log.bounds.holds(period_ms):
+            return period_ms, log.bounds, False
+    bounds, steps = log.bounds, log.steps
     for other in seen:
-        if other.source.kind == one.source.kind and bounds.within(other.bounds).is_possible:
+        if other.source.kind == log.source.kind and bounds.within(other.bounds).is_possible:
             bounds, steps = bounds.within(other.bounds), steps + other.steps
     common = _commonest({step: count for step, count in steps.items() if bounds.holds(step)})
     if common is not None:
         near = bounds.within(Bounds(common * (1 - _NEAR), common * (1 + _NEAR)))
         return _roundest(near if near.is_possible else bounds), bounds, False
     if not bounds.low or bounds.high == math.inf or not bounds.is_possible:
-        return one.source.period_ns and one.source.period_ns // NS_PER_MS, bounds, False
+        return log.source.period_ns and log.source.period_ns // NS_PER_MS, bounds, False
     return _roundest(bounds), bounds, True
 
 
@@ -221,11 +221,11 @@ def _bounds(rows: _Rows, epoch: bool) -> Bounds:
     return Bounds(float(low), float(high))
 
 
-def _begins(one: _Seen, period_ms: int | None) -> tuple[int | None, ...]:
+def _begins(log: _Seen, period_ms: int | None) -> tuple[int | None, ...]:
     """Where the first row of each direction begins, ms: as many periods before a row at which the log had caught up as
     rows were written until then; the job's start, if that is within a period. None where no such row is seen."""
     begins: list[int | None] = [None] * len(DIRECTIONS)
-    for direction, (rows, *_) in one.rows.items():
+    for direction, (rows, *_) in log.rows.items():
         if not period_ms:
             continue
         caught_up = np.flatnonzero(rows.caught_up)

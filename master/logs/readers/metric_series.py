@@ -79,7 +79,7 @@ def _of_run(path: Path, metric: str, rollup: str) -> list[NamedSeries]:
         is_step = (path / "index.csv").exists()
         remedy = f"give the run's folder: {path.parent}" if is_step else "it has no step*/index.csv"
         raise PlanError(f"{path}: no run folder: {remedy}")
-    found = []
+    series = []
     for index in indexes:
         every = _rows(index, _whole(index))
         rows = [row for row in every if row["rollup_type"] == rollup and row["file"]]
@@ -88,8 +88,8 @@ def _of_run(path: Path, metric: str, rollup: str) -> list[NamedSeries]:
             raise PlanError(f"{index.parent}: no files of the rollup type {rollup}; there are {', '.join(types)}")
         for row in rows:
             name = f"{index.parent} {rollup}={row['rollup_instance']}"
-            found.append(_of_instance(name, index.parent / row["file"], metric))
-    return found
+            series.append(_of_instance(name, index.parent / row["file"], metric))
+    return series
 
 
 def _of_instance(name: str, path: Path, metric: str) -> NamedSeries:
@@ -121,25 +121,25 @@ def _of_csv(path: Path, text: str, metric: str, length_s: float) -> NamedSeries:
 
 
 def _lengths(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    found = []
+    lengths = []
     for length_s in _values(path, rows, "length_s"):
         if length_s is None or length_s <= 0:
             raise PlanError(f"{path}: column length_s: it must be above 0 in every row")
-        found.append(length_s)
-    return found
+        lengths.append(length_s)
+    return lengths
 
 
 def _of_fio(path: Path, text: str, metric_of: MetricOf) -> list[NamedSeries]:
     try:
-        found = [named for job in jobs_of(text) if (named := _of_job(path, job, metric_of))]
+        series = [named for job in jobs_of(text) if (named := _of_job(path, job, metric_of))]
     except json.JSONDecodeError:
         raise
     except (KeyError, AttributeError, TypeError, ValueError):
         raise PlanError(f"{path}: not read: it is JSON, but not as fio writes it") from None
-    if not found:
+    if not series:
         metric = metric_of(None)
         raise PlanError(f"{path}: no steadystate data of {metric}; fio keeps it when run with --steadystate")
-    return found
+    return series
 
 
 def _of_job(path: Path, job: Mapping[str, Any], metric_of: MetricOf) -> NamedSeries | None:

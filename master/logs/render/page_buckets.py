@@ -44,7 +44,7 @@ def columns_of(series: Series) -> dict[int, Cells]:
     assert series.histograms is not None
     low, counts = page_cells(series.histograms)
     statistics = series.statistics
-    found = {}
+    columns = {}
     for row, quantum in enumerate(series.histograms.quanta.tolist()):
         cells = counts[row]
         used = np.flatnonzero(cells)
@@ -53,8 +53,8 @@ def columns_of(series: Series) -> dict[int, Cells]:
         least = _known(statistics.low[row], _EDGES_NS[low + used[0]])
         most = _known(statistics.high[row], _EDGES_NS[low + used[-1] + 1])
         total = _known(statistics.sums[row], 0.0)
-        found[quantum] = Cells(low, cells, int(cells.sum()), total, least, most)
-    return found
+        columns[quantum] = Cells(low, cells, int(cells.sum()), total, least, most)
+    return columns
 
 
 def _known(value: float, otherwise: float) -> int:

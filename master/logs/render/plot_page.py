@@ -75,13 +75,15 @@ def _title(drawn: Sequence[Series]) -> str:
 def _groups(drawn: Sequence[Series]) -> dict[tuple[str, str], Group]:
     """By rollup type and instance, `all` first. Of logs of several kinds, the first kind's."""
     first = drawn[0].instance
-    found: dict[tuple[str, str], dict[str, Series]] = {}
+    groups: dict[tuple[str, str], dict[str, Series]] = {}
     for series in drawn:
-        one = series.instance
-        if one.format == first.format and (one.quantity in ("service", "response") or one.quantity == first.quantity):
-            time = "response" if one.quantity == "response" else "service"
-            found.setdefault((one.rollup_type, one.value), {})[time] = series
-    return dict(sorted(found.items(), key=lambda group: group[0][0] != "all"))
+        instance = series.instance
+        if instance.format == first.format and (
+            instance.quantity in ("service", "response") or instance.quantity == first.quantity
+        ):
+            time = "response" if instance.quantity == "response" else "service"
+            groups.setdefault((instance.rollup_type, instance.value), {})[time] = series
+    return dict(sorted(groups.items(), key=lambda group: group[0][0] != "all"))
 
 
 def _series(result: LogResult, by: str, instance: str, group: Group) -> tuple[dict[str, Any], dict[str, float | None]]:
@@ -229,15 +231,15 @@ def _notes(result: LogResult, drawn: Sequence[Series]) -> list[str]:
     first = drawn[0]
     assert first.histograms is not None
     layout = first.histograms.layout
-    found = [f"{name}: {text}" for name, text in result.settings.items()]
+    notes = [f"{name}: {text}" for name, text in result.settings.items()]
     if first.instance.quantity not in ("service", "response"):
-        found.append(f"service time stands for the logs' {first.instance.quantity_name}")
+        notes.append(f"service time stands for the logs' {first.instance.quantity_name}")
     if result.zero_ns is None:
-        found.append("times count from the logs' begin, which is shown as 00:00 UTC on 1 January 1970")
-    found.append(width_in_words(layout))
+        notes.append("times count from the logs' begin, which is shown as 00:00 UTC on 1 January 1970")
+    notes.append(width_in_words(layout))
     if layout.open_ended:
         open_us = float(layout.edges[layout.buckets - 1]) / 1000
-        found.append(
+        notes.append(
             f"the last bucket has all I/Os of {latency_text(open_us)} and more: figures there are lower bounds"
         )
-    return [*found, *result.notes]
+    return [*notes, *result.notes]

@@ -13,14 +13,14 @@ from ..result.table import LogResult, rows
 
 def draw(result: LogResult, series: Series, path: Path) -> None:
     """Four pictures on one time axis. PlanError without matplotlib."""
-    found = over_time(result, series)
+    data = over_time(result, series)
     made, (lines, bands, heat, rate) = charts.figure(4, 12, (3, 2, 3, 1.5))
-    made.suptitle(found.title, fontsize=11)
-    (quantity,) = found.latencies
-    charts.latency_lines(lines, found, quantity)
-    charts.bands(bands, found, quantity)
-    charts.heat_map(heat, found)
-    charts.rate_lines(rate, found)
+    made.suptitle(data.title, fontsize=11)
+    (quantity,) = data.latencies
+    charts.latency_lines(lines, data, quantity)
+    charts.bands(bands, data, quantity)
+    charts.heat_map(heat, data)
+    charts.rate_lines(rate, data)
     charts.save_figure(made, path)
 
 

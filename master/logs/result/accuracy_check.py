@@ -79,10 +79,12 @@ def check(sources: Sequence[Source], percentiles: Sequence[float], length_ns: in
                 f"{len(exact)} latency logs and {len(logs)} histogram logs: expected as many of one as of the other",
             )
         )
-    for one in exact:
-        if one.averaged or one.quantity != "clat":
-            why = "means" if one.averaged else one.quantity
-            faults.append(Fault(one.name, f"holds {why}, where every I/O's clat was expected, as in histogram logs"))
+    for exact_log in exact:
+        if exact_log.averaged or exact_log.quantity != "clat":
+            why = "means" if exact_log.averaged else exact_log.quantity
+            faults.append(
+                Fault(exact_log.name, f"holds {why}, where every I/O's clat was expected, as in histogram logs")
+            )
     if faults:
         raise LogError(faults)
     compared: list[ComparedPercentile] = []
@@ -91,21 +93,21 @@ def check(sources: Sequence[Source], percentiles: Sequence[float], length_ns: in
     is_within = is_placed = True
     misplaced = 0.0
     in_other_buckets = 0
-    for one, log in zip(exact, logs, strict=True):
-        ios, records, placed = _samples(one), _records(log, split_late=False), _records(log, split_late=True)
+    for exact_log, log in zip(exact, logs, strict=True):
+        ios, records, placed = _samples(exact_log), _records(log, split_late=False), _records(log, split_late=True)
         for direction, name in enumerate(DIRECTIONS):
-            mine = records.directions == direction
-            if not mine.any():
+            in_direction = records.directions == direction
+            if not in_direction.any():
                 continue
             where = f"{log.path.name} {name}"
-            totals = _rows(records, mine, log)
-            exact_jobs, jobs = _jobs(ios[direction].ends), _jobs(records.ends[mine])
+            totals = _rows(records, in_direction, log)
+            exact_jobs, jobs = _jobs(ios[direction].ends), _jobs(records.ends[in_direction])
             if len(exact_jobs) < len(jobs):
                 notes.append(f"{where}: the histograms are of {len(jobs)} jobs, the latency log of {len(exact_jobs)}")
                 is_within = False
                 continue
             in_rows = _in_order_of_rows(ios[direction], totals.sum(axis=1), jobs)
-            pair = _Pair(log, where, totals, in_rows, records.starts[mine], records.ends[mine])
+            pair = _Pair(log, where, totals, in_rows, records.starts[in_direction], records.ends[in_direction])
             notes.extend(pair.counts())
             rows = list(pair.own_intervals(percentiles))
             compared += rows
@@ -251,15 +253,15 @@ class _Pair:
         return statistics_of(cells, self.log.layout, np.array(percentiles), Interpolation.LINEAR)
 
     def compare(
-        self, what: str, found: Statistics, parts: Sequence[Ints], percentiles: Sequence[float]
+        self, what: str, statistics: Statistics, parts: Sequence[Ints], percentiles: Sequence[float]
     ) -> Iterator[ComparedPercentile]:
         for column, percentile in enumerate(percentiles):
             errors = []
             for row, part in enumerate(parts):
-                if len(part) and found.count[row] > 0:
+                if len(part) and statistics.count[row] > 0:
                     exact = nearest_rank(part, percentile)
-                    error = abs(found.values[row, column] - exact)
-                    errors.append((error / 1000, error / found.widths[row, column], error / max(exact, 1)))
+                    error = abs(statistics.values[row, column] - exact)
+                    errors.append((error / 1000, error / statistics.widths[row, column], error / max(exact, 1)))
             if errors:
                 worst = [max(column) for column in zip(*errors, strict=True)]
                 yield ComparedPercentile(f"{self.where}, {what}", percentile, len(errors), *worst)

@@ -40,16 +40,16 @@ class ExactSamples:
         quanta, values = quanta[order], values[order].astype(np.float64)
         present, first = np.unique(quanta, return_index=True)
         parts = np.split(values, first[1:]) if len(present) else []
-        found = exact_statistics(parts, percentiles)
+        statistics = exact_statistics(parts, percentiles)
         return Series(
             instance,
             self.length_ns,
             tuple(percentiles),
             present,
-            found,
+            statistics,
             exact_statistics([values], percentiles),
             tuple(spans),
-            Splits.none(found.count, len(percentiles)),
+            Splits.none(statistics.count, len(percentiles)),
         )
 
 

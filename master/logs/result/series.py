@@ -38,12 +38,12 @@ class Histograms:
 
 def _union(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Spans without overlaps, ascending."""
-    found: list[tuple[int, int]] = []
+    joined: list[tuple[int, int]] = []
     for begin, end in sorted(spans):
-        if found and begin <= found[-1][1]:
-            begin, end = found[-1][0], max(found.pop()[1], end)
-        found.append((begin, end))
-    return tuple(found)
+        if joined and begin <= joined[-1][1]:
+            begin, end = joined[-1][0], max(joined.pop()[1], end)
+        joined.append((begin, end))
+    return tuple(joined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +134,10 @@ class Blanks:
 
     def rows(self, quanta: Ints, length_ns: int) -> NDArray[np.bool_]:
         """(n,) Which quanta a stretch touches."""
-        found = np.zeros(len(quanta), bool)
+        rows = np.zeros(len(quanta), bool)
         for begin_ns, end_ns in self.stretches:
-            found |= (quanta >= begin_ns // length_ns) & (quanta <= (end_ns - 1) // length_ns)
-        return found
+            rows |= (quanta >= begin_ns // length_ns) & (quanta <= (end_ns - 1) // length_ns)
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,13 +236,13 @@ def finish(
         np.array([highest]),
     )
     all_quanta = np.concatenate(quanta) if quanta else np.empty(0, np.int64)
-    found = _joined(parts) if parts else statistics_of(np.zeros((0, layout.buckets)), layout, wanted, how)
+    statistics = _joined(parts) if parts else statistics_of(np.zeros((0, layout.buckets)), layout, wanted, how)
     return Series(
         instance,
         accumulator.length_ns,
         tuple(percentiles),
         all_quanta,
-        found.blank(blanks.rows(all_quanta, accumulator.length_ns)),
+        statistics.blank(blanks.rows(all_quanta, accumulator.length_ns)),
         statistics_of(whole, layout, wanted, how, total).blank(np.array([is_blank])),
         tuple(spans),
         Splits.joined(splits, len(wanted)),

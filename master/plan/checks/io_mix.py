@@ -62,13 +62,13 @@ def created(workload: Workload) -> list[Mix]:
     return [Mix(workload.parameters.iosequencer, workload.parameters.fraction_read)]
 
 
-def after(found: list[Mix], edit: Edit, workload: str, hosts: Collection[str]) -> list[Mix]:
+def after(mixes: list[Mix], edit: Edit, workload: str, hosts: Collection[str]) -> list[Mix]:
     """Every mix that instances of `workload` may have after `edit`, given those before it."""
     changes = {name: edit.changes[name] for name in DECIDES if name in edit.changes}
     if not changes:
-        return found
+        return mixes
     names = _reached(edit, workload)
-    made = [new for mix in found for new in _edited(mix, edit.rollup, names, changes, hosts)]
+    made = [new for mix in mixes for new in _edited(mix, edit.rollup, names, changes, hosts)]
     return made if len(made) <= MOST_PARTS and all(mix.certain for mix in made) else _blurred(made)
 
 
@@ -101,26 +101,26 @@ class Deciding:
 
     def possible(self, workload: Workload, hosts: Collection[str]) -> Iterator[tuple[int, Step, Mix]]:
         """Every mix that the workload may have in every step, with the step and its entry."""
-        found = created(workload)
+        mixes = created(workload)
         own = self.of_one.get(workload.name, ())
         by_entry: tuple[Sequence[tuple[int, Edit | Step]], ...] = (self.of_all, own, self.steps)
         entries = merge(*by_entry, key=itemgetter(0))
         for i, entry in entries:
             if isinstance(entry, Edit):
-                found = after(found, entry, workload.name, hosts)
+                mixes = after(mixes, entry, workload.name, hosts)
             else:
                 looped = Edit(ALL, (), entry.loop, entry.place)
-                yield from ((i, entry, mix) for mix in after(found, looped, workload.name, hosts))
+                yield from ((i, entry, mix) for mix in after(mixes, looped, workload.name, hosts))
 
 
 def _decides(changes: Mapping[str, Any]) -> bool:
     return not changes.keys().isdisjoint(DECIDES)
 
 
-def _blurred(found: Iterable[Mix]) -> list[Mix]:
+def _blurred(mixes: Iterable[Mix]) -> list[Mix]:
     """One mix for each kind of mix: few, and none forgotten."""
     kinds: dict[tuple[Iosequencer, bool, bool], Mix] = {}
-    for mix in found:
+    for mix in mixes:
         kind = (mix.iosequencer, mix.fraction_read < 1.0, mix.allowed)
         kinds.setdefault(kind, replace(mix, certain=False, parts={}))
     return list(kinds.values())

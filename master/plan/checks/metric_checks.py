@@ -67,11 +67,11 @@ def check_kinds(
         place = _place(doc, entry, keys)
         alone = WORKLOAD in rollup.split("+")
         for names in [[name] for name in kinds] if alone else [list(kinds)]:
-            there = {kind for name in names for kind in kinds[name].get(step.number, ())}
-            if not any(_is_of(kind, metric) for kind in there) and not faults.has_fault(place):
+            present = {kind for name in names for kind in kinds[name].get(step.number, ())}
+            if not any(_is_of(kind, metric) for kind in present) and not faults.has_fault(place):
                 who = f"workload {names[0]!r}, an instance of rollup {rollup!r}, does" if alone else "the workloads do"
                 what = f"{metric}: in step {step.name!r} {who} no {_in_words(metric)} I/O"
-                faults.add(place, f"{what}; use {_of_all(metric)}, or set {_remedy(metric, there)}")
+                faults.add(place, f"{what}; use {_of_all(metric)}, or set {_remedy(metric, present)}")
 
 
 def check_samples(
@@ -85,7 +85,7 @@ def check_samples(
     checked = [
         (entry, step)
         for entry, step in schedule.steps()
-        if step.control.fixed and any(one.focus.fraction is not None for one in step.control.slo)
+        if step.control.fixed and any(workload.focus.fraction is not None for workload in step.control.slo)
     ]
     reads_in: dict[int, list[float]] = {step.number: [] for _, step in checked}
     deciding = Deciding.of(schedule)
@@ -155,15 +155,15 @@ def _kinds(workload: Workload, deciding: Deciding, hosts: Collection[str], live:
     """The kinds of I/O that the workload may do in each step, by its number. `live`: edits of running steps are meant
     to come.
     """
-    found: dict[int, set[Sort]] = {}
+    kinds_of: dict[int, set[Sort]] = {}
     for _, step, mix in deciding.possible(workload, hosts):
-        found.setdefault(step.number, set()).update(_of_mix(mix))
-    writes = any(direction == "write" for kinds in found.values() for _, direction in kinds)
+        kinds_of.setdefault(step.number, set()).update(_of_mix(mix))
+    writes = any(direction == "write" for kinds in kinds_of.values() for _, direction in kinds)
     if live:  # an edit may let it read wherever it is, and write where some step writes
-        for kinds in found.values():
+        for kinds in kinds_of.values():
             more = ("read", "write") if writes else ("read",)
             kinds.update([(sequence, direction) for sequence, _ in kinds for direction in more])
-    return found
+    return kinds_of
 
 
 def _of_mix(mix: Mix) -> Iterator[Sort]:
@@ -183,16 +183,16 @@ def _of_all(metric: str) -> str:
     return metric_of(OVERALL, own.quantity, own.statistic).name
 
 
-def _remedy(metric: str, there: Iterable[Sort]) -> str:
+def _remedy(metric: str, present: Iterable[Sort]) -> str:
     """The settings that would let such I/O be."""
     sequence, direction = kind_of(metric)
-    sequences, directions = ({kind[place] for kind in there} for place in (0, 1))
-    found = []
+    sequences, directions = ({kind[place] for kind in present} for place in (0, 1))
+    remedies = []
     if sequence and (sequence not in sequences or direction in directions):
-        found.append(f"iosequencer: {_SEQUENCES[sequence]}")
-    if direction and (direction not in directions or not found):
-        found.append(_DIRECTIONS[direction])
-    return " and ".join(found)
+        remedies.append(f"iosequencer: {_SEQUENCES[sequence]}")
+    if direction and (direction not in directions or not remedies):
+        remedies.append(_DIRECTIONS[direction])
+    return " and ".join(remedies)
 
 
 def _place(doc: PlanDoc, entry: int, keys: Path) -> Path:

@@ -141,7 +141,7 @@ def _clause(raw: dict[str, Any], path: Path, faults: Faults, own: Collection[str
 
 
 def _conditions(name: str, wanted: Any, path: Path, faults: Faults) -> list[Condition]:
-    found = []
+    conditions = []
     if wanted == []:
         faults.add(path, f"{name} is an empty list; it needs at least one condition")
     for i, text in enumerate(wanted if isinstance(wanted, list) else [wanted]):
@@ -150,7 +150,7 @@ def _conditions(name: str, wanted: Any, path: Path, faults: Faults) -> list[Cond
             faults.add(place, f"{name} is {kind_of(text)}; it needs a value, a list of values, or a comparison")
             continue
         try:
-            found.append(condition(name, text))
+            conditions.append(condition(name, text))
         except ValueError as error:
             faults.add(place, sentence(name, error))
-    return found
+    return conditions

@@ -32,7 +32,7 @@ def expand(text: str) -> list[str]:
 
 
 def _numbers(inside: str, text: str) -> list[str]:
-    found: list[str] = []
+    numbers: list[str] = []
     for part in inside.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None:
@@ -44,8 +44,8 @@ def _numbers(inside: str, text: str) -> list[str]:
             raise ValueError(f"{part.strip()!r} in {text!r} runs backwards; write {end}-{start}")
         if int(end) - int(start) >= MOST:
             raise ValueError(f"{part.strip()!r} in {text!r} stands for more than {MOST:,} names")
-        found += [str(number).zfill(len(start)) for number in range(int(start), int(end) + 1)]
-    return found
+        numbers += [str(number).zfill(len(start)) for number in range(int(start), int(end) + 1)]
+    return numbers
 
 
 def compact(names: Iterable[str]) -> list[str]:

@@ -58,7 +58,7 @@ class LiveEdit:
 
 def parse_edit(words: Sequence[str], rollups: Rollups) -> LiveEdit:
     """Read `host={h1,h2} iops=5000`. Raises EditRefused with every fault."""
-    said: list[str] = []
+    faults: list[str] = []
     selected: dict[int, RollupInstance] = {}
     changes: dict[str, Change] = {}
     types = [kind.name for kind in rollups.types]
@@ -77,17 +77,17 @@ def parse_edit(words: Sequence[str], rollups: Rollups) -> LiveEdit:
                 named |= name not in CHANGES
                 raise ValueError(_unknown(word, name, types))
         except EditRefused as refused:
-            said += refused.reasons
+            faults += refused.reasons
         except ValueError as error:
-            said.append(str(error))
+            faults.append(str(error))
     if "iops" in changes and TOTAL_IOPS in changes:
-        said.append("iops and total_iops set the same thing; remove one")
-    if not changes and not said:
-        said.append("the edit has no setting; add one, for example iops=5000 or fraction_read=50%")
+        faults.append("iops and total_iops set the same thing; remove one")
+    if not changes and not faults:
+        faults.append("the edit has no setting; add one, for example iops=5000 or fraction_read=50%")
     if not named:
-        said.append("the edit has no clause; name instances, for example all=all or 'host={h1,h2}'")
-    if said:
-        raise EditRefused(said)
+        faults.append("the edit has no clause; name instances, for example all=all or 'host={h1,h2}'")
+    if faults:
+        raise EditRefused(faults)
     return LiveEdit(" ".join(words), tuple(selected.values()), changes)
 
 
@@ -175,27 +175,27 @@ def apply_edit(
 ) -> dict[InstanceKey, Parameters]:
     """The parameters of the instances that `edit` selects, after it. Raises EditRefused."""
     members = {(member.host, member.number): member for one in edit.selected for member in one.members}
-    found = {key: present[key] for key in members}
+    changed = {key: present[key] for key in members}
     try:
         for name in ("fraction_read", "maxtags", "blocksize"):
             if name in edit.changes:
-                _number(found, name, edit.changes[name])
+                _number(changed, name, edit.changes[name])
         if "range" in edit.changes:  # behind blocksize: in whole blocks
-            _range(found, edit.changes["range"], placement)
+            _range(changed, edit.changes["range"], placement)
         for name in _APPLY.keys() & edit.changes.keys():
-            _APPLY[name](found, edit.changes[name], edit.selected, measured)
+            _APPLY[name](changed, edit.changes[name], edit.selected, measured)
     except (NotMeasured, ValueError, ArithmeticError) as error:
         raise EditRefused([str(error)]) from None
-    return found
+    return changed
 
 
-def _number(found: dict[InstanceKey, Parameters], name: str, change: Any) -> None:
+def _number(changed: dict[InstanceKey, Parameters], name: str, change: Any) -> None:
     """A setting whose value is a number; where it is a count or a size, what is worked out is rounded."""
-    for key, one in found.items():
-        value = change.of(getattr(one, name)) if isinstance(change, Relative) else change
+    for key, parameters in changed.items():
+        value = change.of(getattr(parameters, name)) if isinstance(change, Relative) else change
         # Decimals such as 70% + 10% are exact for people, and so they are here.
         new: dict[str, Any] = {name: round(value, 12) if name == "fraction_read" else round(value)}
-        found[key] = replace(one, **new)
+        changed[key] = replace(parameters, **new)
 
 
 def _range(found: dict[InstanceKey, Parameters], span: Any, placement: Placement) -> None:
@@ -204,27 +204,27 @@ def _range(found: dict[InstanceKey, Parameters], span: Any, placement: Placement
 
 
 def _iops(
-    found: dict[InstanceKey, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured
+    changed: dict[InstanceKey, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured
 ) -> None:
     if isinstance(change, OfStep):
         for rollup in selected:
-            _set(found, of_step(change, rollup, measured, equal))
+            _set(changed, of_step(change, rollup, measured, equal))
         return
-    numbers = _numbers("iops", found) if isinstance(change, Relative) else {}
-    _set(found, {key: change.of(numbers[key]) if key in numbers else change for key in found})
+    numbers = _numbers("iops", changed) if isinstance(change, Relative) else {}
+    _set(changed, {key: change.of(numbers[key]) if key in numbers else change for key in changed})
 
 
 def _total(
-    found: dict[InstanceKey, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured
+    changed: dict[InstanceKey, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured
 ) -> None:
     if isinstance(change, OfStep):
         for rollup in selected:
-            _set(found, of_step(change, rollup, measured, shares))
+            _set(changed, of_step(change, rollup, measured, shares))
         return
     if isinstance(change, Relative):
-        change = change.of(sum(_numbers(TOTAL_IOPS, found).values()))
+        change = change.of(sum(_numbers(TOTAL_IOPS, changed).values()))
     members = [member for rollup in selected for member in rollup.members]
-    _set(found, {key: MAX if change == MAX else change * share for key, share in shares(members).items()})
+    _set(changed, {key: MAX if change == MAX else change * share for key, share in shares(members).items()})
 
 
 _Apply = Callable[[dict[InstanceKey, Parameters], Any, Sequence[RollupInstance], Measured], None]
@@ -236,10 +236,10 @@ def _set(found: dict[InstanceKey, Parameters], iops: Mapping[InstanceKey, Iops])
         found[key] = replace(found[key], iops=value)
 
 
-def _numbers(name: str, found: Mapping[InstanceKey, Parameters]) -> dict[InstanceKey, float]:
-    numbers = {key: float(one.iops) for key, one in found.items() if one.iops != MAX}
-    if len(numbers) < len(found):
-        some = f"{len(found) - len(numbers)} of the {len(found)} instances" if numbers else "what is selected"
+def _numbers(name: str, selected: Mapping[InstanceKey, Parameters]) -> dict[InstanceKey, float]:
+    numbers = {key: float(one.iops) for key, one in selected.items() if one.iops != MAX}
+    if len(numbers) < len(selected):
+        some = f"{len(selected) - len(numbers)} of the {len(selected)} instances" if numbers else "what is selected"
         raise ValueError(f"{name}: + - and * need numbers, and iops is max for {some}; give an absolute value")
     return numbers
 

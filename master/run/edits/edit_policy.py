@@ -54,14 +54,14 @@ def _lines(
 
 def _limits(key: InstanceKey, parameters: Parameters, discovered: PlacedPlan) -> list[str]:
     limits = discovered.limits
-    found = faults(parameters)
+    violated = faults(parameters)
     if parameters.maxtags > limits.tags[key]:
-        found.append(
+        violated.append(
             f"maxtags is {parameters.maxtags}, and the buffers are made for {limits.tags[key]};"
             f" `live: {{ maxtags: {parameters.maxtags} }}` in the plan would allow it"
         )
     if parameters.fraction_read < 1.0 and key not in limits.writers:
-        found.append(
+        violated.append(
             "no step of the plan writes to this LUN, so it is outside the consent;"
             " a step with a lower fraction_read in the plan would include it"
         )
@@ -69,11 +69,11 @@ def _limits(key: InstanceKey, parameters: Parameters, discovered: PlacedPlan) ->
         start, end = extent(parameters.range, discovered.placement.lun_of[key].lun.size)
         if not within((start, end), limits.written[key]):
             agreed = ", ".join(f"{first:,} to {behind:,}" for first, behind in limits.written[key])
-            found.append(
+            violated.append(
                 f"it would write from byte {start:,} to {end:,}, but the agreed part is {agreed};"
                 " `live: { range: ... }` in the plan would allow more"
             )
-    return found
+    return violated
 
 
 def _now(key: InstanceKey, parameters: Parameters, present: InForce) -> list[str]:

@@ -268,7 +268,7 @@ class LiveChanges:
 
         One that was edited back says nothing, where what is in force now is what was in force at its end.
         """
-        made = [one for one in self._outside_changes if one.since <= last]
+        made = [change for change in self._outside_changes if change.since <= last]
         if not made:
             return
         now = self.in_force() if len(made) == len(self._outside_changes) else None
@@ -278,7 +278,7 @@ class LiveChanges:
             finding = Finding(Reason.EDITED, words)
             yield from (ScopedFinding(finding, host, number, first, last) for host, number in sorted(keys))
 
-    def found(self) -> Iterator[ScopedFinding]:
+    def findings(self) -> Iterator[ScopedFinding]:
         """The findings of the whole step."""
         yield from self._findings
         yield from (one.finding(None) for one in self._untaken)
@@ -306,10 +306,12 @@ class LiveChanges:
 
     def _taken_late(self, host: str, subinterval: int) -> None:
         """Its results show an edit that it did not acknowledge in time: the finding ends with this subinterval."""
-        for one in [one for one in self._untaken if one.host == host and one.number <= self._newest(host)]:
-            self._untaken.remove(one)
-            self._host_settings.acknowledged(one.settings)
-            self._findings.append(one.finding(subinterval))
+        for taken in [
+            change for change in self._untaken if change.host == host and change.number <= self._newest(host)
+        ]:
+            self._untaken.remove(taken)
+            self._host_settings.acknowledged(taken.settings)
+            self._findings.append(taken.finding(subinterval))
 
     def _newest(self, host: str) -> int:
         """The newest edit that the host had when it was last seen."""

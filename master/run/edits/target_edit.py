@@ -65,40 +65,40 @@ def new_target(words: Sequence[str], rollups: Rollups, state: ControlState) -> N
 def _read(words: Sequence[str], rollups: Rollups) -> tuple[list[RollupInstance], str]:
     """(what the clauses name, the amount). Raises EditRefused."""
     amounts = [word.partition("=")[2].strip() for word in words if _is_target(word)]
-    said = [f"target is given {len(amounts)} times; remove all but one"] if len(amounts) > 1 else []
+    faults = [f"target is given {len(amounts)} times; remove all but one"] if len(amounts) > 1 else []
     selected: dict[int, RollupInstance] = {}
     types = [kind.name for kind in rollups.types]
     for word in words:
         name = word.partition("=")[0].strip()
         if name in CHANGES:
-            said.append(f"{name} and target are in one edit; use two: a target is not a setting of hosts")
+            faults.append(f"{name} and target are in one edit; use two: a target is not a setting of hosts")
         elif name not in types and not _is_target(word):
-            said.append(f"{name!r} is no rollup type of the plan{suggestion(name, types)}")
+            faults.append(f"{name!r} is no rollup type of the plan{suggestion(name, types)}")
         elif name in types:
             try:
                 selected |= {one.row: one for one in instances_of(word, rollups)}
             except EditRefused as refused:
-                said += refused.reasons
+                faults += refused.reasons
             except ValueError as error:
-                said.append(str(error))
+                faults.append(str(error))
     if len(words) == len(amounts):
-        said.append("the edit has no clause; name instances, for example all=all or 'host={h1,h2}'")
-    if said:
-        raise EditRefused(said)
+        faults.append("the edit has no clause; name instances, for example all=all or 'host={h1,h2}'")
+    if faults:
+        raise EditRefused(faults)
     return list(selected.values()), amounts[0]
 
 
 def _whole(instances: Sequence[RollupInstance], selected: Sequence[RollupInstance]) -> list[str]:
     """The names of `instances` that are selected; EditRefused where one is selected in part."""
-    named = {(member.host, member.number) for one in selected for member in one.members}
-    found: list[RollupInstance] = []
+    named = {(member.host, member.number) for instance in selected for member in instance.members}
+    whole: list[RollupInstance] = []
     parts: list[RollupInstance] = []
-    for one in instances:
-        inside = sum((member.host, member.number) in named for member in one.members)
-        (found if inside == len(one.members) else parts if inside else []).append(one)
+    for instance in instances:
+        inside = sum((member.host, member.number) in named for member in instance.members)
+        (whole if inside == len(instance.members) else parts if inside else []).append(instance)
     if parts:
-        raise EditRefused(f"{one} has one target; the edit names only a part of it" for one in parts)
-    return [one.name for one in found]
+        raise EditRefused(f"{part} has one target; the edit names only a part of it" for part in parts)
+    return [instance.name for instance in whole]
 
 
 def _amount(unit: MetricUnit, text: str, present: float) -> float:

@@ -243,15 +243,15 @@ class RunRecorder:
 
 def _ended(run: RunRecord, ends: StepEnds, utc_ns: int) -> RunRecord:
     """With the end of the step that began last."""
-    *before, mine = run.steps
-    mine = replace(
-        mine,
+    *before, ended = run.steps
+    ended = replace(
+        ended,
         end_utc_ns=utc_ns,
         verdict=str(ends.verdict),
         reasons=tuple(map(str, ends.findings)),
         measured=json.loads(encode_line(ends))["measured"],
     )
-    return replace(run, steps=(*before, mine))
+    return replace(run, steps=(*before, ended))
 
 
 def _cell(name: str, value: Value | None) -> int | float | str | None:

@@ -171,19 +171,21 @@ class StepRecorder:
         """Record a result that is not merged, in late/<host>.jsonl."""
         self._run.writer.post(partial(self._folder.late, host, result))
 
-    def gathered(self, found: GatheredSubinterval) -> None:
+    def gathered(self, subinterval: GatheredSubinterval) -> None:
         """Record what connectors said of one subinterval. Raises OutputError."""
-        for title, one in found.found.items():
-            if one.state is GatherState.LOST and title not in self._gone:
+        for title, gathered in subinterval.found.items():
+            if gathered.state is GatherState.LOST and title not in self._gone:
                 self._gone.add(title)
-                self.event(one.spec.test_host, "connector", f"the connector {one.spec.name} is gone: {one.why}")
+                self.event(
+                    gathered.spec.test_host, "connector", f"the connector {gathered.spec.name} is gone: {gathered.why}"
+                )
         if self._connectors is not None:
-            self._run.writer.put(partial(self._connectors.add, found))
+            self._run.writer.put(partial(self._connectors.add, subinterval))
 
-    def late_gather(self, found: Gathered) -> None:
+    def late_gather(self, gathered: Gathered) -> None:
         """Record a gather that came after its deadline."""
         if self._connectors is not None:
-            self._run.writer.post(partial(self._connectors.late, found))
+            self._run.writer.post(partial(self._connectors.late, gathered))
 
     def event(self, host: str, kind: str, text: str) -> None:
         """Record a row of events.csv, at the running subinterval."""

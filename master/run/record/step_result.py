@@ -94,11 +94,11 @@ def result_of(
     saturated = [_saturated(one) for one in taken]
     counting = [record for record, is_end in zip(records, saturated, strict=True) if not is_end] or [*records]
     ends = [record for record in records if all(record is not one for one in counting)]
-    found, of_ends = (
+    of_measurements, of_ends = (
         [(record.suffix, _all_findings(record.validity, discovered.rollups)) for record in some]
         for some in (counting, ends)
     )
-    of_step = _of_several(found, [(suffix, _of_the_hosts(end)) for suffix, end in of_ends])
+    of_step = _of_several(of_measurements, [(suffix, _of_the_hosts(end)) for suffix, end in of_ends])
     return _result(step, discovered.rollups, records, of_step)
 
 
@@ -109,18 +109,18 @@ def without_measurement(step: Step, begun_utc_ns: int, discovered: PlacedPlan, w
 
 
 def _validity(
-    one: ClosedMeasurement,
+    closed: ClosedMeasurement,
     tolerance: float,
     step: Step,
     outside: Sequence[ScopedFinding],
     discovered: PlacedPlan,
 ) -> Validity:
-    own, purpose, tail = one.measured.findings, step.control.purpose, step.control.tail
-    if isinstance(one, EmptyMeasurement):
+    own, purpose, tail = closed.measured.findings, step.control.purpose, step.control.tail
+    if isinstance(closed, EmptyMeasurement):
         each = dict.fromkeys([*(o.finding for o in once(outside)), *own])
         return Validity.unmeasured(discovered.rollups, each, purpose)
     scoped = [*outside, *map(ScopedFinding, own)]
-    found = check_validity(one.measurement, one.settings, tolerance, step.subinterval_s, scoped, purpose, tail)
+    found = check_validity(closed.measurement, closed.settings, tolerance, step.subinterval_s, scoped, purpose, tail)
     return _naming_queues(found, discovered)
 
 
@@ -136,13 +136,13 @@ def _of_the_hosts(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _record(
-    begun_utc_ns: int, one: ClosedMeasurement, validity: Validity, settings: Settings, utc_ns: Callable[[int], int]
+    begun_utc_ns: int, closed: ClosedMeasurement, validity: Validity, settings: Settings, utc_ns: Callable[[int], int]
 ) -> SummaryRecord:
-    if isinstance(one, EmptyMeasurement):
-        return SummaryRecord(begun_utc_ns, None, None, None, validity, settings, one.measured.suffix)
-    start_utc_ns, end_utc_ns = utc_ns(one.start_ns), utc_ns(one.end_ns)
+    if isinstance(closed, EmptyMeasurement):
+        return SummaryRecord(begun_utc_ns, None, None, None, validity, settings, closed.measured.suffix)
+    start_utc_ns, end_utc_ns = utc_ns(closed.start_ns), utc_ns(closed.end_ns)
     return SummaryRecord(
-        begun_utc_ns, start_utc_ns, end_utc_ns, one.measurement, validity, one.settings, one.measured.suffix
+        begun_utc_ns, start_utc_ns, end_utc_ns, closed.measurement, validity, closed.settings, closed.measured.suffix
     )
 
 
@@ -170,13 +170,13 @@ def _result(
 _Found = Sequence[tuple[str, tuple[Finding, ...]]]  # of measurements, each with its suffix
 
 
-def _of_several(found: _Found, of_ends: _Found) -> tuple[Finding, ...]:
+def _of_several(of_measurements: _Found, of_ends: _Found) -> tuple[Finding, ...]:
     """The findings of measurements: those of all once, others with whose they are; also those `of_ends`."""
-    everywhere = set.intersection(*(set(findings) for _, findings in found))
-    common = [finding for finding in found[0][1] if finding in everywhere]
+    everywhere = set.intersection(*(set(findings) for _, findings in of_measurements))
+    common = [finding for finding in of_measurements[0][1] if finding in everywhere]
     own = [
         replace(finding, detail=": ".join(filter(None, (suffix.lstrip(":"), finding.detail))))
-        for suffix, findings in (*found, *of_ends)
+        for suffix, findings in (*of_measurements, *of_ends)
         for finding in findings
         if finding not in everywhere
     ]
@@ -198,8 +198,8 @@ def _blank(
 
 def _all_findings(validity: Validity, rollups: Rollups) -> tuple[Finding, ...]:
     """Of `all=all`; then those that only other rows have, each reason and severity once, with its first row."""
-    found = list(validity.findings[ALL_ROW])
-    known = {(finding.reason, finding.severity) for finding in found}
+    findings = list(validity.findings[ALL_ROW])
+    known = {(finding.reason, finding.severity) for finding in findings}
     elsewhere: dict[tuple[Reason, Severity], list[tuple[RollupInstance, Finding]]] = {}
     for instance, row in zip(rollups.rows, validity.findings, strict=True):
         for finding in row:
@@ -208,10 +208,10 @@ def _all_findings(validity: Validity, rollups: Rollups) -> tuple[Finding, ...]:
     for where in elsewhere.values():
         instance, first = where[0]
         more = f", and {len(where) - 1} more" if len(where) > 1 else ""
-        found.append(
+        findings.append(
             replace(first, detail=f"{instance}: {first.detail}{more}" if first.detail else f"{instance}{more}")
         )
-    return tuple(found)
+    return tuple(findings)
 
 
 def _naming_queues(validity: Validity, discovered: PlacedPlan) -> Validity:
@@ -266,10 +266,10 @@ def _volatile(discovered: PlacedPlan, parameters: Mapping[InstanceKey, Parameter
 
 def _unwritten(discovered: PlacedPlan) -> list[ScopedFinding]:
     """Files whose reads do not touch the disk, on the workload instances that use them."""
-    found = []
+    unwritten = []
     for (host, key), lun in discovered.placement.lun_of.items():
         for notice in lun.lun.notices:
             if notice.kind is NoticeKind.UNWRITTEN_EXTENTS:
                 finding = Finding(Reason.UNWRITTEN_EXTENTS, f"{host}: {notice.text}")
-                found.append(ScopedFinding(finding, host, key))
-    return found
+                unwritten.append(ScopedFinding(finding, host, key))
+    return unwritten

@@ -186,7 +186,7 @@ class ControlApi:
             raise EditRefused([NO_STEP])
         return self.running
 
-    def _changed(self, running: RunningStep, result: ChangeResult, kind: str, said: str, who: str) -> Changed:
+    def _changed(self, running: RunningStep, result: ChangeResult, kind: str, prefix: str, who: str) -> Changed:
         what = describe_change(result.before, result.after)
         took = []
         for host in sorted(result.effective.keys() | result.failed.keys()):
@@ -197,7 +197,7 @@ class ControlApi:
             took.append(HostAnswer(host, utc(self._recorder.clock.utc_ns(at_ns)), subinterval, ""))
         discarded = f"; {result.discarded:,} overdue I/Os were discarded" if result.discarded else ""
         if what:
-            self._event(kind, f"{said}{what}{discarded}; by {who}", running, result)
+            self._event(kind, f"{prefix}{what}{discarded}; by {who}", running, result)
         for one in took:
             if one.failed:
                 self._event(kind, f"not applied: {one.failed}", running, host=one.host)

@@ -56,10 +56,10 @@ def open_script(plan: Plan | Path | str | Mapping[str, Any], defines: Mapping[st
         name = "plan"
         if not _span(plan):
             plan = f"{plan}\nsteps: [ go: '{PROBE}' ]\n"
-        found = read(plan, name, defines)
-        return found, Script(found, name, defines)
-    found = load(Path(plan), defines)
-    return found, Script(found, str(plan), defines)
+        opened = read(plan, name, defines)
+        return opened, Script(opened, name, defines)
+    opened = load(Path(plan), defines)
+    return opened, Script(opened, str(plan), defines)
 
 
 def without_steps(text: str) -> str:

@@ -71,14 +71,14 @@ class Session:
         bundles, throttle = slave_bundles(), LoginThrottle()
         opening = self._opening or opener(bundles, throttle)
         launch = launcher(bundles, throttle) if self._opening is None else None
-        mine = asyncio.current_task()
-        assert mine is not None  # a coroutine runs in a task
-        presses = Interrupts(mine.cancel)
+        task = asyncio.current_task()
+        assert task is not None  # a coroutine runs in a task
+        presses = Interrupts(task.cancel)
         run = Run(self._plan, self._options, self._watcher, presses, opening, launch)
         try:
             steps = await self._until.enter_async_context(run.opened())
         except asyncio.CancelledError:
-            if not presses.count or mine.uncancel():
+            if not presses.count or task.uncancel():
                 raise  # somebody else's, who wants the program's task to end
             raise StoppedError(f"the run was stopped while it was opening; see {run.folder}") from None
         return OpenSession(self._script, run, steps, self._until)

@@ -34,10 +34,9 @@ from ..setup.fleet import Fleet, HaltCause
 from ..setup.host_settings import HostSettings
 from ..setup.reconnect import Reconnection
 from ..setup.resolve_settings import NotMeasured, resolve
-from ..step.live_step import LiveStep
+from ..step.live_step import LiveStep, control_for, opening_parameters
 from ..step.step import StepCycle
 from ..step.step_context import StepContext
-from ..step.step_control import control_for, opening_parameters
 from ..step.step_types import StepOutcome
 from .control_api import ControlApi, RunningStep
 

@@ -73,14 +73,14 @@ class References:
         """
         for (step, _), (rollup, reference) in self._used.items():
             absent = sorted({member.host for member in rollup.members} - reference.hosts)
-            said = {}
+            words_of = {}
             if reference.partial or absent:
                 words = f"step {step} is partial for {rollup}: {reference.partial or 'not every host took part'}"
                 if absent:
                     words += f"; {', '.join(absent)} took no part in it, and so no load"
-                said[Severity.PARTIAL] = words
+                words_of[Severity.PARTIAL] = words
             if reference.note:
-                said[Severity.NOTE] = reference.note
-            for severity, words in said.items():
+                words_of[Severity.NOTE] = reference.note
+            for severity, words in words_of.items():
                 finding = Finding(Reason.BASELINE_STEP, words, severity)
                 yield from (ScopedFinding(finding, member.host, member.number, since) for member in rollup.members)

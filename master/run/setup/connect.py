@@ -115,13 +115,13 @@ async def connected(
 async def _open_all(
     specs: Sequence[HostSpec], open_one: Callable[[HostSpec], Awaitable[Driver]]
 ) -> tuple[list[Driver], list[HostFault]]:
-    async def one(spec: HostSpec) -> Driver | HostFault:
+    async def open_host(spec: HostSpec) -> Driver | HostFault:
         try:
             return await open_one(spec)
         except HostUnusable as error:
             return error.fault
 
-    opening = [asyncio.create_task(one(spec)) for spec in specs]
+    opening = [asyncio.create_task(open_host(spec)) for spec in specs]
     try:
         opened = await asyncio.gather(*opening)
     except asyncio.CancelledError:

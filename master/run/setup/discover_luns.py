@@ -85,23 +85,23 @@ async def discover(plan: Plan, fleet: Fleet, more: MoreAttributes = no_more) -> 
     """
     hostnames = _hostnames(fleet)
 
-    async def one(driver: Driver) -> list[Lun]:
+    async def inspect_on(driver: Driver) -> list[Lun]:
         name = driver.name
         wanted = globs(plan, name)
-        found = await _luns_of(
+        answered = await _luns_of(
             driver, ListLuns, blocks=plan.luns.select is not None, globs=wanted, paths=plan.luns.paths
         )
-        chosen = {lun.path: lun for lun in found if selected(plan, name, hostnames.get(name, ""), lun, more)}
+        chosen = {lun.path: lun for lun in answered if selected(plan, name, hostnames.get(name, ""), lun, more)}
         files = to_create(plan, name)
         if not chosen and not files:
-            return found  # none of which is selected: an error will say why
+            return answered  # none of which is selected: an error will say why
         with _naming_the_option(plan):
             looked = await _luns_of(driver, InspectLuns, "paths", [*chosen], create=files)
         asked = chosen.keys() | created_sizes(plan, name).keys()
         luns = {lun.path: _completed(lun, chosen.get(lun.path)) for lun in looked if lun.path in asked}
         return [*luns.values(), *_to_be_created(plan, name, luns)]
 
-    answers = await fleet.request_all(dict.fromkeys(fleet.alive, one), LOOKING_S)
+    answers = await fleet.request_all(dict.fromkeys(fleet.alive, inspect_on), LOOKING_S)
     return _placed(plan, {driver.name: luns for driver, luns in answers.items()}, hostnames, more)
 
 
@@ -121,18 +121,18 @@ async def create(plan: Plan, fleet: Fleet, seen: PlacedPlan, more: MoreAttribute
     answers = await fleet.request_all(
         dict.fromkeys(fleet.alive, lambda driver: _create(plan, driver, seen, _agreed(seen, driver.name))), CREATING_S
     )
-    there = {driver.name for driver in answers}
+    present = {driver.name for driver in answers}
     made = {(driver.name, lun.path): lun for driver, luns in answers.items() for lun in luns}
-    found: dict[str, list[Lun]] = {}
+    luns_of: dict[str, list[Lun]] = {}
     for lun in seen.placement.luns:
-        if lun.host not in there:
+        if lun.host not in present:
             continue  # it is missed
         new = made.get((lun.host, lun.lun.path)) if lun.created else None
         if lun.created and new is None:
             raise HostsError([HostFault(lun.host, f"{lun.lun.path} should have been created, but does not exist", "")])
-        found.setdefault(lun.host, []).append(new or lun.lun)
-    placed = _placed(plan, found, _hostnames(fleet), more)
-    check_same([target for target in seen.targets if target.host in there], placed.targets)
+        luns_of.setdefault(lun.host, []).append(new or lun.lun)
+    placed = _placed(plan, luns_of, _hostnames(fleet), more)
+    check_same([target for target in seen.targets if target.host in present], placed.targets)
     return placed
 
 
@@ -170,12 +170,12 @@ async def _luns_of(
     driver: Driver, kind: type[Command], name: str = "", items: Sequence[Any] = (), **fields: Any
 ) -> list[Lun]:
     """A host's LUNs; where `name` is given, its `items` go out in as many messages as they take."""
-    found: list[Lun] = []
+    luns: list[Lun] = []
     for start in range(0, max(len(items), 1), MOST_IN_A_LIST):
         part = {name: tuple(items[start : start + MOST_IN_A_LIST])} if name else {}
         answer = await driver.request(kind, **part, **fields)
-        found += [lun for saying in answer if isinstance(saying, Luns) for lun in saying.luns]
-    return found
+        luns += [lun for saying in answer if isinstance(saying, Luns) for lun in saying.luns]
+    return luns
 
 
 def _agreed(seen: PlacedPlan, host: str) -> dict[str, Identity]:
@@ -251,10 +251,10 @@ def _completed(looked: Lun, listed: Lun | None) -> Lun:
     return replace(looked, named=listed.named)
 
 
-def _to_be_created(plan: Plan, host: str, found: Mapping[str, Lun]) -> list[Lun]:
+def _to_be_created(plan: Plan, host: str, existing: Mapping[str, Lun]) -> list[Lun]:
     """The plan's files as they would be once created."""
     sizes = created_sizes(plan, host)
     return [
         Lun(path, "file", sizes[path], 512, {"path": path, "size": sizes[path], "kind": "file"}, (), (), ours=True)
-        for path in sorted(sizes.keys() - found.keys())
+        for path in sorted(sizes.keys() - existing.keys())
     ]

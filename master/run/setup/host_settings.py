@@ -89,7 +89,7 @@ class HostSettings:
         for (host, instance), parameters in settings.items():
             by_host.setdefault(host, []).append(Setting(instance, host_parameters(parameters, host)))
 
-        async def one(driver: Driver) -> tuple[int, int]:
+        async def create_on(driver: Driver) -> tuple[int, int]:
             patience_s = mute_s if driver.has_pending(EditWorkloads) else None
             async with asyncio.timeout(patience_s):
                 answer = await ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=number)
@@ -97,7 +97,7 @@ class HostSettings:
             return driver.clock.to_controller(taken[-1].effective_ns), sum(part.discarded for part in taken)
 
         chosen = [driver for driver in self._fleet.alive if driver.name in by_host]
-        answers, failed = await barrier(chosen, one, deadline)
+        answers, failed = await barrier(chosen, create_on, deadline)
         effective = {driver.name: at_ns for driver, (at_ns, _) in answers.items()}
         self.acknowledged({key: value for key, value in settings.items() if key[0] in effective})
         self._unsure |= {key for key in settings if key[0] not in effective}
@@ -131,11 +131,11 @@ class HostSettings:
             made_on, edits_on = _by_host(anew), _by_host(edited)
             kept_on = {key[0] for key in (wanted.keys() & discovered.limits.writers) - anew}
 
-            async def one(driver: Driver) -> None:
-                mine = made_on.get(driver.name, [])
-                gone = [instance for host, instance in mine if (host, instance) in have]
+            async def apply_on(driver: Driver) -> None:
+                keys = made_on.get(driver.name, [])
+                gone = [instance for host, instance in keys if (host, instance) in have]
                 await ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
-                made = [_to_create(discovered, key, wanted[key], blocksizes[key]) for key in mine]
+                made = [_to_create(discovered, key, wanted[key], blocksizes[key]) for key in keys]
                 created = await ask_in_parts(driver, CreateWorkloads, "workloads", made, gathered=True)
                 self.backends.update(
                     (driver.name, part.backend) for part in created if isinstance(part, Ok) and part.backend
@@ -148,7 +148,7 @@ class HostSettings:
                 if driver.name in kept_on:
                     await driver.request(ReinspectLuns)
 
-            _, failed = await barrier(self._fleet.alive, one, self.deadline(APPLYING_S))
+            _, failed = await barrier(self._fleet.alive, apply_on, self.deadline(APPLYING_S))
             if not self.begun:
                 self._fleet.miss([HostFault(driver.name, reason, "") for driver, reason in failed.items()])
             for driver, reason in failed.items():
@@ -185,10 +185,10 @@ def host_parameters(parameters: Parameters, host: str) -> Parameters:
 
 def _by_host(keys: Iterable[InstanceKey]) -> dict[str, list[InstanceKey]]:
     """By host, ascending by number."""
-    found: dict[str, list[InstanceKey]] = {}
+    keys_of: dict[str, list[InstanceKey]] = {}
     for key in sorted(keys):
-        found.setdefault(key[0], []).append(key)
-    return found
+        keys_of.setdefault(key[0], []).append(key)
+    return keys_of
 
 
 def _editable(have: Parameters | None, wanted: Parameters) -> bool:

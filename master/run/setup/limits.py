@@ -77,10 +77,10 @@ def _whatever(step: str, rollup: RollupInstance) -> Reference:
 
 def union(extents: Iterable[Extent]) -> tuple[Extent, ...]:
     """The same bytes, ascending, in as few extents as they are."""
-    found: list[Extent] = []
+    joined: list[Extent] = []
     for start, end in sorted(extents):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
         else:
-            found.append((start, end))
-    return tuple(found)
+            joined.append((start, end))
+    return tuple(joined)

@@ -58,7 +58,7 @@ def no_more(host: str, lun: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
 
 
 def place(
-    plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str], more: MoreAttributes = no_more
+    plan: Plan, luns_of: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str], more: MoreAttributes = no_more
 ) -> Placement:
     """Place the plan's workloads on what each host (by the plan's name) has. `more`: attributes from connectors.
 
@@ -68,15 +68,15 @@ def place(
         placed
         for spec in plan.hosts
         for created in [created_sizes(plan, spec.name).keys()]
-        for lun in found.get(spec.name, ())
+        for lun in luns_of.get(spec.name, ())
         if (placed := _placed(plan, spec.name, hostnames.get(spec.name, ""), lun, created, more)) is not None
     )
     luns = _shared(luns)
     having = {lun.host for lun in luns}
-    without = [spec.name for spec in plan.hosts if spec.name in found and spec.name not in having]
+    without = [spec.name for spec in plan.hosts if spec.name in luns_of and spec.name not in having]
     if without:
         remedy = f"correct `luns:` ({plan.luns.place}) or leave the host out"
-        why = {host: _why_none(plan, host, hostnames.get(host, ""), found[host], more) for host in without}
+        why = {host: _why_none(plan, host, hostnames.get(host, ""), luns_of[host], more) for host in without}
         raise HostsError([HostFault(host, f"no LUN is selected: {why[host]}", remedy) for host in without])
     faults: list[tuple[Place | None, str]] = []
     instances: list[WorkloadInstance] = []

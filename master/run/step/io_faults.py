@@ -50,10 +50,10 @@ def hung(stopped: Stopped, last: Result | None, numbers: Sequence[int]) -> Hung 
     oldest, flying = counts[:, Count.OLDEST_IN_FLIGHT_NS], counts[:, Count.IN_FLIGHT] > 0
     surely = flying & (oldest > stopped.longest_caught_ns)
     those = surely if surely.any() else flying
-    found = tuple(numbers[place] for place in np.flatnonzero(those).tolist())
+    instances = tuple(numbers[place] for place in np.flatnonzero(those).tolist())
     at_end_ns = int(oldest[those].max(initial=0))
-    sure = bool(surely.any()) or len(found) == 1
-    return Hung(stopped.uncaught, stopped.oldest_uncaught_ns, found, sure, at_end_ns)
+    sure = bool(surely.any()) or len(instances) == 1
+    return Hung(stopped.uncaught, stopped.oldest_uncaught_ns, instances, sure, at_end_ns)
 
 
 class IoFaults:
@@ -99,15 +99,15 @@ class IoFaults:
             text = f"{stopped.failed:,} I/Os that were in flight at the end of the step failed: no row counts them"
             self._report(host, "io_errors", text)
 
-    def _report_hung(self, host: str, found: Hung, last: int) -> None:
+    def _report_hung(self, host: str, hung: Hung, last: int) -> None:
         """With the LUNs; it concerns the subintervals, up to `last`, in which they were under way."""
-        names = listed([str(self._id(host, number)) for number in found.numbers], MOST_NAMED)
-        words = f"{found.words}: {'' if found.sure else 'perhaps '}of {names}"
+        names = listed([str(self._id(host, number)) for number in hung.numbers], MOST_NAMED)
+        words = f"{hung.words}: {'' if hung.sure else 'perhaps '}of {names}"
         self._report(host, "hung_ios", words)
-        since = max(0, last + 1 - -(-found.oldest_at_end_ns // self._length_ns))
-        for number in found.numbers:
+        since = max(0, last + 1 - -(-hung.oldest_at_end_ns // self._length_ns))
+        for number in hung.numbers:
             self._find(ScopedFinding(Finding(Reason.HUNG_IOS, words), host, number, since))
-        self.hung += [(host, number) for number in found.numbers]
+        self.hung += [(host, number) for number in hung.numbers]
 
     def _id(self, host: str, number: int) -> str:
         return next((one.id for one in self._rollups.instances if (one.host, one.number) == (host, number)), "?")

@@ -172,7 +172,7 @@ class ResultBarrier:
         hosts = self._hosts
         match event:
             case Delivered(result, arrived_ns):
-                hosts.said(driver, result)
+                hosts.note_result(driver, result)
                 self._take_result(driver, result, arrived_ns)
             case Stopped():
                 self._faults.stopped(driver.name, event, hosts.newest.get(driver), self._progress.running)

@@ -210,7 +210,7 @@ class StepCycle:
 
     def _found(self) -> list[ScopedFinding]:
         """The findings of the step so far."""
-        parts = self._live.findings, self._findings, self._changes.found(), self._hosts.found()
+        parts = self._live.findings, self._findings, self._changes.findings(), self._hosts.findings()
         return [one for part in parts for one in part]
 
     def _decide(
@@ -285,10 +285,10 @@ class StepCycle:
             cut = _because(NO_HOST, cut) if no_host else cut
             self._note_measured([cut])
             self._measurements.close(cut)
-        found = self._found()
+        findings = self._found()
         if no_host:  # the lost hosts are the reason for the early end
-            found = [replace(one, since=min(one.since, max(cut.last, 0))) for one in found]
-        self._ended = [*found, *self._interlock.findings]
+            findings = [replace(one, since=min(one.since, max(cut.last, 0))) for one in findings]
+        self._ended = [*findings, *self._interlock.findings]
         return self._ended
 
     def _record(

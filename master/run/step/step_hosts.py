@@ -95,7 +95,7 @@ class StepHosts:
         """Its result is here: it is awaited no longer."""
         self.awaited.discard(driver)
 
-    def said(self, driver: Driver, result: Result) -> None:
+    def note_result(self, driver: Driver, result: Result) -> None:
         """It sent a result, merged or not."""
         self.newest[driver] = result
 
@@ -168,7 +168,7 @@ class StepHosts:
         self._report(driver.name, kind, why)
         self.leave(driver)
 
-    def found(self) -> Iterator[ScopedFinding]:
+    def findings(self) -> Iterator[ScopedFinding]:
         """A finding for each time that a host was late, and for each host that the step lost."""
         for driver, lateness in self._late:
             yield lateness.finding(driver.name)

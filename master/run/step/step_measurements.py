@@ -74,11 +74,11 @@ class StepMeasurements:
 
     def close(self, measured: Measured, progress: str = "") -> None:
         """Close a measurement; `progress`: control's message at its end."""
-        one = self._cut(measured, progress)
-        if isinstance(one, _Closed) and (window := self._summed_window(measured)) is not None:
-            self._sums[len(self._closed)] = summed = self._sum(one, window)
+        closed = self._cut(measured, progress)
+        if isinstance(closed, _Closed) and (window := self._summed_window(measured)) is not None:
+            self._sums[len(self._closed)] = summed = self._sum(closed, window)
             self._summed(summed)
-        self._closed.append(one)  # without a sum: it is summed once the step has ended, for the disk may be slow
+        self._closed.append(closed)  # without a sum: it is summed once the step has ended, for the disk may be slow
 
     def joined(self, number: int) -> None:
         """A result of subinterval `number` came late, and will be stored: what includes it is summed again."""
@@ -86,17 +86,17 @@ class StepMeasurements:
 
     async def all_summed(self, stored: Callable[[Measured], Awaitable[Window]]) -> tuple[ClosedMeasurement, ...]:
         """Every measurement, with its sum; `stored` reads its subintervals back."""
-        found: list[ClosedMeasurement] = []
-        for place, one in enumerate(self._closed):
-            if isinstance(one, EmptyMeasurement):
-                found.append(one)
+        summed_all: list[ClosedMeasurement] = []
+        for place, closed in enumerate(self._closed):
+            if isinstance(closed, EmptyMeasurement):
+                summed_all.append(closed)
                 continue
             summed = self._sums.get(place)
-            if summed is None or self._has_joined(one.measured):
-                self._sums[place] = self._sum(one, await stored(one.measured))
+            if summed is None or self._has_joined(closed.measured):
+                self._sums[place] = self._sum(closed, await stored(closed.measured))
                 self._summed(self._sums[place])
-            found.append(self._sums[place])
-        return tuple(found)
+            summed_all.append(self._sums[place])
+        return tuple(summed_all)
 
     def so_far(
         self, cut: Measured | None, stored: int
@@ -108,28 +108,28 @@ class StepMeasurements:
             self._read, self._read_with = {}, stored
         read = self._read  # a reading that goes on has its own
         closed = [*self._closed, *([self._cut(cut)] if cut is not None else [])]
-        found = [self._in_memory(place, one) or one for place, one in enumerate(closed)]
-        needed = {_key(one.measured): one.measured for one in found if isinstance(one, _Closed)}
+        parts = [self._in_memory(place, one) or one for place, one in enumerate(closed)]
+        needed = {_key(one.measured): one.measured for one in parts if isinstance(one, _Closed)}
         missing = [key for key in needed if key not in read]
 
         def summed(windows: Sequence[Window]) -> tuple[ClosedMeasurement, ...]:
             read.update(zip(missing, windows, strict=True))
             for key in read.keys() - needed:
                 del read[key]
-            return tuple(self._sum(one, read[_key(one.measured)]) if isinstance(one, _Closed) else one for one in found)
+            return tuple(self._sum(one, read[_key(one.measured)]) if isinstance(one, _Closed) else one for one in parts)
 
         return tuple(needed[key] for key in missing), summed
 
-    def _in_memory(self, place: int, one: "EmptyMeasurement | _Closed") -> ClosedMeasurement | None:
+    def _in_memory(self, place: int, closed: "EmptyMeasurement | _Closed") -> ClosedMeasurement | None:
         """A measurement that needs no reading."""
-        if isinstance(one, EmptyMeasurement):
-            return one
-        if self._has_joined(one.measured):
+        if isinstance(closed, EmptyMeasurement):
+            return closed
+        if self._has_joined(closed.measured):
             return None
         if place < len(self._closed) and place in self._sums:
             return self._sums[place]
-        window = self._summed_window(one.measured)
-        return None if window is None else self._sum(one, window)
+        window = self._summed_window(closed.measured)
+        return None if window is None else self._sum(closed, window)
 
     def _has_joined(self, measured: Measured) -> bool:
         """A late result has joined it, which no sum in memory has."""
@@ -148,26 +148,26 @@ class StepMeasurements:
             return window
         return None
 
-    def _sum(self, one: _Closed, window: Window) -> SummedMeasurement:
+    def _sum(self, closed: _Closed, window: Window) -> SummedMeasurement:
         """With its sum, and the findings of its checks."""
         measurement = window.measurement()
-        focuses = [check.focus for check in one.measured.checks]
-        slowed = slowed_instances(measurement, one.settings, focuses)
-        values = observe_measurement(measurement, focuses) | self._of_connectors(one.measured, focuses)
-        measured = one.measured.checked(values, slowed, _lacking_hosts(measurement, focuses))
+        focuses = [check.focus for check in closed.measured.checks]
+        slowed = slowed_instances(measurement, closed.settings, focuses)
+        values = observe_measurement(measurement, focuses) | self._of_connectors(closed.measured, focuses)
+        measured = closed.measured.checked(values, slowed, _lacking_hosts(measurement, focuses))
         if gaps := self._gaps(measured):
             measured = replace(measured, findings=(*measured.findings, gaps))
-        why = "; ".join(str(finding) for finding in measured.findings) or one.progress or "as planned"
-        return SummedMeasurement(measured, why, one.settings, one.start_ns, one.end_ns, measurement)
+        why = "; ".join(str(finding) for finding in measured.findings) or closed.progress or "as planned"
+        return SummedMeasurement(measured, why, closed.settings, closed.start_ns, closed.end_ns, measurement)
 
     def _of_connectors(self, measured: Measured, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
         """The focus metrics that are connectors', over the measurement; None is blank."""
-        found: dict[Focus, dict[str, float | None]] = {}
+        values_of: dict[Focus, dict[str, float | None]] = {}
         for focus in {focus for focus in focuses if focus.connector}:
             rows = self._rows(focus, measured)
             names = dict.fromkeys(name for row in rows for name in row)
-            found[focus] = {name: value_of([row[name] for row in rows if name in row]) for name in names}
-        return found
+            values_of[focus] = {name: value_of([row[name] for row in rows if name in row]) for name in names}
+        return values_of
 
     def _rows(self, focus: Focus, measured: Measured) -> list[Mapping[str, MetricSample]]:
         numbers = set(range(measured.first, measured.last + 1)).difference(measured.set_aside)

@@ -82,7 +82,7 @@ class StepStart:
             self._boundaries.begin(driver, local_ns)
             await driver.request(
                 Go, start_ns=local_ns, length_ns=self._length_ns,
-                order=_u32(classes.order), classes=_u32(classes.of),
+                order=_u32(classes.order), classes=_u32(classes.class_of),
             )  # fmt: skip
 
         ready, failed = await barrier(drivers, go, self._fleet.lag.deadline(lead_ns / 1e9))
