@@ -17,6 +17,7 @@ from .payload import (
     CoreNumber,
     CpuTaken,
     Duration,
+    EngineOptions,
     Errno,
     FileToCreate,
     Identity,
@@ -40,14 +41,6 @@ class Role(StrEnum):
     SLAVE = "slave"  # drives I/O
 
 
-class Spin(StrEnum):
-    """Whether workload threads busy-wait where they could sleep."""
-
-    OFF = "off"
-    AUTO = "auto"  # within a budget
-    ON = "on"  # always
-
-
 # Commands.
 
 
@@ -56,17 +49,11 @@ class Prepare:
     """What holds for the whole session; the first command. Answer: ok."""
 
     id: int
-    backend: str
-    threads: int  # 0: one per core
+    engine: EngineOptions
     lease_ns: int
-    cpus: tuple[int, ...] = ()  # the cores that they run on; empty: the host's choice
-    spin: Spin = Spin.AUTO
-    cpu_dma_latency_us: int = -1  # no idle state with a longer exit latency is entered; -1: the host's choice
-    polled: bool = False  # io_uring: they poll the devices' queues, which raise no interrupt
     patience_ns: int = (
         60 * 10**9
     )  # how long it may be silent between steps, or prepare without progress, before it is lost
-    reserved_pages: bool = False  # I/O buffers may take huge pages that the administrator reserved
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,29 @@ Errno = Annotated[int, Within(0, 65_535)]  # or NVME_STATUS (counters.py) plus a
 Percent = Annotated[float, Within(0, 100)]
 
 
+class Spin(StrEnum):
+    """Whether workload threads busy-wait where they could sleep."""
+
+    OFF = "off"
+    AUTO = "auto"  # within a budget
+    ON = "on"  # always
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How the engine does the I/O on a host, for the whole run: the `engine` of a plan."""
+
+    backend: str = "auto"
+    threads: int = 0  # 0: one per core
+    cpus: tuple[int, ...] = ()  # the cores that they run on; empty: the host's choice
+    spin: Spin = Spin.AUTO
+    cpu_dma_latency: Optional[int] = (
+        None  # us: no idle state with a longer exit latency is entered; None: host's choice
+    )
+    polled: bool = False  # io_uring: they poll the devices' queues, which raise no interrupt
+    reserved_huge_pages: bool = False  # I/O buffers may take those that the administrator reserved
+
+
 class ArrayType(StrEnum):
     """Element types of a packed array, all little-endian."""
 

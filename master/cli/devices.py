@@ -37,7 +37,7 @@ async def devices_page(plan: Plan, show: Callable[[str], None]) -> ExitCode:
         connected_ones = fleet.hellos()
         if connected_ones:
             await prepare(plan, fleet)
-        show("\n".join(host_lines(connected_ones, fleet.missed.values(), plan.backend)))
+        show("\n".join(host_lines(connected_ones, fleet.missed.values(), plan.engine.backend)))
         if not fleet.alive:
             return ExitCode.HOSTS
         shown = set(fleet.missed)

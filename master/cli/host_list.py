@@ -39,7 +39,7 @@ async def reachable(plan: Plan) -> AsyncIterator[Fleet]:
 async def hosts_page(plan: Plan) -> tuple[str, bool]:
     """Connect all hosts at once; what was found, and whether more of them are missing than the plan allows."""
     async with reachable(plan) as fleet:
-        lines = host_lines(fleet.hellos(), fleet.missed.values(), plan.backend)
+        lines = host_lines(fleet.hellos(), fleet.missed.values(), plan.engine.backend)
         return "\n".join(lines), len(fleet.missed) > plan.may_miss
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path as FilePath
 from typing import Final
 
-from ...protocol.payload import FileToCreate
+from ...protocol.payload import EngineOptions, FileToCreate
 from ..connectors.connector_spec import ELEMENTS, OTHERS
 from ..rollup.instances import ALL, EVERYTHING, RollupSpec
 from ..text.plan_parameters import PlanParameters
@@ -68,13 +68,7 @@ def resolved(
         steps=tuple(step for _, step in schedule.steps()),
         destroy=doc.destroy,
         lease_s=doc.lease,
-        backend=doc.engine.backend,
-        threads=doc.engine.threads,
-        cpus=doc.engine.cpus,
-        spin=doc.engine.spin,
-        cpu_dma_latency_us=doc.engine.cpu_dma_latency,
-        polled=doc.engine.polled,
-        reserved_huge_pages=doc.engine.reserved_huge_pages,
+        engine=EngineOptions(**dict(doc.engine)),
         report=doc.report,
         prepare_timeout_s=doc.prepare_timeout,
         start_timeout_s=doc.start_timeout,

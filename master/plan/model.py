@@ -12,8 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from ...protocol.messages import Spin
-from ...protocol.payload import Attribute, FileToCreate
+from ...protocol.payload import Attribute, EngineOptions, FileToCreate
 from ..connectors.connector_spec import ConnectorSpec
 from ..control.control_spec import ControlSpec
 from ..hosts.host_spec import HostSpec
@@ -126,18 +125,12 @@ class Plan:
     steps: tuple[Step, ...]
     destroy: bool  # block devices may be overwritten, given the token too
     lease_s: float
-    backend: str
-    threads: int  # 0: one per core
+    engine: EngineOptions
     subinterval_s: float  # of steps that do not set their own
     achieved_iops_tolerance: float  # so much of what fell due may be left over
     on_io_error: OnIoError
-    cpus: tuple[int, ...]  # the cores of each host that workload threads run on; empty: the host's choice
-    spin: Spin
-    cpu_dma_latency_us: int | None  # no deeper idle state is entered by a core of the hosts; None: their own choice
     live: Live
-    polled: bool  # io_uring polls the devices' queues for completions
     may_miss: int  # so many hosts may be missing when the run begins
-    reserved_huge_pages: bool  # I/O buffers may take them
     report: bool  # is written at the run's end
     prepare_timeout_s: float  # for each command between steps, without progress
     start_timeout_s: float  # from `go` until a host is ready

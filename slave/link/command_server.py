@@ -210,7 +210,7 @@ class CommandServer:
         if reason := against_prepare(command, self._cores):
             self._refuse(command, reason)
             return
-        setup = EngineSetup.of(command, self._cores)
+        setup = EngineSetup.of(command.engine, self._cores)
         try:
             engine = await self._work(lambda: setup.opened(self._new_engine))
         except OSError as error:
@@ -219,13 +219,14 @@ class CommandServer:
         setup.leave_cores()
         workloads = Workloads(
             engine, setup.backend, setup.nodes, locked=self._files.locked, counters=self._write_counters,
-            reserved_pages=setup.reserved_pages, known=self._files.written,
+            reserved_pages=setup.options.reserved_huge_pages, known=self._files.written,
         )  # fmt: skip
         self._engine_commands = EngineCommands(
             engine, workloads, self._link, self._cores, command.lease_ns, self._work, setup.auto
         )
         self._loop.add_reader(engine.fileno(), self._engine_spoke, self._engine_commands)
-        if command.cpu_dma_latency_us >= 0 and (text := keep_latency(command.cpu_dma_latency_us)):
+        latency_us = command.engine.cpu_dma_latency
+        if latency_us is not None and (text := keep_latency(latency_us)):
             self._link.send(Notice(NoticeKind.CPU_DMA_LATENCY, text))
         self._link.send(Ok(command.id, now_ns()))
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.counters import MOST_THREADS
-from ...protocol.messages import Prepare, Spin
+from ...protocol.messages import Prepare
+from ...protocol.payload import EngineOptions
 from ..engine._engine import Engine, backends
 from ..host.cpu_placement import CpuPlacement, node_of_cores, place_threads, unusable_cores
 from ..kernel_files import cpu_list, first_line
@@ -28,32 +29,22 @@ class EngineSetup:
     backend: str
     auto: bool  # the backend is only the one until there are LUNs to try others on
     placement: CpuPlacement
-    spin: Spin
-    polled: bool
-    reserved_pages: bool
+    options: EngineOptions
 
     @classmethod
-    def of(cls, command: Prepare, cores: Sequence[int]) -> EngineSetup:
+    def of(cls, options: EngineOptions, cores: Sequence[int]) -> EngineSetup:
         siblings = cpu_list(first_line(SIBLINGS_OF_CORE_0)) or (0,)
-        placement = place_threads(command.threads, command.cpus, cores, siblings)
-        auto = command.backend == AUTO
-        backend = LIBAIO if auto else command.backend
-        return cls(
-            backend,
-            auto,
-            placement,
-            command.spin,
-            command.polled,
-            command.reserved_pages,
-        )
+        placement = place_threads(options.threads, options.cpus, cores, siblings)
+        auto = options.backend == AUTO
+        return cls(LIBAIO if auto else options.backend, auto, placement, options)
 
     def opened(self, new_engine: Callable[[str, list[int]], Engine]) -> Engine:
         """Blocks while its threads start. Raises OSError."""
         engine = new_engine(self.backend, list(self.placement.threads))
-        engine.spin(self.spin)
-        engine.reserved_pages(self.reserved_pages)
-        if self.polled:
-            engine.use(self.backend, self.polled)
+        engine.spin(self.options.spin)
+        engine.reserved_pages(self.options.reserved_huge_pages)
+        if self.options.polled:
+            engine.use(self.backend, polled=True)
         return engine
 
     def leave_cores(self) -> None:
@@ -70,28 +61,29 @@ class EngineSetup:
 
 def against_prepare(command: Prepare, cores: Sequence[int]) -> str | None:
     """Why a host with these `cores` cannot be prepared so; None if it can."""
-    if reason := _against_backend(command):
+    options = command.engine
+    if reason := _against_backend(options):
         return reason
-    if not 0 <= command.threads <= MOST_THREADS:
-        return f"{command.threads} threads were requested: choose 0 (one per core) to {MOST_THREADS}"
-    if reason := unusable_cores(command.cpus, cores):
+    if not 0 <= options.threads <= MOST_THREADS:
+        return f"{options.threads} threads were requested: choose 0 (one per core) to {MOST_THREADS}"
+    if reason := unusable_cores(options.cpus, cores):
         return reason
-    if command.cpu_dma_latency_us > MOST_LATENCY_US:
-        return f"an exit latency of {command.cpu_dma_latency_us} us is above {MOST_LATENCY_US}: choose a lower one"
+    if (options.cpu_dma_latency or 0) > MOST_LATENCY_US:
+        return f"an exit latency of {options.cpu_dma_latency} us is above {MOST_LATENCY_US}: choose a lower one"
     if command.lease_ns <= 0:
         return f"a lease of {command.lease_ns} ns has run out before it began: choose a longer one"
     return None
 
 
-def _against_backend(command: Prepare) -> str | None:
-    backend, known = command.backend, backends()
+def _against_backend(options: EngineOptions) -> str | None:
+    backend, known = options.backend, backends()
     auto = {LIBAIO, IO_URING} & set(known)  # what `auto` may stand for
     if backend == AUTO and auto:
-        return "polled is an option of io_uring: choose it as the backend" if command.polled else None
+        return "polled is an option of io_uring: choose it as the backend" if options.polled else None
     if backend == AUTO:
         return f"no backend works here (libaio: {why_not(LIBAIO)}; io_uring: {why_not(IO_URING)})"
     if backend in known:
-        return why_not(backend, command.polled) or None if command.polled else None
+        return why_not(backend, options.polled) or None if options.polled else None
     try:
         why = f" ({why_not(backend)})"
     except ValueError:

@@ -16,7 +16,7 @@ from ivypy.master.hosts.message_checks import MOST_AT_ONCE, MOST_LUNS
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import encode_line
-from ivypy.protocol.payload import Array, ArrayType, Notice, NoticeKind
+from ivypy.protocol.payload import Array, ArrayType, EngineOptions, Notice, NoticeKind
 from ivypy.protocol.states import State
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import Faults, SimulatedSlave, lun_of
@@ -51,7 +51,7 @@ async def event(driver: Driver) -> Event:
 
 
 async def prepared(driver: Driver) -> None:
-    await driver.request(m.Prepare, backend="null", threads=1, lease_ns=10**10)
+    await driver.request(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**10)
 
 
 def test_a_host_sends_hello_and_answers_commands() -> None:
@@ -123,7 +123,7 @@ def test_an_answer_to_nothing_loses_the_host() -> None:
 
 def test_a_host_that_falls_silent_between_steps_is_lost_when_its_time_to_prepare_has_passed() -> None:
     async def test(driver: PipeDriver) -> None:
-        await driver.request(m.Prepare, backend="null", threads=1, lease_ns=10**10, patience_ns=20 * 10**9)
+        await driver.request(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**10, patience_ns=20 * 10**9)
         driver._pipe.delay_s = 1e6  # type: ignore[attr-defined]
         before = asyncio.get_running_loop().time()
         question = asyncio.create_task(driver.request(m.CreateWorkloads, workloads=()))
@@ -139,7 +139,7 @@ def test_a_host_that_falls_silent_between_steps_is_lost_when_its_time_to_prepare
 def test_silence_for_a_third_of_the_lease_loses_no_host() -> None:
     async def test(driver: PipeDriver) -> None:
         pipe = driver._pipe
-        await driver.request(m.Prepare, backend="null", threads=1, lease_ns=60 * 10**9)
+        await driver.request(m.Prepare, engine=EngineOptions("null", 1), lease_ns=60 * 10**9)
         for _ in range(20):
             await asyncio.sleep(7.3)
             pipe.delay_s = 20  # type: ignore[attr-defined]
@@ -237,7 +237,7 @@ def test_a_barrier_waits_for_all_and_for_none_beyond_its_deadline() -> None:
             loop = asyncio.get_running_loop()
             before = loop.time()
             answers, failed = await barrier(
-                [a, b, c], lambda d: d.request(m.Prepare, backend="null", threads=1, lease_ns=1), within(2)
+                [a, b, c], lambda d: d.request(m.Prepare, engine=EngineOptions("null", 1), lease_ns=1), within(2)
             )
             assert list(answers) == [a] and failed == {b: "no answer within 2.0 s", c: "prepare: not here"}
             assert loop.time() == pytest.approx(before + 2)
@@ -412,7 +412,7 @@ def test_a_command_with_progress_is_waited_for_and_one_without_is_not(
 ) -> None:
     async def main() -> None:
         async with connected(Busy("h1", 8000, works_s)) as driver:
-            await driver.request(m.Prepare, backend="null", threads=1, lease_ns=10**10, patience_ns=90 * 10**9)
+            await driver.request(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**10, patience_ns=90 * 10**9)
             begun_s = asyncio.get_running_loop().time()
             if not lost:
                 await driver.request(kind, **fields)

@@ -21,7 +21,7 @@ from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
-from ivypy.protocol.payload import Array, ArrayType, WorkloadToCreate
+from ivypy.protocol.payload import Array, ArrayType, EngineOptions, WorkloadToCreate
 from tests.support.lab import Lab
 from tests.support.stand_in_slave import real_slave
 from tests.support.waits import is_running, wait_until_ended
@@ -49,7 +49,7 @@ async def driving(spec: HostSpec, bundle: Bundle, lun: Path) -> tuple[Driver, ps
     driver.tasks = [asyncio.create_task(driver.drive()), asyncio.create_task(driver.probe())]  # type: ignore[attr-defined]
     await driver.wait_hello()
     assert driver.hello is not None
-    await driver.request(m.Prepare, backend="libaio", threads=1, lease_ns=round(LEASE_S * 1e9))
+    await driver.request(m.Prepare, engine=EngineOptions("libaio", 1), lease_ns=round(LEASE_S * 1e9))
     workload = WorkloadToCreate(0, "h1+lun+w", str(lun), None, Parameters(iops=float(IOPS)), 4, 4096)
     await driver.request(m.CreateWorkloads, workloads=(workload,))
     assert driver.clock

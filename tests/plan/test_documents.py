@@ -139,8 +139,8 @@ def test_a_parameter_sets_an_option_of_the_engine() -> None:
         'parameters: { backend: auto, threads: 0 }\nengine: { backend: "${backend}", threads: "${threads}" }'
     )
     given = read(text, "p.yaml", {"backend": "io_uring", "threads": "3"})
-    assert (given.backend, given.threads) == ("io_uring", 3)
-    assert read(text, "p.yaml").backend == "auto"
+    assert (given.engine.backend, given.engine.threads) == ("io_uring", 3)
+    assert read(text, "p.yaml").engine.backend == "auto"
 
 
 def keys(node: Any) -> set[str]:

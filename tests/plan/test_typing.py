@@ -1,12 +1,15 @@
 """YAML as a plan reads it: by what a key needs, never by what YAML 1.1 would guess."""
 
+from dataclasses import fields
+
 import pytest
 
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import OnIoError, Plan
+from ivypy.master.plan.read.schema import EngineDoc
 from ivypy.master.plan.read.yaml_positions import PlanFaults
-from ivypy.protocol.messages import Spin
 from ivypy.protocol.parameters import Iosequencer
+from ivypy.protocol.payload import EngineOptions, Spin
 from tests.support.plan import completed
 
 
@@ -59,7 +62,7 @@ def test_enums_and_flags_have_their_types() -> None:
     )
     assert made.destroy is True
     assert made.on_io_error is OnIoError.STOP
-    assert made.backend == "null"
+    assert made.engine.backend == "null"
     assert made.workloads[0].parameters.iosequencer is Iosequencer.SEQUENTIAL
 
 
@@ -116,8 +119,13 @@ def test_a_short_form_means_its_long_form(long: str, brief: str) -> None:
     ],
 )
 def test_cpus_are_read(written: str, cores: tuple[int, ...]) -> None:
-    assert plan(f"engine:\n  cpus: {written}").cpus == cores
-    assert plan("engine: { threads: 1 }").cpus == ()
+    assert plan(f"engine:\n  cpus: {written}").engine.cpus == cores
+    assert plan("engine: { threads: 1 }").engine.cpus == ()
+
+
+def test_what_the_engine_may_be_told_is_what_a_plan_may_say() -> None:
+    assert EngineOptions(**dict(EngineDoc())) == EngineOptions()
+    assert list(EngineDoc.model_fields) == [field.name for field in fields(EngineOptions)]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +140,7 @@ def test_cpus_are_read(written: str, cores: tuple[int, ...]) -> None:
     ],
 )
 def test_spin_is_read(written: str, spin: Spin) -> None:
-    assert plan(f"engine: {{ {written} }}").spin is spin
+    assert plan(f"engine: {{ {written} }}").engine.spin is spin
 
 
 def test_paths_are_a_short_select() -> None:

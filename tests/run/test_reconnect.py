@@ -84,7 +84,9 @@ def test_a_host_that_comes_back_does_io_as_it_did(tmp_path: Path) -> None:
     lab.again["b"] = [back := SimulatedSlave("b")]
     outcome = run(tmp_path, THREE.replace('backend: "null"', "backend: auto"), lab)
     assert who(outcome)["three"] == "3/3"
-    asked = [one.backend for slave in (lab.slaves["b"], back) for one in slave.received if isinstance(one, m.Prepare)]
+    asked = [
+        one.engine.backend for slave in (lab.slaves["b"], back) for one in slave.received if isinstance(one, m.Prepare)
+    ]
     assert asked == ["auto", "io_uring"]
     assert events(outcome, "host_difference") == [("", "hosts differ: backend: libaio on a, io_uring on b, auto on c")]
     (folder,) = tmp_path.iterdir()

@@ -21,9 +21,8 @@ from ivypy.master.run.setup.placement import Placement, place
 from ivypy.master.run.setup.resolve_settings import NotMeasured, resolve
 from ivypy.master.text.plan_parameters import OfStep, PlanParameters, Position
 from ivypy.protocol.geometry import within
-from ivypy.protocol.messages import Spin
 from ivypy.protocol.parameters import MAX
-from ivypy.protocol.payload import Attribute, Identity, Lun
+from ivypy.protocol.payload import Attribute, EngineOptions, Identity, Lun
 from tests.support.control_specs import TOLERANCE
 from tests.support.rollup import rollup_spec
 
@@ -54,10 +53,10 @@ def plan(*steps: Step, workloads: tuple[Workload, ...] | None = None) -> Plan:
         name="p", text="name: p\nsteps:\n  - edit\n", path=None, hosts=(host("h1"), host("h2")),
         luns=LunSelection(None, ("/x/*",), (), (), HERE), attributes=(), workloads=workloads or (one,),
         rollups=(rollup_spec("all"), rollup_spec("host"), rollup_spec("port")), steps=steps or (a_step(),),
-        destroy=False, lease_s=10.0, backend="null", threads=1, subinterval_s=5.0,
-        achieved_iops_tolerance=TOLERANCE, on_io_error=OnIoError.COUNT, cpus=(), spin=Spin.AUTO, live=Live(0, 0, None),
-        polled=False, may_miss=0, reserved_huge_pages=False, report=True, prepare_timeout_s=60.0,
-        start_timeout_s=10.0, parameters={}, cpu_dma_latency_us=None, connectors=(), host_connector=None,
+        destroy=False, lease_s=10.0, engine=EngineOptions("null", 1), subinterval_s=5.0,
+        achieved_iops_tolerance=TOLERANCE, on_io_error=OnIoError.COUNT, live=Live(0, 0, None),
+        may_miss=0, report=True, prepare_timeout_s=60.0,
+        start_timeout_s=10.0, parameters={}, connectors=(), host_connector=None,
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count
 from ivypy.protocol.parameters import Parameters
-from ivypy.protocol.payload import CpuTaken, WorkloadToCreate
+from ivypy.protocol.payload import CpuTaken, EngineOptions, WorkloadToCreate
 from ivypy.protocol.states import State
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import Faults, SimulatedSlave
@@ -146,7 +146,7 @@ async def a_step(
                 stack.callback(task.cancel)
         for driver in drivers:
             await driver.wait_hello()
-            await driver.request(m.Prepare, backend="null", threads=1, lease_ns=10**10)
+            await driver.request(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**10)
             created = WorkloadToCreate(0, f"{driver.name}+/a+w", "/a", None, PARAMETERS, 4, 4096)
             await driver.request(m.CreateWorkloads, workloads=(created,))
         await asyncio.sleep(2.0)  # a few probes

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
-from ivypy.protocol.payload import Notice, NoticeKind, WorkloadToCreate
+from ivypy.protocol.payload import EngineOptions, Notice, NoticeKind, WorkloadToCreate
 from ivypy.slave.devices.nowait import without_nowait
 from ivypy.slave.engine._engine import Engine
 from ivypy.slave.engine._engine import backends as working
@@ -166,20 +166,20 @@ def test_auto_is_libaio_where_io_uring_would_be_threads_of_the_kernel(zram_lun: 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"backend": "libaio", "polled": True}, "polled: an option of io_uring, but the backend is libaio"),
-        ({"backend": "auto", "polled": True}, "choose it as the backend"),
+        (EngineOptions("libaio", 1, polled=True), "polled: an option of io_uring, but the backend is libaio"),
+        (EngineOptions("auto", 1, polled=True), "choose it as the backend"),
     ],
 )
-def test_polled_needs_io_uring(asked: dict[str, object], words: str) -> None:
+def test_polled_needs_io_uring(asked: EngineOptions, words: str) -> None:
     with Client() as slave:
-        ((_, why),) = slave.refused(m.Prepare, **{"threads": 1, "lease_ns": 10**10} | asked)
+        ((_, why),) = slave.refused(m.Prepare, engine=asked, lease_ns=10**10)
         assert words in why
 
 
 @needs_io_uring
 def test_polled_completions_are_refused_where_no_queue_has_them(tmp_path: Path) -> None:
     with Client() as slave:
-        slave.do(m.Prepare, backend="io_uring", threads=1, lease_ns=10**10, polled=True)
+        slave.do(m.Prepare, engine=EngineOptions("io_uring", 1, polled=True), lease_ns=10**10)
         slave.make_file(tmp_path / "lun", 4 << 20)
         asked = WorkloadToCreate(0, "h+lun+w", str(tmp_path / "lun"), None, Parameters(iops=MAX), 32, 4096)
         ((what, why),) = slave.refused(m.CreateWorkloads, workloads=(asked,))
@@ -227,10 +227,10 @@ def test_a_seccomp_filter_is_named_before_any_io() -> None:
         hello = slave.hear()
         assert isinstance(hello, m.Hello)
         assert "io_uring" not in hello.backends
-        ((what, why),) = slave.refused(m.Prepare, backend="io_uring", threads=1, lease_ns=10**9)
+        ((what, why),) = slave.refused(m.Prepare, engine=EngineOptions("io_uring", 1), lease_ns=10**9)
         assert what == "prepare"
         assert "a seccomp filter forbids it" in why
-        slave.do(m.Prepare, backend="auto", threads=1, lease_ns=10**10)
+        slave.do(m.Prepare, engine=EngineOptions("auto", 1), lease_ns=10**10)
 
 
 @pytest.fixture

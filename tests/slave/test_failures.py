@@ -14,7 +14,7 @@ from ivypy.master.run.setup.connect import GOODBYE_S
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import Parameters
-from ivypy.protocol.payload import Consent, Refusal, Setting, WorkloadToCreate
+from ivypy.protocol.payload import Consent, EngineOptions, Refusal, Setting, WorkloadToCreate
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.engine._engine import Ended, now_ns
 from ivypy.slave.gate import file_changes
@@ -70,7 +70,7 @@ class Conversation:
     async def run(self, file: Path, consent: Consent | None = None) -> None:
         """Up to a step whose only instance is on `file`."""
         assert isinstance(await self.hear(), m.Hello)
-        assert isinstance(await self.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11), m.Ok)
+        assert isinstance(await self.ask(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**11), m.Ok)
         parameters = WRITE if consent else Parameters()
         workload = WorkloadToCreate(0, "h+f+w", str(file), consent, parameters, 8, 4096)
         assert isinstance(await self.ask(m.CreateWorkloads, workloads=(workload,)), m.Ok)
@@ -130,7 +130,7 @@ async def test_a_thread_that_dies_in_a_step_leaves_dying_words_and_ends_the_step
 
 async def test_a_thread_that_dies_between_steps_ends_the_slave(talk: Conversation) -> None:
     await talk.hear()
-    await talk.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11)
+    await talk.ask(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**11)
     talk.engine.words += [(0, "stack overflow"), (1, "as well")]
     talk.engine.spoke()
     words = await talk.hear()
@@ -235,7 +235,7 @@ async def test_a_collection_that_takes_long_delays_no_command_and_keeps_its_resu
 
 async def test_a_thread_that_the_kernel_holds_is_named_and_does_not_keep_the_process(talk: Conversation) -> None:
     await talk.hear()
-    await talk.ask(m.Prepare, backend="null", threads=2, lease_ns=10**11)
+    await talk.ask(m.Prepare, engine=EngineOptions("null", 2), lease_ns=10**11)
     talk.engine.held.append(1)
     assert await talk.ask(m.Die) == m.DyingWords(2, -1, "goodbye; the kernel holds workload thread 1")
     assert await talk.code == Exit.COMMANDED
@@ -272,7 +272,7 @@ async def test_the_slave_ends_whatever_hangs(
 ) -> None:
     talk.engine.hangs[what] = over
     await talk.hear()
-    await talk.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11)
+    await talk.ask(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**11)
     workload = WorkloadToCreate(0, "h+f+w", str(file), None, Parameters(), 1, 4096)
     talk.send(m.CreateWorkloads, workloads=(workload,))
     talk.send(m.DeleteWorkloads, numbers=(0,))
@@ -314,7 +314,7 @@ async def test_what_the_engine_cannot_create_leaves_nothing(
     fault: str, error: OSError, what: str, reason: str, talk: Conversation, file: Path
 ) -> None:
     await talk.hear()
-    await talk.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11)
+    await talk.ask(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**11)
     talk.send(m.ListLuns, blocks=False, globs=(str(file),))
     luns = await talk.hear()
     assert isinstance(luns, m.Luns)
@@ -339,7 +339,7 @@ async def test_an_engine_that_does_not_start_is_reported(talk: Conversation, mon
 
     monkeypatch.setattr(talk.slave, "_new_engine", no_engine)
     await talk.hear()
-    assert await talk.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11) == m.Refused(
+    assert await talk.ask(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**11) == m.Refused(
         1, (Refusal("prepare", "the engine does not start: Resource temporarily unavailable"),)
     )
 

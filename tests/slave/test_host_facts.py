@@ -10,7 +10,7 @@ import pytest
 from ivypy.master.output.column import names
 from ivypy.master.output.columns import HOST_FACTS
 from ivypy.protocol import messages as m
-from ivypy.protocol.payload import Notice, NoticeKind
+from ivypy.protocol.payload import EngineOptions, Notice, NoticeKind
 from ivypy.protocol.text import why_unsendable
 from ivypy.slave.host.host_facts import hold_latency, host_facts, keep_latency, largest_latency_us
 from ivypy.slave.link.host_info import make_hello, sendable_facts
@@ -134,7 +134,7 @@ def test_a_slave_holds_it_from_prepare_to_its_end() -> None:
         pytest.skip("this machine lacks /dev/cpu_dma_latency, or the right to open it")
     with Client() as slave:
         slave.hear()
-        slave.do(m.Prepare, backend="null", threads=1, lease_ns=10**10, cpu_dma_latency_us=0)
+        slave.do(m.Prepare, engine=EngineOptions("null", 1, cpu_dma_latency=0), lease_ns=10**10)
         assert not any(isinstance(one, Notice) for one in slave.all)
         folder = f"/proc/{slave.process.pid}/fd"
         assert "/dev/cpu_dma_latency" in {os.readlink(f"{folder}/{one}") for one in os.listdir(folder)}
@@ -146,15 +146,15 @@ def test_a_slave_that_may_not_hold_it_goes_on_and_says_so() -> None:
     script += "o.keep_latency = lambda most_us: 'no effect'\ns.main()"
     with Client("-c", script) as slave:
         slave.hear()
-        slave.do(m.Prepare, backend="null", threads=1, lease_ns=10**10, cpu_dma_latency_us=0)
+        slave.do(m.Prepare, engine=EngineOptions("null", 1, cpu_dma_latency=0), lease_ns=10**10)
         assert Notice(NoticeKind.CPU_DMA_LATENCY, "no effect") in slave.all
 
 
 def test_a_latency_that_the_kernel_does_not_take_is_refused() -> None:
     with Client() as slave:
         slave.hear()
-        asked = {"backend": "null", "threads": 1, "lease_ns": 10**10, "cpu_dma_latency_us": 1 << 40}
-        ((_, why),) = slave.refused(m.Prepare, **asked)
+        options = EngineOptions("null", 1, cpu_dma_latency=1 << 40)
+        ((_, why),) = slave.refused(m.Prepare, engine=options, lease_ns=10**10)
         assert "choose a lower one" in why
 
 

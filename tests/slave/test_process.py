@@ -21,7 +21,7 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.lines import encode_line
 from ivypy.protocol.parameters import MAX, Parameters
-from ivypy.protocol.payload import Array, ArrayType, FileToCreate, Notice, NoticeKind, Setting
+from ivypy.protocol.payload import Array, ArrayType, EngineOptions, FileToCreate, Notice, NoticeKind, Setting
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.engine._engine import now_ns
 from ivypy.slave.gate.file_changes import put, raw
@@ -59,7 +59,7 @@ def test_a_stray_print_does_not_reach_the_link() -> None:
     script += "o.make_hello = lambda: (print('noise'), os.system('echo more'), old())[2]\ns.main()"
     with Client("-c", script) as slave:
         assert isinstance(slave.hear(), m.Hello)
-        slave.do(m.Prepare, backend="null", threads=1, lease_ns=10**9)
+        slave.do(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**9)
         assert "noise" in slave.errors
         assert "more" in slave.errors
 
@@ -232,8 +232,8 @@ def test_a_command_out_of_turn_is_refused_and_nothing_else_happens(tmp_path: Pat
             ("go", "there is no engine yet: `prepare` comes first")
         ]
         assert slave.refused(m.Stop, last=1) == [("stop", "it came too late: this host is idle")]
-        slave.do(m.Prepare, backend="null", threads=1, lease_ns=10**10)
-        assert slave.refused(m.Prepare, backend="null", threads=1, lease_ns=10**10) == [
+        slave.do(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**10)
+        assert slave.refused(m.Prepare, engine=EngineOptions("null", 1), lease_ns=10**10) == [
             ("prepare", "it was prepared before: restart its slave to change backend or threads")
         ]
         slave.make_file(tmp_path / "lun")
@@ -259,18 +259,22 @@ def test_it_may_open_as_many_files_as_its_user(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason"),
+    ("options", "lease_ns", "reason"),
     [
-        ({"backend": "floppy"}, "backend 'floppy' does not work here: choose one of "),
-        ({"threads": 1000}, "1000 threads were requested: choose 0 (one per core) to 256"),
-        ({"cpus": (0, 4090)}, "core 4090 is not there, or not for this process, which may use "),
-        ({"lease_ns": 0}, "a lease of 0 ns has run out before it began: choose a longer one"),
+        (EngineOptions("floppy"), 10**9, "backend 'floppy' does not work here: choose one of "),
+        (EngineOptions("null", threads=1000), 10**9, "1000 threads were requested: choose 0 (one per core) to 256"),
+        (
+            EngineOptions("null", cpus=(0, 4090)),
+            10**9,
+            "core 4090 is not there, or not for this process, which may use ",
+        ),
+        (EngineOptions("null"), 0, "a lease of 0 ns has run out before it began: choose a longer one"),
     ],
 )
-def test_invalid_prepare_is_refused(fields: dict[str, object], reason: str) -> None:
+def test_invalid_prepare_is_refused(options: EngineOptions, lease_ns: int, reason: str) -> None:
     with Client() as slave:
         slave.hear()
-        ((what, why),) = slave.refused(m.Prepare, **{"backend": "null", "threads": 1, "lease_ns": 10**9} | fields)
+        ((what, why),) = slave.refused(m.Prepare, engine=options, lease_ns=lease_ns)
         assert what == "prepare"
         assert why.startswith(reason)
 

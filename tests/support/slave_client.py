@@ -19,7 +19,7 @@ from typing import IO, Any, Self, TypeVar
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import MAX, Parameters
-from ivypy.protocol.payload import Array, ArrayType, Consent, FileToCreate, WorkloadToCreate
+from ivypy.protocol.payload import Array, ArrayType, Consent, EngineOptions, FileToCreate, WorkloadToCreate
 from ivypy.protocol.states import State, check_answer, state_after
 from ivypy.slave.engine._engine import now_ns
 from tests.support.fork_server import Forked
@@ -160,7 +160,7 @@ class Client:
     def prepare(self, backend: str = "null", threads: int = 1) -> m.Hello:
         hello = self.hear()
         assert isinstance(hello, m.Hello)
-        self.do(m.Prepare, backend=backend, threads=threads, lease_ns=int(self.lease_s * 1e9))
+        self.do(m.Prepare, engine=EngineOptions(backend, threads), lease_ns=int(self.lease_s * 1e9))
         return hello
 
     def make_file(self, path: Path, size: int = 1 << 20) -> None:

@@ -15,8 +15,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from ....protocol.messages import Spin
 from ....protocol.parameters import AUTO, NEVER, PARAMETERS, About, DropAfter, Notation, Parameters
+from ....protocol.payload import Spin
 from ...text.plan_parameters import Span
 from ...text.suggestions import suggestion
 from ...text.units import (  # fmt: skip

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
-from ....protocol.messages import Spin
 from ....protocol.parameters import PARAMETERS
+from ....protocol.payload import Spin
 from ...connectors.connector_spec import LATEST_DEADLINE, USUAL_DEADLINE, USUAL_JOIN, GatherAt
 from ...control.choices import OnDisturbance
 from ...hosts.heartbeat import SHORTEST_LEASE_NS, USUAL_LEASE_NS, USUAL_PREPARE_S, USUAL_START_S

@@ -257,7 +257,7 @@ class StepRunner:
     def _backends(self) -> Mapping[str, str]:
         """How each host does I/O; reports where hosts differ."""
         decided = self._host_settings.backends
-        backends = {driver.name: decided.get(driver.name, self._plan.backend) for driver in self._fleet.alive}
+        backends = {driver.name: decided.get(driver.name, self._plan.engine.backend) for driver in self._fleet.alive}
         if line := backend_difference(backends):
             self._recorder.event("host_difference", f"hosts differ: {line}")
         return backends

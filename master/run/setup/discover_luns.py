@@ -65,13 +65,7 @@ async def _prepare(plan: Plan, driver: Driver, backend: str = "") -> None:
     """`backend`: in the place of the plan's, where it is decided."""
     await driver.request(
         Prepare,
-        backend=backend or plan.backend,
-        threads=plan.threads,
-        cpus=plan.cpus,
-        spin=plan.spin,
-        cpu_dma_latency_us=-1 if plan.cpu_dma_latency_us is None else plan.cpu_dma_latency_us,
-        polled=plan.polled,
-        reserved_pages=plan.reserved_huge_pages,
+        engine=replace(plan.engine, backend=backend or plan.engine.backend),
         patience_ns=round(plan.prepare_timeout_s * 1e9),
         lease_ns=round(plan.lease_s * 1e9),
     )
