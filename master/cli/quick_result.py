@@ -9,7 +9,7 @@ from typing import Final
 from ..exit_codes import ExitCode
 from ..live.reports import RunEnds
 from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
-from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, times
+from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, names_of
 from ..summary.measured import MeasurementRow
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
@@ -73,7 +73,7 @@ def driven(luns: Sequence[Row]) -> str:
 
 def _before(row: MeasurementRow) -> str:
     """The step that the last one refers to."""
-    (mean,) = times(Quantity.SERVICE, "mean")
+    (mean,) = names_of(Quantity.SERVICE, "mean")
     return f"{row.name}: {row.shown(IOPS)} IOPS, mean {row.shown(mean)} ({row.verdict})"
 
 

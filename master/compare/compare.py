@@ -15,6 +15,7 @@ from ..rollup.metrics import HOW_SHORT, MEAN, METRICS, SHORT_NAMES, Metric, Quan
 from ..stats.comparison import LogRatio, between_runs, comparable_estimate, within_runs
 from ..stats.confidence import FEWEST_STATED
 from ..stats.metric_sample import MetricSample, interpolated_value
+from ..summary.headline import IN_COMPARISONS
 from ..text.suggestions import did_you_mean, listed, suggestion
 from ..verdicts import Reason, Scope, Severity, Verdict
 from .connector_metrics import ConnectorCompared, compare_connectors
@@ -23,10 +24,6 @@ from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, exit_code, judge
 from .samples import samples_of
 from .sides import Sides
 
-USUAL_METRICS: Final = (
-    "overall_iops", "overall_service_us_mean", "overall_service_us_p99",
-    "overall_response_us_mean", "overall_response_us_p99",
-)  # fmt: skip
 _MISSING: Final = frozenset({Reason.HOST_LOST.word, Reason.HOST_LATE.word, Reason.HOST_MISSING.word})  # partial
 _NAMED_BLANK: Final = "blank: no such I/O, too few samples, or no response time (iops: max)"
 
@@ -120,7 +117,7 @@ def _check_copies(runs: Sequence[FinishedRun]) -> None:
 def _metrics(names: Collection[str]) -> list[Metric]:
     """Raises PlanError."""
     metrics = []
-    for given in names or USUAL_METRICS:
+    for given in names or IN_COMPARISONS:
         name = full_name(given)
         if name not in METRICS:
             known = {**SHORT_NAMES, **{one: one for one in METRICS}}

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from ..rollup.metrics import METRICS, Quantity
-from ..summary.headline import IOPS, NARROWEST, OF_INSTANCE, fitting, text_of, times, title_of
+from ..summary.headline import IOPS, NARROWEST, OF_INSTANCE, fitting, names_of, text_of, title_of
 from ..text.scaled import WIDEST
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
@@ -18,8 +18,8 @@ from .reports import InstanceRow, Instances
 SPARKS: Final = "▁▂▃▄▅▆▇█"
 _WIDTH: Final = WIDEST + 1  # of a figure
 LEAST_NAME: Final = 12
-_P99, _MAX = times(Quantity.SERVICE, "p99", "max")
-_RESPONSE_P99, _RESPONSE_MAX = times(Quantity.RESPONSE, "p99", "max")
+_P99, _MAX = names_of(Quantity.SERVICE, "p99", "max")
+_RESPONSE_P99, _RESPONSE_MAX = names_of(Quantity.RESPONSE, "p99", "max")
 
 
 class Order(StrEnum):

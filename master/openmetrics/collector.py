@@ -26,9 +26,9 @@ from ..control.observation import Phase
 from ..errors import IvypyError
 from ..pages.growing_table import number
 from ..pages.histogram_columns import Column
-from ..pages.kept_run import CPU_METRICS
 from ..pages.run_data import Progress, RunData
 from ..rollup.instances import ALL
+from ..summary.headline import CPU
 from ..verdicts import Verdict
 from .buckets import Coarse
 
@@ -201,7 +201,7 @@ class _Run:
         self._histograms_into(families, number_of, labels)
         cpu = self._data.cpu(number_of, last)
         for host, values in cpu["hosts"].items():
-            busy, others, steal = (values[name][-1] for name in CPU_METRICS)
+            busy, others, steal = (values[name][-1] for name in CPU)
             own = None if busy is None else max(busy - (others or 0.0), 0.0)
             for use, percent in (("ivypy", own), ("others", others), ("steal", steal)):
                 ratio = None if percent is None else percent / 100

@@ -16,24 +16,12 @@ from ..results.checked_files import RUN_JSON, Snapshot, counted_in, read_summary
 from ..results.measured_rows import standing_of
 from ..results.saturation import Element
 from ..rollup.instances import ALL
+from ..summary.headline import CPU, IN_CHARTS
 from .elements import StepElements
 from .growing_table import GrowingTable
 from .histogram_columns import Column
 from .stored_cells import columns_from
 
-_LATENCY: Final = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max")
-SERIES_METRICS: Final = (
-    *(
-        f"{category}_{what}"
-        for category in ("overall", "read", "write")
-        for what in (
-            "iops", "mib_per_s", *(f"{time}_us_{one}" for time in ("service", "response") for one in _LATENCY)
-        )
-    ),
-    "errors", "backlog", "outstanding", "dropped", "expired", "cpu_busy_percent", "busiest_core_percent",
-    "cpu_others_percent", "cpu_steal_percent", "stalled_percent", "generator_lateness_us_p99",
-)  # fmt: skip
-CPU_METRICS: Final = ("cpu_busy_percent", "cpu_others_percent", "cpu_steal_percent")
 _ROW: Final = (
     "subinterval", "start_utc", "length_s", "phase", "in_measurement", "hosts_in", "hosts_of", "iops_setting",
 )  # fmt: skip
@@ -137,7 +125,7 @@ class KeptRun:
             kept.measured_with = ended
         if (by, instance) not in kept.tables:
             path = self.path(step, by, instance)
-            kept.tables[by, instance] = GrowingTable(path or kept.folder / "no.csv", (*_ROW, *SERIES_METRICS))
+            kept.tables[by, instance] = GrowingTable(path or kept.folder / "no.csv", (*_ROW, *IN_CHARTS))
             if path is None:
                 return kept.tables.pop((by, instance))
         kept.tables[by, instance].refresh()
@@ -165,7 +153,7 @@ class KeptRun:
         """cpu.csv of a step, with what has been added."""
         kept = self._step(step)
         if kept.cpu is None:
-            kept.cpu = GrowingTable(kept.folder / "cpu.csv", ("subinterval", "host", *CPU_METRICS))
+            kept.cpu = GrowingTable(kept.folder / "cpu.csv", ("subinterval", "host", *CPU))
         kept.cpu.refresh()
         return kept.cpu
 

@@ -15,12 +15,13 @@ from ..results.checked_files import read_rows
 from ..results.saturation import Level
 from ..rollup.instances import ALL
 from ..rollup.metrics import of_nothing
+from ..summary.headline import CPU, IN_CHARTS
 from .document import document_of
 from .elements import StepElements, elements_answer
 from .growing_table import GrowingTable, number, number_or_text, unix_time
 from .histogram_columns import SETS, Column, Times, encoded
 from .instances import histogram_sets, instance_table, newest_row
-from .kept_run import CPU_METRICS, SERIES_METRICS, KeptRun, stamp_of
+from .kept_run import KeptRun, stamp_of
 
 _NO_CONTROL: Final = frozenset(("index", "cpu", "interlock", "threads", "clock", "windows", "gathers"))
 
@@ -92,7 +93,7 @@ class RunData:
             "hosts_in": [int(text or 0) for text in columns["hosts_in"][place:]],
             "hosts_of": [int(text or 0) for text in columns["hosts_of"][place:]],
             "iops_setting": [text if text == "max" else number(text) for text in columns["iops_setting"][place:]],
-            "metrics": {name: _figures(rows, name, place) for name in SERIES_METRICS},
+            "metrics": {name: _figures(rows, name, place) for name in IN_CHARTS},
         }
 
     def newest_rows(self, step: int, by: str) -> dict[str, dict[str, str]]:
@@ -106,12 +107,12 @@ class RunData:
         rows, cpu = self._run.rows(step), self._run.cpu(step)
         subintervals = range(min(first, len(rows)), len(rows))
         hosts: dict[str, dict[str, list[float | None]]] = {}
-        values = [cpu.numbers(name) for name in CPU_METRICS]
+        values = [cpu.numbers(name) for name in CPU]
         for row, (text, host) in enumerate(zip(cpu.columns["subinterval"], cpu.columns["host"], strict=True)):
             if host not in hosts:
-                hosts[host] = {name: [None] * len(subintervals) for name in CPU_METRICS}
+                hosts[host] = {name: [None] * len(subintervals) for name in CPU}
             if int(text) in subintervals:
-                for name, column in zip(CPU_METRICS, values, strict=True):
+                for name, column in zip(CPU, values, strict=True):
                     hosts[host][name][int(text) - subintervals.start] = column[row]
         starts = [unix_time(text) for text in rows.columns["start_utc"][subintervals.start :]]
         return {"subinterval": [*subintervals], "start": starts, "hosts": hosts}

@@ -25,10 +25,10 @@ from ..errors import PlanError
 from ..pages.elements import no_elements
 from ..pages.histogram_columns import SETS, Times, encoded
 from ..pages.instances import LATENCY
-from ..pages.kept_run import SERIES_METRICS
 from ..pages.outliers import bound
 from ..pages.run_data import RunData
 from ..rollup.instances import ALL
+from ..summary.headline import IN_CHARTS
 
 MOST_BYTES: Final = 20 << 20  # of recorded answers; what is of whole runs is recorded in any case
 SHORT: Final = 600  # bytes: compressed, it would be no shorter
@@ -228,7 +228,7 @@ class _Recorder:
 
 def _no_series(by: str, instance: str) -> dict[str, Any]:
     names = ("subinterval", "start", "length_s", "phase", "in_measurement", "hosts_in", "hosts_of", "iops_setting")
-    metrics: dict[str, list[float]] = {name: [] for name in SERIES_METRICS}
+    metrics: dict[str, list[float]] = {name: [] for name in IN_CHARTS}
     return {"by": by, "instance": instance, "from": 0, **{name: [] for name in names}, "metrics": metrics}
 
 

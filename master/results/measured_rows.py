@@ -17,7 +17,7 @@ from ..errors import PlanError
 from ..output.csv_text import lines as csv_lines
 from ..output.file_names import stem
 from ..rollup.instances import ALL
-from ..summary.headline import MEASUREMENT_METRICS, figures_of
+from ..summary.headline import MEASUREMENT_METRICS, known_figures
 from ..summary.measured import MeasurementRow, StepEnds
 from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason, Scope, Severity, Verdict, standing
@@ -129,7 +129,7 @@ def _row(name: str, row: StepRow, folder: Path) -> MeasurementRow:
 
 def _figures(row: StepRow) -> dict[str, float]:
     cells = row.cells
-    return figures_of(MEASUREMENT_METRICS, lambda metric: float(cells[metric]) if cells.get(metric) else None)
+    return known_figures(MEASUREMENT_METRICS, lambda metric: float(cells[metric]) if cells.get(metric) else None)
 
 
 def finding_of(text: str, folder: Path) -> Finding:

@@ -31,41 +31,58 @@ HALF_WIDTH: Final = f"{IOPS}_half_width"  # as summary.all.csv has it: 1/s
 THROUGHPUT: Final = metric_of(OVERALL, Quantity.THROUGHPUT).name
 
 
-def times(quantity: Quantity, *statistics: str, category: str = OVERALL) -> tuple[str, ...]:
-    """The names of a time's statistics."""
+def names_of(quantity: Quantity, *statistics: str, category: str = OVERALL) -> tuple[str, ...]:
+    """The metrics that are these statistics of a time."""
     return tuple(metric_of(category, quantity, one).name for one in statistics)
 
 
 _SERVICE, _RESPONSE = Quantity.SERVICE, Quantity.RESPONSE
 OF_MEASUREMENT: Final[dict[int, tuple[str, ...]]] = {
-    NARROWEST: (IOPS, *times(_SERVICE, "p99"), *times(_RESPONSE, "p99")),
-    NARROW: (IOPS, HALF_WIDTH, *times(_SERVICE, "mean", "p99"), *times(_RESPONSE, "p99")),
-    MIDDLE: (IOPS, HALF_WIDTH, THROUGHPUT, *times(_SERVICE, "mean", "p99", "max"), *times(_RESPONSE, "mean", "p99")),
+    NARROWEST: (IOPS, *names_of(_SERVICE, "p99"), *names_of(_RESPONSE, "p99")),
+    NARROW: (IOPS, HALF_WIDTH, *names_of(_SERVICE, "mean", "p99"), *names_of(_RESPONSE, "p99")),
+    MIDDLE: (
+        IOPS, HALF_WIDTH, THROUGHPUT, *names_of(_SERVICE, "mean", "p99", "max"), *names_of(_RESPONSE, "mean", "p99"),
+    ),
     WIDE: (
-        IOPS, HALF_WIDTH, THROUGHPUT, *times(_SERVICE, *HEADLINE_STATISTICS),
-        *times(_RESPONSE, "mean", "p99", "p99_9", "max"),
+        IOPS, HALF_WIDTH, THROUGHPUT, *names_of(_SERVICE, *HEADLINE_STATISTICS),
+        *names_of(_RESPONSE, "mean", "p99", "p99_9", "max"),
     ),
 }  # fmt: skip
 OF_SUBINTERVAL: Final[dict[int, tuple[str, ...]]] = {
-    NARROWEST: (IOPS, *times(_SERVICE, "p50", "p99"), *times(_RESPONSE, "p99")),
-    NARROW: (IOPS, THROUGHPUT, *times(_SERVICE, "p50", "p99", "max"), *times(_RESPONSE, "p99")),
-    MIDDLE: (IOPS, THROUGHPUT, *times(_SERVICE, "p50", "p99", "max"), *times(_RESPONSE, "p50", "p99", "max")),
+    NARROWEST: (IOPS, *names_of(_SERVICE, "p50", "p99"), *names_of(_RESPONSE, "p99")),
+    NARROW: (IOPS, THROUGHPUT, *names_of(_SERVICE, "p50", "p99", "max"), *names_of(_RESPONSE, "p99")),
+    MIDDLE: (IOPS, THROUGHPUT, *names_of(_SERVICE, "p50", "p99", "max"), *names_of(_RESPONSE, "p50", "p99", "max")),
     WIDE: (
-        IOPS, THROUGHPUT, *times(_SERVICE, "p50", "p99", "p99_9", "max"),
-        *times(_RESPONSE, "p50", "p99", "p99_9", "max"),
+        IOPS, THROUGHPUT, *names_of(_SERVICE, "p50", "p99", "p99_9", "max"),
+        *names_of(_RESPONSE, "p50", "p99", "p99_9", "max"),
     ),
 }  # fmt: skip
 OF_INSTANCE: Final[dict[int, tuple[str, ...]]] = {
-    NARROWEST: (IOPS, *times(_SERVICE, "p99", "max"), *times(_RESPONSE, "p99")),
-    NARROW: (IOPS, THROUGHPUT, *times(_SERVICE, "p50", "p99", "max"), *times(_RESPONSE, "p99")),
+    NARROWEST: (IOPS, *names_of(_SERVICE, "p99", "max"), *names_of(_RESPONSE, "p99")),
+    NARROW: (IOPS, THROUGHPUT, *names_of(_SERVICE, "p50", "p99", "max"), *names_of(_RESPONSE, "p99")),
 }
 DIRECTIONS: Final = ("read", "write")
 SUBINTERVAL_METRICS: Final = tuple(dict.fromkeys(name for names in OF_SUBINTERVAL.values() for name in names))
 MEASUREMENT_METRICS: Final = tuple(dict.fromkeys(name for names in OF_MEASUREMENT.values() for name in names))
-IN_NOTEBOOKS: Final = (IOPS, THROUGHPUT, *times(_SERVICE, "mean", "p99"), *times(_RESPONSE, "p99"))
+IN_NOTEBOOKS: Final = (IOPS, THROUGHPUT, *names_of(_SERVICE, "mean", "p99"), *names_of(_RESPONSE, "p99"))
+IN_COMPARISONS: Final = (IOPS, *names_of(_SERVICE, "mean", "p99"), *names_of(_RESPONSE, "mean", "p99"))
+CPU: Final = ("cpu_busy_percent", "cpu_others_percent", "cpu_steal_percent")
+_OF_TIMES: Final = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max")
+IN_CHARTS: Final = (
+    *(
+        name
+        for category in (OVERALL, *DIRECTIONS)
+        for name in (
+            metric_of(category, Quantity.IOPS).name, metric_of(category, Quantity.THROUGHPUT).name,
+            *(name for time in (_SERVICE, _RESPONSE) for name in names_of(time, *_OF_TIMES, category=category)),
+        )
+    ),
+    "errors", "backlog", "outstanding", "dropped", "expired", "cpu_busy_percent", "busiest_core_percent",
+    "cpu_others_percent", "cpu_steal_percent", "stalled_percent", "generator_lateness_us_p99",
+)  # fmt: skip
 
 
-def figures_of(names: Iterable[str], value: Callable[[str], float | None]) -> dict[str, float]:
+def known_figures(names: Iterable[str], value: Callable[[str], float | None]) -> dict[str, float]:
     """Those of these metrics that are not blank. `value`: a figure by its metric's name."""
     found = {name: value(name) for name in names}
     return {name: figure for name, figure in found.items() if figure is not None}

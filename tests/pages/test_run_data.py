@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from ivypy.master.pages import histogram_columns
 from ivypy.master.pages.histogram_columns import MOST_COLUMNS, Cells, Column, Times, encoded, group_of
-from ivypy.master.pages.kept_run import SERIES_METRICS
 from ivypy.master.pages.run_data import RunData
 from ivypy.master.results.result_document import result_of
 from ivypy.master.run.session.run import Run
 from ivypy.master.stats.percentiles import percentile
+from ivypy.master.summary.headline import IN_CHARTS
 from tests.support.compared_runs import Made
 from tests.support.late_results import without_result
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
@@ -59,7 +59,7 @@ def test_the_series_are_the_rows_of_the_csv(folder: Path, step: int, by: str, in
     assert said["subinterval"] == [int(row["subinterval"]) for row in expected]
     assert said["phase"] == [row["phase"] for row in expected]
     assert said["in_measurement"] == [int(row["in_measurement"]) for row in expected] and 1 in said["in_measurement"]
-    for name in SERIES_METRICS:
+    for name in IN_CHARTS:
         assert said["metrics"][name] == [figure(row[name]) for row in expected], name
 
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 from ...pages.document import FORMAT
 from ...pages.histogram_columns import Times, encoded
 from ...pages.instances import IOPS, LATENCY, MEAN, mark_outliers
-from ...pages.kept_run import SERIES_METRICS
 from ...pages.outliers import bound
 from ...report.archive import Archive, ArchiveLimits, quoted
 from ...report.write_report import save_page
+from ...summary.headline import IN_CHARTS
 from ...version import VERSION
 from ..readers.records import NS_PER_S
 from ..result.series import Series
@@ -91,7 +91,7 @@ def _series(result: LogResult, by: str, instance: str, group: Group) -> tuple[di
     tables = {time: [*rows(result, series)] for time, series in group.items()}
     *times, _ = next(iter(tables.values()))
     phases = [_phase(result, one) for one in times]
-    metrics: dict[str, list[float | None]] = {name: [None] * len(times) for name in SERIES_METRICS}
+    metrics: dict[str, list[float | None]] = {name: [None] * len(times) for name in IN_CHARTS}
     whole: dict[str, float | None] = {}
     for time, table in tables.items():
         for place, row in enumerate(table):
