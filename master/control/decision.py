@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..verdicts import Finding, Reason
-from .control_spec import SloSpec
 from .focus import Focus
 from .observation import Phase
+from .threshold import SloSpec
 
 Cell = str | int | float | bool | None  # None is an empty cell
 

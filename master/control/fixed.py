@@ -7,13 +7,16 @@ Subintervals in which the generator was disturbed are set aside: the measurement
 others. At most MOST_SET_ASIDE of all, and at most MOST_LONGER than planned; after that they count.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
-from typing import Final
+from typing import ClassVar, Final
 
 from ..rollup.disturbance import Disturbance, causes, set_aside_finding
 from ..verdicts import Finding, Reason
+from .choices import OnDisturbance
+from .control_state import Keys, StepConditions
 from .decision import Decision, Measured, interrupted, shortened
 from .focus import Focus
 from .observation import Observation, Phase
@@ -25,6 +28,33 @@ MOST_LONGER: Final = Fraction(1, 2)  # of the planned measurement
 def most_aside(measurement: int) -> int:
     """How many subintervals a measurement of so many may set aside."""
     return floor(measurement * min(MOST_LONGER, MOST_SET_ASIDE / (1 - MOST_SET_ASIDE)))
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSpec:
+    """`measure: 60s`: a measurement of fixed length."""
+
+    keys: ClassVar[Keys] = ("measure",)
+
+    subintervals: int  # at least 1
+
+    @property
+    def focus(self) -> Focus | None:
+        return None
+
+    @property
+    def in_words(self) -> str:
+        return ""
+
+    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
+        yield from ()
+
+    def longest_s(self, step: StepConditions) -> float:
+        return self.subintervals * step.subinterval_s
+
+    def state(self, step: StepConditions) -> "Fixed":
+        sets_aside = step.fixed and step.disturbed is OnDisturbance.SET_ASIDE
+        return Fixed(step.warmup, self.subintervals, most_aside(self.subintervals) if sets_aside else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS, Quantity, connector_of, metric_of, unit_of
 from ..stats.metric_sample import MetricSample, ios
 from ..stats.percentiles import FEWEST_BEYOND, fewest_ios
-from ..text.metric_amounts import MetricUnit
+from ..text.metric_amounts import MetricUnit, amount_in_words
 from ..verdicts import Scope
 
 NO_VALUE: Final = "its connector gave no value"
@@ -75,3 +75,8 @@ def blank_subinterval(focus: Focus, instance: str, sample: MetricSample) -> str:
         f"{blank}: fewer than {FEWEST_BEYOND} I/Os beyond it in a subinterval, "
         f"{seen} of the {fewest_ios(focus.fraction)} that it needs; lengthen subinterval"
     )
+
+
+def not_above_0(key: str, focus: Focus, value: float) -> str:
+    """What is wrong with an amount of the metric that has to be above 0, as a sentence."""
+    return f"{key} is {amount_in_words(focus.unit, value)}; it must be above 0"

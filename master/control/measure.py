@@ -6,9 +6,10 @@ the accuracy, on one common window. A rule that takes the shortest window that p
 windows whose noise happens to look small, and is wrong more often than its confidence allows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from ..stats.percentiles import Floats
 from ..stats.sample_matrix import SampleMatrix, matrix_of_sums, sums_of
 from ..stats.trend import trend_probabilities
 from ..text.metric_amounts import rounded
-from ..text.units import format_fraction
+from ..text.units import format_duration, format_fraction
 from ..verdicts import Finding, Reason
-from .control_spec import MeasureSpec
+from .control_state import Keys, StepConditions, warmup_of
 from .criteria import Criterion
 from .decision import ControlRow, Decision, Measured, interrupted, shortened
 from .focus import Focus, blank_window
@@ -66,6 +67,45 @@ class WindowCheck:
     instances: int
     length_s: float  # of its parts, to be compared with `min`
     passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureSpec:
+    """`measure` by accuracy: until the metric of every instance is known to an accuracy."""
+
+    keys: ClassVar[Keys] = ("measure",)
+
+    focus: Focus
+    accuracy: float  # half-width, as a fraction of the value
+    confidence: float
+    min_s: float
+    timeout_s: float  # since the step, or the level, began
+    correction: Correction
+
+    @property
+    def in_words(self) -> str:
+        return (
+            f"measure: until {self.focus.in_words} is known to {format_fraction(self.accuracy)} "
+            f"at {format_fraction(self.confidence)} confidence, at least {format_duration(self.min_s)}"
+        )
+
+    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
+        """The timeout runs in the warmup, too."""
+        warmup_s = warmup_of(step)
+        if not self.accuracy > 0:
+            yield "accuracy", f"accuracy is {format_fraction(self.accuracy)}; it must be above 0"
+        if not 0 < self.confidence < 1:
+            yield "confidence", f"confidence is {format_fraction(self.confidence)}; it must be between 0 and 100%"
+        least_s = warmup_s + max(self.min_s, FEWEST_EFFECTIVE * step.subinterval_s)
+        if self.timeout_s < least_s:
+            warmup = f", {warmup_s:g} s of it warmup" if warmup_s else ""
+            yield "timeout", f"timeout is {self.timeout_s:g} s; no measurement can end before {least_s:g} s{warmup}"
+
+    def longest_s(self, step: StepConditions) -> float:
+        return max(self.timeout_s - warmup_of(step), 0.0)
+
+    def state(self, step: StepConditions) -> "Measure":
+        return Measure(self, step.warmup)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 from ..rollup.overload import account, why_not_sustained
 from ..stats.estimate import Estimate, estimates
 from ..stats.sample_matrix import matrix_of
-from .control_spec import FindSpec
+from .focus import Focus
 from .observation import Observation, achieved_iops
 
 FEWEST = 10  # subintervals before an answer
@@ -27,6 +27,16 @@ class ProbeAnswer(StrEnum):
     PASS = "pass"
     FAIL = "fail"
     UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeQuestion:
+    """Whether the metric of every instance is at most the target."""
+
+    focus: Focus
+    target: float
+    confidence: float
+    longest_probe: int  # subintervals after which a probe that is not clear is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +55,21 @@ class Probe:
     above: bool = False  # its value is above the target, however surely
 
 
-def probed(spec: FindSpec, tolerance: float, iops: float, seen: Sequence[Observation]) -> Probe | None:
+def probed(question: ProbeQuestion, tolerance: float, iops: float, seen: Sequence[Observation]) -> Probe | None:
     """The probe's answer, or None to go on; `seen` are its subintervals so far."""
     behind = _falls_behind(tolerance, seen)
     if len(seen) < FEWEST and not behind:
         return None
-    worst, instance = _worst(spec, seen)
-    answer = ProbeAnswer.FAIL if behind else _answer(spec, worst)
+    worst, instance = _worst(question, seen)
+    answer = ProbeAnswer.FAIL if behind else _answer(question, worst)
     if answer is None:
-        if len(seen) < spec.longest_probe:
+        if len(seen) < question.longest_probe:
             return None
         answer = ProbeAnswer.UNCLEAR
     achieved = achieved_iops(load for one in seen for load in one.loads["all"].values())
     value = worst.value if worst else None
     width = worst.half_width if worst and worst.half_width < inf else None
-    above = behind or (value is not None and value > spec.target)
+    above = behind or (value is not None and value > question.target)
     return Probe(iops, achieved, answer, value, width, instance, not behind, seen[0].began, seen[-1].number, above)
 
 
@@ -71,10 +81,10 @@ def _falls_behind(tolerance: float, seen: Sequence[Observation]) -> bool:
     return bool(why_not_sustained(account(one.outstanding for one in seen), within))
 
 
-def _worst(spec: FindSpec, seen: Sequence[Observation]) -> tuple[Estimate | None, str]:
+def _worst(question: ProbeQuestion, seen: Sequence[Observation]) -> tuple[Estimate | None, str]:
     """The estimate of the instance that is furthest from passing, widened for how little it rests on; and its name."""
-    rows = [one.samples[spec.focus] for one in seen]
-    got = estimates(matrix_of(rows, spec.focus.fraction), spec.confidence)
+    rows = [one.samples[question.focus] for one in seen]
+    got = estimates(matrix_of(rows, question.focus.fraction), question.confidence)
     got = replace(got, half_widths=got.half_widths * (1 + _DOUBT / got.effective))
     upper = got.values + got.half_widths
     blank = np.flatnonzero(np.isnan(upper))
@@ -82,11 +92,11 @@ def _worst(spec: FindSpec, seen: Sequence[Observation]) -> tuple[Estimate | None
     return got[place], list(rows[-1])[place]
 
 
-def _answer(spec: FindSpec, worst: Estimate | None) -> ProbeAnswer | None:
+def _answer(question: ProbeQuestion, worst: Estimate | None) -> ProbeAnswer | None:
     if worst is None:
         return None
-    if worst.value + worst.half_width <= spec.target:
+    if worst.value + worst.half_width <= question.target:
         return ProbeAnswer.PASS
-    if worst.value - worst.half_width > spec.target:
+    if worst.value - worst.half_width > question.target:
         return ProbeAnswer.FAIL
     return None

@@ -10,24 +10,29 @@ unclear end the search: more would be, too.
 The highest pass is the measurement; the bracket and every probe are rows of find.csv.
 """
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
 from ..rollup.disturbance import Disturbance, causes
 from ..stats.metric_sample import value_of
 from ..stats.percentiles import fewest_ios
-from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words, rounded
+from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words, format_amount, rounded
 from ..text.units import format_fraction
-from ..verdicts import Finding, Reason
+from ..verdicts import Finding, Reason, Scope
 from .bracket import HIGHEST, Bracket, SearchBounds, bracket, expected, next_load
-from .control_spec import FindSpec
+from .choices import OnDisturbance
+from .control_state import Keys, MeasurementState, StepConditions
 from .decision import Cell, ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured, shortened
 from .fixed import MOST_SET_ASIDE
-from .focus import Focus
+from .focus import Focus, not_above_0
+from .load_level import RunFacts
 from .observation import Observation, Phase, achieved_iops
-from .probe import Probe, ProbeAnswer, probed
+from .probe import Probe, ProbeAnswer, ProbeQuestion, probed
 
+FEWEST_PROBES: Final = 4  # max, a pass, a fail, and the fail again
 MOST_DISTURBED: Final = 3  # unclear probes in a row in which the generator was disturbed
 
 
@@ -35,6 +40,57 @@ class SearchStage(StrEnum):
     MAX = "max"  # the capacity
     DRAIN = "drain"  # at 0 IOPS until no I/O is outstanding
     PROBE = "probe"
+
+
+@dataclass(frozen=True, slots=True)
+class FindSpec:
+    """`find`: the highest load at which the metric of every instance is at most the target."""
+
+    keys: ClassVar[Keys] = ("find",)
+    settles: ClassVar[bool] = False
+    purpose: ClassVar[frozenset[Scope]] = frozenset({Scope.RATE})  # its result is a rate
+
+    focus: Focus
+    target: float
+    resolution: float  # width of the bracket, as a share of its lower end
+    confidence: float  # of each answer
+    probes: int  # at most, the run at max included
+    longest_probe: int  # subintervals after which a probe that is not clear is left
+
+    @property
+    def question(self) -> ProbeQuestion:
+        """What each probe has to answer."""
+        return ProbeQuestion(self.focus, self.target, self.confidence, self.longest_probe)
+
+    @property
+    def in_words(self) -> str:
+        target = format_amount(self.focus.unit, self.target)
+        return (
+            f"find: most total_iops with {self.focus.in_words} at most {target}, "
+            f"within {format_fraction(self.resolution)}, {self.probes} probes"
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
+        if math.isnan(self.target):
+            return
+        if not self.target > 0:
+            yield "target", not_above_0("target", self.focus, self.target)
+        if not self.resolution > 0:
+            yield "resolution", f"resolution is {format_fraction(self.resolution)}; it must be above 0"
+        if self.probes < FEWEST_PROBES:
+            least = f"a bracket takes at least {FEWEST_PROBES} (max, a pass, a fail, and the fail again)"
+            yield "probes", f"probes is {self.probes}; {least}"
+
+    def longest_s(self, step: StepConditions, measured_s: float) -> float:
+        return self.probes * (self.longest_probe + 1) * step.subinterval_s
+
+    def state(self, step: StepConditions, measurement: MeasurementState, known: RunFacts) -> "Find":
+        repeats = step.disturbed is OnDisturbance.SET_ASIDE
+        return Find(self, step.tolerance, settle=max(1, step.warmup), repeats=repeats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +236,7 @@ class Find:
         return self._start(observation, ())
 
     def _probing(self, observation: Observation) -> "tuple[Find, Decision]":
-        probe = probed(self.spec, self.tolerance, self.iops, self.seen) if self.seen else None
+        probe = probed(self.spec.question, self.tolerance, self.iops, self.seen) if self.seen else None
         if probe is None:
             progress = f"search: probe {self._probe_number} at {self.iops:.6g} IOPS{self._so_far()}"
             return self, Decision(Phase.RUN, progress=progress)

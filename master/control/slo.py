@@ -15,11 +15,11 @@ from ..stats.metric_sample import BatchMeans, value_of
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding
 from .choices import Side
-from .control_spec import SloSpec
 from .control_state import ControlState
 from .decision import Alert, ControlRow, Decision, Measured
 from .focus import Focus
 from .observation import Observation, Phase
+from .threshold import SloSpec
 
 _CERTAIN = 0.999
 _FEWEST = 6  # subintervals before a step is aborted

@@ -4,15 +4,19 @@ Rule: the load of level k follows from k, so a staircase without an end climbs u
 subinterval in which a level's load takes effect belongs to no measurement.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ..rollup.instances import ALL
 from ..rollup.overload import Outstanding, account, why_not_sustained
-from ..verdicts import Finding, Reason
-from .control_state import MeasurementState
+from ..text.units import format_fraction
+from ..verdicts import Finding, Reason, Scope
+from .control_state import Keys, MeasurementState, StepConditions, refuse
 from .decision import ControlRow, Decision, LoadEdit, Measured
 from .focus import Focus
+from .load_level import Level, RunFacts, iops_of, level_in_words, number_of
 from .observation import InstanceLoad, Observation, Phase, achieved_iops
 
 _END_TOLERANCE = 1.001  # so that rounding does not lose the last level
@@ -50,6 +54,80 @@ class Levels:
 def levels_of_steps(start: float, end: float, steps: int) -> Levels:
     """`steps` levels, at least two, from `start` to `end`, evenly."""
     return Levels(start, (end - start) / (steps - 1), end=end)
+
+
+@dataclass(frozen=True, slots=True)
+class StaircaseSpec:
+    """`staircase`: several loads, a measurement of each."""
+
+    keys: ClassVar[Keys] = ("staircase",)
+    settles: ClassVar[bool] = False
+    purpose: ClassVar[frozenset[Scope]] = frozenset()
+
+    start: Level
+    end: Level | None  # None: until a load is not sustained
+    step: Level | None  # None where `relative` or `steps` is given
+    relative: float | None  # the step as a share of the level before
+    steps: int | None
+
+    @property
+    def focus(self) -> Focus | None:
+        return None
+
+    @property
+    def in_words(self) -> str:
+        end = "until it is not sustained" if self.end is None else f"to {level_in_words(self.end)}"
+        if self.steps is not None:
+            how = f"in {self.steps} levels"
+        elif self.relative is not None:
+            how = f"by {format_fraction(self.relative)} of the load before"
+        else:
+            how = f"by {level_in_words(self.step or 0.0)}"
+        return f"staircase: total_iops from {level_in_words(self.start)} {end} {how}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        unknown = "the number of levels, and so the length, is not known beforehand"
+        return (unknown,) if self._count() is None else ()
+
+    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
+        if levels := self.levels():
+            yield from levels.faults()
+
+    def longest_s(self, step: StepConditions, measured_s: float) -> float:
+        return (self._count() or 1) * ((step.warmup + 1) * step.subinterval_s + measured_s)
+
+    def state(self, step: StepConditions, measurement: MeasurementState, known: RunFacts) -> "Staircase":
+        def number(level: Level | None) -> float | None:
+            return None if level is None else iops_of(level, ALL, ALL, known)
+
+        start = iops_of(self.start, ALL, ALL, known)
+        levels = replace(self, start=start, end=number(self.end), step=number(self.step)).levels()
+        assert levels is not None
+        refuse(text for _, text in levels.faults())
+        return Staircase(levels, measurement, step.tolerance)
+
+    def levels(self) -> Levels | None:
+        """None where a load is not a number yet."""
+        start = number_of(self.start)
+        end = None if self.end is None else number_of(self.end)
+        rise = self.relative if self.step is None else number_of(self.step)
+        if any(value is not None and math.isnan(value) for value in (start, end, rise)):
+            return None
+        if self.steps is not None and end is not None:
+            return levels_of_steps(start, end, self.steps)
+        return Levels(start, rise or 0.0, self.relative is not None, end)
+
+    def _count(self) -> int | None:
+        """How many loads it has; None where that shows only in the run."""
+        start, end, step = self.start, self.end, self.step
+        if self.steps is not None:
+            return self.steps
+        if not isinstance(start, float) or not isinstance(end, float) or not 0 < start <= end:
+            return None
+        if self.relative:
+            return 1 + int(math.log(end / start * _END_TOLERANCE) / math.log1p(self.relative))
+        return 1 + int((end * _END_TOLERANCE - start) / step) if isinstance(step, float) and step > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

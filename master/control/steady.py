@@ -6,18 +6,19 @@ Rule: a window holds only complete subintervals with one set of hosts and no edi
 follows when it is not met any more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 
 from ..stats.metric_sample import ios, value_of
-from ..text.metric_amounts import amount_in_words
+from ..text.metric_amounts import amount_in_words, format_amount
 from ..verdicts import Finding, Reason, Severity
 from .choices import OnLeave, Rule
-from .control_spec import SteadySpec
+from .control_state import Keys, StepConditions, warmup_of
 from .criteria import Criterion, Score, fio_block, score
 from .decision import Cell, ControlRow, Decision, Measured, interrupted, shortened
 from .focus import Focus, blank_subinterval, blank_window
@@ -40,6 +41,52 @@ class CriterionState:
     score: Score | None  # None: its metric is blank, or no window is complete
     attained: bool
     lacks: str = ""  # for people: why there is no score, or what it lacks beside the limit
+
+
+@dataclass(frozen=True, slots=True)
+class SteadySpec:
+    """`steady`: until every instance meets the criterion."""
+
+    keys: ClassVar[Keys] = ("steady",)
+
+    criterion: Criterion
+    ramp: int  # subintervals that are not looked at; 0: the step's warmup
+    hold: int  # subintervals to hold after attaining; 0: the attained window is the measurement
+    on_leave: OnLeave
+    confidence: float  # of the rule t
+    timeout_s: float  # since the step, or the level, began
+
+    @property
+    def focus(self) -> Focus:
+        return self.criterion.focus
+
+    @property
+    def in_words(self) -> str:
+        used = self.criterion
+        limit = "" if used.rule is Rule.SNIA else f" within {self._limit}"
+        held = ", then held for one more" if self.hold else ""
+        return f"steady: {used.name} of {self.focus.in_words}{limit} over {used.window} subintervals{held}"
+
+    @property
+    def _limit(self) -> str:
+        used = self.criterion
+        size = f"{used.limit:g}%" if used.relative else format_amount(used.focus.unit, used.limit)
+        return f"{size} per second" if used.rule is Rule.SLOPE else size
+
+    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
+        """Of the criterion; and a timeout that leaves no room for a window."""
+        yield from self.criterion.faults()
+        ramp_s = 0.0 if step.settles else self.ramp * step.subinterval_s
+        windows_s = (self.criterion.window + self.hold) * step.subinterval_s
+        least_s = (ramp_s or warmup_of(step)) + windows_s
+        if self.timeout_s < least_s:
+            yield "timeout", f"timeout is {self.timeout_s:g} s; it cannot be steady before {least_s:g} s"
+
+    def longest_s(self, step: StepConditions) -> float:
+        return max(self.timeout_s - warmup_of(step), 0.0)
+
+    def state(self, step: StepConditions) -> "Steady":
+        return Steady(self, self.ramp or step.warmup)
 
 
 @dataclass(frozen=True, slots=True)

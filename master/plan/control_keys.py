@@ -10,20 +10,18 @@ from typing import Any, Final
 
 from ...protocol.parameters import MAX
 from ..control.choices import FIO, LATENCIES, OnDisturbance, Rule, Side
-from ..control.control_spec import (
-    Calibration,
-    ControlSpec,
-    FindSpec,
-    FixedSpec,
-    Level,
-    MeasureSpec,
-    PidSpec,
-    SloSpec,
-    StaircaseSpec,
-    SteadySpec,
-)
+from ..control.control_spec import ControlSpec
+from ..control.control_state import MeasurementSpec
 from ..control.criteria import Criterion, rule_and_metric
+from ..control.feedback import Calibration, PidSpec
+from ..control.fixed import FixedSpec
+from ..control.load_level import Level
+from ..control.measure import MeasureSpec
 from ..control.observe import focus_on
+from ..control.search import FindSpec
+from ..control.staircase import StaircaseSpec
+from ..control.steady import SteadySpec
+from ..control.threshold import SloSpec
 from ..rollup.metrics import METRICS, connector_of, unit_of
 from ..text.metric_amounts import parse_amount, parse_limit
 from .read.schema import GoDoc, TimesDoc
@@ -42,7 +40,7 @@ def control_spec(
     """The spec of the `go` at `path`, with what it leaves to `defaults`. `fixed`: its measurement by time."""
     for text in _exclusions(go):
         faults.add_key((*path, text[0]), text[1])
-    measurement: FixedSpec | MeasureSpec | SteadySpec = fixed
+    measurement: MeasurementSpec = fixed
     steady, measure = _measurement(go, defaults)
     if go.find is None:
         if steady is not None:

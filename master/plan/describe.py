@@ -9,25 +9,16 @@ from dataclasses import fields
 from typing import Any
 
 from ..connectors.connector_spec import ConnectorSpec
-from ..control.choices import OnDisturbance, Rule
-from ..control.control_spec import (
-    ControlSpec,
-    FindSpec,
-    FixedSpec,
-    Level,
-    MeasureSpec,
-    PidSpec,
-    SloSpec,
-    StaircaseSpec,
-    SteadySpec,
-)
-from ..control.criteria import Criterion
+from ..control.choices import OnDisturbance
+from ..control.control_spec import ControlSpec
+from ..control.fixed import FixedSpec
+from ..control.threshold import SloSpec
 from ..hosts.host_spec import HostSpec, Launcher
 from ..rollup.instances import ALL, RollupSpec
 from ..stats.confidence import FEWEST_STATED
 from ..text.metric_amounts import format_amount
-from ..text.plan_parameters import OfStep, PlanParameters
-from ..text.units import format_bytes, format_duration, format_fraction, format_iops
+from ..text.plan_parameters import PlanParameters
+from ..text.units import format_bytes, format_duration, format_fraction
 from .attempts import OnInvalid
 from .connectors import SERVE
 from .model import Edit, Live, LunSelection, Plan, Step, Workload
@@ -159,71 +150,16 @@ def _poor(step: Step) -> Iterator[str]:
 
 def _control(spec: ControlSpec) -> Iterator[str]:
     """A step's control, a line for each key."""
-    match spec.load:
-        case PidSpec() as held:
-            yield _pid(held)
-        case StaircaseSpec() as climbed:
-            yield _staircase(climbed)
-        case FindSpec() as found:
-            target = format_amount(found.focus.unit, found.target)
-            yield (
-                f"find: most total_iops with {found.focus.in_words} at most {target}, "
-                f"within {format_fraction(found.resolution)}, {found.probes} probes"
-            )
-        case None:
-            pass
-    match spec.measurement:
-        case MeasureSpec() as one:
-            yield (
-                f"measure: until {one.focus.in_words} is known to {format_fraction(one.accuracy)} "
-                f"at {format_fraction(one.confidence)} confidence, at least {format_duration(one.min_s)}"
-            )
-        case SteadySpec() as one:
-            yield _steady(one)
+    yield from filter(None, (part.in_words for part in (spec.load, spec.measurement) if part is not None))
     yield from map(_slo, spec.slo)
     if spec.disturbed is OnDisturbance.KEEP:
         yield "disturbed: keep"
-
-
-def _pid(held: PidSpec) -> str:
-    text = f"control: pid holds {held.focus.in_words} at {format_amount(held.focus.unit, held.target)}"
-    ends = held.calibration
-    if ends is None:
-        return f"{text}, in a range that it finds"
-    return f"{text}, from {_level(ends.low_iops)} to {_level(ends.high_iops)} IOPS"
-
-
-def _staircase(climbed: StaircaseSpec) -> str:
-    end = "until it is not sustained" if climbed.end is None else f"to {_level(climbed.end)}"
-    if climbed.steps is not None:
-        how = f"in {climbed.steps} levels"
-    elif climbed.relative is not None:
-        how = f"by {format_fraction(climbed.relative)} of the load before"
-    else:
-        how = f"by {_level(climbed.step or 0.0)}"
-    return f"staircase: total_iops from {_level(climbed.start)} {end} {how}"
-
-
-def _steady(steady: SteadySpec) -> str:
-    made = steady.criterion
-    limit = "" if made.rule is Rule.SNIA else f" within {_limit(made)}"
-    held = ", then held for one more" if steady.hold else ""
-    return f"steady: {made.name} of {steady.focus.in_words}{limit} over {made.window} subintervals{held}"
-
-
-def _limit(made: Criterion) -> str:
-    size = f"{made.limit:g}%" if made.relative else format_amount(made.focus.unit, made.limit)
-    return f"{size} per second" if made.rule is Rule.SLOPE else size
 
 
 def _slo(slo: SloSpec) -> str:
     ends = ", aborted early" if slo.abort_early else ""
     runs = f", runs {slo.command[0]}" if slo.command else ""
     return f"slo: {slo.focus.in_words} {slo.side.in_words} {format_amount(slo.focus.unit, slo.limit)}{ends}{runs}"
-
-
-def _level(level: Level) -> str:
-    return format_iops(level) if isinstance(level, OfStep) else f"{level:g}"
 
 
 def _edit(edit: Edit) -> str:

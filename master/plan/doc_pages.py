@@ -26,7 +26,6 @@ from .read.schema import (
     GoDoc,
     HostDoc,
     LiveDoc,
-    LoopDoc,
     LunsDoc,
     PlanDoc,
     RollupDoc,
@@ -34,8 +33,7 @@ from .read.schema import (
     TimesDoc,
     WorkloadDoc,
 )
-from .read.schema_control import ControlDoc, FindDoc, MeasureDoc, OnBreakDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
-from .read.section import Section
+from .read.section import Section, sections_below
 from .select.attributes import ATTRIBUTES
 
 NEEDED = "needed"
@@ -83,15 +81,7 @@ _SECTIONS: list[tuple[str, type[Section]]] = [
     ("defaults", TimesDoc),
     ("steps", StepDoc),
     ("steps: go", GoDoc),
-    ("steps: go: measure", MeasureDoc),
-    ("steps: go: steady", SteadyDoc),
-    ("steps: go: control", ControlDoc),
-    ("steps: go: control: pid", PidDoc),
-    ("steps: go: slo", SloDoc),
-    ("steps: go: slo: on_break", OnBreakDoc),
-    ("steps: go: staircase", StaircaseDoc),
-    ("steps: go: find", FindDoc),
-    ("steps: go: loop", LoopDoc),
+    *((": ".join(("steps", "go", *keys)), model) for keys, model in sections_below(GoDoc)),
     ("steps: edit", EditDoc),
     ("live", LiveDoc),
     ("engine", EngineDoc),

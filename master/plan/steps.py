@@ -14,7 +14,8 @@ from itertools import product
 from typing import Any, Final
 
 from ...protocol.parameters import MAX
-from ..control.control_spec import ControlSpec, FindSpec, FixedSpec, PidSpec, StaircaseSpec
+from ..control.control_spec import ControlSpec
+from ..control.fixed import FixedSpec
 from ..rollup.instances import ALL
 from ..text.plan_parameters import OfStep, Value
 from ..text.units import format_duration, format_fraction
@@ -192,9 +193,8 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
     spec = control_spec(
         go, path, doc.defaults, FixedSpec(measurement), warmup, subinterval_s, doc.achieved_iops_tolerance, faults
     )
-    longest_s = None if spec.fixed else _longest_s(spec, times)
-    if isinstance(spec.load, StaircaseSpec) and _levels(spec.load) is None:
-        notes = (*notes, "the number of levels, and so the length, is not known beforehand")
+    longest_s = None if spec.fixed else _whole(spec.longest_s, subinterval_s)
+    notes = (*notes, *(spec.load.notes if spec.load else ()))
     place = faults.document.key_place(path)
     on_invalid = go.on_invalid or doc.defaults.on_invalid or OnInvalid()
     if ATTEMPT in go.name:
@@ -229,39 +229,6 @@ def _curve(go: GoDoc, name: str) -> Iterator[tuple[str, dict[str, Value]]]:
     yield f"+{TOTAL_IOPS}={MAX}", {TOTAL_IOPS: MAX}
     for fraction in go.iops_curve:
         yield f"+{TOTAL_IOPS}={format_fraction(fraction)}", {TOTAL_IOPS: OfStep(fraction, f"{name}+{TOTAL_IOPS}={MAX}")}
-
-
-def _longest_s(spec: ControlSpec, times: Mapping[str, float]) -> float:
-    """How long, in seconds, measuring may take in all."""
-    if isinstance(spec.measurement, FixedSpec):
-        measured_s = times["measure_s"]
-    else:  # its timeout runs in the warmup, too
-        measured_s = spec.measurement.timeout_s
-        if not isinstance(spec.load, PidSpec):
-            measured_s = max(measured_s - times["warmup_s"], 0.0)
-    subinterval_s = times["subinterval_s"]
-    match spec.load:
-        case PidSpec() as pid:
-            return _whole(pid.timeout_s + measured_s, subinterval_s)
-        case StaircaseSpec() as staircase:
-            each_s = times["warmup_s"] + measured_s + subinterval_s
-            return _whole((_levels(staircase) or 1) * each_s, subinterval_s)
-        case FindSpec() as find:
-            return find.probes * (find.longest_probe + 1) * subinterval_s
-        case None:
-            return _whole(measured_s, subinterval_s)
-
-
-def _levels(staircase: StaircaseSpec) -> int | None:
-    """How many loads a staircase has; None where that shows only in the run."""
-    start, end, step = staircase.start, staircase.end, staircase.step
-    if staircase.steps is not None:
-        return staircase.steps
-    if not isinstance(start, float) or not isinstance(end, float) or not 0 < start <= end:
-        return None
-    if staircase.relative:
-        return 1 + int(math.log(end / start * 1.001) / math.log1p(staircase.relative))
-    return 1 + int((end * 1.001 - start) / step) if isinstance(step, float) and step > 0 else None
 
 
 def _combinations(go: GoDoc, path: Path, faults: Faults) -> Iterator[Mapping[str, Value]]:

@@ -315,7 +315,8 @@ def _skellam(mean: Floats, unlikely: float) -> Floats:
     wanted = unlikely / twice
     u = 2 / 3 * wanted + np.sqrt(2 * wanted)
     for _ in range(12):
-        u = u - (u * np.arcsinh(u) - np.sqrt(1 + u * u) + 1 - wanted) / np.arcsinh(u)
+        slope = np.arcsinh(u)
+        u = u - (u * slope - np.sqrt(1 + u * u) + 1 - wanted) / slope
     found: Floats = np.where(mean > 0, u * twice, 0.0)
     return found
 

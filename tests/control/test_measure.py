@@ -8,14 +8,13 @@ from math import inf
 import numpy as np
 import pytest
 
-from ivypy.master.control.check import measure_faults
 from ivypy.master.control.choices import Rule
-from ivypy.master.control.control_spec import MeasureSpec
 from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.measure import (
     Measure,
+    MeasureSpec,
     WindowCheck,
     WindowPart,
     check_window,
@@ -29,7 +28,7 @@ from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.stats.trend import trend_probabilities
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
-from tests.support.control_specs import a_criterion, measure_spec
+from tests.support.control_specs import a_criterion, conditions, measure_spec
 
 FOCUS = Focus("overall_iops")
 Values = Callable[[int], Mapping[str, float]]  # subinterval -> value per instance
@@ -222,8 +221,9 @@ def test_a_percentile_is_of_the_merged_window() -> None:
 
 
 def test_a_timeout_that_the_warmup_uses_up_is_impossible() -> None:
-    assert not list(measure_faults(measure_spec(FOCUS, timeout_s=130), 5.0, 30.0))
-    assert list(measure_faults(measure_spec(FOCUS, timeout_s=129), 5.0, 30.0)) == [
+    step = conditions(5.0, warmup=6)
+    assert not list(measure_spec(FOCUS, timeout_s=130).faults(step))
+    assert list(measure_spec(FOCUS, timeout_s=129).faults(step)) == [
         ("timeout", "timeout is 129 s; no measurement can end before 130 s, 30 s of it warmup")
     ]
 
@@ -238,9 +238,9 @@ def test_a_timeout_that_the_warmup_uses_up_is_impossible() -> None:
     ],
 )
 def test_impossible_measure_is_refused_with_the_reason(spec: MeasureSpec, key: str, fault: str) -> None:
-    ((found, text),) = measure_faults(spec, 5.0)
+    ((found, text),) = spec.faults(conditions(5.0))
     assert found == key and fault in text
-    assert not list(measure_faults(measure_spec(FOCUS), 5.0))
+    assert not list(measure_spec(FOCUS).faults(conditions(5.0)))
 
 
 def test_a_thousand_instances_are_checked_as_each_would_be_alone() -> None:

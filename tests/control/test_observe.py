@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ivypy.master.control.autopid import AutoPid
-from ivypy.master.control.check import metric_fault, rollup_fault
 from ivypy.master.control.choices import Rule
+from ivypy.master.control.control_spec import metric_fault, rollup_fault
 from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure

@@ -6,13 +6,11 @@ from dataclasses import replace
 import pytest
 
 from ivypy.master.control.bracket import Bracket, SearchBounds, bracket, expected, next_load
-from ivypy.master.control.check import find_faults
-from ivypy.master.control.control_spec import FindSpec
 from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.probe import Probe, ProbeAnswer
-from ivypy.master.control.search import Find, RepeatedProbe, SearchStage
+from ivypy.master.control.search import Find, FindSpec, RepeatedProbe, SearchStage
 from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Finding, Reason
 from tests.support.control_plants import (
@@ -28,7 +26,7 @@ from tests.support.control_plants import (
     outstanding,
     simulate,
 )
-from tests.support.control_specs import TOLERANCE, find_spec
+from tests.support.control_specs import TOLERANCE, conditions, find_spec
 
 CAPACITY = 1000.0
 LIMITS = SearchBounds(CAPACITY, 0.02, 12)
@@ -371,9 +369,9 @@ def test_a_plant_that_was_slow_for_a_while_does_not_decide_the_search() -> None:
     ],
 )
 def test_impossible_searches_are_refused_with_the_reason(spec: FindSpec, key: str, fault: str) -> None:
-    ((found, text),) = find_faults(spec)
+    ((found, text),) = spec.faults(conditions(1.0))
     assert found == key and fault in text
-    assert not list(find_faults(find_spec(LATENCY, 1)))
+    assert not list(find_spec(LATENCY, 1).faults(conditions(1.0)))
 
 
 def test_a_probe_reports_its_load_present_value_and_target() -> None:

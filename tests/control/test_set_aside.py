@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ivypy.master.control.control_spec import FindSpec
 from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import MOST_LONGER, MOST_SET_ASIDE, Fixed, most_aside
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.probe import FEWEST
-from ivypy.master.control.search import Find
+from ivypy.master.control.search import Find, FindSpec
 from ivypy.master.control.slo import Watched
 from ivypy.master.rollup.disturbance import Cause, Disturbance
 from ivypy.master.stats.metric_sample import MetricSample

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ivypy.master.output.histogram_db_reader import HistogramReader
 from ivypy.protocol.counters import Count
 from tests.support.real_runs import (
-    by_a_user,
     folder_of,
     ivypy,
     names_of,
@@ -55,10 +54,10 @@ def test_a_pause_stops_an_overloaded_file_at_once(tmp_path: Path) -> None:
     process = start(overload(tmp_path, "10m"), root)
     try:
         folder = wait_until_measuring(root)
-        paused = ivypy("pause", started=by_a_user)
+        paused = ivypy("pause")
         before = len(rows(folder, TABLE))
         wait_until(lambda: len(rows(folder, TABLE)) > before + 3, "subintervals after the pause")
-        assert ivypy("stop", started=by_a_user).returncode == 0
+        assert ivypy("stop").returncode == 0
         out, err = process.communicate(timeout=60)
     finally:
         process.kill()

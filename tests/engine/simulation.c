@@ -45,6 +45,7 @@ struct task {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct task tasks[MOST_TASKS] = {{.state = READY, .turn = PTHREAD_COND_INITIALIZER}}; /* the first: who began */
+static uint32_t used = 1; /* of the tasks: those behind have always been free */
 static struct task *running = tasks;
 static __thread struct task *self;
 static uint64_t now_ns = BEGIN_NS, ready;
@@ -81,12 +82,12 @@ static struct task *next(void)
 {
     struct task *found = NULL;
 
-    for (uint32_t n = 0; n < MOST_TASKS; n++)
+    for (uint32_t n = 0; n < used; n++)
         if (tasks[n].state == READY && (!found || tasks[n].order < found->order))
             found = &tasks[n];
     if (found)
         return found;
-    for (uint32_t n = 0; n < MOST_TASKS; n++)
+    for (uint32_t n = 0; n < used; n++)
         if (tasks[n].state == WAITING && tasks[n].until_ns != NEVER && (!found || tasks[n].until_ns < found->until_ns))
             found = &tasks[n];
     if (!found) {
@@ -162,7 +163,7 @@ int __wrap_reap_poll(struct thread *t)
 /* The lock is held. */
 static void wake_those(const void *channel)
 {
-    for (uint32_t n = 0; n < MOST_TASKS; n++)
+    for (uint32_t n = 0; n < used; n++)
         if (tasks[n].state == WAITING && tasks[n].channel == channel) {
             tasks[n].state = READY;
             tasks[n].woken = true;
@@ -277,6 +278,8 @@ int __wrap_pthread_create(pthread_t *pthread, const pthread_attr_t *attributes, 
         t++;
     if (t == tasks + MOST_TASKS)
         return EAGAIN;
+    if (t == tasks + used)
+        used++;
     *t = (struct task){
         .state = READY, .order = ++ready, .turn = PTHREAD_COND_INITIALIZER, .main = main, .argument = argument};
     int error = __real_pthread_create(pthread, attributes, run, t);

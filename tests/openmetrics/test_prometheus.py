@@ -5,7 +5,6 @@ import json
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.support.fork_server import Command
 from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
@@ -42,6 +42,17 @@ def running(*words: str) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         process.terminate()
         process.wait(30)
+
+
+@contextmanager
+def command(*words: str) -> Iterator[None]:
+    """ivypy's."""
+    process = Command(*words)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.communicate(30)
 
 
 def got(port: int, path: str) -> str:
@@ -95,14 +106,13 @@ def test_prometheus_and_node_exporter_have_the_figures_of_the_run(tmp_path: Path
         "global": {"scrape_interval": "1s"},
         "scrape_configs": [{"job_name": "ivypy", "static_configs": [{"targets": [f"127.0.0.1:{ivypy_port}"]}]}],
     }))  # fmt: skip
-    ivypy = str(Path(sys.executable).parent / "ivypy")
     run = (
-        ivypy, "run", str(tmp_path / "plan.yaml"), "-o", str(tmp_path / "runs"),
+        "run", str(tmp_path / "plan.yaml"), "-o", str(tmp_path / "runs"),
         "--ui", "none", "--metrics", f":{ivypy_port}", "--metrics-file", str(textfiles / "ivypy.prom"),
     )  # fmt: skip
     with (
-        running(*run),
-        running(ivypy, "web", str(tmp_path / "runs"), "--listen", "127.0.0.1:0", "--metrics", f":{web_port}"),
+        command(*run),
+        command("web", str(tmp_path / "runs"), "--listen", "127.0.0.1:0", "--metrics", f":{web_port}"),
         running(prometheus, f"--config.file={tmp_path / 'prometheus.yml'}", f"--storage.tsdb.path={tmp_path / 'tsdb'}",
                 f"--web.listen-address=127.0.0.1:{prometheus_port}"),
         running(exporter, "--collector.disable-defaults", "--collector.textfile",

@@ -2,12 +2,16 @@
 
 import pytest
 
-from ivypy.master.control import build
 from ivypy.master.control.autopid import AutoPid
 from ivypy.master.control.choices import OnDisturbance
-from ivypy.master.control.control_spec import Calibration, ControlSpec, FixedSpec, MeasureSpec, PidSpec, SteadySpec
+from ivypy.master.control.control_spec import ControlSpec
+from ivypy.master.control.feedback import Calibration, PidSpec
+from ivypy.master.control.fixed import FixedSpec
 from ivypy.master.control.focus import Focus
+from ivypy.master.control.load_level import RunFacts
+from ivypy.master.control.measure import MeasureSpec
 from ivypy.master.control.pid import Pid
+from ivypy.master.control.steady import SteadySpec
 from ivypy.master.control.steer import Steered
 from ivypy.master.plan.attempts import OnInvalid
 from ivypy.master.plan.checks.metric_checks import kind_of
@@ -558,7 +562,7 @@ def test_a_workloads_own_rate_counts_where_the_plan_names_every_lun(luns: str, f
 def test_the_plans_tolerance_reaches_feedback_control(end: str) -> None:
     pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, {end} }} }}"
     spec = asked(pid, rest="achieved_iops_tolerance: 10%\n")
-    state = build.state_of(spec, build.RunFacts({"all": ["all"]}, lambda *_: 0.0))
+    state = spec.state(RunFacts({"all": ["all"]}, lambda *_: 0.0))
     assert isinstance(state, Steered) and isinstance(state.steer, (AutoPid, Pid))
     assert state.steer.rules.tolerance == 0.1
 

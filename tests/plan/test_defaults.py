@@ -5,26 +5,18 @@ from dataclasses import MISSING, fields
 import pytest
 
 from ivypy.master.control.autopid import AutoPid
-from ivypy.master.control.control_spec import (
-    Calibration,
-    ControlSpec,
-    FindSpec,
-    FixedSpec,
-    MeasureSpec,
-    PidSpec,
-    SloSpec,
-    StaircaseSpec,
-    SteadySpec,
-)
+from ivypy.master.control.control_spec import ControlSpec
 from ivypy.master.control.criteria import Criterion
-from ivypy.master.control.fixed import Fixed
-from ivypy.master.control.measure import Measure
+from ivypy.master.control.feedback import Calibration, PidSpec
+from ivypy.master.control.fixed import Fixed, FixedSpec
+from ivypy.master.control.measure import Measure, MeasureSpec
 from ivypy.master.control.pid import Pid
 from ivypy.master.control.pid_loop import PidRules
-from ivypy.master.control.search import Find
-from ivypy.master.control.staircase import Staircase
-from ivypy.master.control.steady import Steady
+from ivypy.master.control.search import Find, FindSpec
+from ivypy.master.control.staircase import Staircase, StaircaseSpec
+from ivypy.master.control.steady import Steady, SteadySpec
 from ivypy.master.control.steer import Steered
+from ivypy.master.control.threshold import SloSpec
 from ivypy.master.plan.model import Live, LunSelection, Plan
 from ivypy.master.plan.read.schema import HostDoc
 from ivypy.master.rollup.instances import RollupSpec

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.control.choices import OnDisturbance
-from ivypy.master.control.control_spec import ControlSpec, FixedSpec
+from ivypy.master.control.control_spec import ControlSpec
+from ivypy.master.control.fixed import FixedSpec
 from ivypy.master.errors import HostsError
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, Step, Workload

@@ -10,9 +10,9 @@ from scipy import signal, stats
 from ivypy.master.stats.confidence import autocorrelation_time, autocorrelations
 from ivypy.master.stats.estimate import Correction, estimate, influences
 from ivypy.master.stats.metric_sample import MetricSample
-from ivypy.master.stats.percentiles import percentile
+from ivypy.master.stats.percentiles import EDGES_NS, percentile
 from ivypy.master.stats.trend import line, mann_kendall, trend_probabilities
-from ivypy.protocol.histogram import BUCKETS, bucket_of
+from ivypy.protocol.histogram import BUCKETS
 
 FLOATS = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ def rates(values: FLOATS) -> list[MetricSample]:
 
 
 def histogram(latencies_ns: FLOATS) -> NDArray[np.uint64]:
-    buckets = [bucket_of(int(value)) for value in latencies_ns]
+    buckets = np.minimum(np.searchsorted(EDGES_NS, latencies_ns.astype(np.int64), side="right"), BUCKETS) - 1
     return np.bincount(buckets, minlength=BUCKETS).astype(np.uint64)
 
 

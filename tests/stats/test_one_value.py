@@ -25,8 +25,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ivypy.master.control.choices import OnDisturbance
-from ivypy.master.control.control_spec import ControlSpec, FixedSpec
+from ivypy.master.control.control_spec import ControlSpec
 from ivypy.master.control.decision import Decision
+from ivypy.master.control.fixed import FixedSpec
 from ivypy.master.control.late_hosts import LateHosts
 from ivypy.master.control.observation import Phase, achieved_iops
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, observe, observe_measurement

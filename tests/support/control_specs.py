@@ -4,11 +4,16 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from ivypy.master.control.choices import Rule
-from ivypy.master.control.control_spec import ControlSpec, FindSpec, MeasureSpec, PidSpec, SloSpec, SteadySpec
+from ivypy.master.control.control_spec import ControlSpec
 from ivypy.master.control.criteria import Criterion, rule_and_metric
+from ivypy.master.control.feedback import PidSpec
 from ivypy.master.control.focus import Focus
+from ivypy.master.control.measure import MeasureSpec
 from ivypy.master.control.observe import focus_on
 from ivypy.master.control.pid_loop import PidRules
+from ivypy.master.control.search import FindSpec
+from ivypy.master.control.steady import SteadySpec
+from ivypy.master.control.threshold import SloSpec
 from ivypy.master.plan.load import read
 
 from .plan import completed
@@ -60,6 +65,11 @@ def steady_spec(criterion: Criterion, **changes: Any) -> SteadySpec:
 
 def find_spec(focus: Focus, target: float, **changes: Any) -> FindSpec:
     return replace(FIND, focus=focus, target=target, **changes)
+
+
+def conditions(subinterval_s: float, warmup: int = 0) -> ControlSpec:
+    """Of a step with nothing else in it."""
+    return replace(control_of("measure: 1s"), subinterval_s=subinterval_s, warmup=warmup)
 
 
 def slo_spec(focus: Focus, limit: float, **changes: Any) -> SloSpec:

@@ -1,9 +1,10 @@
 """ivypy's command, or its slave, in a process of its own, as users and bootstraps start it, but for the imports,
 which are most of a short run's CPU.
 
-A fork server, one for each pytest and program, has imported them. It forks, and the child is the program: with words,
-environment, folder, pipes and a session of its own. All children of a server have one seed of hashes. Some tests start
-commands as users do (real_runs.by_a_user), and slaves as bootstraps do, since here no import can fail or come late.
+A fork server, one for each pytest and program, has imported them, and packed the slave. It forks, and the child is the
+program: with words, environment, folder, pipes and a session of its own. All children of a server have one seed of
+hashes. Some tests start commands as users do (real_runs.by_a_user), and slaves as bootstraps do, since here no import
+can fail or come late.
 """
 
 import atexit
@@ -229,6 +230,8 @@ def serve(program: str, file: int) -> None:
     """The server's own program, and that of its children."""
     for name in IMPORTED[program]:
         importlib.import_module(name)
+    if program != "slave":
+        importlib.import_module("ivypy.master.hosts.bundle").slave_bundles()  # kept: a fifth of a short run's CPU
     gc.freeze()  # what is imported stays: no child copies it only to look for garbage
     if _forks(socket.socket(fileno=file)):
         importlib.import_module(MAIN[program]).main()

@@ -11,14 +11,14 @@ from typing import Final
 
 from ....protocol.geometry import geometry_faults
 from ....protocol.parameters import MAX
-from ...control.check import faults as control_faults
 from ...rollup.instances import ALL
 from ...text.plan_parameters import NO_STEP_YET, OfStep
 from ...text.suggestions import listed, nearest, suggestion
 from ...text.units import format_fraction
 from ..model import LunSelection, Step, Workload
 from ..read.field_types import LEAST_BLOCK
-from ..read.schema import GoDoc, PlanDoc
+from ..read.schema import LoopDoc, PlanDoc
+from ..read.section import Section
 from ..read.yaml_positions import Faults, Path
 from ..steps import Schedule, given
 from .io_mix import HOST, WORKLOAD, Deciding, Mix, value_of
@@ -75,7 +75,7 @@ def _clause_faults(rollup: str, instances: Iterable[str], known: KnownNames) -> 
 def check_control(doc: PlanDoc, schedule: Schedule, known: KnownNames, faults: Faults) -> None:
     """Faults of each step's control, at its key in the step or in `defaults`."""
     for entry, step in schedule.steps():
-        for keys, text in control_faults(step.control, known.rollups, known.connectors):
+        for keys, text in step.control.faults(known.rollups, known.connectors):
             own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
             faults.add((*(("steps", entry, "go") if own else ("defaults",)), *keys), text)
 
@@ -133,17 +133,13 @@ def _references(doc: PlanDoc) -> Iterator[tuple[int, Path, OfStep]]:
             yield from ((i, path, level) for path, level in _levels(entry.go, ("steps", i, "go")))
 
 
-def _levels(go: GoDoc, path: Path) -> Iterator[tuple[Path, OfStep]]:
-    """Every load of a step's control that refers to a step."""
-    pid = go.control.pid if go.control else None
-    for where, section, keys in (
-        (("control", "pid"), pid, ("low_iops", "high_iops")),
-        (("staircase",), go.staircase, ("start", "end", "step")),
-    ):
-        for key in keys:
-            value = getattr(section, key, None)
-            if isinstance(value, OfStep):
-                yield (*path, *where, key), value
+def _levels(section: Section, path: Path) -> Iterator[tuple[Path, OfStep]]:
+    """Every load in a section of a step, or below it, that refers to a step."""
+    for key, value in given(section).items():
+        if isinstance(value, OfStep):
+            yield (*path, key), value
+        elif isinstance(value, Section) and not isinstance(value, LoopDoc):
+            yield from _levels(value, (*path, key))
 
 
 def check_mixes(

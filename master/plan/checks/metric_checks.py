@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from ....protocol.counters import Kind
 from ....protocol.parameters import MAX, Iosequencer
-from ...control.control_spec import ControlSpec, Keys
+from ...control.control_spec import ControlSpec
+from ...control.control_state import Keys
 from ...rollup.figures import CATEGORIES, OVERALL
 from ...rollup.instances import ALL
 from ...rollup.metrics import METRICS, metric_of

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from ...control.check import FEWEST_PROBES
 from ...control.choices import CRITERIA, LATENCIES, LIMIT_PERCENT, WINDOW_S, OnLeave
+from ...control.search import FEWEST_PROBES
 from ...rollup.instances import ALL
 from ...rollup.metrics import full_name
 from ...stats.confidence import CONFIDENCE

@@ -4,6 +4,7 @@ Rule: all faults of a plan are reported at once. So a faulty part, as small as p
 validated and resolved further; a reference to something that was removed is no fault.
 """
 
+from collections.abc import Sequence
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
 
@@ -25,8 +26,7 @@ from .schema import (
     TimesDoc,
     WorkloadDoc,
 )
-from .schema_control import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
-from .section import Section
+from .section import Section, sections_below
 from .yaml_positions import AlreadyReported, Faults, Path, sentence
 
 # One element of these sections, for messages.
@@ -37,6 +37,13 @@ _ELEMENT: Final = {
     "attributes": "an entry of attributes",
     "slo": "a threshold",
 }
+
+
+def _nested(keys: Sequence[str]) -> str:
+    """A key below others, as it is written in one line: `control: { pid: ... }`."""
+    above, *below = keys
+    return f"{above}: {{ {_nested(below)}: ... }}" if below else above
+
 
 # Where keys belong that stand in another section; {key} is the one that does.
 _HOMES: Final[list[tuple[str, type[Section]]]] = [
@@ -51,12 +58,7 @@ _HOMES: Final[list[tuple[str, type[Section]]]] = [
     ("a host", HostDoc),
     ("'rollups'", RollupDoc),
     ("'edit'", EditDoc),
-    ("'measure'", MeasureDoc),
-    ("'steady'", SteadyDoc),
-    ("'control: { pid: ... }'", PidDoc),
-    ("'staircase'", StaircaseDoc),
-    ("'find'", FindDoc),
-    ("'slo'", SloDoc),
+    *((f"'{_nested(keys)}'", model) for keys, model in sections_below(GoDoc)),
 ]
 _ELSEWHERE: Final = {key: home.replace("{key}", key) for home, model in reversed(_HOMES) for key in model.model_fields}
 

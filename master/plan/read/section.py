@@ -3,8 +3,8 @@
 Rule: an unknown key is a fault everywhere; a section that is given holds something.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -13,6 +13,21 @@ from .yaml_positions import Predicate
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def sections_below(model: type[Section]) -> Iterator[tuple[tuple[str, ...], type[Section]]]:
+    """Every section in a section, and in these: the keys down to it, and its class."""
+    for key, field in model.model_fields.items():
+        if section := _section_in(field.annotation):
+            yield (key,), section
+            yield from (((key, *keys), below) for keys, below in sections_below(section))
+
+
+def _section_in(annotation: Any) -> type[Section] | None:
+    """The section that a field may hold: one, or a list of them."""
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return annotation
+    return next(filter(None, map(_section_in, get_args(annotation))), None)
 
 
 def about(text: str, default: Any = None) -> Any:

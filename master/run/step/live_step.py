@@ -8,9 +8,10 @@ it at the next boundary.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ....protocol.parameters import MAX, Parameters
-from ...control.build import RunFacts, fixed_time, state_of
+from ...control.control_spec import fixed_time
 from ...control.control_state import ControlState
 from ...control.decision import Decision
+from ...control.load_level import RunFacts
 from ...control.observation import Observation
 from ...control.steer import retargeted
 from ...plan.model import Step
@@ -91,7 +92,7 @@ def control_for(
         reached=lambda name, rollup, instance: measured(name, rollups.type(rollup).instance(instance)).iops,
     )
     try:
-        state = state_of(step.control, known)
+        state = step.control.state(known)
     except ValueError as error:
         raise NotMeasured(f"with the results of earlier steps, {error}") from None
     _check_paced(step, rollups, parameters)

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ivypy.master.control.choices import Rule
-from ivypy.master.control.control_spec import MeasureSpec
 from ivypy.master.control.criteria import DRIFT_PROBABILITY, Criterion
-from ivypy.master.control.measure import FEWEST_EFFECTIVE, FEWEST_SUBINTERVALS, LOOKING, TREND
+from ivypy.master.control.measure import FEWEST_EFFECTIVE, FEWEST_SUBINTERVALS, LOOKING, TREND, MeasureSpec
 from ivypy.master.stats.confidence import autocorrelation_times, t_quantile
 from ivypy.master.stats.estimate import estimates
 from ivypy.master.stats.percentiles import Floats
