@@ -159,7 +159,7 @@ def run(
     exits at once.
     """
     from ..live.choose_view import watcher
-    from ..live.end_views import KeepsTheEnd
+    from ..live.view_decorators import KeepsTheEnd
     from ..run.session.run import Options, run_plan
     from ..run.session.signals import run_until_pressed
 

@@ -353,7 +353,7 @@ def repeatable(words: Sequence[str]) -> str:
 
 def _run(plan: "Plan", heading: str, root: Path, destroy: str | None, ui: Ui, command: str, reports: bool) -> ExitCode:
     """As `ivypy run`, with a result of a few lines instead of the table of steps."""
-    from ..live.end_views import KeepsTheEnd
+    from ..live.view_decorators import KeepsTheEnd
     from ..run.session.run import Options, run_plan
     from ..run.session.signals import run_until_pressed
 

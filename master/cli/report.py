@@ -16,7 +16,7 @@ from ..live.choose_view import Ui
 from .results import ROOT
 
 if TYPE_CHECKING:
-    from ..live.end_views import KeepsTheEnd
+    from ..live.view_decorators import KeepsTheEnd
 
 NO_REPORT = click.option("--no-report", is_flag=True, help="Write no report.html at the end.")
 

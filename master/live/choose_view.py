@@ -25,7 +25,7 @@ def followed(ui: Ui, by: str) -> "Iterator[tuple[Watcher, Callable[[], bool]]]":
         return
     from .instances_screen import InstancesScreen, keys_sort
     from .stdio import Direct
-    from .view_thread import ThreadedView
+    from .view_decorators import ThreadedView
 
     screen = InstancesScreen(by, cast(TextIO, Direct()))
     with keys_sort(screen) as has_left:
@@ -46,11 +46,10 @@ def close_view(watching: "Watcher") -> None:
 
 def watcher(ui: Ui, result: "Callable[[RunEnds], list[str]] | None" = None) -> "Watcher":
     """`result`: lines for people in the place of the table of steps."""
-    from .end_views import OnlyTheEnd, WithResult
     from .json_lines import JsonLines
     from .line_view import TextLines
     from .stdio import Direct
-    from .view_thread import ThreadedView
+    from .view_decorators import OnlyTheEnd, ThreadedView, WithResult
 
     out = Direct()
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.live import console_thread, view_thread
+from ivypy.master.live import console_thread, view_decorators
 from ivypy.master.live.console_thread import ConsoleWriter
 from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import EventLine, RunEnds
 from ivypy.master.live.stdio import NotRead, write_all
-from ivypy.master.live.view_thread import ThreadedView
+from ivypy.master.live.view_decorators import ThreadedView
 
 WAIT_S = 20.0
 
@@ -123,7 +123,7 @@ def test_dropped_reports_are_counted_in_json_too(monkeypatch: pytest.MonkeyPatch
 
 
 def test_closing_does_not_wait_for_a_console_that_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view_thread, "CLOSE_S", 0.05)
+    monkeypatch.setattr(view_decorators, "CLOSE_S", 0.05)
     reader = Reader()
     shown = ThreadedView(TextLines(reader.write))
     with reader.standing_still():

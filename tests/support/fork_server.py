@@ -32,8 +32,8 @@ IMPORTED = {
     "ivypy": (
         "ivypy.master.cli.commands", "ivypy.master.run.session.run", "ivypy.master.plan.load",
         "ivypy.master.live.line_view",
-        "ivypy.master.live.instances_table", "ivypy.master.web.serve", "ivypy.master.live.view_thread",
-        "ivypy.master.live.end_views", "numpy.ma", "importlib.readers", "ivypy.master.hosts.ssh_pipe",
+        "ivypy.master.live.instances_table", "ivypy.master.web.serve",
+        "ivypy.master.live.view_decorators", "numpy.ma", "importlib.readers", "ivypy.master.hosts.ssh_pipe",
     ),
     "split_run": ("tests.support.split_run", "ivypy.master.live.line_view", "numpy.ma"),
     "slave": ("ivypy.slave.__main__",),
