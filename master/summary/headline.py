@@ -124,11 +124,13 @@ def figure_text(name: str, value: float | None) -> str:
 
 
 def text_of(name: str, figures: Figures) -> str:
-    """Its figure's text; the half-width in % of the IOPS."""
+    """Its figure's text; the half-width in % of the IOPS, of which nothing is known where it is ten times them."""
     if name != HALF_WIDTH:
         return figure_text(name, figures.get(name))
     half, iops = figures.get(HALF_WIDTH), figures.get(IOPS)
-    return f"{half / iops * 100:.1f}%" if half is not None and iops else BLANK
+    if half is None or not iops:
+        return BLANK
+    return f"{half / iops:.1%}" if half < 10 * iops else ">999%"
 
 
 def marked(text: str, verdict: Verdict) -> str:

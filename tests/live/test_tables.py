@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ivypy.master.control.observation import Phase
@@ -21,7 +21,14 @@ from ivypy.master.live.reports import (
     Subinterval,
 )
 from ivypy.master.live.subinterval_lines import LAYOUTS, header_lines, subinterval_lines
-from ivypy.master.summary.headline import DIRECTIONS, IOPS, MEASUREMENT_METRICS, SUBINTERVAL_METRICS, of_direction
+from ivypy.master.summary.headline import (
+    DIRECTIONS,
+    HALF_WIDTH,
+    IOPS,
+    MEASUREMENT_METRICS,
+    SUBINTERVAL_METRICS,
+    of_direction,
+)
 from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.summary.steps_table import steps_table
 from ivypy.master.text.wrapping import shortened, wrapped
@@ -107,6 +114,7 @@ def test_a_long_name_keeps_its_end(name: str, width: int) -> None:
 
 
 VERDICTS = st.sampled_from(Verdict)
+BAD = Verdict.INVALID
 MEASURED = st.builds(
     MeasurementRow, st.text("ab=", min_size=1, max_size=60), VERDICTS, VERDICTS, VERDICTS, VERDICTS, st.just(()),
     st.just(""), HEADLINES,
@@ -114,6 +122,7 @@ MEASURED = st.builds(
 
 
 @given(st.lists(MEASURED, min_size=1, max_size=4), st.integers(60, 200))
+@example([MeasurementRow("a", BAD, BAD, BAD, BAD, (), "", {IOPS: 1e6, HALF_WIDTH: 1e10})], 80)
 def test_the_final_table_fits(measured: list[MeasurementRow], width: int) -> None:
     ends = StepEnds(3, "s", Verdict.VALID, (), tuple(measured))
     lines = steps_table((ends,), width)
