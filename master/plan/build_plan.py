@@ -24,7 +24,7 @@ from .checks.cross_section import (
     check_presence,
     check_references,
 )
-from .checks.metric_checks import check_kinds, check_paced, check_samples
+from .checks.metric_checks import check_kinds, check_paced, check_samples, check_thinking
 from .connectors import attributes_of, connectors_of, host_connector_of
 from .hosts import hosts_of
 from .model import AttributeRule, Live, LunSelection, Plan, Workload
@@ -106,6 +106,8 @@ def _check(
     check_control(doc, schedule, known, faults)
     check_fits(plan.workloads, plan.luns, faults)
     check_paced(doc, plan.workloads, schedule, faults)
+    if not {gone[0] for gone in removed} & {"workloads", "steps"}:
+        check_thinking(plan.workloads, schedule, faults)
     # A removed entry of these sections might have such I/O.
     if not {gone[0] for gone in removed} & {"workloads", "steps", "live"}:
         check_kinds(doc, plan.workloads, schedule, names, faults)

@@ -190,3 +190,18 @@ def test_how_long_an_io_may_wait_is_a_time_with_a_unit(value: str, says: str) ->
         read(text, "p.yaml")
     (line,) = [one for one in str(caught.value).splitlines() if one.startswith("p.yaml:2:")]
     assert says in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "workloads: { a: { think_time: 1ms } }",
+        "workloads: { a: { think_time: 1ms, iops: 0 } }",  # who watches the run may set max
+        "workloads: { a: { think_time: 0s, iops: 300 } }",
+        "workloads: { a: { think_time: 1ms, iops: 300 } }\nsteps: [ go: { name: s, loop: { iops: [300, max] } } ]",
+        "workloads: { a: { think_time: 1ms, iops: 9 } }\n"
+        "steps: [ edit: { rollup: all, set: { total_iops: max } }, go: s ]",
+    ],
+)
+def test_a_workload_may_think_where_it_can_be_a_closed_loop(text: str) -> None:
+    assert read(completed(text), "p.yaml").workloads[0].name == "a"

@@ -361,6 +361,10 @@ FAULTS: list[tuple[str, str]] = [
         "70%; a sequential workload reads (100%) or writes (0%)",
     ),
     (
+        "workloads: { oltp: { iops: 5k, think_time: 1ms } }",
+        "1:44: think_time has no effect with iops: 5000, and no step sets max; leave one of them out",
+    ),
+    (
         "workloads: { oltp: { select: { vendr: x } } }",
         "1:32: LUNs have no attribute 'vendr'; did you mean 'vendor'?",
     ),

@@ -18,6 +18,7 @@ from ...rollup.metrics import METRICS, metric_of
 from ...stats.percentiles import fewest_ios
 from ...text.units import format_duration
 from ..model import TOTAL_IOPS, Edit, Workload
+from ..read.field_types import written
 from ..read.schema import LunsDoc, PlanDoc
 from ..read.yaml_positions import Faults, Path
 from ..steps import Schedule
@@ -46,6 +47,18 @@ def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedul
                 )
                 if not faults.has_fault(place):
                     faults.add(place, f"{what}; use {focus.of_service}, or set iops")
+
+
+def check_thinking(workloads: Collection[Workload], schedule: Schedule, faults: Faults) -> None:
+    """No workload thinks whose I/Os fall due at a rate in every step: think_time would have no effect."""
+    changes = [edit.changes for _, step in schedule.steps() for edit in step.edits]
+    if any(MAX in (change.get("iops"), change.get(TOTAL_IOPS)) for change in changes):
+        return
+    for workload in workloads:
+        parameters = workload.parameters
+        if parameters.think_time and parameters.iops not in (MAX, 0):
+            rate = f"think_time has no effect with iops: {written('iops', parameters.iops)}, and no step sets max"
+            faults.add(("workloads", workload.name, "think_time"), f"{rate}; leave one of them out")
 
 
 def check_kinds(
