@@ -35,6 +35,7 @@ static struct {
     _Atomic uint64_t deaf_until_ns; /* wait does not return before */
     _Atomic int64_t turn_ns;        /* the submit call turns the thread's clock by so much, once */
     _Atomic uint64_t suspend_ns;    /* and seems to the thread to suspend the machine for so long, once */
+    _Atomic uint64_t prepare_ns;    /* to prepare a batch, once */
     _Atomic bool renew;             /* the lease is renewed when the ring is polled after its end */
     _Atomic uint64_t submitted, completed, most_in_flight, most_requests, calls;
     _Atomic uint64_t hung_since_ns; /* when the first I/O of the hung LUN was submitted */
@@ -77,11 +78,6 @@ static int probe(uint32_t options)
     return 0;
 }
 
-static void prepare(void *context, struct tag *const *tags, uint32_t count)
-{
-    (void)context, (void)tags, (void)count;
-}
-
 static void sleep_until(uint64_t ns)
 {
     struct timespec at = clock_timespec(ns);
@@ -94,6 +90,12 @@ static void spend(uint64_t ns)
 {
     if (ns)
         sleep_until(clock_now() + ns);
+}
+
+static void prepare(void *context, struct tag *const *tags, uint32_t count)
+{
+    (void)context, (void)tags, (void)count;
+    spend(atomic_exchange(&told.prepare_ns, 0));
 }
 
 /* As long as a LUN of these keeps the call. */
@@ -1649,6 +1651,36 @@ static void preempted(void)
     preempted_with(8);
 }
 
+/* An I/O that was gathered before a boundary and goes after it was due all the while. */
+static void overtaken(void)
+{
+    int64_t due = 0, waiting = 0;
+    struct sums s;
+    struct result r;
+    struct end end;
+    uint32_t lun;
+
+    open_lun(&lun);
+    create(0, lun, 0, 10.0, 1); /* one falls due in each second subinterval */
+    atomic_store(&told.prepare_ns, LENGTH_NS);
+    start(1, &s);
+    engine_stop(engine, 3);
+    do {
+        while (engine_collect(engine, false, &r) == 1) {
+            due += r.counts[COUNT_DUE];
+            bool waits = r.counts[COUNT_BACKLOG] > 0;
+            waiting += waits;
+            CHECK_EQUAL(r.counts[COUNT_IN_FLIGHT], 0);
+            CHECK_EQUAL(r.counts[COUNT_OLDEST_OUTSTANDING_NS] > 0, waits);
+            CHECK(r.counts[COUNT_OLDEST_OUTSTANDING_NS] <= (int64_t)LENGTH_NS);
+            result_free(&r);
+        }
+        wait_for_news(engine, 1);
+    } while (!engine_ended(engine, &end));
+    CHECK_EQUAL(due, 2);
+    CHECK_EQUAL(waiting, 1);
+}
+
 /* At a rate that one tag bears easily, nothing but the generator makes an I/O wait for it. */
 static void late_for_a_tag(void)
 {
@@ -1738,6 +1770,7 @@ static const struct scenario {
     {"counter_back", counter_back, 1},
     {"counter_ahead", counter_ahead, 1},
     {"preempted", preempted, 1},
+    {"overtaken", overtaken, 1},
     {"late_for_a_tag", late_for_a_tag, 1},
     {"late_for_a_tag_expiring", late_for_a_tag_expiring, 1},
     {"caught_up", caught_up, 1},

@@ -63,6 +63,7 @@ SCENARIOS = [
     "blocking_in_turn",  # nor do others wait in one submit call with a LUN that blocks
     "batch_in_time",  # a batch adds no more than a tenth to the service time of its I/Os
     "suspended",  # the machine was asleep while the step ran: no I/O after it, and the reason has a name
+    "overtaken",  # an I/O that was gathered before a boundary and goes after it was due all the while
     "preempted",  # what I/Os take longer while others have the thread's core is a reap delay,
     "late_for_a_tag",  # and what others wait for meanwhile is lateness,
     "late_for_a_tag_expiring",  # also with drop_after

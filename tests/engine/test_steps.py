@@ -109,10 +109,12 @@ def lateness(results: list[Result], column: Moment) -> int:
     return sum(result.series(LATENESS, column) for result in results)
 
 
-@pytest.mark.parametrize("tags", [1, 6])
-@pytest.mark.parametrize("think_ns", [100_000, 1 * MS, 37 * MS])
+@pytest.mark.parametrize(
+    ("tags", "think_ns"),
+    [(1, 100_000), (6, 100_000), (1, 1 * MS), (6, 1 * MS), (6, 37 * MS), (500, 1000)],  # the last: more than it can
+)
 def test_a_tag_serves_thinks_and_serves_again(simulated: Drive, image: Path, tags: int, think_ns: int) -> None:
-    """What its tags do at any time: serve an I/O, think, or are kept waiting by the generator."""
+    """What its tags do at any time: serve an I/O, think, or are kept waiting by the generator, none for ever."""
     simulated.create(0, simulated.lun(image), iops=-1.0, maxtags=tags, think_time=think_ns / S)
     simulated.go([0], 100 * MS)
     simulated.engine.stop(9)
@@ -123,7 +125,7 @@ def test_a_tag_serves_thinks_and_serves_again(simulated: Drive, image: Path, tag
     spent_ns = served_ns + thought_ns + lateness(simulated.results, Moment.SUM)
     assert spent_ns == pytest.approx(tags * S, abs=tags * (think_ns + MS))  # what it began with, and was at in the end
     assert lateness(simulated.results, Moment.COUNT) == simulated.total(Count.SUBMITTED)
-    assert lateness(simulated.results, Moment.MAX) < 10 * 100_000, "of one to ten subintervals"
+    assert lateness(simulated.results, Moment.MAX) < 10 * MS, "the sum of that of ten subintervals"
     assert all(result.series(RESPONSE + kind) == 0 for result in simulated.results for kind in Kind)
 
 
@@ -133,6 +135,25 @@ def test_tags_that_think_begin_one_after_the_other(simulated: Drive, image: Path
     simulated.engine.stop(9)
     simulated.finish()
     assert [result.total(Count.DUE) for result in simulated.results] == [2] * 10
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_at_a_rate_nobody_thinks(simulated: Drive, image: Path, paused: bool) -> None:
+    """However long they would have gone on: the generator is not late by it. Back at max, they begin as at first."""
+    think: dict[str, Any] = {"maxtags": 20, "think_time": 0.2}
+    simulated.create(0, simulated.lun(image), iops=-1.0, **think)
+    simulated.go([0], 10 * MS)
+    simulated.until(3)
+    for edit, iops in enumerate([*([0.0] if paused else []), 1000.0, -1.0], 1):
+        simulated.edit(edit, [(0, fields(iops=iops, **think))])
+        simulated.until(len(simulated.results) + 5)
+    simulated.engine.stop(len(simulated.results))
+    simulated.finish()
+    check_sums(simulated)
+    due = [result.total(Count.DUE) for result in simulated.results]
+    at = len(due) - 5
+    assert due[at - 3 : at - 1] == [10, 10] and due[-4:] == [1] * 4
+    assert lateness(simulated.results, Moment.MAX) < MS * len(due)
 
 
 def test_a_tag_that_thinks_is_one_of_maxtags(simulated: Drive, image: Path) -> None:

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "io_buffers.h"
+#include "think.h"
 
 enum { PAGE = 4096 };
 
@@ -225,20 +226,6 @@ void instance_set(struct instance *i, const struct setting *s)
     i->parameters.setting = *s;
 }
 
-/* In a closed loop's first think time its tags begin one after the other. */
-static void begin_thinking(struct instance *i, uint64_t random, uint64_t start_ns)
-{
-    i->thinking = (struct tag_list){0};
-    for (uint32_t n = 0; i->think_ns && n < i->maxtags && i->free; n++) {
-        double begins = ((double)n + random_unit(&random)) / (double)i->maxtags;
-        struct tag *tag = i->free;
-        i->free = tag->next;
-        tag->due_ns = start_ns + (uint64_t)(begins * (double)i->think_ns);
-        instance_think(i, tag);
-        i->in_flight++;
-    }
-}
-
 void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
 {
     const struct setting *setting = &i->parameters.setting;
@@ -252,15 +239,17 @@ void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
     ideal_tags_start(&i->ideal, setting->maxtags);
     atomic_store_explicit(&i->oldest_submit_ns, 0, memory_order_relaxed);
     i->maxtags = setting->maxtags;
-    instance_pace(i, setting->iops);
+    i->closed_loop = setting->iops < 0.0;
     i->resting = true; /* until the start */
     i->rest_until_ns = start_ns;
-    begin_thinking(i, random_stream(seed, i->number, step, GAPS), start_ns);
     i->failures = 0;
     i->nowait = i->lun->nowait && i->weight == 1; /* what must be split never goes without waiting */
     i->sequencer.random = random_stream(seed, i->number, step, ADDRESSES);
     sequencer_set_fraction_read(&i->sequencer, setting->fraction_read);
     pacer_start(&i->pacer, random_stream(seed, i->number, step, GAPS), setting->iops, start_ns);
+    i->thinking = (struct thinking){0};
+    if (i->closed_loop)
+        think_begin(i, start_ns);
 }
 
 void instance_renew(struct tag *tag)

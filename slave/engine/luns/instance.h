@@ -47,6 +47,15 @@ struct tag_list {
     struct tag *first, *last;
 };
 
+/* Of a closed loop whose tags think between two I/Os: see think.h. */
+struct thinking {
+    uint64_t time_ns;         /* 0: none does, and nothing else of this means anything */
+    struct tag *first, *last; /* they think; the next to end first */
+    struct tag *last_ready;   /* of the free list, where that is not empty */
+    struct tag *spare;
+    uint32_t users;
+};
+
 /* What an edit may change. */
 struct setting {
     double iops; /* < 0: max; 0: paused */
@@ -95,8 +104,7 @@ struct instance {
     uint32_t series;    /* first series of its merge class in the thread's buffers */
     struct instance *next_waiting;
     struct tag_list flying;
-    struct tag_list thinking; /* linked by `next` */
-    uint64_t think_ns;        /* 0 unless it is a closed loop */
+    struct thinking thinking;
     uint64_t rest_until_ns;
     uint64_t tag_since_ns;   /* since when a tag is free, or would be if its last I/O had gone and been found in time */
     uint64_t found_ns;       /* when its last completion was there to be found */
@@ -166,36 +174,6 @@ static inline uint64_t tag_offset(const struct tag *tag)
 static inline uint32_t tag_bytes(const struct tag *tag)
 {
     return (uint32_t)tag->iocb.aio_nbytes;
-}
-
-/* Whether its I/Os go as soon as they can, or fall due. */
-static inline void instance_pace(struct instance *i, double iops)
-{
-    i->closed_loop = iops < 0.0;
-    i->think_ns = i->closed_loop ? i->parameters.fixed.think_ns : 0;
-}
-
-/* A tag that was in flight, or counts as if: until its due_ns, which is not before that of those before it. */
-static inline void instance_think(struct instance *i, struct tag *tag)
-{
-    tag->next = NULL;
-    if (i->thinking.first)
-        i->thinking.last->next = tag;
-    else
-        i->thinking.first = tag;
-    i->thinking.last = tag;
-}
-
-/* The next tag whose think time ended before `until_ns`, or NULL. */
-static inline struct tag *instance_stop_thinking(struct instance *i, uint64_t until_ns)
-{
-    struct tag *tag = i->thinking.first;
-
-    if (!tag || tag->due_ns >= until_ns)
-        return NULL;
-    i->thinking.first = tag->next;
-    i->in_flight--;
-    return tag;
 }
 
 /* Since when a completed I/O's tag, and its room in the queue, would be free, had the generator been in time. */

@@ -1,5 +1,6 @@
 #include "boundary.h"
 
+#include "luns/think.h"
 #include "thread.h"
 
 /* From the subinterval that a cooldown names: drops the backlog, and nothing falls due any more. */
@@ -16,6 +17,7 @@ static void cool_down_if_commanded(struct thread *t)
         row_of(t, i)->dropped += pacer_stop(&i->pacer);
         row_of(t, i)->backlog_since_ns = 0;
         i->closed_loop = false;
+        think_end(i);
     }
 }
 
@@ -77,10 +79,13 @@ static void pass_boundary(struct thread *t, struct decision d, uint64_t boundary
 
     /* A thread that was held up, so that the collector went on without it, may lack a free buffer where the others
      * have one. */
-    if (d.outcome == OUTCOME_SWAP && is_free)
+    if (d.outcome == OUTCOME_SWAP && is_free) {
+        submit_note_backlog(t, true);
         hand_over(t, d.label, boundary_ns, now_ns, other);
-    else
+        submit_note_backlog(t, false);
+    } else {
         t->boundary.running->figures.overruns++;
+    }
     t->boundary.running->figures.clock_adjustment += follow_anchor(t);
     if (d.outcome == OUTCOME_SWAP)
         pass_result(t, d.label, (struct passed){.subinterval = t->boundary.subinterval, .end_ns = boundary_ns});

@@ -1,5 +1,6 @@
 #include "due_times.h"
 
+#include "luns/think.h"
 #include "thread.h"
 
 /* How many exponential due times are counted in one pass, so that what has completed does not wait for it. */
@@ -23,27 +24,6 @@ void due_times_set_alarm(struct thread *t, struct instance *i)
         heap_set(&t->due_times.heap, i->slot, at_ns);
 }
 
-void due_times_think(struct thread *t, struct tag *tag, uint64_t now_ns)
-{
-    struct instance *i = tag->instance;
-    bool is_first = !i->thinking.first;
-
-    tag->due_ns = now_ns + i->think_ns;
-    instance_think(i, tag);
-    if (is_first)
-        due_times_set_alarm(t, i);
-}
-
-static void end_thinking(struct instance *i, uint64_t until_ns)
-{
-    struct tag *tag;
-
-    while ((tag = instance_stop_thinking(i, until_ns))) {
-        tag->next = i->free;
-        i->free = tag;
-    }
-}
-
 void due_times_expire(struct thread *t, struct instance *i, uint64_t now_ns)
 {
     struct row *row = row_of(t, i);
@@ -63,7 +43,7 @@ void due_times_count(struct thread *t, uint64_t until_ns)
         struct instance *i = &t->instances[t->due_times.heap.entries[0].item];
         if (i->resting && i->rest_until_ns < until_ns)
             i->resting = false;
-        end_thinking(i, until_ns);
+        think_until(i, until_ns);
         if (i->pacer.ticking) {
             struct row *row = row_of(t, i);
             uint64_t fallen = pacer_fall_due(&i->pacer, until_ns, most);

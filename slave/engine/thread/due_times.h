@@ -7,7 +7,6 @@
 #include "heap.h"
 
 struct instance;
-struct tag;
 struct thread;
 
 struct due_times {
@@ -29,9 +28,6 @@ static inline uint64_t due_times_next(const struct due_times *d)
 
 /* After a change of its due times or its rest: when the loop attends to an instance next. */
 void due_times_set_alarm(struct thread *t, struct instance *i);
-
-/* An I/O of a closed loop has ended: when its tag may take the next. */
-void due_times_think(struct thread *t, struct tag *tag, uint64_t now_ns);
 
 /* Discards what has waited for longer than its instance lets it. */
 void due_times_expire(struct thread *t, struct instance *i, uint64_t now_ns);

@@ -3,38 +3,47 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "luns/think.h"
 #include "thread.h"
 
 /* A new rate for an instance in mid-step. Its backlog is of the old one, and nobody asks for that any more. */
-static void retime(struct thread *t, struct instance *i, double iops, uint64_t now_ns)
+static void retime(struct thread *t, struct instance *i, double iops, uint64_t from_ns)
 {
-    uint64_t start_ns = t->step->start_ns;
+    uint64_t discarded = pacer_retime(&i->pacer, iops, from_ns);
+    bool was_closed_loop = i->closed_loop;
 
-    uint64_t discarded = pacer_retime(&i->pacer, iops, now_ns > start_ns ? now_ns : start_ns);
     if (discarded) {
         row_of(t, i)->dropped += discarded;
         row_of(t, i)->backlog_since_ns = 0;
         t->mailbox.discarded += discarded;
     }
-    instance_pace(i, iops);
-    due_times_set_alarm(t, i);
+    i->closed_loop = iops < 0.0;
+    if (i->closed_loop && !was_closed_loop)
+        think_begin(i, from_ns);
+    else if (!i->closed_loop)
+        think_end(i);
 }
 
 static void apply(struct thread *t, struct instance *i, const struct setting *setting, uint64_t now_ns)
 {
     double old_iops = i->parameters.setting.iops;
+    uint64_t from_ns = now_ns > t->step->start_ns ? now_ns : t->step->start_ns;
 
     instance_set(i, setting);
     i->edit = t->mailbox.edit;
     if (!i->in_step)
         return;
     row_of(t, i)->edit = i->edit;
-    if (i->in_flight >= i->maxtags || setting->iops < 0.0) /* in a closed loop free tags are wanted from now on */
+    if (i->in_flight >= i->maxtags)
         i->tag_since_ns = now_ns;
     i->maxtags = i->ideal.at_once = setting->maxtags;
     ready_queue_resettle(i);
     if (setting->iops != old_iops && !t->boundary.cooling)
-        retime(t, i, setting->iops, now_ns);
+        retime(t, i, setting->iops, from_ns);
+    if (i->thinking.time_ns)
+        think_recruit(i, from_ns);
+    if (!t->boundary.cooling)
+        due_times_set_alarm(t, i);
     ready_queue_enqueue(t, i);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "luns/think.h"
 #include "stats/columns.h"
 #include "thread.h"
 
@@ -28,7 +29,12 @@ static __attribute__((noinline, cold)) void file_orphan(struct thread *t, struct
 
     tag->orphaned = false;
     i->orphans--;
-    free_tag(i, tag, now_ns);
+    if (i->thinking.time_ns) {
+        tag->next = i->thinking.spare;
+        i->thinking.spare = tag;
+    } else {
+        free_tag(i, tag, now_ns);
+    }
     if (i->in_step)
         ready_queue_release(t, tag, now_ns);
 }
@@ -39,8 +45,11 @@ static inline void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
     struct instance *i = tag->instance;
 
     land(i, tag);
-    if (i->think_ns) {
-        due_times_think(t, tag, now_ns);
+    if (i->thinking.time_ns) {
+        bool alone = !i->thinking.first;
+        think_about(tag, now_ns);
+        if (alone)
+            due_times_set_alarm(t, i);
     } else {
         free_tag(i, tag, now_ns);
         i->in_flight--;

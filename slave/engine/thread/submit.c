@@ -54,6 +54,8 @@ static void give_back(struct thread *t, struct tag *tag, bool dropped)
     struct instance *i = tag->instance;
 
     tag->next = i->free;
+    if (!i->free)
+        i->thinking.last_ready = tag;
     i->free = tag;
     if (tag->due_ns && dropped) {
         row_of(t, i)->dropped++;
@@ -77,7 +79,7 @@ static __attribute__((noinline, cold)) void refuse_write(struct thread *t, struc
                i->number, tag_bytes(tag), (unsigned long long)tag_offset(tag));
 }
 
-/* Makes the next I/O of an instance, in whose row it counts as in flight from here on. False: it may not. */
+/* Makes the next I/O of an instance; it counts as in flight from here on. False: it may not. */
 static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
 {
     struct tag *tag = i->free;
@@ -91,7 +93,7 @@ static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
         if (i->pacer.drop_after_ns)
             ideal_tags_take(&i->ideal, 1, tag->due_ns, now_ns);
     } else {
-        if (i->think_ns)
+        if (i->thinking.time_ns)
             tag->late_ns = late_from(i, tag->due_ns);
         tag->due_ns = 0;
     }
@@ -117,7 +119,8 @@ static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
     return true;
 }
 
-/* The next I/Os of an instance, in its turn, as long as the queue has room. Whether it may have more. */
+/* The next I/Os of an instance, in its turn, as long as the queue has room. Whether it may have more. Their age is
+ * published, so that others see it even if the call that submits them hangs. */
 static inline bool take_turn(struct thread *t, struct instance *i, uint32_t limit, uint64_t now_ns)
 {
     uint32_t end = t->submit.batch_size + TURN;
@@ -385,6 +388,16 @@ void submit_take_back(struct thread *t, bool dropped)
         land(i, tag);
         publish_oldest(row_of(t, i), i);
         give_back(t, tag, dropped);
+    }
+}
+
+void submit_note_backlog(struct thread *t, bool waits)
+{
+    for (uint32_t n = t->submit.batch_size; n-- > 0;) { /* the first of an instance has waited longest: it is last */
+        const struct tag *tag = t->submit.batch[n];
+        if (tag->due_ns && !tag->again)
+            row_of(t, tag->instance)->backlog_since_ns = waits ? tag->due_ns
+                                                               : pacer_backlog_since(&tag->instance->pacer);
     }
 }
 

@@ -42,6 +42,10 @@ void submit_start(struct thread *t);
 /* Fills the batch with what may go now. */
 void submit_gather(struct thread *t, uint64_t now_ns);
 
+/* What is in the batch, and was taken from the backlog, is still in it where a boundary comes before the batch goes:
+ * since when, for the collector (`waits`); and afterwards. */
+void submit_note_backlog(struct thread *t, bool waits);
+
 /* What the backend can do before the instant of submission. */
 void submit_prepare(struct thread *t);
 
