@@ -95,7 +95,7 @@ class ThreadCount(IntEnum):
     OVERRUNS = 2  # boundaries that passed without a free buffer: this result covers 1 + OVERRUNS lengths
     DISPATCH = 3  # boundary to the instant the thread noticed it
     SWITCHOVER = 4  # noticed to running in the other buffer
-    LATENESS_P50 = 5  # due (or tag free, whichever is later) to submitted, paced I/O only
+    LATENESS_P50 = 5  # due (or tag free, whichever is later) to submitted, paced I/O, and I/O after a think time
     LATENESS_P99 = 6
     LATENESS_MAX = 7
     POLL_GAP_P99 = 8  # time between two polls of the completion ring: bounds the error of a completion's stamp

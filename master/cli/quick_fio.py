@@ -41,7 +41,7 @@ NEAREST: Final = {
     "rate_process": "save the plan with --save FILE, and edit its `iosequencer`",
     "stonewall": "quick runs one test; a plan has steps, one after the other (docs/plan.md)",
     "steadystate": "save the plan with --save FILE, and add `steady` (docs/control.md)",
-    "thinktime": "use --rate 5000: I/Os per second",
+    "thinktime": "save the plan with --save FILE, and add `think_time: 1ms` to its workload",
     "verify": "ivypy does not verify what it reads",
     "zonemode": "zoned devices cannot be driven",
     "readonly": "nothing that exists is written, unless it needs a token and you give it; leave it out",

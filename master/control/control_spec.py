@@ -90,8 +90,9 @@ class ControlSpec:
             if text := "" if rollups is None else rollup_fault(focus.rollup, rollups):
                 yield (*keys, "rollup"), text
         for part in (self.measurement, self.load):
-            if part is not None and _is_usable(part.focus):
-                yield from (((*part.keys, key), text) for key, text in part.faults(self))
+            if part is not None:
+                found = part.faults(self, _is_usable(part.focus))
+                yield from (((*part.keys, key), text) for key, text in found)
 
     def state(self, known: RunFacts) -> ControlState:
         """The state that a step begins with. Raises what `known.reached` raises, and ValueError for loads that do not

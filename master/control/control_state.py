@@ -115,8 +115,11 @@ class MeasurementSpec(Protocol):
         """For `ivypy describe`; "" where the step's times say it."""
         ...
 
-    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
-        """What is wrong with its numbers, as far as the plan alone shows it: the key, and a sentence."""
+    def faults(self, step: StepConditions, usable: bool) -> Iterator[tuple[str, str]]:
+        """What is wrong with its numbers, as far as the plan alone shows it: the key, and a sentence.
+
+        `usable`: there is such a metric; else its amounts mean nothing.
+        """
         ...
 
     def longest_s(self, step: StepConditions) -> float:
@@ -142,11 +145,16 @@ class LoadSpec(Protocol):
     def in_words(self) -> str: ...
 
     @property
+    def goes_by_max(self) -> bool:
+        """It takes the rate at max for the most that is possible."""
+        ...
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what a plan's reader may not expect."""
         ...
 
-    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]: ...
+    def faults(self, step: StepConditions, usable: bool) -> Iterator[tuple[str, str]]: ...
 
     def longest_s(self, step: StepConditions, measured_s: float) -> float:
         """How long measuring may take in all, where one measurement takes `measured_s` at most."""

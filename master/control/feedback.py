@@ -59,10 +59,14 @@ class PidSpec:
         return f"{text}, from {level_in_words(ends.low_iops)} to {level_in_words(ends.high_iops)} IOPS"
 
     @property
+    def goes_by_max(self) -> bool:
+        return self.calibration is None
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return ()
 
-    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
+    def faults(self, step: StepConditions, usable: bool) -> Iterator[tuple[str, str]]:
         if self.target <= 0:
             yield "target", not_above_0("target", self.focus, self.target)
         ends = self.calibration

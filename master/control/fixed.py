@@ -46,7 +46,7 @@ class FixedSpec:
     def in_words(self) -> str:
         return ""
 
-    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
+    def faults(self, step: StepConditions, usable: bool) -> Iterator[tuple[str, str]]:
         yield from ()
 
     def longest_s(self, step: StepConditions) -> float:

@@ -89,8 +89,10 @@ class MeasureSpec:
             f"at {format_fraction(self.confidence)} confidence, at least {format_duration(self.min_s)}"
         )
 
-    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
+    def faults(self, step: StepConditions, usable: bool) -> Iterator[tuple[str, str]]:
         """The timeout runs in the warmup, too."""
+        if not usable:
+            return
         warmup_s = warmup_of(step)
         if not self.accuracy > 0:
             yield "accuracy", f"accuracy is {format_fraction(self.accuracy)}; it must be above 0"

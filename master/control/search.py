@@ -71,11 +71,15 @@ class FindSpec:
         )
 
     @property
+    def goes_by_max(self) -> bool:
+        return True
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return ()
 
-    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
-        if math.isnan(self.target):
+    def faults(self, step: StepConditions, usable: bool) -> Iterator[tuple[str, str]]:
+        if not usable or math.isnan(self.target):
             return
         if not self.target > 0:
             yield "target", not_above_0("target", self.focus, self.target)

@@ -86,11 +86,15 @@ class StaircaseSpec:
         return f"staircase: total_iops from {level_in_words(self.start)} {end} {how}"
 
     @property
+    def goes_by_max(self) -> bool:
+        return False
+
+    @property
     def notes(self) -> tuple[str, ...]:
         unknown = "the number of levels, and so the length, is not known beforehand"
         return (unknown,) if self._count() is None else ()
 
-    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
+    def faults(self, step: StepConditions, usable: bool) -> Iterator[tuple[str, str]]:
         if levels := self.levels():
             yield from levels.faults()
 

@@ -73,9 +73,10 @@ class SteadySpec:
         size = f"{used.limit:g}%" if used.relative else format_amount(used.focus.unit, used.limit)
         return f"{size} per second" if used.rule is Rule.SLOPE else size
 
-    def faults(self, step: StepConditions) -> Iterator[tuple[str, str]]:
+    def faults(self, step: StepConditions, usable: bool) -> Iterator[tuple[str, str]]:
         """Of the criterion; and a timeout that leaves no room for a window."""
-        yield from self.criterion.faults()
+        if usable:
+            yield from self.criterion.faults()
         ramp_s = 0.0 if step.settles else self.ramp * step.subinterval_s
         windows_s = (self.criterion.window + self.hold) * step.subinterval_s
         least_s = (ramp_s or warmup_of(step)) + windows_s

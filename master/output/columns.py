@@ -238,7 +238,11 @@ INTERLOCK: Final = (
     Column(
         "switchover_us_max", "us", "worst thread: from then until it ran with the other buffer (switchover latency)"
     ),
-    Column("lateness_us_p50_max", "us", "worst thread: median generator lateness of paced I/O"),
+    Column(
+        "lateness_us_p50_max",
+        "us",
+        "worst thread: median generator lateness of paced I/O, and of I/O after a think time",
+    ),
     Column("lateness_us_p99_max", "us", "worst thread: p99 generator lateness"),
     Column("lateness_us_max", "us", "largest generator lateness of any I/O"),
     Column("poll_gap_us_p99_max", "us", "worst thread: p99 time between two polls for completions"),
@@ -260,7 +264,8 @@ THREADS: Final = (
     Column(
         "lateness_us_p50",
         "us",
-        "generator lateness of paced I/O, from due (or tag free, if later) to submitted: median",
+        "generator lateness, from due (or tag free, if later) to submitted, of paced I/O and of I/O after a think "
+        "time: median",
     ),
     Column("lateness_us_p99", "us", "generator lateness: p99"),
     Column("lateness_us_max", "us", "generator lateness: largest"),

@@ -182,7 +182,8 @@ def _set_flags(path: Path, subintervals: Collection[int]) -> None:
 
 
 def _histogram_csv(figures: Figures, row: int) -> str:
-    """The whole file of one row: a row per non-empty bucket and category; lateness is of all paced I/O together.
+    """The whole file of one row: a row per non-empty bucket and category; lateness is of all I/O that
+    has any, together.
 
     Response times have rows only where they have a meaning.
     """

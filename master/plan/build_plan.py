@@ -107,7 +107,7 @@ def _check(
     check_fits(plan.workloads, plan.luns, faults)
     check_paced(doc, plan.workloads, schedule, faults)
     if not {gone[0] for gone in removed} & {"workloads", "steps"}:
-        check_thinking(plan.workloads, schedule, faults)
+        check_thinking(doc, plan.workloads, schedule, faults)
     # A removed entry of these sections might have such I/O.
     if not {gone[0] for gone in removed} & {"workloads", "steps", "live"}:
         check_kinds(doc, plan.workloads, schedule, names, faults)

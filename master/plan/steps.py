@@ -193,7 +193,7 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
     spec = control_spec(
         go, path, doc.defaults, FixedSpec(measurement), warmup, subinterval_s, doc.achieved_iops_tolerance, faults
     )
-    longest_s = None if spec.fixed else _whole(spec.longest_s, subinterval_s)
+    longest_s = None if spec.fixed else _whole(round(spec.longest_s, 6), subinterval_s)
     notes = (*notes, *(spec.load.notes if spec.load else ()))
     place = faults.document.key_place(path)
     on_invalid = go.on_invalid or doc.defaults.on_invalid or OnInvalid()

@@ -302,7 +302,7 @@ LATENESS: Final = tuple(
     metric
     for metric in _latency(
         "generator", Quantity.LATENESS,
-        "generator lateness (from due, or tag free if later, to submission) of paced I/O",
+        "generator lateness (from due, or tag free if later, to submission) of paced I/O and of I/O after a think time",
         Figures.lateness, lambda figures: figures.lateness().count > 0,
     )
     if metric.statistic in (COUNT, MEAN, "p50", "p99", "max")

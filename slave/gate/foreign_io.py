@@ -67,8 +67,8 @@ class ForeignIo:
     ) -> None:
         """Of each instance, in `go`'s order: the st_rdev of its disk (0: none is known), the largest size of an I/O.
 
-        `ours_counted`: whether the kernel counts this slave's I/Os; NVMe commands it does not, so there all that a
-        disk's counters show is others'.
+        `ours_counted`: whether the kernel counts this slave's I/Os; NVMe commands, and those of null, it does not, so
+        all that a disk's counters show is others'.
         """
         self._ours_counted = ours_counted
         places: dict[int, list[int]] = {}

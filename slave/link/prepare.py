@@ -68,8 +68,8 @@ def against_prepare(command: Prepare, cores: Sequence[int]) -> str | None:
         return f"{options.threads} threads were requested: choose 0 (one per core) to {MOST_THREADS}"
     if reason := unusable_cores(options.cpus, cores):
         return reason
-    if (options.cpu_dma_latency or 0) > MOST_LATENCY_US:
-        return f"an exit latency of {options.cpu_dma_latency} us is above {MOST_LATENCY_US}: choose a lower one"
+    if not 0 <= (options.cpu_dma_latency or 0) <= MOST_LATENCY_US:
+        return f"an exit latency of {options.cpu_dma_latency} us is not in 0 to {MOST_LATENCY_US}: choose another"
     if command.lease_ns <= 0:
         return f"a lease of {command.lease_ns} ns has run out before it began: choose a longer one"
     return None

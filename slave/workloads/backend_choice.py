@@ -148,7 +148,7 @@ def _shape(parameters: Parameters) -> Parameters:
     tags = min(parameters.maxtags, MOST_TAGS, max(MOST_BYTES // parameters.blocksize, 1))
     how = Iosequencer.RANDOM_STEADY
     seed = int.from_bytes(os.urandom(7), "little")
-    return replace(parameters, iosequencer=how, fraction_read=1.0, iops=MAX, maxtags=tags, seed=seed)
+    return replace(parameters, iosequencer=how, fraction_read=1.0, iops=MAX, maxtags=tags, seed=seed, think_time=0.0)
 
 
 def _turn(engine: Engine) -> float:

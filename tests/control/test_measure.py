@@ -222,8 +222,8 @@ def test_a_percentile_is_of_the_merged_window() -> None:
 
 def test_a_timeout_that_the_warmup_uses_up_is_impossible() -> None:
     step = conditions(5.0, warmup=6)
-    assert not list(measure_spec(FOCUS, timeout_s=130).faults(step))
-    assert list(measure_spec(FOCUS, timeout_s=129).faults(step)) == [
+    assert not list(measure_spec(FOCUS, timeout_s=130).faults(step, True))
+    assert list(measure_spec(FOCUS, timeout_s=129).faults(step, True)) == [
         ("timeout", "timeout is 129 s; no measurement can end before 130 s, 30 s of it warmup")
     ]
 
@@ -238,9 +238,9 @@ def test_a_timeout_that_the_warmup_uses_up_is_impossible() -> None:
     ],
 )
 def test_impossible_measure_is_refused_with_the_reason(spec: MeasureSpec, key: str, fault: str) -> None:
-    ((found, text),) = spec.faults(conditions(5.0))
+    ((found, text),) = spec.faults(conditions(5.0), True)
     assert found == key and fault in text
-    assert not list(measure_spec(FOCUS).faults(conditions(5.0)))
+    assert not list(measure_spec(FOCUS).faults(conditions(5.0), True))
 
 
 def test_a_thousand_instances_are_checked_as_each_would_be_alone() -> None:

@@ -369,9 +369,9 @@ def test_a_plant_that_was_slow_for_a_while_does_not_decide_the_search() -> None:
     ],
 )
 def test_impossible_searches_are_refused_with_the_reason(spec: FindSpec, key: str, fault: str) -> None:
-    ((found, text),) = spec.faults(conditions(1.0))
+    ((found, text),) = spec.faults(conditions(1.0), True)
     assert found == key and fault in text
-    assert not list(find_spec(LATENCY, 1).faults(conditions(1.0)))
+    assert not list(find_spec(LATENCY, 1).faults(conditions(1.0), True))
 
 
 def test_a_probe_reports_its_load_present_value_and_target() -> None:

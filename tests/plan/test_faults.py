@@ -198,6 +198,8 @@ def test_how_long_an_io_may_wait_is_a_time_with_a_unit(value: str, says: str) ->
         "workloads: { a: { think_time: 1ms } }",
         "workloads: { a: { think_time: 1ms, iops: 0 } }",  # who watches the run may set max
         "workloads: { a: { think_time: 0s, iops: 300 } }",
+        "workloads: { a: { think_time: 1ms, iops: 300 } }\nlive: { maxtags: 2 }",  # who edits the run may set max
+        "workloads: { a: { think_time: 1ms } }\nsteps: [ go: { name: s, staircase: { start: 1, end: 9, steps: 2 } } ]",
         "workloads: { a: { think_time: 1ms, iops: 300 } }\nsteps: [ go: { name: s, loop: { iops: [300, max] } } ]",
         "workloads: { a: { think_time: 1ms, iops: 9 } }\n"
         "steps: [ edit: { rollup: all, set: { total_iops: max } }, go: s ]",
@@ -205,3 +207,22 @@ def test_how_long_an_io_may_wait_is_a_time_with_a_unit(value: str, says: str) ->
 )
 def test_a_workload_may_think_where_it_can_be_a_closed_loop(text: str) -> None:
     assert read(completed(text), "p.yaml").workloads[0].name == "a"
+
+
+@pytest.mark.parametrize(
+    ("go", "texts"),
+    [
+        (
+            "steady: { criterion: snia, metric: nonsense, timeout: 1s }",
+            ["no metric nonsense", "cannot be steady"],
+        ),
+        (
+            "control: { pid: { metric: nonsense, target: 1ms, low_iops: 2000, high_iops: 100 } }",
+            ["no metric nonsense", "below high"],
+        ),
+    ],
+)
+def test_what_is_wrong_whatever_the_metric_is_reported_with_it(go: str, texts: list[str]) -> None:
+    with pytest.raises(PlanFaults) as caught:
+        read(completed(f"steps: [ go: {{ name: s, {go} }} ]"), "p.yaml")
+    assert all(any(text in fault.text for fault in caught.value.faults) for text in texts)

@@ -365,6 +365,11 @@ FAULTS: list[tuple[str, str]] = [
         "1:44: think_time has no effect with iops: 5000, and no step sets max; leave one of them out",
     ),
     (
+        "workloads: { oltp: { think_time: 1ms } }\nsteps: [ { go: { name: s, find: { metric: p99, target: 1ms } } } ]",
+        "2:43: in step 's' the rate at max is taken for the most that is possible, but workload 'oltp' thinks; leave "
+        "think_time out",
+    ),
+    (
         "workloads: { oltp: { select: { vendr: x } } }",
         "1:32: LUNs have no attribute 'vendr'; did you mean 'vendor'?",
     ),

@@ -49,8 +49,20 @@ def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedul
                     faults.add(place, f"{what}; use {focus.of_service}, or set iops")
 
 
-def check_thinking(workloads: Collection[Workload], schedule: Schedule, faults: Faults) -> None:
-    """No workload thinks whose I/Os fall due at a rate in every step: think_time would have no effect."""
+def check_thinking(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedule, faults: Faults) -> None:
+    """No workload thinks where control would take the users' rate for the storage's, nor where its I/Os are paced in
+    every step: think_time would have no effect.
+
+    Control may set max itself, and who edits the running step may do so.
+    """
+    thinks = next((workload.name for workload in workloads if workload.parameters.think_time), "")
+    for entry, step in schedule.steps() if thinks else ():
+        load = step.control.load
+        if load is not None and load.goes_by_max:
+            what = f"in step {step.name!r} the rate at max is taken for the most that is possible"
+            faults.add(_place(doc, entry, load.keys), f"{what}, but workload {thinks!r} thinks; leave think_time out")
+    if doc.live is not None or any(step.control.load is not None for _, step in schedule.steps()):
+        return
     changes = [edit.changes for _, step in schedule.steps() for edit in step.edits]
     if any(MAX in (change.get("iops"), change.get(TOTAL_IOPS)) for change in changes):
         return

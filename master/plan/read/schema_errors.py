@@ -58,7 +58,8 @@ _HOMES: Final[list[tuple[str, type[Section]]]] = [
     ("a host", HostDoc),
     ("'rollups'", RollupDoc),
     ("'edit'", EditDoc),
-    *((f"'{_nested(keys)}'", model) for keys, model in sections_below(GoDoc)),
+    # An unknown total_iops is meant for an edit rather than for a loop.
+    *((f"'{_nested(keys)}'", model) for keys, model in sections_below(GoDoc) if keys != ("loop",)),
 ]
 _ELSEWHERE: Final = {key: home.replace("{key}", key) for home, model in reversed(_HOMES) for key in model.model_fields}
 

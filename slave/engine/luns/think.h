@@ -1,8 +1,8 @@
 /* Think time: which tags of a closed loop think between two I/Os.
  *
- * Rule: a tag flies, thinks, is ready (in the instance's free list, the one that has waited longest first), or is spare.
- * All but the spare ones are users, as many as maxtags; after an edit that lowers it, those who end to think leave. Tags
- * think only while their instance is a closed loop: at a rate, or paused, all that do not fly are free.
+ * Rule: a tag flies, thinks, is ready (in the instance's free list, the one that has waited longest first), or is
+ * spare. All but the spare ones are users, as many as maxtags; after an edit that lowers it, those who end to think
+ * leave. Tags think only while their instance is a closed loop: at a rate, or paused, all that do not fly are free.
  */
 #ifndef IVYPY_THINK_H
 #define IVYPY_THINK_H

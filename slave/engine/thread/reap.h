@@ -21,7 +21,7 @@ enum { THREAD_REAP = 128 }; /* completions of one poll of the ring */
 struct done {
     uint64_t service_ns, response_ns; /* response: UNCHANGED if it had no due time */
     uint64_t delay_ns;                /* reap delay */
-    uint64_t late_ns;                 /* lateness, if it had a due time */
+    uint64_t late_ns;                 /* lateness, if it had a due time or followed a think time */
     struct tag *tag;
     uint32_t bytes;
     uint8_t kind;
