@@ -35,7 +35,7 @@ _FAR = 7.0  # a pool over more ripples is of different loads; 5 are noise still,
 
 
 class PidEvent(StrEnum):
-    """What a subinterval did to a loop, as pid.csv has it."""
+    """The effect of a subinterval on a loop, as pid.csv has it."""
 
     NONE = ""
     FINDING_MAX = "finding range: max"
@@ -57,7 +57,7 @@ class Range:
     high_target: float | None = None
 
     def faults(self, target: float, unit: MetricUnit) -> Iterator[tuple[str, str]]:
-        """What keeps this range from serving a target in this unit: the field, and a sentence."""
+        """The reasons why this range cannot serve a target in this unit: the field, and a sentence."""
         wanted = amount_in_words(unit, target)
         if not 0 < self.low_iops < self.high_iops:
             ends = f"low_iops is {self.low_iops:g} and high_iops {self.high_iops:g}"
@@ -149,13 +149,13 @@ def moved(
 ) -> tuple[float, Loop]:
     """(error, the loop after its move) of one subinterval, in which `value` and `load` were seen."""
     grew = load.backlog - loop.backlog
-    behind = max(grew, load.expired) > rules.tolerance * load.due or _piles_up(load, rules.tolerance)
-    draining = loop.backlog > 0 and not behind and load.backlog > 0
+    overloaded = max(grew, load.expired) > rules.tolerance * load.due or _piles_up(load, rules.tolerance)
+    draining = loop.backlog > 0 and not overloaded and load.backlog > 0
     loop = replace(loop, backlog=load.backlog, event=PidEvent.NONE)
     if draining and load.backlog <= 0.75 * (load.backlog - grew):
         # response times now are of I/Os that fell due before
         return 0.0, replace(loop, event=PidEvent.DRAINING, pool=None)
-    if value is None and not behind:
+    if value is None and not overloaded:
         return 0.0, replace(loop, event=PidEvent.BLANK)
     error = (
         _FARTHEST
@@ -165,7 +165,7 @@ def moved(
         else -_FARTHEST
     )
     unseen = load.expired > _MOST_UNSEEN * load.due
-    if behind or draining:
+    if overloaded or draining:
         error = max(error, _OVERLOAD_ERROR)
     elif unseen:
         error = max(error, 0.0)  # the metric does not show those that waited longest
@@ -191,10 +191,10 @@ def _excess(load: InstanceLoad) -> float:
 def _gain_stepped(loop: Loop, error: float, number: int, rules: PidRules) -> tuple[Loop, float]:
     """The loop with its gain stepped, if this error asks for it, and the gain to move by."""
     direction = -copysign(1.0, error) if error else loop.direction
-    here = log(loop.iops)
-    way = abs(here - loop.turned_at)
+    position = log(loop.iops)
+    way = abs(position - loop.turned_at)
     if loop.direction and direction != loop.direction:
-        loop = replace(loop, direction=direction, turned_at=here, monotone=0, crossed=True)
+        loop = replace(loop, direction=direction, turned_at=position, monotone=0, crossed=True)
         if way <= rules.max_ripple:
             return loop, loop.gain
         gain = max(loop.gain / rules.gain_step, loop.least_gain)
