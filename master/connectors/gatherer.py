@@ -102,7 +102,7 @@ class Gatherer:
             report(Gathered(self.spec, k, end_ns, GatherState.LATE, found.times))
 
     def _taken(self, k: int, end_ns: int, answer: "asyncio.Future[Answered]") -> Gathered:
-        """What an answer says; from now on counters are counted from it."""
+        """Return the result of an answer; from now on counters are counted from it."""
         try:
             answered = answer.result()
             if isinstance(answered.message, Declined):
