@@ -93,7 +93,7 @@ def _watch(duration_ns: int) -> tuple[list[Anchor], list[Anchor]]:
 
 
 def _fio() -> tuple[int, ...]:
-    """What fio, started so many times, would take for the counter's cycles per millisecond."""
+    """The counter's cycles per millisecond that fio would find, started FIO_CALIBRATIONS times."""
     return tuple(
         cycles_per_ms([_engine.fio_window(WINDOW_NS) for _ in range(WINDOWS)]) for _ in range(FIO_CALIBRATIONS)
     )

@@ -17,7 +17,7 @@ _U64: Final = 2**64 - 1
 
 
 def cycles_per_ms(windows: Sequence[tuple[int, int]]) -> int:
-    """What fio makes of windows of (ticks, ns)."""
+    """The cycles per millisecond that fio finds in windows of (ticks, ns)."""
     measured = [ticks * 1_000_000 // ns for ticks, ns in windows[1:]]
     mean = sum(measured) / len(measured)
     deviation = math.sqrt(sum((cycles - mean) ** 2 for cycles in measured) / (len(measured) - 1))
