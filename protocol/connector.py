@@ -49,7 +49,7 @@ class Unit(StrEnum):
 
 
 class ReadingKind(StrEnum):
-    """What a reading is."""
+    """The kinds of readings."""
 
     GAUGE = "gauge"  # the value at the time of the reading
     COUNTER = "counter"  # a sum since some start; its increase is the metric
@@ -185,7 +185,7 @@ class Cannot(Exception):
 
 
 class Connector(Protocol):
-    """What a class has to have to be a connector; it is made with the plan's `options` as keyword arguments."""
+    """The methods that make a class a connector; it is made with the plan's `options` as keyword arguments."""
 
     def config(self, luns: Sequence[str]) -> "tuple[Iterable[ElementMetric], Iterable[Fact]]":
         """The metrics, and the attributes of elements. `luns`: see ReadConfig. Raises Cannot."""
@@ -203,10 +203,12 @@ def answer_to(connector: Connector, command: ConnectorCommand, now_ns: Callable[
             metrics, facts = connector.config(command.luns)
             return encode_line(ConnectorConfig(command.id, tuple(metrics), Facts(facts)))
         start_ns = now_ns()
-        found = connector.gather()
-        if isinstance(found, Readings):
-            return encode_line(Readings(command.id, found.facts, found.start_ns, found.end_ns, found.stamps))
-        facts = Facts(found)  # which a generator reads only now
+        gathered = connector.gather()
+        if isinstance(gathered, Readings):
+            return encode_line(
+                Readings(command.id, gathered.facts, gathered.start_ns, gathered.end_ns, gathered.stamps)
+            )
+        facts = Facts(gathered)  # which a generator reads only now
         return encode_line(Readings(command.id, facts, start_ns, now_ns()))
     except Cannot as error:
         return encode_line(Declined(command.id, str(error)))

@@ -22,38 +22,38 @@ FINGERPRINT: Final = "fingerprint"
 CHANGED: Final = "changed"  # of a file: when it was last changed by anybody but ivypy
 
 
-def consent_faults(agreed: Mapping[Where, Identity], found: Mapping[Where, Identity | None]) -> dict[Where, str]:
+def consent_faults(agreed: Mapping[Where, Identity], present: Mapping[Where, Identity | None]) -> dict[Where, str]:
     """Why what is about to be written is not what was agreed to: a sentence for each place that differs.
 
-    `found`: what is there now, None where that is not known. Empty if the two are the same.
+    `present`: what is there now, None where that is not known. Empty if the two are the same.
     """
     faults: dict[Where, str] = {}
-    for where in dict.fromkeys((*agreed, *found)):
-        asked, there = agreed.get(where), found.get(where)
+    for where in dict.fromkeys((*agreed, *present)):
+        asked, now = agreed.get(where), present.get(where)
         if asked is None:
             faults[where] = RefusalReason.NEVER_AGREED.sentence()
-        elif there is None:
+        elif now is None:
             faults[where] = RefusalReason.AGREED_NOT_FOUND.sentence()
-        elif asked != there:
-            faults[where] = _another(asked, there)
+        elif asked != now:
+            faults[where] = _another(asked, now)
     return faults
 
 
 def lasting(identity: Identity) -> Identity:
-    """What stays of it while ivypy itself writes the LUN."""
+    """The part of an identity that stays while ivypy itself writes the LUN."""
     return replace(identity, facts=tuple(fact for fact in identity.facts if fact[0] not in (FINGERPRINT, CHANGED)))
 
 
-def _another(asked: Identity, there: Identity) -> str:
-    had, has = differences(asked, there)
-    ends = dict(asked.facts).get(FINGERPRINT) == dict(there.facts).get(FINGERPRINT)
-    if lasting(asked) == lasting(there) and ends and CHANGED in dict(asked.facts):
+def _another(asked: Identity, now: Identity) -> str:
+    had, has = differences(asked, now)
+    ends = dict(asked.facts).get(FINGERPRINT) == dict(now.facts).get(FINGERPRINT)
+    if lasting(asked) == lasting(now) and ends and CHANGED in dict(asked.facts):
         return RefusalReason.CONTENTS_CHANGED.sentence(had=had, has=has)
     return RefusalReason.ANOTHER_LUN.sentence(had=had, has=has)
 
 
 def differences(one: Identity, other: Identity) -> tuple[str, str]:
-    """What each has and the other has not, as text: "serial A1, 1 MiB"."""
+    """The facts that each has and the other has not, as text: "serial A1, 1 MiB"."""
     ones, others = _words(one), _words(other)
     names = [name for name in dict.fromkeys((*ones, *others)) if ones.get(name) != others.get(name)]
     had, has = (", ".join(words.get(name, f"no {name}") for name in names) for words in (ones, others))
@@ -61,7 +61,7 @@ def differences(one: Identity, other: Identity) -> tuple[str, str]:
 
 
 def identified_by(identity: Identity) -> str:
-    """What identifies the LUN, as text, and how long the token is good for if that is not long."""
+    """The identity of the LUN, as text, and how long the token is good for if that is not long."""
     facts = ", ".join(f"{name} {value}" for name, value in identity.facts if name != START)
     names = [name for name, _ in identity.facts]
     if START in names:

@@ -114,6 +114,6 @@ class ThreadCount(IntEnum):
 
 
 def most_bytes(instances: int, classes: int) -> int:
-    """What the arrays of one result can take at most, unpacked."""
+    """The most bytes that the arrays of one result can take, unpacked."""
     of_class = SERIES * (8 * len(Moment) + 2 * 4 + 8 * BUCKETS)
     return 8 * len(Count) * instances + of_class * classes + 8 * len(ThreadCount) * MOST_THREADS

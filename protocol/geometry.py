@@ -20,7 +20,7 @@ class Misfit(NamedTuple):
 
 
 def geometry_faults(parameters: Parameters, path: str, kind: str, size: int, block: int) -> list[Misfit]:
-    """What does not fit that LUN; `size` in bytes, `block` its logical block size."""
+    """The faults of a workload's geometry on that LUN; `size` in bytes, `block` its logical block size."""
     each, (start, end) = parameters.blocksize, parameters.range
     first = 1 if kind == "block" else 0  # block 0 of a block device is never driven
     parameter, text = "blocksize", ""

@@ -135,10 +135,10 @@ def shortened(data: bytes) -> str:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    by_key = dict(pairs)
+    if len(by_key) < len(pairs):
         raise ValueError("duplicate key")
-    return found
+    return by_key
 
 
 def _no_constant(text: str) -> Any:
@@ -387,7 +387,7 @@ def _read_facts(value: Any, path: str) -> Facts:
 
 
 def inflated(packed: bytes, most: int = LARGEST_ARRAY) -> bytes:
-    """What a stream of zlib holds, which may be a thousand times as long. Raises ValueError where it is damaged, or
+    """Inflate a stream of zlib, which may become a thousand times as long. Raises ValueError where it is damaged, or
     holds more than `most` bytes."""
     inflate, most = zlib.decompressobj(), min(most, LARGEST_ARRAY)
     try:

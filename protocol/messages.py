@@ -46,7 +46,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Prepare:
-    """What holds for the whole session; the first command. Answer: ok."""
+    """The settings of the whole session; the first command. Answer: ok."""
 
     id: int
     engine: EngineOptions

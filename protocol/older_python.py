@@ -1,4 +1,4 @@
-"""What Python has by itself since 3.10 or 3.11, for test hosts: they run 3.9 and later."""
+"""Parts of the standard library of Python 3.10 and 3.11, for test hosts: they run 3.9 and later."""
 
 import sys
 from collections.abc import Collection, Iterator

@@ -188,18 +188,18 @@ def _for_engine(value: Any, unit: Notation) -> Any:
 
 
 def faults(parameters: Parameters) -> list[str]:
-    """What is out of range in `parameters`, a sentence each; empty if nothing is."""
-    found = []
+    """The values of `parameters` that are out of range, a sentence each."""
+    texts = []
     for name, parameter in PARAMETERS.items():
         value = getattr(parameters, name)
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             continue
         if parameter.low is not None and not value >= parameter.low:  # nan, too
-            found.append(f"{name} is {value:g}; the least is {parameter.low:g}")
+            texts.append(f"{name} is {value:g}; the least is {parameter.low:g}")
         if parameter.high is not None and value > parameter.high:
-            found.append(f"{name} is {value:g}; the most is {parameter.high:g}")
+            texts.append(f"{name} is {value:g}; the most is {parameter.high:g}")
     if parameters.iosequencer is Iosequencer.SEQUENTIAL and parameters.fraction_read not in (0.0, 1.0):
-        found.append(
+        texts.append(
             f"fraction_read is {parameters.fraction_read:g}; a sequential workload reads (100%) or writes (0%)"
         )
-    return found
+    return texts

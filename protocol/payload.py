@@ -1,4 +1,4 @@
-"""What messages carry: bounds of numbers, packed arrays, LUNs and their identities, workloads, refusals, notices.
+"""The contents of messages: bounds of numbers, packed arrays, LUNs and their identities, workloads, refusals, notices.
 
 Rule: as for messages: data, whose field types are its grammar.
 """
@@ -97,7 +97,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Consent:
-    """What the user agreed to have written."""
+    """The user's agreement to have a LUN written."""
 
     identity: Identity  # of this LUN, and no other
     extents: tuple[
@@ -107,7 +107,7 @@ class Consent:
 
 @dataclass(frozen=True)
 class CpuTaken:
-    """What kept the slave's threads from running in one subinterval; percentages are of its length.
+    """The causes that kept the slave's threads from running in one subinterval; percentages are of its length.
 
     0 also where the kernel does not tell.
     """
@@ -128,7 +128,7 @@ NOTHING_TAKEN: Final = CpuTaken()
 
 
 class NoticeKind(StrEnum):
-    """What a notice is about. Code that acts on a notice reads its kind, never its text."""
+    """The subject of a notice. Code that acts on a notice reads its kind, never its text."""
 
     BACKEND_CHOSEN = "backend_chosen"  # what backend `auto` is, and why
     SPREAD_CHOSEN = "spread_chosen"  # how many threads `spread: auto` is

@@ -42,6 +42,10 @@ APART = ["host_connector", "__main__"]  # programs of their own, which nothing i
 ENGINE = ["time", "load", "stats", "luns", "backends", "thread", "commands", "binding"]
 
 
+def all_modules() -> list[Path]:
+    return [path for folder in FOLDERS for path in modules(folder)]
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_nothing_crosses_but_through_the_protocol(folder: str) -> None:
     for path in modules(folder):
@@ -228,28 +232,16 @@ def test_a_part_of_a_step_takes_at_most_six_arguments() -> None:
 def test_no_two_classes_have_one_name() -> None:
     """Whoever searches for a class finds one."""
     homes: dict[str, str] = {}
-    for path in (one for folder in FOLDERS for one in modules(folder)):
+    for path in all_modules():
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
                 home = homes.setdefault(node.name, str(path.relative_to(ROOT)))
                 assert home == str(path.relative_to(ROOT)), f"{node.name} is in {home} and {path.relative_to(ROOT)}"
 
 
-# Rooms whose docstrings still begin with "What", and whose names still are of the kind of WORN.
-UNREVISED = (
-    "master/control", "master/connectors", "master/plan/model.py", "master/plan/read", "slave/host", "protocol",
-)  # fmt: skip
-
-
-def revised_modules() -> list[Path]:
-    """The product's modules but for those of UNREVISED."""
-    rooms = tuple(ROOT / room for room in UNREVISED)
-    return [path for folder in FOLDERS for path in modules(folder) if not {path, *path.parents} & {*rooms}]
-
-
 def test_docstrings_are_sentences_with_a_verb_or_name_what_is_returned() -> None:
     """Not "What it has", which is a question to the reader."""
-    for path in revised_modules():
+    for path in all_modules():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
                 begins = (ast.get_docstring(node) or "").split(" ")[0]
@@ -279,7 +271,7 @@ def lines_of_names(scope: ast.AST) -> tuple[set[str], dict[str, list[int]]]:
 
 def test_a_name_that_lives_for_more_than_three_lines_says_what_it_holds() -> None:
     """`host`, not `one`; and each field of a class."""
-    for path in revised_modules():
+    for path in all_modules():
         where = path.relative_to(ROOT)
         for scope in ast.walk(ast.parse(path.read_text())):
             if isinstance(scope, ast.ClassDef):

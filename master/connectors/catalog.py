@@ -1,4 +1,4 @@
-"""What a connector has: its metrics, checked once, and its element instances, which may grow.
+"""The catalog of a connector: its metrics, checked once, and its element instances, which may grow.
 
 Rule: an *element type* is a table, with a column for each metric and a row for each instance. The readings of all
 element types of a connector stand in one array of cells, table after table, nan where there is none: what is computed
@@ -47,7 +47,7 @@ class ElementTable:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """What of a gather's facts was not used, and why; three of each kind are named."""
+    """The facts of a gather that were not used, and why; three of each kind are named."""
 
     unknown: tuple[str, ...] = ()  # attributes that were not declared
     text: tuple[str, ...] = ()  # text in the place of a number
@@ -116,7 +116,7 @@ class Catalog:
 
     def values(self, facts: Sequence[Fact]) -> Values:
         """The readings as arrays. Raises ConnectorFault where there are too many instances."""
-        found: dict[str, dict[int, float]] = {name: {} for name in self.tables}  # cell within the table: reading
+        readings: dict[str, dict[int, float]] = {name: {} for name in self.tables}  # cell within the table: reading
         unknown, texts, twice = Counter[str](), Counter[str](), Counter[str]()
         for element, instance, attribute, value in facts:
             table = self.tables.get(element)
@@ -128,18 +128,18 @@ class Catalog:
             else:
                 row = table.rows.get(instance)
                 place = (self._new_row(table, instance) if row is None else row) * len(table.metrics) + column
-                if found[element].setdefault(place, value) != value:
+                if readings[element].setdefault(place, value) != value:
                     twice[f"{element} {instance} {attribute}"] += 1
         count = unknown.total() + texts.total() + twice.total()
-        return Values(self._cells(found), self._layout, Ignored(tuple(unknown), tuple(texts), tuple(twice), count))
+        return Values(self._cells(readings), self._layout, Ignored(tuple(unknown), tuple(texts), tuple(twice), count))
 
-    def _cells(self, found: Mapping[str, Mapping[int, float]]) -> Floats:
+    def _cells(self, readings: Mapping[str, Mapping[int, float]]) -> Floats:
         if self._laid_out != self._instances:
             self._layout, self._laid_out = _layout(self.tables), self._instances
         cells = np.full(len(self._layout.is_counter), np.nan)
-        places = [self._layout.tables[name][0] + place for name, of_table in found.items() for place in of_table]
+        places = [self._layout.tables[name][0] + place for name, of_table in readings.items() for place in of_table]
         if places:
-            cells[places] = [value for of_table in found.values() for value in of_table.values()]
+            cells[places] = [value for of_table in readings.values() for value in of_table.values()]
         return cells
 
     def _new_row(self, table: ElementTable, instance: str) -> int:
@@ -172,30 +172,30 @@ def _layout(tables: Mapping[str, ElementTable]) -> CellLayout:
 
 
 def metric_faults(metrics: Sequence[ElementMetric]) -> Iterator[str]:
-    """What is wrong with declared metrics, a sentence each."""
+    """Faults in declared metrics, a sentence each."""
     seen: dict[str, ElementMetric] = {}
-    counters = {(one.element, one.attribute) for one in metrics if one.kind is ReadingKind.COUNTER}
-    for place, one in enumerate(metrics):
-        what = f"metric {place} ({one.element} {one.attribute})"
-        for kind, name in (("element", one.element), ("attribute", one.attribute)):
+    counters = {(metric.element, metric.attribute) for metric in metrics if metric.kind is ReadingKind.COUNTER}
+    for place, metric in enumerate(metrics):
+        what = f"metric {place} ({metric.element} {metric.attribute})"
+        for kind, name in (("element", metric.element), ("attribute", metric.attribute)):
             if not _NAME.fullmatch(name):
                 yield f"{what}: {name!r} cannot be an {kind}'s name; use a-z, 0-9 and _"
-        full = f"{one.element}_{one.attribute}"
+        full = f"{metric.element}_{metric.attribute}"
         if full in seen:
             yield f"{what}: its name {full} is that of {seen[full].element} {seen[full].attribute}"
-        seen.setdefault(full, one)
-        if one.per and one.kind is not ReadingKind.COUNTER:
+        seen.setdefault(full, metric)
+        if metric.per and metric.kind is not ReadingKind.COUNTER:
             yield f"{what}: per is for counters, and it is a gauge"
-        elif one.per and ((one.element, one.per) not in counters or one.per == one.attribute):
-            yield f"{what}: per is {one.per!r}, which is no other counter of {one.element}"
-        if one.bits and one.kind is not ReadingKind.COUNTER:
+        elif metric.per and ((metric.element, metric.per) not in counters or metric.per == metric.attribute):
+            yield f"{what}: per is {metric.per!r}, which is no other counter of {metric.element}"
+        if metric.bits and metric.kind is not ReadingKind.COUNTER:
             yield f"{what}: bits is for counters, and it is a gauge"
-        if not isfinite(one.scale) or one.scale == 0:
-            yield f"{what}: scale is {one.scale:g}; it must be a number other than 0"
-        named = unit_by_suffix(one.attribute)
-        if named is not MetricUnit.NONE and named.value != one.unit.value:
-            yield f"{what}: its unit is {_shown(one.unit)}, and its name says {named}"
-    for element, count in Counter(one.element for one in metrics).items():
+        if not isfinite(metric.scale) or metric.scale == 0:
+            yield f"{what}: scale is {metric.scale:g}; it must be a number other than 0"
+        named = unit_by_suffix(metric.attribute)
+        if named is not MetricUnit.NONE and named.value != metric.unit.value:
+            yield f"{what}: its unit is {_shown(metric.unit)}, and its name says {named}"
+    for element, count in Counter(metric.element for metric in metrics).items():
         if count > MOST_METRICS:
             yield f"{element} has {count} metrics; {MOST_METRICS} are enough"
 

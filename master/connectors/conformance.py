@@ -31,7 +31,7 @@ _STAMP_WORDS: Final = {
 
 
 class Deviation(StrEnum):
-    """What may be wrong with a connector."""
+    """The ways in which a connector may break the protocol."""
 
     NOT_STARTED = "not started"
     NO_HELLO = "no hello"
@@ -64,7 +64,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Conformance:
-    """What was seen of one connector. Its methods are called in the order in which things happen."""
+    """Collects what was seen of one connector. Its methods are called in the order in which things happen."""
 
     deviations: dict[tuple[Deviation, str], list[str]] = field(default_factory=dict)  # by kind and what it is about
     remarks: list[str] = field(default_factory=list)
@@ -182,17 +182,17 @@ class Conformance:
         instances: dict[str, set[str]] = {}
         for element, instance, _, _ in _facts(self.seen):
             instances.setdefault(element, set()).add(instance)
-        for element in dict.fromkeys(one.element for one in self.config.metrics):
-            of_element = [one for one in self.config.metrics if one.element == element]
+        for element in dict.fromkeys(metric.element for metric in self.config.metrics):
+            of_element = [metric for metric in self.config.metrics if metric.element == element]
             there = instances.get(element, set())
             names = f": {_some(sorted(there))}" if there else ""
             yield f"element type      {element}, {_counted(len(there), 'instance')}{names}"
-            for one in of_element:
-                yield f"  {one.attribute:<24} {one.unit or '-':<6} {_how(one)}"
+            for metric in of_element:
+                yield f"  {metric.attribute:<24} {metric.unit or '-':<6} {_how(metric)}"
         yield from joins(self.config)
         if self.seen:
             took = sorted(map(_took_s, self.seen))
-            facts = max(len(one.readings.facts) for one in self.seen)
+            facts = max(len(seen.readings.facts) for seen in self.seen)
             span = f"{took[0] * 1e3:.1f} to {took[-1] * 1e3:.1f} ms"
             yield f"gathers           {len(took)}, of up to {facts:,} facts, {span}"
 
@@ -203,18 +203,18 @@ def joins(config: ConnectorConfig) -> Iterator[str]:
     for element, _, attribute, value in config.facts:
         attributes.setdefault(element, {}).setdefault(attribute, set()).add(str(value))
     measured = {one.element for one in config.metrics}
-    found = False
+    any_joins = False
     for element, of_element in attributes.items():
         keys = [name for name in JOINS if name in of_element]
         if not keys:
             continue
-        found = True
+        any_joins = True
         yield f"joins LUNs        {element}, by {' or '.join(keys)} ({_some(sorted(of_element[keys[0]]))})"
         for name, values in of_element.items():
             if name not in keys:
                 selects = ", selects its elements" if name in measured else ""
                 yield f"  {name:<24} {_counted(len(values), 'value')}: {_some(sorted(values))}{selects}"
-    if not found:
+    if not any_joins:
         yield f"joins LUNs        none by {', '.join(JOINS)}: elements belong to all LUNs, unless `join` says more"
 
 
@@ -233,7 +233,7 @@ def _took_s(seen: Seen) -> float:
 
 
 def _how(metric: ElementMetric) -> str:
-    """What is made of its readings."""
+    """Describe how its readings become figures."""
     if metric.kind is ReadingKind.GAUGE:
         return f"gauge, {metric.combine}"
     if metric.per:

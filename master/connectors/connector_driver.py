@@ -104,12 +104,12 @@ class ConnectorDriver:
         return hello
 
     async def config(self, luns: tuple[str, ...]) -> ConnectorConfig:
-        """What it has. Raises ConnectorFault."""
-        found = await self.request(ReadConfig(self._new_id(), luns))
-        if isinstance(found.message, ConnectorConfig):
-            return found.message
-        assert isinstance(found.message, Declined)
-        raise ConnectorFault(f"it declined read_config: {printable(found.message.reason)}")
+        """Read its configuration. Raises ConnectorFault."""
+        answered = await self.request(ReadConfig(self._new_id(), luns))
+        if isinstance(answered.message, ConnectorConfig):
+            return answered.message
+        assert isinstance(answered.message, Declined)
+        raise ConnectorFault(f"it declined read_config: {printable(answered.message.reason)}")
 
     def gather(self) -> "asyncio.Future[Answered]":
         """Ask for its readings; the future has them, or a ConnectorFault. Only where it is not busy."""

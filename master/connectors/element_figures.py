@@ -120,19 +120,19 @@ def _layout(family: Family, tables: Sequence[tuple[Connected, ElementTable]]) ->
     columns = {attribute: place for place, attribute in enumerate(metrics)}
     parts, first = [], 0
     members: dict[int, list[NDArray[np.intp]]] = {}
-    for one, table in tables:
+    for connected, table in tables:
         if not (count := len(table.rows)):
             continue  # its metrics count: a header that is written has all of them
-        parts.append((one.title, table.name, first, count, tuple(columns[name] for name in table.columns)))
-        for row in one.membership.rollup_rows:
-            if len(rows := _before(one.membership.rows(table, row), count)):
+        parts.append((connected.title, table.name, first, count, tuple(columns[name] for name in table.columns)))
+        for row in connected.membership.rollup_rows:
+            if len(rows := _before(connected.membership.rows(table, row), count)):
                 members.setdefault(row, []).append(rows + first)
-        if len(others := _before(one.membership.not_participating(table), count)):
+        if len(others := _before(connected.membership.not_participating(table), count)):
             members.setdefault(NOT_PARTICIPATING, []).append(others + first)
         first += count
     wanted = (*sorted(members.keys() - {NOT_PARTICIPATING}), *({NOT_PARTICIPATING} & members.keys()))
     lists = [np.concatenate(members[row]) for row in wanted]
-    starts = np.cumsum([0, *(len(one) for one in lists)])[:-1]
+    starts = np.cumsum([0, *(len(rows) for rows in lists)])[:-1]
     return FamilyLayout(
         family, tuple(metrics.values()), tuple(parts), first, wanted, np.concatenate(lists), starts.astype(np.intp)
     )
@@ -143,20 +143,20 @@ def _before(rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
     return rows[rows < count]
 
 
-def family_figures(layout: FamilyLayout, found: Mapping[str, Gathered]) -> FamilyFigures:
-    """`found`: the gathers of one subinterval, by the connector's title."""
+def family_figures(layout: FamilyLayout, gathers: Mapping[str, Gathered]) -> FamilyFigures:
+    """`gathers`: those of one subinterval, by the connector's title."""
     shape = layout.elements, len(layout.metrics)
     amounts, pers, unknown = np.zeros(shape), np.zeros(shape), np.zeros(shape, bool)
     gathered = np.zeros(layout.elements, bool)
     for title, element, first, count, columns in layout.parts:
-        one = found.get(title)
-        if one is None or not one.has_values:
+        gather = gathers.get(title)
+        if gather is None or not gather.has_values:
             continue
-        ratios = one.rates.tables[element]
-        there = min(len(ratios.amounts), count)  # elements may have come since
-        cells = slice(first, first + there), list(columns)
-        amounts[cells], pers[cells] = ratios.amounts[:there], ratios.pers[:there]
-        unknown[cells] = ratios.unknown[:there]
+        ratios = gather.rates.tables[element]
+        present_rows = min(len(ratios.amounts), count)  # elements may have come since
+        cells = slice(first, first + present_rows), list(columns)
+        amounts[cells], pers[cells] = ratios.amounts[:present_rows], ratios.pers[:present_rows]
+        unknown[cells] = ratios.unknown[:present_rows]
         gathered[first : first + count] = True
     complete = np.logical_and.reduceat(gathered[layout.members], layout.starts)
     known = ~np.logical_or.reduceat(unknown[layout.members], layout.starts, axis=0) & complete[:, None]

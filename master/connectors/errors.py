@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class FaultKind(StrEnum):
-    """What kind of fault ended a connector."""
+    """The kind of fault that ended a connector."""
 
     ENDED = "ended"  # its process, or the way to it
     UNREADABLE = "unreadable"  # what it sent is no message, or not one that could be due
@@ -13,7 +13,7 @@ class FaultKind(StrEnum):
 
 
 class ConnectorFault(Exception):
-    """What is wrong with a connector, and what to do about it."""
+    """A fault of a connector, and what to do about it."""
 
     def __init__(self, what: str, remedy: str = "", kind: FaultKind = FaultKind.OTHER) -> None:
         super().__init__(f"{what}; {remedy}" if remedy else what)

@@ -1,4 +1,4 @@
-"""What one gather of a connector came to: its state, its times, and the metrics of its elements.
+"""The result of one gather of a connector: its state, its times, and the metrics of its elements.
 
 Rule: a gather that did not come in time has no values; it is labelled, and nothing stands for it.
 """

@@ -2,12 +2,16 @@
 
 Rule: nobody waits for it but up to its deadline. A connector that is slow misses subintervals, each labelled; one that
 is gone is gone until the next step. The rates of counters are by the connector's own stamps as long as these make
-sense, else by the controller's clock, which is noted.
+sense, else by the controller's clock, which is noted. A gather that is just in time ends with its subinterval: it
+begins earlier by what such gathers have taken lately, the median of the last ones; half of them end before the boundary
+then, and half after it, by as little as their times vary.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from itertools import count
+from statistics import median_high
 from typing import Final
 
 from ...protocol.connector import Declined, Readings
@@ -15,14 +19,15 @@ from ...protocol.payload import Facts
 from ..hosts.controller_lag import ControllerLag, Deadline
 from .catalog import Catalog, Values
 from .connector_driver import Answered, ConnectorDriver
-from .connector_spec import ConnectorSpec
+from .connector_spec import ConnectorSpec, GatherAt
 from .counter_rates import rates
 from .errors import ConnectorFault
-from .gather_times import GatherTimes
 from .gathered import Gathered, GatherState, GatherTimesOf, StampFault
 from .stamp_checks import ConnectorClock
 
 LONGEST_PATIENCE_NS: Final = 10 * 10**9  # however long subintervals are
+KEPT_TIMES: Final = 15
+EARLIEST: Final = 0.9  # of a subinterval: no gather begins earlier before its end
 Report = Callable[[Gathered], None]
 
 
@@ -47,6 +52,24 @@ class _Baseline:
         return (self.answered.sent_ns + self.answered.arrived_ns) // 2
 
 
+class _GatherTimes:
+    """Says when to gather. State: how long the last gathers took, from the request to the answer."""
+
+    def __init__(self, at: GatherAt) -> None:
+        self._at = at
+        self._took_ns: deque[int] = deque(maxlen=KEPT_TIMES)
+
+    def took(self, duration_ns: int) -> None:
+        """One more gather was answered."""
+        self._took_ns.append(duration_ns)
+
+    def begin_ns(self, end_ns: int, length_ns: int) -> int:
+        """When to begin the gather of a subinterval that ends at `end_ns` and lasts `length_ns`."""
+        if self._at is GatherAt.END or not self._took_ns:
+            return end_ns
+        return end_ns - min(median_high(self._took_ns), round(EARLIEST * length_ns))
+
+
 class Gatherer:
     """Holds one connector's newest readings, how long its gathers take, and where its clock is."""
 
@@ -55,7 +78,7 @@ class Gatherer:
         self.catalog = catalog
         self.driver = driver
         self._lag = lag
-        self._times = GatherTimes(spec.gather)
+        self._times = _GatherTimes(spec.gather)
         self._clock = ConnectorClock()
         self._before: _Baseline | None = None
         self._late: asyncio.Task[None] | None = None
@@ -102,7 +125,7 @@ class Gatherer:
             report(Gathered(self.spec, k, end_ns, GatherState.LATE, found.times))
 
     def _taken(self, k: int, end_ns: int, answer: "asyncio.Future[Answered]") -> Gathered:
-        """What an answer says; from now on counters are counted from it."""
+        """Return the result of an answer; from now on counters are counted from it."""
         try:
             answered = answer.result()
             if isinstance(answered.message, Declined):

@@ -23,7 +23,7 @@ class GatheredSubinterval:
     """The gathers of one subinterval, of all connectors, by title; those of a step that ended meanwhile are missing."""
 
     number: int
-    found: Mapping[str, Gathered]
+    by_title: Mapping[str, Gathered]
 
 
 class Gathering:
@@ -45,7 +45,7 @@ class Gathering:
         self._found: dict[int, dict[str, Gathered]] = {}  # by subinterval and title
         self._newest_figures: tuple[tuple[int, Family], FamilyFigures] | None = None
         self._news = asyncio.Event()
-        self._report: Callable[[GatheredSubinterval], None] = lambda found: None
+        self._report: Callable[[GatheredSubinterval], None] = lambda gathered: None
 
     def begin(
         self,
@@ -63,16 +63,16 @@ class Gathering:
         self._newest_figures = None
         self._report = report
 
-        def take(found: Gathered) -> None:
-            if found.state is GatherState.LATE:
-                late(found)
+        def take(gathered: Gathered) -> None:
+            if gathered.state is GatherState.LATE:
+                late(gathered)
                 return
-            of_subinterval = self._found.setdefault(found.subinterval, {})
-            of_subinterval[found.spec.title] = found
-            self._newest[found.spec.title] = found.subinterval
+            of_subinterval = self._found.setdefault(gathered.subinterval, {})
+            of_subinterval[gathered.spec.title] = gathered
+            self._newest[gathered.spec.title] = gathered.subinterval
             if len(of_subinterval) == len(self._gatherers):
-                report(GatheredSubinterval(found.subinterval, of_subinterval))
-                self._found.pop(found.subinterval - KEPT, None)
+                report(GatheredSubinterval(gathered.subinterval, of_subinterval))
+                self._found.pop(gathered.subinterval - KEPT, None)
             self._news.set()
 
         self._tasks = [asyncio.ensure_future(one.run(start_ns, length_ns, take)) for one in self._gatherers]
@@ -88,9 +88,9 @@ class Gathering:
         for fault in ended:
             if isinstance(fault, Exception):
                 raise fault
-        for number, found in sorted(self._found.items()):
-            if 0 < len(found) < len(self._gatherers):
-                self._report(GatheredSubinterval(number, found))
+        for number, by_title in sorted(self._found.items()):
+            if 0 < len(by_title) < len(self._gatherers):
+                self._report(GatheredSubinterval(number, by_title))
         self._found.clear()
 
     async def wait(self, subinterval: int, names: Collection[str]) -> None:

@@ -20,7 +20,7 @@ NOTHING: Final[Attributes] = {}
 
 
 class JoinedLuns:
-    """What one connector says about LUNs: its config facts, indexed by the values of the join attributes."""
+    """The config facts of one connector about LUNs, indexed by the values of the join attributes."""
 
     def __init__(self, spec: ConnectorSpec, facts: Iterable[Fact]) -> None:
         self._spec = spec
@@ -45,7 +45,7 @@ class JoinedLuns:
         return frozenset(named | joined)
 
     def of_lun(self, host: str, lun: Mapping[str, Attribute]) -> Attributes:
-        """What it says about a LUN with these attributes; nothing where no element is this LUN."""
+        """Its attributes of a LUN with these attributes; empty where no element is this LUN."""
         if self._spec.test_host not in ("", host):
             return NOTHING
         for of_lun in self._spec.join:
@@ -58,12 +58,12 @@ class JoinedLuns:
 
     def _together(self, elements: Iterable[tuple[str, str]]) -> Attributes:
         """Of several elements that are one LUN: all values of each attribute."""
-        found: dict[str, dict[str, None]] = {}
+        attributes: dict[str, dict[str, None]] = {}
         for element, instance in elements:
-            found.setdefault(element, {})[instance] = None
+            attributes.setdefault(element, {})[instance] = None
             for name, values in self.elements[element, instance].items():
-                found.setdefault(name, {}).update(dict.fromkeys(values))
-        return {name: tuple(values) for name, values in found.items()}
+                attributes.setdefault(name, {}).update(dict.fromkeys(values))
+        return {name: tuple(values) for name, values in attributes.items()}
 
 
 def _plain(attribute: str, value: str) -> str:

@@ -100,33 +100,33 @@ class Connectors:
         if self._launch is None:
             return
         wanted = list(specs)
-        found = await asyncio.gather(
+        outcomes = await asyncio.gather(
             *(self._one(spec, tuple(luns.get(spec.test_host, ()))) for spec in wanted), return_exceptions=True
         )
         faults = []
-        for spec, one in zip(wanted, found, strict=True):
-            if isinstance(one, _RunningConnector):
-                self._running.append(one)
-            elif isinstance(one, ConnectorFault):
+        for spec, outcome in zip(wanted, outcomes, strict=True):
+            if isinstance(outcome, _RunningConnector):
+                self._running.append(outcome)
+            elif isinstance(outcome, ConnectorFault):
                 if spec.required:
-                    remedy = one.remedy or f"see log/{spec.log_name}.log, or set `required: false`"
-                    faults.append(HostFault(f"connector {spec.title}", one.what, remedy))
+                    remedy = outcome.remedy or f"see log/{spec.log_name}.log, or set `required: false`"
+                    faults.append(HostFault(f"connector {spec.title}", outcome.what, remedy))
                 else:
-                    self._event("connector", f"the connector {spec.name} is not there: {one}", spec.test_host)
-            elif isinstance(one, BaseException):
-                raise one
+                    self._event("connector", f"the connector {spec.name} is not there: {outcome}", spec.test_host)
+            elif isinstance(outcome, BaseException):
+                raise outcome
         if faults:
             raise HostsError(faults)
 
     async def restart(self, interrupted: asyncio.Event) -> None:
         """Before a step: start those again that are gone, or hang, unless the run is interrupted meanwhile."""
-        for one in self._running:
-            if one.driver.unanswered_s > HANGS_S:
-                one.driver.give_up(f"it has not answered for {one.driver.unanswered_s:.0f} s")
-        gone = [one for one in self._running if one.driver.gone is not None]
+        for connector in self._running:
+            if connector.driver.unanswered_s > HANGS_S:
+                connector.driver.give_up(f"it has not answered for {connector.driver.unanswered_s:.0f} s")
+        gone = [connector for connector in self._running if connector.driver.gone is not None]
         if not gone:
             return
-        again = [asyncio.ensure_future(self._again(one)) for one in gone]
+        again = [asyncio.ensure_future(self._again(connector)) for connector in gone]
         interrupt = asyncio.ensure_future(interrupted.wait())
         everyone = asyncio.ensure_future(asyncio.wait(again))
         try:
@@ -135,40 +135,42 @@ class Connectors:
             for task in (interrupt, everyone, *again):
                 task.cancel()
             await asyncio.wait(again)
-        for one, task in zip(gone, again, strict=True):
+        for connector, task in zip(gone, again, strict=True):
             if not task.cancelled():
-                self._event("connector", f"the connector {one.spec.name} {task.result()}", one.spec.test_host)
+                self._event(
+                    "connector", f"the connector {connector.spec.name} {task.result()}", connector.spec.test_host
+                )
 
     def attributes(self, host: str, lun: Mapping[str, Attribute]) -> dict[str, Attribute]:
-        """What connectors say about a LUN with these attributes; its own ones stay."""
-        found: dict[str, Attribute] = {}
+        """The attributes that connectors add to a LUN with these attributes; its own ones stay."""
+        added: dict[str, Attribute] = {}
         for one in self._running:
             if not one.spec.test_host:
-                found |= {name: shown(values) for name, values in one.joined.of_lun(host, lun).items()}
-        return {name: value for name, value in found.items() if name not in lun}
+                added |= {name: shown(values) for name, values in one.joined.of_lun(host, lun).items()}
+        return {name: value for name, value in added.items() if name not in lun}
 
     @property
     def metrics(self) -> Mapping[str, Collection[str]]:
         """The full names of the metrics of each connector, by its name in the plan."""
-        found: dict[str, set[str]] = {}
+        by_connector: dict[str, set[str]] = {}
         for one in self._running:
             names = {metric_name(one.spec.name, metric) for metric in one.config.metrics}
-            found.setdefault(one.spec.name, set()).update(names)
-        return found
+            by_connector.setdefault(one.spec.name, set()).update(names)
+        return by_connector
 
     def described(self) -> dict[str, dict[str, str | list[str]]]:
         """Which programs these are, by title: for run.json."""
         return {
-            one.spec.title: {
-                "program": one.hello.name,
-                "version": one.hello.version,
-                "elements": sorted({metric.element for metric in one.config.metrics}),
+            connector.spec.title: {
+                "program": connector.hello.name,
+                "version": connector.hello.version,
+                "elements": sorted({metric.element for metric in connector.config.metrics}),
             }
-            for one in self._running
+            for connector in self._running
         }
 
     def gathering(self, rollups: Rollups) -> Gathering:
-        """What gathers from them in the steps of these rollups."""
+        """Return the gathering from them in the steps of these rollups."""
         if self._lag is None:
             return Gathering((), ())
         connected = [
@@ -194,25 +196,25 @@ class Connectors:
             await self._close(driver)
             raise
 
-    async def _again(self, one: _RunningConnector) -> str:
+    async def _again(self, connector: _RunningConnector) -> str:
         """How it went, for people."""
-        await self._close(one.driver)  # it may be gone for what it sent, and its process still there
+        await self._close(connector.driver)  # it may be gone for what it sent, and its process still there
         try:
-            driver = await self._driver(one.spec)
+            driver = await self._driver(connector.spec)
         except ConnectorFault as error:
             return f"is gone, and was not started again: {error}"
         try:
-            _, config = await self._config(one.spec, driver, one.luns, OPTIONAL_S)
-            if config.metrics != one.config.metrics:
+            _, config = await self._config(connector.spec, driver, connector.luns, OPTIONAL_S)
+            if config.metrics != connector.config.metrics:
                 raise ConnectorFault("it has other metrics now")
         except BaseException as error:
             await self._close(driver)
             if isinstance(error, ConnectorFault):
                 return f"is gone, and was not started again: {error}"
             raise
-        one.driver = driver
+        connector.driver = driver
         for gatherer in self._gatherers:
-            if gatherer.spec is one.spec:
+            if gatherer.spec is connector.spec:
                 gatherer.driver = driver
         return "was started again"
 

@@ -51,7 +51,7 @@ def make_connector(name: str, options: Mapping[str, object]) -> Connector:
 
 
 def _misfit(maker: Maker, options: Mapping[str, object]) -> str:
-    """What is wrong with the names of the options; "" if nothing, or if the class itself checks them (`**options`)."""
+    """The fault in the names of the options; "" if nothing, or if the class itself checks them (`**options`)."""
     parameters = inspect.signature(maker).parameters.values()
     if any(one.kind is one.VAR_KEYWORD for one in parameters):
         return ""

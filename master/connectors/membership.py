@@ -26,11 +26,11 @@ class Membership:
         self._names: list[dict[str, frozenset[str]]] = []  # by row: element type -> instances
         of_instance = {(one.host, one.number): joined.of_lun(one.host, one.attributes) for one in rollups.instances}
         for rollup in rollups.rows:
-            found: dict[str, set[str]] = {}
+            instances: dict[str, set[str]] = {}
             for member in rollup.members:
                 for name, values in of_instance[member.host, member.number].items():
-                    found.setdefault(name, set()).update(values)
-            self._names.append({name: frozenset(values) for name, values in found.items()})
+                    instances.setdefault(name, set()).update(values)
+            self._names.append({name: frozenset(values) for name, values in instances.items()})
             hosts = {member.host for member in rollup.members}
             self._everywhere.append(not spec.test_host or spec.test_host in hosts)
         self.rollup_rows = [row for row, names in enumerate(self._names) if names or self._everywhere[row]]

@@ -20,7 +20,7 @@ class ConnectorClock:
         self._offset = OffsetEstimator()
 
     def fault(self, readings: Readings, before: Readings | None, sent_ns: int, arrived_ns: int) -> StampFault:
-        """What speaks against the stamps of a gather. `before`: the one before it."""
+        """The fault of the stamps of a gather, or that they have none. `before`: the one before it."""
         start_ns, end_ns = readings.start_ns, readings.end_ns
         if start_ns == 0 and end_ns == 0:
             return StampFault.ABSENT

@@ -30,7 +30,7 @@ LONGEST_SHOWN: Final = 160  # characters of a line of the program's
 
 @dataclass(frozen=True, slots=True)
 class ConnectorTrial:
-    """What is tried."""
+    """A connector to try, and for how long."""
 
     words: Sequence[str]  # the command line
     luns: tuple[str, ...] = ()  # of read_config
@@ -116,42 +116,42 @@ class Lines:
 
 
 async def try_connector(trial: ConnectorTrial, now_ns: Callable[[], int] = time.monotonic_ns) -> Conformance:
-    """What there is to say about a program. `now_ns`: our clock."""
-    found = Conformance()
+    """Run a program as a connector, and return how it conforms. `now_ns`: our clock."""
+    conformance = Conformance()
     try:
         process = await asyncio.create_subprocess_exec(
             *trial.words, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=BUFFER, start_new_session=True
         )
     except OSError as error:
-        found.deviates(Deviation.NOT_STARTED, f"{trial.words[0]!r} cannot be started ({error.strerror})")
-        return found
+        conformance.deviates(Deviation.NOT_STARTED, f"{trial.words[0]!r} cannot be started ({error.strerror})")
+        return conformance
     program, lines = Program(process), Lines()
-    driver = ConnectorDriver(program, now_ns, lines.log, found.notices.append)
+    driver = ConnectorDriver(program, now_ns, lines.log, conformance.notices.append)
     driving = asyncio.ensure_future(driver.drive())
     try:
-        if await _talk(trial, driver, found, lines, now_ns):
+        if await _talk(trial, driver, conformance, lines, now_ns):
             driving.cancel()  # so that what comes after the end of its input is read there
             await asyncio.wait([driving])
-            await _end(program, found)
+            await _end(program, conformance)
     finally:
         driving.cancel()
         await program.close()
         await asyncio.wait([driving])
-    found.finished(trial.interval_s)
-    return found
+    conformance.finished(trial.interval_s)
+    return conformance
 
 
 async def _talk(
-    trial: ConnectorTrial, driver: ConnectorDriver, found: Conformance, lines: Lines, now_ns: Callable[[], int]
+    trial: ConnectorTrial, driver: ConnectorDriver, conformance: Conformance, lines: Lines, now_ns: Callable[[], int]
 ) -> bool:
     """Whether it is still there at the end."""
     doing = Deviation.NO_HELLO, "no connector_hello"
     try:
         async with asyncio.timeout(trial.patience_s):
-            found.hello = await driver.hello()
+            conformance.hello = await driver.hello()
         doing = Deviation.NO_CONFIG, "no answer to read_config"
         async with asyncio.timeout(trial.patience_s):
-            found.configured(await driver.config(trial.luns))
+            conformance.configured(await driver.config(trial.luns))
         began_ns = now_ns()
         for number in range(trial.gathers):
             doing = Deviation.SILENT, f"no answer to gather {number + 1}"
@@ -159,25 +159,25 @@ async def _talk(
             async with asyncio.timeout(trial.patience_s):
                 answered = await driver.gather()
             if isinstance(answered.message, Readings):
-                found.gathered(Seen(answered.message, answered.sent_ns, answered.arrived_ns))
+                conformance.gathered(Seen(answered.message, answered.sent_ns, answered.arrived_ns))
             else:
                 reason = printable(getattr(answered.message, "reason", ""))
-                found.deviates(Deviation.DECLINED, f"it declined gather {number + 1}: {reason}")
+                conformance.deviates(Deviation.DECLINED, f"it declined gather {number + 1}: {reason}")
         await asyncio.sleep(SETTLE_S)
         if driver.gone is not None:
             raise ConnectorFault(driver.gone, kind=driver.gone_by)
     except TimeoutError:
-        found.deviates(doing[0], f"{doing[1]} within {trial.patience_s:g} s")
+        conformance.deviates(doing[0], f"{doing[1]} within {trial.patience_s:g} s")
     except ConnectorFault as fault:
         kind = _kind(driver, doing[0])
         line = f"; the line: {lines.shown}" if lines.newest and kind is not Deviation.ENDED else ""
-        found.deviates(kind, f"{fault}{line}")
+        conformance.deviates(kind, f"{fault}{line}")
         return driver.gone is None
     return True
 
 
 def _kind(driver: ConnectorDriver, doing: Deviation) -> Deviation:
-    """What kind of deviation a ConnectorFault is."""
+    """The kind of deviation that a ConnectorFault is."""
     if driver.gone is None:
         return doing
     match driver.gone_by:
@@ -189,14 +189,16 @@ def _kind(driver: ConnectorDriver, doing: Deviation) -> Deviation:
             return Deviation.UNREADABLE
 
 
-async def _end(program: Program, found: Conformance) -> None:
+async def _end(program: Program, conformance: Conformance) -> None:
     """End its input, and see what it does."""
     status, rest = await program.end_input()
-    waited = {Deviation.NO_HELLO, Deviation.NO_CONFIG, Deviation.SILENT} & {kind for kind, _ in found.deviations}
+    waited = {Deviation.NO_HELLO, Deviation.NO_CONFIG, Deviation.SILENT} & {kind for kind, _ in conformance.deviations}
     if rest and waited:
-        found.deviates(Deviation.NOT_FLUSHED, "its lines came only when its input had ended: flush each of them")
+        conformance.deviates(Deviation.NOT_FLUSHED, "its lines came only when its input had ended: flush each of them")
     if status is None:
-        found.deviates(Deviation.STAYED, f"it did not exit within {EXIT_S:g} s of the end of its input; it was killed")
+        conformance.deviates(
+            Deviation.STAYED, f"it did not exit within {EXIT_S:g} s of the end of its input; it was killed"
+        )
     elif status != 0:
         how = ended(status, ())
-        found.deviates(Deviation.EXIT_STATUS, f"at the end of its input {how}")
+        conformance.deviates(Deviation.EXIT_STATUS, f"at the end of its input {how}")

@@ -85,7 +85,7 @@ class AutoPid:
         progress = f"finding the range: at {self.stage}"
         if len(seen) < self.look:
             return replace(self, seen=seen), Orders(rows=rows, progress=progress)
-        found: dict[str, float | None] = {
+        values: dict[str, float | None] = {
             name: value_of([one.samples[self.focus].get(name, NO_SAMPLE) for one in seen], self.focus.fraction)
             for name in self.instances
         }
@@ -99,14 +99,14 @@ class AutoPid:
                 since=observation.acts_in,
                 seen=(),
                 capacity=capacity,
-                at_max=found,
+                at_max=values,
                 low=low,
             )
             if blank := [name for name, most in capacity.items() if low[name] >= HIGH_SHARE * most]:
                 return state._blank(blank, observation, rows)
             edits = tuple(LoadEdit(self.focus.rollup, name, low[name]) for name in self.instances)
             return state, Orders(edits, rows, progress=progress)
-        return self._begun(found, observation.acts_in, rows)
+        return self._begun(values, observation.acts_in, rows)
 
     def with_checks(self, measured: Measured) -> Measured:
         return measured

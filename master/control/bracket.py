@@ -36,7 +36,7 @@ class Bracket:
 
 @dataclass(frozen=True, slots=True)
 class SearchBounds:
-    """What bounds a search."""
+    """Bounds of a search: of its loads, of its number of probes, and of its precision."""
 
     capacity: float  # IOPS at max
     resolution: float
@@ -74,12 +74,12 @@ def expected(probes: Sequence[Probe], target: float, capacity: float) -> float |
     highest pass to the lowest fail, with the unclear ones between. The metric of a load that was not sustained counts
     as infinite, and so does that of max itself if nothing has failed.
     """
-    found = bracket(probes)
-    if found.passed is None or (found.failed is None and not found.passed.value):
+    ends = bracket(probes)
+    if ends.passed is None or (ends.failed is None and not ends.passed.value):
         return None
-    low, high = found.passed.iops, found.failed.iops if found.failed else capacity
+    low, high = ends.passed.iops, ends.failed.iops if ends.failed else capacity
     points = [_point(one, target) for one in probes if low <= one.iops <= high]
-    if found.failed is None:
+    if ends.failed is None:
         points.append((capacity, -1 / target, 0.1 / target))
     known = np.array([point for point in points if point is not None])
     if not len(known):  # values of 0, or without any noise
@@ -105,31 +105,31 @@ def _point(probe: Probe, target: float) -> tuple[float, float, float] | None:
 
 def next_load(probes: Sequence[Probe], target: float, limits: SearchBounds) -> float | None:
     """The next probe's total IOPS; None when the search is over."""
-    found = bracket(probes)
+    ends = bracket(probes)
     if len(probes) + limits.others >= limits.most:
         return None
-    if found.failed is None:
-        return _upward(found, probes, target, limits)
-    if found.passed is None:
-        return _downward(found.failed, probes, limits)
-    assert found.width is not None
-    if found.width <= limits.resolution or _spent(probes, limits):
-        again = sum(one.iops == found.failed.iops for one in probes) > 1
-        return None if again else found.failed.iops
-    return _between(found, probes, target, limits)
+    if ends.failed is None:
+        return _upward(ends, probes, target, limits)
+    if ends.passed is None:
+        return _downward(ends.failed, probes, limits)
+    assert ends.width is not None
+    if ends.width <= limits.resolution or _spent(probes, limits):
+        again = sum(one.iops == ends.failed.iops for one in probes) > 1
+        return None if again else ends.failed.iops
+    return _between(ends, probes, target, limits)
 
 
-def _upward(found: Bracket, probes: Sequence[Probe], target: float, limits: SearchBounds) -> float | None:
+def _upward(ends: Bracket, probes: Sequence[Probe], target: float, limits: SearchBounds) -> float | None:
     """Nothing has failed: by the curve, and after two passes to the highest load at once."""
     top = HIGHEST * limits.capacity
-    if found.passed is None:
+    if ends.passed is None:
         unclear = len(probes)
         return max(limits.capacity * 0.5 ** (1 + unclear), min(limits.lowest, top))
-    if found.passed.iops >= top * (1 - 1e-9):
+    if ends.passed.iops >= top * (1 - 1e-9):
         return None
     passes = sum(one.answer is ProbeAnswer.PASS for one in probes)
     wanted = expected(probes, target, limits.capacity)
-    unclear_above = any(one.answer is ProbeAnswer.UNCLEAR and one.iops > found.passed.iops for one in probes)
+    unclear_above = any(one.answer is ProbeAnswer.UNCLEAR and one.iops > ends.passed.iops for one in probes)
     if wanted is None or passes > 2 or unclear_above:
         return top
     return min(wanted * (1 + _BESIDE * limits.resolution), top)  # a little too high: a fail is what is missing
@@ -150,16 +150,16 @@ def _spent(probes: Sequence[Probe], limits: SearchBounds) -> bool:
     return len(probes) + limits.others + 1 >= limits.most
 
 
-def _between(found: Bracket, probes: Sequence[Probe], target: float, limits: SearchBounds) -> float:
-    assert found.passed is not None and found.failed is not None
-    low, high = found.passed.iops, found.failed.iops
+def _between(ends: Bracket, probes: Sequence[Probe], target: float, limits: SearchBounds) -> float:
+    assert ends.passed is not None and ends.failed is not None
+    low, high = ends.passed.iops, ends.failed.iops
     wanted = expected(probes, target, limits.capacity)
     if wanted is None or _slow(probes):
         wanted = sqrt(low * high)
     unclear = [one.iops for one in probes if one.answer is ProbeAnswer.UNCLEAR and low < one.iops < high]
     beside = _BESIDE * limits.resolution
     if unclear:  # far enough from what was unclear to be clear, on the wider side
-        beside = _clear_of(found, probes, unclear, limits)
+        beside = _clear_of(ends, probes, unclear, limits)
         # No further than the middle of what is left: one disturbed probe may say that it takes any distance.
         down = max(min(unclear) / (1 + beside), sqrt(low * min(unclear)))
         up = min(max(unclear) * (1 + beside), sqrt(max(unclear) * high))
@@ -172,13 +172,13 @@ def _between(found: Bracket, probes: Sequence[Probe], target: float, limits: Sea
     return min(max(wanted, low + margin), high - margin)
 
 
-def _clear_of(found: Bracket, probes: Sequence[Probe], unclear: Sequence[float], limits: SearchBounds) -> float:
+def _clear_of(ends: Bracket, probes: Sequence[Probe], unclear: Sequence[float], limits: SearchBounds) -> float:
     """How far from unclear loads, as a share of the load, an answer is likely to be clear: half-width over slope.
 
     The slope is that of ln(metric) over ln(load) in the bracket. Where it is not known: the resolution, doubled for
     each further unclear load.
     """
-    passed, failed = found.passed, found.failed
+    passed, failed = ends.passed, ends.failed
     assert passed is not None and failed is not None
     again = limits.resolution * 2.0 ** (len(unclear) - 1)
     widths = [one.half_width / one.value for one in probes if one.iops in unclear and one.value and one.half_width]

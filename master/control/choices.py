@@ -45,14 +45,14 @@ class Side(StrEnum):
 
 
 class OnDisturbance(StrEnum):
-    """What follows when the generator was disturbed in a subinterval."""
+    """Says what follows when the generator was disturbed in a subinterval."""
 
     SET_ASIDE = "set_aside"  # it does not count, and the measurement goes on for longer
     KEEP = "keep"
 
 
 class OnLeave(StrEnum):
-    """What follows when a steady state is left while it is held."""
+    """Says what follows when a steady state is left while it is held."""
 
     NOTE = "note"
     RESTART = "restart"

@@ -69,14 +69,14 @@ class ControlSpec:
         return frozenset(looked_at | (self.load.purpose if self.load else set())) or USUAL_PURPOSE
 
     def checked(self) -> Iterator[tuple[Keys, Focus]]:
-        """What decides when a measurement is complete, or whether it fails: the keys, and the focus of each."""
+        """The keys and the focus of each rule that completes a measurement or fails it."""
         if self.measurement.focus is not None:
             yield self.measurement.keys, self.measurement.focus
         for i, threshold in enumerate(self.slo):
             yield ("slo", i), threshold.focus
 
     def steered(self) -> Iterator[tuple[Keys, Focus]]:
-        """What sets the load: the keys, and the focus of each."""
+        """The keys and the focus of the rule that sets the load; none where the plan sets it."""
         if self.load is not None and self.load.focus is not None:
             yield self.load.keys, self.load.focus
 

@@ -22,7 +22,7 @@ Keys = tuple[str | int, ...]  # from a step's `go` down to a value
 
 
 class ControlState(Protocol):
-    """What decides after each subinterval whether a step goes on, and with which load."""
+    """Decides after each subinterval whether a step goes on, and with which load."""
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
@@ -73,7 +73,7 @@ class MeasurementState(Protocol):
 
 
 class StepConditions(Protocol):
-    """What a step has besides its load and its measurement."""
+    """The settings of a step besides its load and its measurement."""
 
     @property
     def subinterval_s(self) -> float: ...
@@ -103,7 +103,7 @@ class StepConditions(Protocol):
 
 
 class MeasurementSpec(Protocol):
-    """What a plan says of when a measurement is complete."""
+    """The part of a plan that says when a measurement is complete."""
 
     keys: ClassVar[Keys]  # where a plan has it, from a step's `go`
 
@@ -116,7 +116,7 @@ class MeasurementSpec(Protocol):
         ...
 
     def faults(self, step: StepConditions, usable: bool) -> Iterator[tuple[str, str]]:
-        """What is wrong with its numbers, as far as the plan alone shows it: the key, and a sentence.
+        """Faults in its numbers, as far as the plan alone shows them: the key, and a sentence.
 
         `usable`: there is such a metric; else its amounts mean nothing.
         """
@@ -132,7 +132,7 @@ class MeasurementSpec(Protocol):
 
 
 class LoadSpec(Protocol):
-    """What a plan says of how control sets a step's load."""
+    """The part of a plan that says how control sets a step's load."""
 
     keys: ClassVar[Keys]
     settles: ClassVar[bool]  # as of StepConditions

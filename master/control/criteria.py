@@ -29,7 +29,7 @@ DRIFT_PROBABILITY = 0.999  # it is checked in every subinterval
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """What steady means for one test. `limit` is in the metric's unit or in percent of the mean; a slope's, per second.
+    """One test of steadiness. `limit` is in the metric's unit or in percent of the mean; a slope's, per second.
 
     For `t` it is the accuracy in percent; snia's limits are SNIA's.
     """
@@ -44,10 +44,10 @@ class Criterion:
     @property
     def name(self) -> str:
         """Its name in a plan; for a metric that none of fio's six criteria uses, the name of its rule."""
-        mine = METRICS.get(self.focus.metric)
+        own_metric = METRICS.get(self.focus.metric)
         same = (
             name for name, (rule, metric) in FIO.items()
-            if rule is self.rule and mine and METRICS[metric].series == mine.series
+            if rule is self.rule and own_metric and METRICS[metric].series == own_metric.series
         )  # fmt: skip
         return next(same, str(self.rule))
 
@@ -57,7 +57,7 @@ class Criterion:
         return max(DRIFT_WINDOWS * self.window, FEWEST_FOR_DRIFT) if self.no_drift else self.window
 
     def faults(self) -> Iterator[tuple[str, str]]:
-        """What is wrong with the numbers: the field, and a sentence."""
+        """Faults in the numbers: the field, and a sentence."""
         if self.window < 2:
             yield "window", f"window is {_subintervals(self.window)}; it must be at least two"
         if self.rule is Rule.SNIA and self.window % SNIA_ROUNDS:
@@ -102,7 +102,7 @@ class Score:
 
 
 def rule_and_metric(name: str, latency: str) -> tuple[Rule, str]:
-    """What one of CRITERIA stands for; `latency` is one of LATENCIES, of the service time as in fio."""
+    """Rule and metric of one of CRITERIA; `latency` is one of LATENCIES, of the service time as in fio."""
     if name not in FIO:
         return Rule(name), USUAL_METRIC
     rule, metric = FIO[name]
@@ -139,7 +139,7 @@ def score(criterion: Criterion, times_s: Floats, lengths_s: Floats, values: Floa
 
 
 def drift_bound(times_s: Floats, values: Floats) -> float:
-    """What the slope per second of the values stays below with 99.9 % probability, in size; infinite for too few."""
+    """Return the size that the slope of the values per second stays below with 99.9 % probability; inf for too few."""
     if len(values) < FEWEST_FOR_DRIFT:
         return inf
     found = line(times_s, values)

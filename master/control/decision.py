@@ -1,4 +1,4 @@
-"""What control answers at barrier 1: what comes next, which loads change, what was measured, and why."""
+"""The answer of control at barrier 1: what comes next, which loads change, what was measured, and why."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -45,7 +45,7 @@ class Alert:
 
 
 class Check(Protocol):
-    """What the value of a measurement has to meet. The run applies it when the measurement has been summed."""
+    """A limit that the value of a measurement has to meet. The run applies it when the measurement has been summed."""
 
     @property
     def focus(self) -> Focus: ...
@@ -53,7 +53,7 @@ class Check(Protocol):
     def findings(
         self, values: Mapping[str, float | None], slowed: Mapping[str, float], lacking: Mapping[str, str]
     ) -> tuple[Finding, ...]:
-        """What is wrong with the values of the focus, by rollup instance; None is blank.
+        """Findings about the values of the focus, which are by rollup instance; None is blank.
 
         `slowed`: the instances with a load at max on a host whose threads were kept from running, with the share of
         the time. `lacking`: those without the results of a host, with what they are of: "2 of 3 hosts".
@@ -86,14 +86,14 @@ class Measured:
     ) -> "Measured":
         """With the findings of its checks; `values`: of the whole measurement, by focus and rollup instance. The rest:
         see Check."""
-        found = tuple(
+        findings = tuple(
             finding
             for check in self.checks
             for finding in check.findings(
                 values[check.focus], slowed.get(check.focus, {}), lacking.get(check.focus, {})
             )
         )
-        return replace(self, findings=(*self.findings, *found), checks=())
+        return replace(self, findings=(*self.findings, *findings), checks=())
 
 
 def nothing_measured(number: int, why: Finding, suffix: str = "") -> Measured:

@@ -78,5 +78,5 @@ def blank_subinterval(focus: Focus, instance: str, sample: MetricSample) -> str:
 
 
 def not_above_0(key: str, focus: Focus, value: float) -> str:
-    """What is wrong with an amount of the metric that has to be above 0, as a sentence."""
+    """The sentence for an amount of the metric that has to be above 0 and is not."""
     return f"{key} is {amount_in_words(focus.unit, value)}; it must be above 0"

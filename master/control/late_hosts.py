@@ -60,11 +60,11 @@ class LateHosts:
     def findings(self, measured: Measured) -> Iterator[ScopedFinding]:
         """Of a measurement that rests on subintervals that were judged without a host."""
         begin = measured.first if measured.rests_on is None else measured.rests_on
-        for one in (*self.over, *self._spans()):
-            if one.first <= measured.last and begin <= one.last:
-                words = f"{one.host}: control went by the others alone in subintervals {one.first} to {one.last}"
+        for span in (*self.over, *self._spans()):
+            if span.first <= measured.last and begin <= span.last:
+                words = f"{span.host}: control went by the others alone in subintervals {span.first} to {span.last}"
                 finding = Finding(Reason.HOST_NOT_AWAITED, words)
-                yield ScopedFinding(finding, one.host, since=measured.first, until=measured.last)
+                yield ScopedFinding(finding, span.host, since=measured.first, until=measured.last)
 
     def _spans(self) -> list[_Span]:
         """Of those that are not back."""

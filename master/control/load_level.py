@@ -13,7 +13,7 @@ Reached = Callable[[str, str, str], float]  # step, rollup type, rollup instance
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What a run knows when a step begins."""
+    """The facts that a run knows when a step begins."""
 
     instances: Mapping[str, Sequence[str]]  # rollup type: its instances
     reached: Reached

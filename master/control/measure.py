@@ -223,14 +223,14 @@ def describe_check(check: WindowCheck, spec: MeasureSpec) -> str:
 
 
 def lacking(check: WindowCheck, spec: MeasureSpec) -> list[str]:
-    """What keeps a window from passing beside the half-width, for people."""
-    found = []
+    """The reasons, besides the half-width, that keep a window from passing, for people."""
+    missing = []
     got = check.estimate
     if got and got.effective < FEWEST_EFFECTIVE:
-        found.append(f"{floor(10 * got.effective) / 10:g} of {FEWEST_EFFECTIVE:g} effective samples")
+        missing.append(f"{floor(10 * got.effective) / 10:g} of {FEWEST_EFFECTIVE:g} effective samples")
     if not _long_enough(check.length_s, spec):
-        found.append(f"{check.length_s:.4g} of {spec.min_s:g} s")
-    return found
+        missing.append(f"{check.length_s:.4g} of {spec.min_s:g} s")
+    return missing
 
 
 def _long_enough(length_s: float, spec: MeasureSpec) -> bool:

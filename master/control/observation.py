@@ -1,4 +1,4 @@
-"""What control sees of a closed subinterval: numbers and times only."""
+"""The observation of a closed subinterval that control decides by: numbers and times only."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from .focus import Focus
 
 
 class Phase(StrEnum):
-    """What a subinterval is for, as known when its row was written.
+    """The purpose of a subinterval, as known when its row was written.
 
     Which subintervals make a measurement is decided later; windows.csv and the summary have it.
     """

@@ -62,7 +62,7 @@ def observe(
     of_connectors: Samples = MappingProxyType({}),
     other_load: bool = False,
 ) -> Observation:
-    """What control sees of a closed subinterval; `settings`: in force at its end. The rest: see Observation.
+    """Observe a closed subinterval for control; `settings`: in force at its end. The rest: see Observation.
 
     `hosts`: whom it judges by, and `before`: in the one before. `of_connectors`: the samples of the focuses that are
     connectors' metrics.
@@ -108,11 +108,11 @@ def observe_measurement(measurement: Measurement, focuses: Iterable[Focus]) -> d
     Instances none of whose hosts is in are left out.
     """
     figures, rollups = _figures(measurement.merged), measurement.layout.rollups
-    there = measurement.merged.presence.hosts_in > 0
+    participating = measurement.merged.presence.hosts_in > 0
     return {
         focus: {
             name: value_of([sample], focus.fraction)
-            for name, sample in samples(figures, focus, _instances(rollups, focus.rollup, there)).items()
+            for name, sample in samples(figures, focus, _instances(rollups, focus.rollup, participating)).items()
         }
         for focus in set(focuses)
         if not focus.connector
@@ -185,19 +185,19 @@ def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray
         figures.counter(Count.ERRORS, Count.DROPPED),
         figures.counter(Count.EXPIRED),
     ]
-    found = {}
+    by_name = {}
     rates, presence = figures.rate("overall", 0), figures.merged.presence
     lengths = presence.length_s
-    for one in instances:
-        if not presence.hosts_in[one.row]:
-            found[one.name] = NO_LOAD
+    for instance in instances:
+        if not presence.hosts_in[instance.row]:
+            by_name[instance.name] = NO_LOAD
             continue
-        due, completed, backlog, in_flight, failed, expired = (int(column[one.row]) for column in columns)
-        found[one.name] = InstanceLoad(
-            due, completed, backlog, float(rates[one.row]), float(lengths[one.row]), in_flight, failed,
-            expired, bool(surged[one.row]),
+        due, completed, backlog, in_flight, failed, expired = (int(column[instance.row]) for column in columns)
+        by_name[instance.name] = InstanceLoad(
+            due, completed, backlog, float(rates[instance.row]), float(lengths[instance.row]), in_flight, failed,
+            expired, bool(surged[instance.row]),
         )  # fmt: skip
-    return found
+    return by_name
 
 
 def _over_time(value: float, length_s: float) -> MetricSample:

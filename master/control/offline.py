@@ -62,11 +62,11 @@ def windows(
             continue
         part = slice(first, last + 1)
         if criterion.rule is Rule.T:
-            found = _by_t(criterion, starts[part], lengths[part], values[part], confidence)
+            scored = _by_t(criterion, starts[part], lengths[part], values[part], confidence)
         else:
-            found = _by_window(criterion, starts[part], lengths[part], values[part])
-        if found:
-            place, got = found
+            scored = _by_window(criterion, starts[part], lengths[part], values[part])
+        if scored:
+            place, got = scored
             yield ScoredWindow(first + place, last, float(starts[last] + lengths[last]), got)
 
 
@@ -98,8 +98,8 @@ def _by_t(
         WindowPart(place, start + length, length, {_ONE: MetricSample(value * length, length)})
         for place, (start, length, value) in enumerate(rows)
     )
-    found = check_window(spec, parts)
-    if found is None or found.estimate is None:
+    check = check_window(spec, parts)
+    if check is None or check.estimate is None:
         return None
-    got = found.estimate
-    return found.first, Score(100 * got.relative, found.passed, got.value, got.half_width, 0.0)
+    got = check.estimate
+    return check.first, Score(100 * got.relative, check.passed, got.value, got.half_width, 0.0)

@@ -149,7 +149,7 @@ class Pid:
         return state, Orders(edits, measurable=state._measurable(), progress=progress)
 
     def _emptied(self) -> "Pid":
-        """What is in the pools is of another load, or of other hosts."""
+        """The state with empty pools: their samples were of another load, or of other hosts."""
         return replace(self, loops={name: replace(loop, pool=None) for name, loop in self.loops.items()})
 
     def _with_sample(self, loop: Loop, sample: MetricSample, observation: Observation) -> Loop:

@@ -57,11 +57,11 @@ class Probe:
 
 def probed(question: ProbeQuestion, tolerance: float, iops: float, seen: Sequence[Observation]) -> Probe | None:
     """The probe's answer, or None to go on; `seen` are its subintervals so far."""
-    behind = _falls_behind(tolerance, seen)
-    if len(seen) < FEWEST and not behind:
+    overloaded = _falls_behind(tolerance, seen)
+    if len(seen) < FEWEST and not overloaded:
         return None
     worst, instance = _worst(question, seen)
-    answer = ProbeAnswer.FAIL if behind else _answer(question, worst)
+    answer = ProbeAnswer.FAIL if overloaded else _answer(question, worst)
     if answer is None:
         if len(seen) < question.longest_probe:
             return None
@@ -69,8 +69,8 @@ def probed(question: ProbeQuestion, tolerance: float, iops: float, seen: Sequenc
     achieved = achieved_iops(load for one in seen for load in one.loads["all"].values())
     value = worst.value if worst else None
     width = worst.half_width if worst and worst.half_width < inf else None
-    above = behind or (value is not None and value > question.target)
-    return Probe(iops, achieved, answer, value, width, instance, not behind, seen[0].began, seen[-1].number, above)
+    above = overloaded or (value is not None and value > question.target)
+    return Probe(iops, achieved, answer, value, width, instance, not overloaded, seen[0].began, seen[-1].number, above)
 
 
 def _falls_behind(tolerance: float, seen: Sequence[Observation]) -> bool:

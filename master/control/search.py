@@ -59,7 +59,7 @@ class FindSpec:
 
     @property
     def question(self) -> ProbeQuestion:
-        """What each probe has to answer."""
+        """The question that each probe has to answer."""
         return ProbeQuestion(self.focus, self.target, self.confidence, self.longest_probe)
 
     @property
@@ -185,10 +185,12 @@ class Find:
 
     def _with_repeated(self, measured: Measured) -> Measured:
         """With a note for each probe that was repeated; all of the search has led to it."""
-        found = [*measured.findings, *(one.finding for one in self.repeated)]
+        findings = [*measured.findings, *(one.finding for one in self.repeated)]
         if self.changed is not None:
-            found.append(Finding(Reason.HOSTS_CHANGED, f"in subinterval {self.changed}, where the search started anew"))
-        return replace(measured, findings=tuple(found), rests_on=0)
+            findings.append(
+                Finding(Reason.HOSTS_CHANGED, f"in subinterval {self.changed}, where the search started anew")
+            )
+        return replace(measured, findings=tuple(findings), rests_on=0)
 
     @property
     def _runs(self) -> int:
@@ -196,15 +198,15 @@ class Find:
         return self.maxima + len(self.probes) + len(self.repeated)
 
     def _cut_short(self, number: int) -> Measured:
-        found = bracket(self.probes)
-        if found.passed is None:
+        ends = bracket(self.probes)
+        if ends.passed is None:
             return interrupted(number)
-        so_far = _window(found.passed)
-        if found.failed is None:
-            why = Finding(Reason.SEARCH_UNBOUNDED, f"no load above {found.passed.iops:.6g} IOPS was seen to fail")
+        so_far = _window(ends.passed)
+        if ends.failed is None:
+            why = Finding(Reason.SEARCH_UNBOUNDED, f"no load above {ends.passed.iops:.6g} IOPS was seen to fail")
             return shortened(replace(so_far, findings=(why,)))
-        if found.width is not None and found.width > self.spec.resolution:
-            why = Finding(Reason.SEARCH_UNRESOLVED, self._unresolved(found.width))
+        if ends.width is not None and ends.width > self.spec.resolution:
+            why = Finding(Reason.SEARCH_UNRESOLVED, self._unresolved(ends.width))
             return shortened(replace(so_far, findings=(why,)))
         return shortened(so_far)
 
@@ -256,7 +258,7 @@ class Find:
         return state._next(observation, rows)
 
     def _much_disturbed(self) -> list[Disturbance]:
-        """What disturbed the generator in the present probe, where that was more than a measurement sets aside."""
+        """Disturbances of the generator in the present probe, where they were more than a measurement sets aside."""
         disturbed = [one.disturbance for one in self.seen if one.disturbance is not None]
         return disturbed if len(disturbed) > MOST_SET_ASIDE * len(self.seen) else []
 
@@ -347,35 +349,33 @@ class Find:
 
     def result(self) -> tuple[float | None, Bracket]:
         """(the load at which the target is expected, the bracket around it)."""
-        found = bracket(self.probes)
+        ends = bracket(self.probes)
         wanted = None if self.capacity is None else expected(self.probes, self.spec.target, self.capacity)
-        return wanted, found
+        return wanted, ends
 
     def _result(self, number: int) -> tuple[Measured, str]:
         """The highest pass is the measurement; findings say what is wrong with the bracket."""
-        wanted, found = self.result()
+        wanted, ends = self.result()
         name = f"{self.spec.focus.metric} <= {amount_in_words(self.spec.focus.unit, self.spec.target, LIMIT_DIGITS)}"
-        if found.passed is None:
+        if ends.passed is None:
             lowest = min((one.iops for one in self.probes), default=0.0)
-            fails = found.failed is not None
+            fails = ends.failed is not None
             detail = f"{name} {'fails already' if fails else 'is unclear'} at the lowest load, {lowest:.6g} IOPS"
             return nothing_measured(number, Finding(Reason.SEARCH_UNBOUNDED, detail)), detail
-        passed = found.passed
+        passed = ends.passed
         window = _window(passed)
-        if found.failed is None and passed.iops < HIGHEST * (self.capacity or 0.0) * (1 - 1e-9):
+        if ends.failed is None and passed.iops < HIGHEST * (self.capacity or 0.0) * (1 - 1e-9):
             detail = f"{name} up to {passed.iops:.6g} IOPS; it was unclear above, and no probe was left"
             return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
-        if found.failed is None:
+        if ends.failed is None:
             sure = "confirmed" if self.confirmed else "not confirmed: no probe was left"
             detail = f"{name} never fails up to {passed.iops:.6g} of {self.capacity:.6g} IOPS at max, {sure}"
             return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
-        assert found.width is not None
-        progress = (
-            f"{name} up to {wanted:.6g} IOPS, between {passed.iops:.6g} (pass) and {found.failed.iops:.6g} (fail)"
-        )
-        if found.width <= self.spec.resolution:
+        assert ends.width is not None
+        progress = f"{name} up to {wanted:.6g} IOPS, between {passed.iops:.6g} (pass) and {ends.failed.iops:.6g} (fail)"
+        if ends.width <= self.spec.resolution:
             return window, progress
-        detail = f"{progress}: {self._unresolved(found.width)}; {self._runs} probes"
+        detail = f"{progress}: {self._unresolved(ends.width)}; {self._runs} probes"
         return replace(window, findings=(Finding(Reason.SEARCH_UNRESOLVED, detail),)), progress
 
     def _unresolved(self, width: float) -> str:
@@ -384,7 +384,7 @@ class Find:
         return f"{rounded(width, resolution, 1, '%')}, resolution {format_fraction(resolution)}"
 
     def _cells(self, probe: Probe, repeated: bool) -> dict[str, Cell]:
-        wanted, found = self.result()
+        wanted, ends = self.result()
         return {
             "probe": self._probe_number - 1,
             "total_iops": probe.iops,
@@ -399,8 +399,8 @@ class Find:
             "answer": probe.answer.value,
             "first_subinterval": probe.first,
             "last_subinterval": probe.last,
-            "highest_pass_iops": found.passed.iops if found.passed else None,
-            "lowest_fail_iops": found.failed.iops if found.failed else None,
+            "highest_pass_iops": ends.passed.iops if ends.passed else None,
+            "lowest_fail_iops": ends.failed.iops if ends.failed else None,
             "expected_iops": wanted,
             "repeated": repeated,
         }

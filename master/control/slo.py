@@ -172,13 +172,13 @@ class Watched:
         """New alerts, at most one in `every_s` of each threshold; and when each last alerted."""
         last = dict(self.alerted_s)
         alerts = []
-        for place, one in enumerate(present):
-            threshold, value = one.threshold, one.value
-            if observation.phase is not Phase.RUN or value is None or not one.breached:
+        for place, checked in enumerate(present):
+            threshold, value = checked.threshold, checked.value
+            if observation.phase is not Phase.RUN or value is None or not checked.breached:
                 continue
             if place not in last or observation.end_s - last[place] >= threshold.every_s:
                 last[place] = observation.end_s
-                alerts.append(Alert(threshold, one.instance, value, observation.number))
+                alerts.append(Alert(threshold, checked.instance, value, observation.number))
         return tuple(alerts), tuple(last.items())
 
 

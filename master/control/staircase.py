@@ -42,7 +42,7 @@ class Levels:
         return iops if self.end is None or iops <= self.end * _END_TOLERANCE else None
 
     def faults(self) -> Iterator[tuple[str, str]]:
-        """What is wrong with the numbers: the field, and a sentence."""
+        """Faults in the numbers: the field, and a sentence."""
         if self.start <= 0:
             yield "start", f"start is {self.start:g}; it must be above 0"
         if self.step <= 0:
@@ -186,14 +186,14 @@ class Staircase:
         if not decision.done:
             return state, replace(decision, steering=state._steering(), remaining=None)  # it is the level's
         (closed,) = decision.measured
-        achieved, behind = state._came_of(closed)
+        achieved, shortfall = state._came_of(closed)
         findings = closed.findings
-        if behind is not None and self.levels.to_saturation and closed.first <= closed.last:
-            findings = (*findings, Finding(Reason.LOAD_NOT_SUSTAINED, behind))
+        if shortfall is not None and self.levels.to_saturation and closed.first <= closed.last:
+            findings = (*findings, Finding(Reason.LOAD_NOT_SUSTAINED, shortfall))
         measured = replace(closed, suffix=self._suffix(), findings=findings)
-        row = ControlRow("staircase.csv", state._cells(measured, achieved, behind is not None))
+        row = ControlRow("staircase.csv", state._cells(measured, achieved, shortfall is not None))
         state = replace(state, level=self.level + 1, seen=())
-        saturated = behind is not None and self.levels.to_saturation
+        saturated = shortfall is not None and self.levels.to_saturation
         if saturated or state._iops() is None:
             return state, replace(decision, rows=(*decision.rows, row), measured=(measured,))
         # The subinterval in which the edit acts has two loads; the next level's warmup begins after it.
@@ -223,10 +223,12 @@ class Staircase:
         window = [one for one in window if one.known == most]  # late hosts are in as many as they can be
         if not window:
             return 0.0, "nothing was measured"
-        behind = why_not_sustained(account(one.outstanding for one in window), self.tolerance)
-        return achieved_iops(one.load for one in window), behind or None
+        shortfall = why_not_sustained(account(one.outstanding for one in window), self.tolerance)
+        return achieved_iops(one.load for one in window), shortfall or None
 
-    def _cells(self, measured: Measured, achieved: float, behind: bool) -> dict[str, str | int | float | bool | None]:
+    def _cells(
+        self, measured: Measured, achieved: float, fell_short: bool
+    ) -> dict[str, str | int | float | bool | None]:
         iops = self._iops()
         return {
             "level": self.level,
@@ -234,5 +236,5 @@ class Staircase:
             "achieved_iops": achieved,
             "first_subinterval": measured.first,
             "last_subinterval": measured.last,
-            "sustained": not behind,
+            "sustained": not fell_short,
         }

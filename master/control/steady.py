@@ -201,12 +201,12 @@ class Steady:
 
     def _standing_by_t(self) -> CriterionState:
         spec = rule_t(self.criterion, self.spec.confidence)
-        found = check_window(spec, self.parts)
-        if found is None:
+        check = check_window(spec, self.parts)
+        if check is None:
             return CriterionState("", None, False, no_window(self.parts))
-        if found.estimate is None:
-            return CriterionState(found.worst, None, False, blank_window(spec.focus, found.worst))
-        return CriterionState(found.worst, _score_by_t(found), found.passed, ", ".join(lacking(found, spec)))
+        if check.estimate is None:
+            return CriterionState(check.worst, None, False, blank_window(spec.focus, check.worst))
+        return CriterionState(check.worst, _score_by_t(check), check.passed, ", ".join(lacking(check, spec)))
 
     def _with(self, observation: Observation) -> "Steady":
         if observation.edited or observation.began < self.first:  # it has two loads, or figures of before
@@ -329,7 +329,7 @@ def _distance(got: Score, criterion: Criterion) -> float:
     return abs(got.value) if got.attained else abs(got.value) + criterion.limit + 1e-300
 
 
-def _score_by_t(found: WindowCheck) -> Score:
-    assert found.estimate is not None
-    got = found.estimate
-    return Score(100 * got.relative, found.passed, got.value, got.half_width, 0.0)
+def _score_by_t(check: WindowCheck) -> Score:
+    assert check.estimate is not None
+    got = check.estimate
+    return Score(100 * got.relative, check.passed, got.value, got.half_width, 0.0)

@@ -122,7 +122,7 @@ class Steered:
 
 
 def steered_state(state: ControlState) -> Steered | None:
-    """What holds a metric at a target in this state; None where nothing does."""
+    """The state that holds a metric at a target in this state; None where nothing does."""
     if isinstance(state, Watched):
         return steered_state(state.state)
     return state if isinstance(state, Steered) else None

@@ -61,14 +61,14 @@ class ConnectorFiles:
 
     def add(self, gathered: GatheredSubinterval) -> None:
         """All gathers of one subinterval."""
-        self._gathers(list(gathered.found.values()))
+        self._gathers(list(gathered.by_title.values()))
         if gathered.number < 0:
             return
-        end = utc(self._to_utc(next(iter(gathered.found.values())).boundary_ns))
-        figures = [family_figures(layout, gathered.found) for layout in self._index.families.values()]
+        end = utc(self._to_utc(next(iter(gathered.by_title.values())).boundary_ns))
+        figures = [family_figures(layout, gathered.by_title) for layout in self._index.families.values()]
         for one in figures:
             self._combined(gathered.number, end, one)
-            self._elements(gathered.number, end, one.layout, gathered.found)
+            self._elements(gathered.number, end, one.layout, gathered.by_title)
         if figures:
             self._sums.add(self._number, gathered.number, figures)
         if gathered.number % FLUSHED_EVERY == FLUSHED_EVERY - 1:

@@ -82,7 +82,7 @@ def resolved(
         parameters=values,
     )
     _check(plan, doc, schedule, own, removed, faults)
-    return None if faults.found else plan
+    return None if faults.collected else plan
 
 
 def _check(

@@ -63,15 +63,15 @@ def _read(text: str, name: str, defines: Mapping[str, str], path: Path | None, h
     slurm = _allocation()
     document = parse(text.replace("\r\n", "\n"), name)
     faults = Faults(document)
-    faults.found += document.faults
+    faults.collected += document.faults
     substituted = substitute(document, defines, _user())
-    faults.found += substituted.faults
+    faults.collected += substituted.faults
     if hosts is not None:
         substituted.data["hosts"] = _host_names(hosts)
     doc, removed = validated(substituted.data, faults)
     plan = resolved(doc, removed, substituted.values, path, slurm, faults)
     if plan is None:
-        raise PlanFaults(faults.found, document.text)
+        raise PlanFaults(faults.collected, document.text)
     return plan
 
 

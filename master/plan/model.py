@@ -152,7 +152,7 @@ class Plan:
         """An error with `text` at a place of this plan, in the form of all plan errors."""
         return self.faults([(place, text)])
 
-    def faults(self, found: Iterable[tuple[Place | None, str]]) -> PlanFaults:
+    def faults(self, placed_texts: Iterable[tuple[Place | None, str]]) -> PlanFaults:
         """As `fault`, for several at once; a fault without a place is about the plan as a whole."""
         first = Place(self.steps[0].place.name if self.steps else self.name, 1, 1)
-        return PlanFaults([PlanFault(place or first, text) for place, text in found], self.text)
+        return PlanFaults([PlanFault(place or first, text) for place, text in placed_texts], self.text)

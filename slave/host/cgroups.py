@@ -20,14 +20,14 @@ def groups_with(controller: str, root: Path = ROOT) -> tuple[Path, ...]:
         mounted = (root / "proc/self/mountinfo").read_bytes()
     except (OSError, ValueError):
         return ()
-    found: list[Path] = []
+    folders: list[Path] = []
     for line in ours.splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         unified = number == "0" and not controllers
         if unified or controller in controllers.split(","):
-            found += _folders(path, "" if unified else controller, mounted, root)
-    return tuple(found)
+            folders += _folders(path, "" if unified else controller, mounted, root)
+    return tuple(folders)
 
 
 def _folders(path: str, controller: str, mounted: bytes, root: Path) -> list[Path]:

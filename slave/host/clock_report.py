@@ -2,24 +2,31 @@
 
 Rule: reads the clocks through the engine and sleeps in between; only the test of the order across cores, the cost of a
 reading and fio's own method spin, for about two seconds in all. The first tenth of the time calibrates, the rest shows
-how wrong that calibration would have gone.
+how wrong that calibration would have gone. fio's calibration is computed as in its gettime.c: whole numbers, cycles per
+millisecond from fifty short windows, a multiplier of limited width, chunks of about an hour.
 """
 
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.messages import ClockReport
 from ..engine import _engine
 from ..kernel_files import first_line
-from .fio_clock import WINDOW_NS, WINDOWS, FioClock, cycles_per_ms
 
 CLOCK_SOURCE: Final = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 PARTS: Final = 10  # calibrations of ours, one after the other
 FIO_CALIBRATIONS: Final = 20
+FIO_WINDOWS: Final = 51  # of each calibration; the first is thrown away
+FIO_WINDOW_NS: Final = 1_280_000
 TURNS: Final = 10_000
 TURNS_NS: Final = 3_000_000_000  # how long their test may take
 COST_READINGS: Final = 20_000
+
+_FIO_LONGEST_S: Final = 3600  # that fio's multiplier may overflow after
+_U64: Final = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,39 @@ def _watch(duration_ns: int) -> tuple[list[Anchor], list[Anchor]]:
 
 
 def _fio() -> tuple[int, ...]:
-    """What fio, started so many times, would take for the counter's cycles per millisecond."""
+    """The counter's cycles per millisecond that fio would find, started FIO_CALIBRATIONS times."""
     return tuple(
-        cycles_per_ms([_engine.fio_window(WINDOW_NS) for _ in range(WINDOWS)]) for _ in range(FIO_CALIBRATIONS)
+        cycles_per_ms([_engine.fio_window(FIO_WINDOW_NS) for _ in range(FIO_WINDOWS)]) for _ in range(FIO_CALIBRATIONS)
     )
+
+
+def cycles_per_ms(windows: Sequence[tuple[int, int]]) -> int:
+    """The cycles per millisecond that fio finds in windows of (ticks, ns)."""
+    measured = [ticks * 1_000_000 // ns for ticks, ns in windows[1:]]
+    mean = sum(measured) / len(measured)
+    deviation = math.sqrt(sum((cycles - mean) ** 2 for cycles in measured) / (len(measured) - 1))
+    kept = [cycles for cycles in measured if abs(cycles - mean) <= deviation] or measured
+    return sum(kept) // len(kept)
+
+
+@dataclass(frozen=True)
+class FioClock:
+    """The factors that fio derives from its cycles per millisecond."""
+
+    shift: int
+    multiplier: int
+    chunk: int  # ticks, a power of two
+    chunk_ns: int
+
+    @classmethod
+    def of(cls, per_ms: int) -> "FioClock":
+        most_ticks = _FIO_LONGEST_S * 1000 * per_ms
+        shift = math.floor(math.log2((_U64 // most_ticks) * per_ms / 1_000_000))
+        multiplier = (1_000_000 << shift) // per_ms
+        chunk = 1 << (most_ticks.bit_length() - 1)
+        return cls(shift, multiplier, chunk, (chunk * multiplier) >> shift)
+
+    def ns(self, ticks: int) -> int:
+        """How long so many ticks are, as fio has it."""
+        chunks, rest = divmod(ticks, self.chunk)
+        return chunks * self.chunk_ns + ((rest * self.multiplier) >> self.shift)

@@ -84,7 +84,7 @@ class CpuMeter:
         self._use = CpuUse((0.0,) * len(self._cores), CpuTaken())
 
     def use(self) -> CpuUse:
-        """What happened since the last call; per core in the order of `cores`."""
+        """The use since the last call; per core in the order of `cores`."""
         now = self._read()
         self._use = use_between(self._last, now, self._cores, self._use)
         self._last = now
@@ -102,7 +102,7 @@ class CpuMeter:
 
 
 def use_between(before: CpuReading, after: CpuReading, cores: Sequence[int], last: CpuUse) -> CpuUse:
-    """What the `cores` did between two readings; `last`: what stands for what has no tick."""
+    """The use of the `cores` between two readings; `last`: what stands for what has no tick."""
     if after.at_ns <= before.at_ns:
         return last
     busy = tuple(
@@ -209,20 +209,20 @@ def core_times(text: str) -> dict[int, CoreTimes]:
 
     Guests' time stands twice there: also in `user` and `nice`. Old kernels and containers have fewer fields.
     """
-    found = {}
+    by_core = {}
     for line in text.splitlines():
         name, *fields = line.split()
         if name.startswith("cpu") and name[3:].isdigit():
             times = [int(field) / TICKS_PER_S for field in fields[:8]]
             idle, steal = sum(times[3:5]), sum(times[7:8])
-            found[int(name[3:])] = CoreTimes(sum(times) - idle, sum(times[:2]), steal, sum(times))
-    return found
+            by_core[int(name[3:])] = CoreTimes(sum(times) - idle, sum(times[:2]), steal, sum(times))
+    return by_core
 
 
 def thread_times(names: dict[int, tuple[int, int]], root: Path = ROOT) -> dict[int, ThreadTimes]:
     """This process's threads, by id. `names` keeps what does not change: (core, number of the workload thread)."""
     folder = root / "proc/self/task"
-    found = {}
+    by_thread = {}
     for thread in _numbers(folder):
         fields = first_line(f"{folder}/{thread}/schedstat").split()
         if len(fields) < 2:
@@ -230,8 +230,8 @@ def thread_times(names: dict[int, tuple[int, int]], root: Path = ROOT) -> dict[i
         if thread not in names:
             named = WORKLOAD_THREAD.fullmatch(first_line(f"{folder}/{thread}/comm").strip())
             names[thread] = _only_core(thread), int(named[1]) if named else -1
-        found[thread] = ThreadTimes(int(fields[0]), int(fields[1]), *names[thread])
-    return found
+        by_thread[thread] = ThreadTimes(int(fields[0]), int(fields[1]), *names[thread])
+    return by_thread
 
 
 def _numbers(folder: Path) -> list[int]:

@@ -1,4 +1,4 @@
-"""What this host is, and what about it makes latency: idle states, clock speed, mitigations, interrupts.
+"""The facts of this host, with those that make latency: idle states, clock speed, mitigations, interrupts.
 
 Rule: as in `kernel_files`: what the machine does not report is left out, never guessed. All paths are below `root`.
 """
@@ -22,7 +22,7 @@ LONGEST: Final = 300  # characters of a fact
 def host_facts(root: Path = ROOT) -> dict[str, Attribute]:
     """The facts of `hosts.csv`, by column; those that are not known are absent."""
     cpus = root / CPUS
-    found: dict[str, Attribute | None] = {
+    facts: dict[str, Attribute | None] = {
         "distribution": distribution(root),
         "hardware": hardware(root),
         "cpu_model": cpu_model(root),
@@ -42,7 +42,7 @@ def host_facts(root: Path = ROOT) -> dict[str, Attribute]:
         "oom_score_adj": number_in(root / "proc/self/oom_score_adj"),
         "transparent_huge_pages": chosen(first_line(root / "sys/kernel/mm/transparent_hugepage/enabled")),
     }  # fmt: skip
-    return {name: value[:LONGEST] if isinstance(value, str) else value for name, value in found.items() if value}
+    return {name: value[:LONGEST] if isinstance(value, str) else value for name, value in facts.items() if value}
 
 
 def distribution(root: Path) -> str:
@@ -63,14 +63,14 @@ def hardware(root: Path) -> str:
 
 def cpu_model(root: Path) -> str:
     """As the CPU calls itself; arm64 has but numbers: "CPU implementer 0x41, part 0xd0c"."""
-    said: dict[str, str] = {}
+    described: dict[str, str] = {}
     for line in _lines(root / "proc/cpuinfo"):
         name, _, value = line.partition(":")
-        said.setdefault(name.strip(), value.strip())
-    if model := said.get("model name") or said.get("Model"):
+        described.setdefault(name.strip(), value.strip())
+    if model := described.get("model name") or described.get("Model"):
         return model
-    part = said.get("CPU part")
-    return f"CPU implementer {said.get('CPU implementer', '?')}, part {part}" if part else ""
+    part = described.get("CPU part")
+    return f"CPU implementer {described.get('CPU implementer', '?')}, part {part}" if part else ""
 
 
 def memory(root: Path) -> int | None:
@@ -100,13 +100,13 @@ def turbo(cpus: Path) -> str:
 
 
 def mitigations(root: Path) -> str:
-    """What the kernel was told, and what it does against: "auto: retbleed, spectre_v2"."""
-    told = [word for word in first_line(root / "proc/cmdline").split() if word.startswith("mitigations=")]
+    """The kernel's mitigations as configured, and those in effect: "auto: retbleed, spectre_v2"."""
+    configured = [word for word in first_line(root / "proc/cmdline").split() if word.startswith("mitigations=")]
     folder = root / CPUS / "vulnerabilities"
     done = [entry.name for entry in sorted(folder.glob("*")) if first_line(entry).startswith("Mitigation")]
-    if not told and not folder.is_dir():
+    if not configured and not folder.is_dir():
         return ""
-    return (told[-1].partition("=")[2] if told else "auto") + (f": {', '.join(done)}" if done else "")
+    return (configured[-1].partition("=")[2] if configured else "auto") + (f": {', '.join(done)}" if done else "")
 
 
 def runs(name: str, root: Path) -> bool:
@@ -135,7 +135,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def largest_latency_us(root: Path = ROOT) -> int | None:
-    """What /dev/cpu_dma_latency says now: the longest exit latency of an idle state that may be entered."""
+    """The longest exit latency of an idle state that may be entered, in us, from /dev/cpu_dma_latency."""
     try:
         return int.from_bytes((root / "dev/cpu_dma_latency").read_bytes()[:4], "little", signed=True)
     except OSError:

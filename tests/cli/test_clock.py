@@ -11,8 +11,7 @@ from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.protocol import messages as m
-from ivypy.slave.host.clock_report import Anchor, gone_wrong_ns, rate_hz
-from ivypy.slave.host.fio_clock import FioClock, cycles_per_ms
+from ivypy.slave.host.clock_report import Anchor, FioClock, cycles_per_ms, gone_wrong_ns, rate_hz
 from tests.support.slave_client import Client
 
 REPORT = m.ClockReport(

@@ -112,10 +112,11 @@ class Step:
 
     @property
     def states(self) -> list[str]:
-        return [str(one.state) for of_one in self.gathers for one in of_one.found.values()][1:]  # without the baseline
+        states = [str(one.state) for of_one in self.gathers for one in of_one.by_title.values()]
+        return states[1:]  # without the baseline
 
     def only(self, k: int) -> Gathered:
-        (found,) = (one for of_one in self.gathers if of_one.number == k for one in of_one.found.values())
+        (found,) = (one for of_one in self.gathers if of_one.number == k for one in of_one.by_title.values())
         return found
 
     def rate(self, k: int) -> float:

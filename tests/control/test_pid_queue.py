@@ -13,8 +13,7 @@ from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation, Phase, achieved_iops
 from ivypy.master.control.pid import Pid, pid
-from ivypy.master.control.pid_loop import Loop, Range, loop_in, with_pooled
-from ivypy.master.control.pid_pool import memory
+from ivypy.master.control.pid_loop import Loop, Range, loop_in, memory, with_pooled
 from ivypy.master.control.steer import Steer, Steered
 from ivypy.master.stats.metric_sample import MetricSample, value_of
 from ivypy.protocol.histogram import BUCKETS, bucket_of

@@ -97,7 +97,7 @@ async def gathers(answer: Answer, subintervals: int) -> list[Gathered]:
     rig = Rig(answer)
     found: list[Gathered] = []
     gathering = Gathering([await rig.begin()], [rig.connected])
-    gathering.begin(now_ns(), S, lambda of: found.extend(of.found.values()), found.append)
+    gathering.begin(now_ns(), S, lambda of: found.extend(of.by_title.values()), found.append)
     await asyncio.sleep(subintervals + 0.9)
     await gathering.end()
     await rig.close()

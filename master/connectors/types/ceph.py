@@ -70,7 +70,7 @@ class Ceph:
         return Readings(0, _readings(dump, usage).facts(), start_ns, end_ns)
 
     def _ask(self, *requests: str) -> list[Any]:
-        """What the cluster answers, decoded. Raises Cannot."""
+        """Ask the cluster, and return its answer, decoded. Raises Cannot."""
         commands = [[*self._options.command, *request.split(), "--format", "json"] for request in requests]
         answers = []
         for request, output in zip(requests, run_commands(commands, self._timeout_s), strict=True):
@@ -102,7 +102,7 @@ def _facts_of_tree(tree: Any) -> Iterator[Fact]:
 
 def _readings(dump: Any, usage: Any) -> FoundFacts:
     """Raises Cannot where the answers are not like those of Ceph 14 to 19."""
-    found = FoundFacts("this is not an answer of Ceph's")
+    collected = FoundFacts("this is not an answer of Ceph's")
     try:
         for osd in dump["osd_stats"]:
             name, perf = str(osd["osd"]), osd["perf_stat"]
@@ -111,23 +111,23 @@ def _readings(dump: Any, usage: Any) -> FoundFacts:
                 "apply_latency_ms": perf["apply_latency_ns"] / NS_PER_MS,
             }
             if osd["kb"] > 0:  # else it has not reported yet
-                _add(found, OSD, name, values | {"used_percent": 100 * osd["kb_used"] / osd["kb"]})
+                _add(collected, OSD, name, values | {"used_percent": 100 * osd["kb_used"] / osd["kb"]})
         names = {pool["id"]: str(pool["name"]) for pool in usage["pools"]}
         for pool in usage["pools"]:
-            _add(found, POOL, names[pool["id"]], {"used_percent": 100 * pool["stats"]["percent_used"]})
+            _add(collected, POOL, names[pool["id"]], {"used_percent": 100 * pool["stats"]["percent_used"]})
         for pool in dump["pool_stats"]:
             if pool["poolid"] in names:  # else it was created or deleted between the two answers
                 sums = {attribute: pool["stat_sum"][name] for attribute, name in COUNTERS.items()}
-                _add(found, POOL, names[pool["poolid"]], sums)
+                _add(collected, POOL, names[pool["poolid"]], sums)
     except (KeyError, TypeError, AttributeError) as error:
         raise _unlike("pg dump, or ceph df", error) from None
-    return found
+    return collected
 
 
-def _add(found: FoundFacts, element: str, instance: str, values: dict[str, float]) -> None:
+def _add(collected: FoundFacts, element: str, instance: str, values: dict[str, float]) -> None:
     for attribute, value in values.items():
         if (number := finite(value)) is not None:
-            found.add(Fact(element, instance, attribute, number), f"{element} {instance}")
+            collected.add(Fact(element, instance, attribute, number), f"{element} {instance}")
 
 
 def _unlike(request: str, error: Exception) -> Cannot:

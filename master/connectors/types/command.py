@@ -71,12 +71,12 @@ class CommandOutput:
 
     def gather(self) -> Readings:
         (start_ns, end_ns), rows = self._rows()
-        found = FoundFacts(REMEDY)
+        collected = FoundFacts(REMEDY)
         for place, row, instance in self._named(rows):
-            for one in self._sent:
-                if (value := _number(row, one.column, place)) is not None:
-                    found.add(Fact(self._options.element, instance, one.attribute, value), place)
-        return Readings(0, found.facts(), start_ns, end_ns)
+            for options in self._sent:
+                if (value := _number(row, options.column, place)) is not None:
+                    collected.add(Fact(self._options.element, instance, options.attribute, value), place)
+        return Readings(0, collected.facts(), start_ns, end_ns)
 
     def _rows(self) -> tuple[tuple[int, int], list[Row]]:
         """When the command ran, and its rows. Raises Cannot."""
@@ -100,33 +100,33 @@ class CommandOutput:
                 raise Cannot(f"row {i + 1}: column {self._options.instance!r} is empty, so the row has no name")
             yield f"row {i + 1}", row, instance
 
-    def _has(self, rows: Sequence[Row], one: ColumnOptions) -> bool:
+    def _has(self, rows: Sequence[Row], options: ColumnOptions) -> bool:
         """Whether there is such a column. Raises Cannot where there has to be."""
-        if not rows or any(_cell(row, one.column) is not None for row in rows):
+        if not rows or any(_cell(row, options.column) is not None for row in rows):
             return True
-        if one.optional:
-            return one.kind != "auto"
-        raise Cannot(f"{_no_column(rows[0], one.column)}; if it may be missing, write `optional: true`")
+        if options.optional:
+            return options.kind != "auto"
+        raise Cannot(f"{_no_column(rows[0], options.column)}; if it may be missing, write `optional: true`")
 
 
 def json_rows(text: str, place: str, keyed: bool, name: str) -> list[Row]:
     """The rows of a JSON text: a list of objects, or, `keyed`, an object of them. Raises Cannot."""
     try:
-        found = json_of(text)
+        data = json_of(text)
     except ValueError as error:
         raise Cannot(f"the output of {name} is not JSON ({error}); it begins {text[:60]!r}") from None
     for part in filter(None, place.split(".")):
-        if not isinstance(found, dict) or part not in found:
-            has = f"it has {listed(sorted(found))}" if isinstance(found, dict) else "it is no object"
+        if not isinstance(data, dict) or part not in data:
+            has = f"it has {listed(sorted(data))}" if isinstance(data, dict) else "it is no object"
             raise Cannot(f"the output of {name} has no {part!r} where `rows` is {place!r}; {has}")
-        found = found[part]
-    if keyed and isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()):
-        return [{KEY: key, **row} for key, row in found.items()]
-    if not keyed and isinstance(found, list) and all(isinstance(one, dict) for one in found):
-        return found
+        data = data[part]
+    if keyed and isinstance(data, dict) and all(isinstance(one, dict) for one in data.values()):
+        return [{KEY: key, **row} for key, row in data.items()]
+    if not keyed and isinstance(data, list) and all(isinstance(one, dict) for one in data):
+        return data
     what = f"is no {'object' if keyed else 'list'} of objects"
-    if isinstance(found, dict):
-        what += f"; `rows` says where it is, for example {next(iter(found), 'data')!r}"
+    if isinstance(data, dict):
+        what += f"; `rows` says where it is, for example {next(iter(data), 'data')!r}"
     raise Cannot(f"the output of {name} {what}")
 
 
@@ -150,15 +150,15 @@ def csv_rows(text: str, delimiter: str, name: str) -> list[Row]:
 
 
 def _cell(row: Row, column: str) -> object:
-    """What stands there, also deeper in JSON ("perf.latency"); None: nothing."""
+    """The value in a column, also deeper in JSON ("perf.latency"); None: nothing."""
     if column in row:
         return row[column]
-    found: object = row
+    value: object = row
     for part in column.split("."):
-        if not isinstance(found, Mapping) or part not in found:
+        if not isinstance(value, Mapping) or part not in value:
             return None
-        found = found[part]
-    return found
+        value = value[part]
+    return value
 
 
 def _text(row: Row, column: str) -> str:

@@ -27,7 +27,7 @@ _PLACE: Final = re.compile(r"\{(\w[\w.]*)\}")
 
 @dataclass(frozen=True, kw_only=True)
 class MetricOptions:
-    """What the plan says about one metric, whatever its value is read from: see ElementMetric."""
+    """The plan's options for one metric, whatever its value is read from: see ElementMetric."""
 
     attribute: str
     unit: Unit
@@ -68,10 +68,10 @@ def _check_names(kind: Any, value: Any, path: str) -> None:
             if name not in hints:
                 known = listed(list(hints), len(hints))
                 raise ValueError(f"{path}: unknown option {name!r}{did_you_mean(name, hints)}; its options are {known}")
-        for one in fields(kind):
-            if one.name not in value and not one.metadata.get("optional"):
+        for option in fields(kind):
+            if option.name not in value and not option.metadata.get("optional"):
                 needed = [f.name for f in fields(kind) if not f.metadata.get("optional")]
-                raise ValueError(f"{path}: option {one.name!r} is missing; it needs {listed(needed, len(needed))}")
+                raise ValueError(f"{path}: option {option.name!r} is missing; it needs {listed(needed, len(needed))}")
         for name, inner in value.items():
             _check_names(hints[name], inner, f"{path}.{name}")
     elif get_origin(kind) is tuple and isinstance(value, (list, tuple)):
@@ -110,9 +110,9 @@ def instance_of(pattern: str, value: Callable[[str], str]) -> str:
 
 def declared(metrics: Iterable[ElementMetric]) -> list[ElementMetric]:
     """Each metric once. Raises Cannot where one is declared in two ways."""
-    found: dict[tuple[str, str], ElementMetric] = {}
+    by_name: dict[tuple[str, str], ElementMetric] = {}
     for metric in metrics:
-        if found.setdefault((metric.element, metric.attribute), metric) != metric:
+        if by_name.setdefault((metric.element, metric.attribute), metric) != metric:
             name = f"{metric.element}_{metric.attribute}"
             raise Cannot(f"options.metrics declare {name} in two ways; give it the same unit, kind and scale in both")
-    return list(found.values())
+    return list(by_name.values())

@@ -74,13 +74,13 @@ class Prometheus:
         self._url = checked_url(self._options.url)
         self._timeout_s = timeout_seconds(self._options.timeout)
         self._tls = tls_context(self._options.ca_file) if self._url.scheme == "https" else None
-        self._wanted = frozenset(one.metric for one in self._options.metrics)
+        self._wanted = frozenset(metric.metric for metric in self._options.metrics)
         self._sent: tuple[SampleOptions, ...] = ()  # those that config declared
         self._offset_ns = time.time_ns() - time.monotonic_ns()
-        for i, one in enumerate(self._options.metrics):
-            if not one.attribute and not one.attributes:
+        for i, metric in enumerate(self._options.metrics):
+            if not metric.attribute and not metric.attributes:
                 raise ValueError(f"options.metrics[{i}]: it has neither an 'attribute' nor 'attributes'")
-            if one.attribute and one.unit is Unit.NONE and "unit" not in options["metrics"][i]:
+            if metric.attribute and metric.unit is Unit.NONE and "unit" not in options["metrics"][i]:
                 raise ValueError(f"options.metrics[{i}]: option 'unit' is missing; for a number without one write ''")
 
     def config(self, luns: Sequence[str]) -> tuple[list[ElementMetric], list[Fact]]:
@@ -88,30 +88,32 @@ class Prometheus:
         metrics: list[ElementMetric] = []
         facts: dict[Fact, None] = {}
         sent = []
-        for one in self._options.metrics:
-            found = list(_taken(one, scraped))
-            if not found and not one.optional:
-                raise Cannot(self._absent(one, scraped))
-            if one.attribute and (found or one.kind != "auto"):
-                sent.append(one)
-                metrics.append(one.element_metric(one.element, scraped.kinds.get(one.metric, ReadingKind.GAUGE)))
-            for _, sample, instance in found:
-                for label, attribute in one.attributes.items():
-                    facts[Fact(one.element, instance, attribute, _label(sample, label))] = None
+        for options in self._options.metrics:
+            samples = list(_taken(options, scraped))
+            if not samples and not options.optional:
+                raise Cannot(self._absent(options, scraped))
+            if options.attribute and (samples or options.kind != "auto"):
+                sent.append(options)
+                metrics.append(
+                    options.element_metric(options.element, scraped.kinds.get(options.metric, ReadingKind.GAUGE))
+                )
+            for _, sample, instance in samples:
+                for label, attribute in options.attributes.items():
+                    facts[Fact(options.element, instance, attribute, _label(sample, label))] = None
         self._sent = tuple(sent)
         return declared(metrics), list(facts)
 
     def gather(self) -> Readings:
         scraped = self._scrape()
-        found = FoundFacts(REMEDY)
+        collected = FoundFacts(REMEDY)
         times: dict[str, list[float | None]] = {}
-        for one in self._sent:
-            for line, sample, instance in _taken(one, scraped):
+        for options in self._sent:
+            for line, sample, instance in _taken(options, scraped):
                 if (value := finite(sample.value)) is not None:
-                    found.add(Fact(one.element, instance, one.attribute, value), line)
+                    collected.add(Fact(options.element, instance, options.attribute, value), line)
                     at = None if sample.timestamp is None else float(sample.timestamp)
-                    times.setdefault(one.element, []).append(at)
-        return Readings(0, found.facts(), scraped.start_ns, scraped.end_ns, self._stamps(times))
+                    times.setdefault(options.element, []).append(at)
+        return Readings(0, collected.facts(), scraped.start_ns, scraped.end_ns, self._stamps(times))
 
     def _stamps(self, times: Mapping[str, Sequence[float | None]]) -> dict[str, int]:
         """The newest time of an element type's samples, if all of them have one."""
@@ -145,13 +147,13 @@ class Prometheus:
         kinds = {name: kind for name in self._wanted if (kind := _kind(name, types)) is not None}
         return Scraped(samples, kinds, frozenset(names), start_ns, end_ns)
 
-    def _absent(self, one: SampleOptions, scraped: Scraped) -> str:
-        if one.metric not in scraped.names:
-            near = did_you_mean(one.metric, scraped.names)
-            what = f"{self._options.url} has no metric {one.metric!r}{near}"
+    def _absent(self, options: SampleOptions, scraped: Scraped) -> str:
+        if options.metric not in scraped.names:
+            near = did_you_mean(options.metric, scraped.names)
+            what = f"{self._options.url} has no metric {options.metric!r}{near}"
         else:
-            labels = {label for _, sample in scraped.samples[one.metric] for label in sample.labels}
-            what = f"no sample of {one.metric} satisfies `where`; it has the labels {listed(sorted(labels))}"
+            labels = {label for _, sample in scraped.samples[options.metric] for label in sample.labels}
+            what = f"no sample of {options.metric} satisfies `where`; it has the labels {listed(sorted(labels))}"
         return f"{what}; if it may be missing, write `optional: true`"
 
 
@@ -165,7 +167,7 @@ def _parsed(line: str) -> Sample:
 
 
 def _kind(name: str, types: Mapping[str, str]) -> ReadingKind | None:
-    """What the exporter says that a metric is; None: nothing."""
+    """The kind that the exporter gives a metric; None: it gives none."""
     for suffix in ("", "_total", "_sum", "_count", "_bucket"):
         if (kind := types.get(name.removesuffix(suffix))) is not None:
             counts = kind in COUNTED and (kind == "counter" or suffix not in ("", "_total"))
@@ -173,11 +175,11 @@ def _kind(name: str, types: Mapping[str, str]) -> ReadingKind | None:
     return None
 
 
-def _taken(one: SampleOptions, scraped: Scraped) -> Iterator[tuple[str, Sample, str]]:
+def _taken(options: SampleOptions, scraped: Scraped) -> Iterator[tuple[str, Sample, str]]:
     """Line, sample and instance. Raises Cannot where a label is missing that `instance` needs."""
-    for line, sample in scraped.samples.get(one.metric, ()):
-        if one.takes(sample.labels):
-            named = instance_of(one.instance, partial(_label, sample)) if one.instance else one.element
+    for line, sample in scraped.samples.get(options.metric, ()):
+        if options.takes(sample.labels):
+            named = instance_of(options.instance, partial(_label, sample)) if options.instance else options.element
             yield line, sample, named
 
 

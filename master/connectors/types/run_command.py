@@ -37,10 +37,10 @@ def run_commands(commands: Sequence[Sequence[str]], timeout_s: float) -> list[by
         for command in commands:
             started.append(_Running(command))
         _read_all(started, deadline_s, timeout_s)
-        return [one.result(deadline_s, timeout_s) for one in started]
+        return [running.result(deadline_s, timeout_s) for running in started]
     finally:
-        for one in started:
-            one.kill()
+        for running in started:
+            running.kill()
 
 
 class _Running:
@@ -100,21 +100,21 @@ class _Running:
 def _read_all(started: Sequence[_Running], deadline_s: float, timeout_s: float) -> None:
     """Until all outputs have ended. Raises Cannot."""
     with selectors.DefaultSelector() as selector:
-        for one in started:
-            for pipe, into in ((one.process.stdout, one.output), (one.process.stderr, one.errors)):
+        for running in started:
+            for pipe, into in ((running.process.stdout, running.output), (running.process.stderr, running.errors)):
                 assert pipe is not None
-                selector.register(pipe, selectors.EVENT_READ, (one, into))
+                selector.register(pipe, selectors.EVENT_READ, (running, into))
         while left := list(selector.get_map().values()):
             ready = selector.select(min(max(deadline_s - time.monotonic(), 0), LONGEST_WAIT_S))
             if not ready and time.monotonic() >= deadline_s:
                 raise left[0].data[0].too_late(timeout_s)
             for key, _ in ready:
-                one, into = key.data
+                running, into = key.data
                 data = os.read(key.fd, READ_BYTES)
                 if not data:
                     selector.unregister(key.fileobj)
                 into += data
-                if into is one.errors:
+                if into is running.errors:
                     del into[:-KEPT_ERRORS]
                 elif len(into) > MOST_BYTES:
-                    raise one.too_much()
+                    raise running.too_much()

@@ -141,17 +141,17 @@ class Snmp:
         facts: dict[Fact, None] = {}
         self._sent = []
         for table in self._tables:
-            columns = self._read([*_names(table), *(one.oid for one in table.metrics), *table.attributes])
-            for one in table.metrics:
-                values = list(columns[one.oid].values())
-                if not values and not one.optional:
-                    raise Cannot(f"{self._options.address} has no values at OID {one.oid} ({one.attribute}); "
+            columns = self._read([*_names(table), *(metric.oid for metric in table.metrics), *table.attributes])
+            for metric in table.metrics:
+                values = list(columns[metric.oid].values())
+                if not values and not metric.optional:
+                    raise Cannot(f"{self._options.address} has no values at OID {metric.oid} ({metric.attribute}); "
                                  "if it may be missing, write `optional: true`")  # fmt: skip
-                if values or one.kind != "auto":
+                if values or metric.kind != "auto":
                     bits = BITS.get(type(values[0]), 0) if values else 0
                     kind = ReadingKind.COUNTER if bits else ReadingKind.GAUGE
-                    metrics.append(one.element_metric(table.element, kind, bits))
-                    self._sent.append((table, one))
+                    metrics.append(metric.element_metric(table.element, kind, bits))
+                    self._sent.append((table, metric))
             for oid, attribute in table.attributes.items():
                 for index, instance in _instances(table, columns).items():
                     if index in columns[oid] and (text := _text(columns[oid][index])) != "":
@@ -159,18 +159,18 @@ class Snmp:
         return declared(metrics), list(facts)
 
     def gather(self) -> Readings:
-        found = FoundFacts(REMEDY)
+        collected = FoundFacts(REMEDY)
         start_ns = time.monotonic_ns()
         for table in self._tables:
-            sent = [one for of_table, one in self._sent if of_table is table]
-            columns = self._read([*_names(table), *(one.oid for one in sent)])
+            sent = [metric for of_table, metric in self._sent if of_table is table]
+            columns = self._read([*_names(table), *(metric.oid for metric in sent)])
             for index, instance in _instances(table, columns).items():
-                for one in sent:
-                    if index in columns[one.oid]:
-                        value = _number(columns[one.oid][index], f"{one.oid}.{index}")
+                for metric in sent:
+                    if index in columns[metric.oid]:
+                        value = _number(columns[metric.oid][index], f"{metric.oid}.{index}")
                         if value is not None:
-                            found.add(Fact(table.element, instance, one.attribute, value), f"row {index}")
-        return Readings(0, found.facts(), start_ns, time.monotonic_ns())
+                            collected.add(Fact(table.element, instance, metric.attribute, value), f"row {index}")
+        return Readings(0, collected.facts(), start_ns, time.monotonic_ns())
 
     def _read(self, oids: Sequence[str]) -> dict[str, Column]:
         """Columns. Raises Cannot."""
@@ -205,7 +205,7 @@ class Snmp:
 
     async def _walk(self, bulk: Callable[..., Any], oids: Sequence[str]) -> dict[str, Column]:
         """Columns, each up to its end. Raises Cannot."""
-        found: dict[str, dict[str, Any]] = {oid: {} for oid in oids}
+        values_by_oid: dict[str, dict[str, Any]] = {oid: {} for oid in oids}
         after = {oid: oid for oid in oids}  # of the columns that have not ended: the OID that was read last
         while after:
             columns = list(after)
@@ -216,11 +216,11 @@ class Snmp:
                 if index == oid or isinstance(value, EndOfMibView):
                     after.pop(column, None)
                 elif column in after:
-                    if index in found[column] or len(found[column]) == MOST_ROWS:
+                    if index in values_by_oid[column] or len(values_by_oid[column]) == MOST_ROWS:
                         raise Cannot(f"{self._options.address} sends {oid} again and again, or too many rows")
-                    found[column][index] = value
+                    values_by_oid[column][index] = value
                     after[column] = oid
-        return dict(found)
+        return dict(values_by_oid)
 
 
 def _checked(table: TableOptions) -> TableOptions:

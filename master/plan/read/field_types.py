@@ -1,4 +1,4 @@
-"""What a single field of a plan may hold: how its text is read, and how its JSON schema reads.
+"""The types of the single fields of a plan: how the text of each is read, and how its JSON schema reads.
 
 Rule: a field's reader gets the document's value (text, list, mapping or None) and returns the typed value
 or raises ValueError with the remedy; pydantic only walks the structure and gathers the faults.
@@ -232,7 +232,7 @@ def read_cores(value: Any) -> tuple[int, ...]:
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list) or not parts or not all(isinstance(part, str) and part.strip() for part in parts):
         raise Predicate(f"is {kind_of(value)}; it needs cores, like '0-3,8'")
-    found: list[int] = []
+    cores: list[int] = []
     for part in (part.strip() for part in parts):
         ends = [parse_count(end) for end in part.split("-")] if re.fullmatch(r"\d+(-\d+)?", part) else []
         if not ends:
@@ -243,10 +243,10 @@ def read_cores(value: Any) -> tuple[int, ...]:
         if ends[-1] > HIGHEST_CORE:
             raise ValueError(f"{part!r} is beyond the last core that Linux numbers, {HIGHEST_CORE}")
         for core in range(ends[0], ends[-1] + 1):
-            if core in found:
+            if core in cores:
                 raise ValueError(f"duplicate core {core}")
-            found.append(core)
-    return tuple(found)
+            cores.append(core)
+    return tuple(cores)
 
 
 def write_cores(cores: Sequence[int]) -> str:

@@ -232,13 +232,13 @@ Slo = Annotated[list[SloDoc], BeforeValidator(one_or_many, json_schema_input_typ
 def _fractions(value: Any) -> tuple[float, ...]:
     if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
         raise Predicate(f"is {kind_of(value)}; it needs a list of fractions, like [10%, 50%, 98%]")
-    found = tuple(parse_fraction(one) for one in value)
-    for text, fraction in zip(value, found, strict=True):
+    fractions = tuple(parse_fraction(one) for one in value)
+    for text, fraction in zip(value, fractions, strict=True):
         if not 0 < fraction <= 1:
             raise ValueError(f"{text!r} is no load below the maximum; write a fraction from above 0% to 100%")
-    if len(set(found)) < len(found):
+    if len(set(fractions)) < len(fractions):
         raise ValueError("holds a fraction twice")
-    return found
+    return fractions
 
 
 FRACTIONS: Final = Reads(_fractions, {"type": "array", "items": TEXT_SCHEMA, "minItems": 1})

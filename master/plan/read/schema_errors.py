@@ -112,17 +112,17 @@ def _named(path: Path) -> str:
 
 def _model_at(path: Path) -> type[Section]:
     """The model of the section at `path`; an empty one where the keys are the user's own names."""
-    found: Any = PlanDoc
+    model: Any = PlanDoc
     for part in path:
-        found = _section(found)
-        if get_origin(found) in (list, dict):
-            found = get_args(found)[-1]
-        elif isinstance(found, type) and issubclass(found, Section) and part in found.model_fields:
-            found = found.model_fields[str(part)].annotation
+        model = _section(model)
+        if get_origin(model) in (list, dict):
+            model = get_args(model)[-1]
+        elif isinstance(model, type) and issubclass(model, Section) and part in model.model_fields:
+            model = model.model_fields[str(part)].annotation
         else:
             return Section
-    found = _section(found)
-    return found if isinstance(found, type) and issubclass(found, Section) else Section
+    model = _section(model)
+    return model if isinstance(model, type) and issubclass(model, Section) else Section
 
 
 def _section(annotation: Any) -> Any:

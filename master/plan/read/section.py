@@ -1,4 +1,4 @@
-"""What all sections of a plan have in common: how a key is declared, and how a short form becomes the long one.
+"""The base of all sections of a plan: how a key is declared, and how a short form becomes the long one.
 
 Rule: an unknown key is a fault everywhere; a section that is given holds something.
 """

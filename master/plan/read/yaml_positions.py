@@ -56,7 +56,7 @@ class AlreadyReported(ValueError):
 
 
 def sentence(subject: str, error: ValueError) -> str:
-    """What is wrong with a value: "select is empty", "maxtags: '0' is too little"."""
+    """The sentence for a fault of a value: "select is empty", "maxtags: '0' is too little"."""
     return f"{subject}{' ' if isinstance(error, Predicate) else ': '}{error}"
 
 
@@ -138,7 +138,7 @@ class Faults:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.found: list[PlanFault] = []
+        self.collected: list[PlanFault] = []
         self.sections: set[str] = set()  # that have faults
 
     def add(self, path: Path, text: str) -> None:
@@ -148,7 +148,7 @@ class Faults:
     def has_fault(self, path: Path) -> bool:
         """Whether the value at `path` has a fault already."""
         place = self.document.place(path)
-        return any(fault.place == place for fault in self.found)
+        return any(fault.place == place for fault in self.collected)
 
     def unreadable(self, path: Path) -> bool:
         """Whether the value at `path` could not be read and has a fault: it is not missing."""
@@ -160,7 +160,7 @@ class Faults:
         self._note(path, self.document.key_place(path), text)
 
     def _note(self, path: Path, place: Place, text: str) -> None:
-        self.found.append(PlanFault(place, text))
+        self.collected.append(PlanFault(place, text))
         self.sections.update(str(part) for part in path[:1])
 
 

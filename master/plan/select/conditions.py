@@ -119,11 +119,11 @@ def read_select(raw: Any, path: Path, faults: Faults, own: Collection[str]) -> S
     if not clauses or not all(isinstance(clause, dict) and clause for clause in clauses):
         faults.add(path, f"{path[-1]} is {kind_of(raw) if raw else 'empty'}; it needs attributes, like vendor: HITACHI")
         return None
-    known = len(faults.found)
+    known = len(faults.collected)
     read = tuple(
         _clause(clause, (*path, i) if isinstance(raw, list) else path, faults, own) for i, clause in enumerate(clauses)
     )
-    return Select(read) if len(faults.found) == known else None
+    return Select(read) if len(faults.collected) == known else None
 
 
 def _clause(raw: dict[str, Any], path: Path, faults: Faults, own: Collection[str]) -> dict[str, tuple[Condition, ...]]:

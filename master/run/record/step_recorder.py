@@ -173,7 +173,7 @@ class StepRecorder:
 
     def gathered(self, subinterval: GatheredSubinterval) -> None:
         """Record what connectors said of one subinterval. Raises OutputError."""
-        for title, gathered in subinterval.found.items():
+        for title, gathered in subinterval.by_title.items():
             if gathered.state is GatherState.LOST and title not in self._gone:
                 self._gone.add(title)
                 self.event(
