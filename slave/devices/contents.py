@@ -62,7 +62,7 @@ def kind_of(ends: DeviceEnds) -> str:
     for name, offset, magic in KINDS:
         if ends.read(offset, len(magic)) == magic:
             return name
-    if not any(ends.head) and not any(ends.tail):
+    if not ends.head.strip(b"\0") and not ends.tail.strip(b"\0"):
         return "zeros at both ends"
     return "text" if _is_text(ends.head[:TEXT_LOOKED_AT]) else ""
 
