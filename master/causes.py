@@ -22,7 +22,7 @@ _UNSTEADY_LOAD: Final = (
 )
 _OF_FAILED: Final = (Reason.FAILED_TAIL,)  # however few have failed
 LEAST_SHARE_OF_RATES: Final = 0.05
-_SLOW_THREADS: Final = (Reason.GENERATOR_LATE, Reason.REAP_DELAY, Reason.OVERRUN)
+_SLOW_THREADS: Final = (Reason.GENERATOR_LATE, Reason.THOUGHT_TOO_LONG, Reason.REAP_DELAY, Reason.OVERRUN)
 _DISCREDITED: Final = "the figures in brackets are discredited"
 _MISSING: Final = (Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.SHORTENED, Reason.QUANTITY)
 

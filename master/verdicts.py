@@ -80,6 +80,15 @@ class Reason(Enum):
         "Leave the workload threads cores of their own (`engine: cpus`), stop other programs, or let the threads "
         "busy-wait (`spin: on` in `engine`).",
     )
+    THOUGHT_TOO_LONG = (
+        (Severity.NOTE, Severity.INVALID),
+        (Scope.RATE,),
+        "Tags waited for their thread after their `think_time`, so that the plan's users would have made more load. "
+        "Note: more than 10 % of the mean time from an I/O of a tag to its next one (service, think time, lateness). "
+        "Invalid: more than 25 %.",
+        "Leave the workload threads cores of their own (`engine: cpus`), stop other programs, or let the threads "
+        "busy-wait (`spin: on` in `engine`).",
+    )
     REAP_DELAY = (
         (Severity.NOTE, Severity.INVALID),
         LATENCY,

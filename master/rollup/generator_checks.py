@@ -18,7 +18,7 @@ from .parameters_in_force import Settings
 from .validity_case import Case, Rows, each, rows_of_host
 from .window import Measurement
 
-LATENESS_NOTE: Final = 0.10  # of the response time
+LATENESS_NOTE: Final = 0.10  # of the response time; with think_time, of the time from I/O to I/O
 LATENESS_INVALID: Final = 0.25
 KEPT_INVALID: Final = 0.25  # of the time: at max the rate is lower, and the mean longer, by that part
 BEYOND_P99: Final = 0.01  # of the I/Os
@@ -75,14 +75,27 @@ def late_submissions(case: Case) -> Rows:
     yield from each(worth_a_note & ~invalid, Reason.GENERATOR_LATE, detail, Severity.NOTE)
 
 
+def long_thoughts(case: Case) -> Rows:
+    """How much longer tags waited than they were to think, of the mean time from an I/O of a tag to its next one."""
+    service, lateness = case.figures.service("overall").mean, case.figures.lateness().mean
+    share = np.nan_to_num(lateness / (service + case.settings.think_us + lateness))
+
+    def detail(row: int) -> str:
+        return f"{share[row]:.0%} of the mean time from an I/O of a tag to its next one"
+
+    yield from each(share > LATENESS_INVALID, Reason.THOUGHT_TOO_LONG, detail, Severity.INVALID)
+    a_little = (share > LATENESS_NOTE) & (share <= LATENESS_INVALID)
+    yield from each(a_little, Reason.THOUGHT_TOO_LONG, detail, Severity.NOTE)
+
+
 def reap_delay(case: Case) -> Rows:
     """How much of the service times may be waits of completions for their thread.
 
-    A thread with `iops: max` is always busy, so completions wait for its own work: that is at most a note. What others
-    did counts there too. I/Os are in flight all the time, so of all their time the part in which the thread was kept
-    from running is the part of time that it was (Little's law): for the mean, cpu_contention says so. The p99 is theirs
-    where that part is enough for the delay of a hundredth of the I/Os, and either a good part of all delay, or the
-    delay longer than the thread's own work can make it.
+    A thread with `iops: max` is always busy, unless its tags think, so completions wait for its own work: that is
+    at most a note. What others did counts there too. I/Os are in flight all the time, so of all their time the part
+    in which the thread was kept from running is the part of time that it was (Little's law): for the mean,
+    cpu_contention says so. The p99 is theirs where that part is enough for the delay of a hundredth of the I/Os,
+    and either a good part of all delay, or the delay longer than the thread's own work can make it.
     """
     figures, service = case.figures, case.figures.service("overall")
 
@@ -106,7 +119,7 @@ def reap_delay(case: Case) -> Rows:
     def detail(row: int) -> str:
         return ", ".join(f"{found[row]:.0%} of the {name}" for name, found in parts.items() if found[row] > 0)
 
-    paced = ~np.array(case.settings.some_max, bool)
+    paced = ~np.array(case.settings.some_max, bool) | ~np.isnan(case.settings.think_us)
     kept = kept_shares(case.measurement, case.settings)
     delayed = np.nan_to_num(service.percentile("p99") - figures.undelayed("p99"))
     mean_us = np.nan_to_num(service.mean)

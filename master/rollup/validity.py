@@ -20,7 +20,7 @@ from ..text.metric_amounts import rounded
 from ..text.units import format_fraction
 from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity, Verdict, counting_for, speaking, verdict_of
 from .figures import Figures
-from .generator_checks import busy_threads, cpu_contention, late_submissions, reap_delay, uncovered
+from .generator_checks import busy_threads, cpu_contention, late_submissions, long_thoughts, reap_delay, uncovered
 from .instances import Rollups
 from .io_checks import (
     discarded,
@@ -173,7 +173,8 @@ def _unsteady(case: Case) -> Rows:
 
 _CHECKS: Final[Sequence[Callable[[Case], Rows]]] = (
     no_samples, _target, _before, stall_at_end, io_errors, failed_tail, uncovered, full_queues, discarded,
-    unwritten_blocks, late_submissions, reap_delay, _types, busy_threads, cpu_contention, foreign_io, _few, _unsteady,
+    unwritten_blocks, late_submissions, long_thoughts, reap_delay, _types, busy_threads, cpu_contention, foreign_io,
+    _few, _unsteady,
 )  # fmt: skip
 
 

@@ -116,3 +116,26 @@ def test_a_host_that_was_frozen_for_a_moment(seconds: float, says: str) -> None:
     found = {(): "", (Severity.NOTE,): "note", (Severity.INVALID,): "late"}[tuple(late)]
     assert found == says, (p99(response) / MS, validity.findings[0])
     assert p99(response) < 1.1 * 23 * MS or found == "late", "a p99 that is not the storage's is not valid"
+
+
+@pytest.mark.parametrize(
+    ("think_us", "late_us", "says"),
+    [
+        (100, 20, None), (100, 25, Severity.NOTE), (100, 60, Severity.NOTE), (100, 70, Severity.INVALID),
+        (10_000, 70, None), (0, 70, None),
+    ],
+)  # fmt: skip
+def test_tags_that_wait_after_they_have_thought(think_us: int, late_us: int, says: Severity | None) -> None:
+    """Of an I/O of 100 us, the think time and the lateness together."""
+    samples = {(0, SERVICE): [100_000] * 100, (0, LATENESS): [late_us * 1000] * 100}
+    done = {(0, column): 100 for column in (Count.DUE, Count.SUBMITTED, Count.COMPLETED)}
+    rollups = rollups_by([instance(0, "h")])
+    merger = merger_of(rollups)
+    window = Window(merger.layout)
+    merger.open(0)
+    merger.add("h", result(HostData(1, 1, samples, done), 0))
+    window.add(merger.close())
+    in_force = Settings.of(rollups, {("h", 0): Parameters(think_time=think_us / 1e6)})
+    validity = check_validity(window.measurement(), in_force, 0.0025, 5.0)
+    late = [finding.severity for finding in validity.findings[0] if finding.reason is Reason.THOUGHT_TOO_LONG]
+    assert late == ([] if says is None else [says])

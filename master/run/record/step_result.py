@@ -25,7 +25,7 @@ MOST_NAMED = 3  # LUNs that are spelled out
 NOT_THE_STORAGE = {
     Reason.HOST_LOST, Reason.HOST_LATE, Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.EDIT_NOT_APPLIED,
     Reason.HOST_NOT_AWAITED, Reason.CLOCK_STEPPED, Reason.OVERRUN, Reason.CPU_CONTENTION, Reason.GENERATOR_LATE,
-    Reason.REAP_DELAY,
+    Reason.THOUGHT_TOO_LONG, Reason.REAP_DELAY,
 }  # fmt: skip
 VOLATILE = "write back"  # the kernel's words for a cache that it has to flush
 
