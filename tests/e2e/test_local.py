@@ -117,8 +117,9 @@ def test_ctrl_c_stops_cleanly_within_seconds(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
-    assert "shortened[partial] (" in out and none_runs(*slaves)
-    (folder,) = (tmp_path / "runs").iterdir()
+    done = Finished(process.returncode, out, err, tmp_path / "runs")
+    assert "shortened[partial] (" in done.rows("summary.all.csv")[0]["reasons"] and none_runs(*slaves)
+    folder = done.folder
     for path in folder.rglob("*.csv"):
         text = path.read_text()
         assert text.endswith("\n")

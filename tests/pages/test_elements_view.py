@@ -67,7 +67,7 @@ def shared(browser: Any, seen: Seen) -> Iterator[Any]:
 def page(shared: Any, seen: Seen) -> Iterator[Any]:
     shared.goto("about:blank")  # which ends the document of the test before
     yield shared
-    assert not seen.errors and not seen.elsewhere
+    assert seen.complaints() == []
 
 
 def show(page: Any, address: str, route: str) -> None:

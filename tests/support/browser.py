@@ -38,6 +38,13 @@ class Seen:
         context.on("weberror", lambda one: self.errors.append(str(one.error)))
         context.on("request", lambda one: self._requested(one.url))
 
+    def complaints(self) -> list[str]:
+        """What went on since this was asked last: an error is of the test in which it happened."""
+        found = [*self.errors, *self.elsewhere]
+        self.errors.clear()
+        self.elsewhere.clear()
+        return found
+
     def _requested(self, url: str) -> None:
         if not url.startswith((self.address, self.address.replace("http", "ws", 1), "data:", "blob:", "about:")):
             self.elsewhere.append(url)

@@ -28,7 +28,7 @@ BROWSERS = 2
 WAIT_MS = 100_000
 CLOSED = "() => document.querySelector('.chart.rate')?.data?.[0].x.length ?? 0"
 DRAWN = "(least) => (document.querySelector('.chart.rate')?.data?.[0].x.length ?? 0) >= least"
-TARGET = """(iops) => document.querySelector('.chart.rate').data.some(
+TARGET = """(iops) => document.querySelector('.chart.rate')?.data?.some(
     (one) => one.name === 'target' && one.y.at(-1) === iops)"""
 STATE = ".run-head .facts .badge"
 PANEL = "Control this run"
