@@ -112,7 +112,7 @@ class MeasurementSpec(Protocol):
 
     @property
     def in_words(self) -> str:
-        """For `ivypy describe`; "" where the step's times say it."""
+        """For `ivypy check`; "" where the step's times say it."""
         ...
 
     def faults(self, step: StepConditions, usable: bool) -> Iterator[tuple[str, str]]:
