@@ -1354,6 +1354,105 @@ static void full_share(void)
     CHECK(m.lateness_ns > m.response_ns / 10 * 9);
 }
 
+static struct parameters users(uint32_t tags, uint64_t think_ns)
+{
+    return (struct parameters){
+        .setting = {.iops = -1.0, .fraction_read = 0.5, .maxtags = tags, .blocksize = 4096},
+        .fixed.think_ns = think_ns,
+    };
+}
+
+static void create_users(uint32_t lun, uint32_t tags, uint64_t think_ns)
+{
+    struct parameters p = users(tags, think_ns);
+
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){tags, MOST_BLOCKSIZE}, &everywhere, &p), 0);
+}
+
+/* Nor does it become that of users that think, although each I/O is found late: of a room that many waited for, it is
+ * the last that was found late, and not all that went before. */
+static void full_device_thinking(void)
+{
+    struct sums s;
+    struct result r;
+    struct end end;
+    uint32_t lun;
+    uint64_t lateness_ns = 0, delay_ns = 0, submitted = 0;
+
+    open_lun(&lun)->queue = (struct queue){.nr_requests = 12};
+    create_users(lun, 64, NS_PER_MS);
+    atomic_store(&told.delay_ns, 10 * NS_PER_MS);
+    if (SIMULATED)
+        simulation_take_cores(4 * NS_PER_MS, 3 * NS_PER_MS);
+    start(1, &s);
+    engine_stop(engine, 39);
+    do {
+        while (engine_collect(engine, false, &r) == 1) {
+            add_result(&s, &r, 64);
+            lateness_ns += in_series(&r, MOMENT_SUM, SERIES_LATENESS, SERIES_LATENESS + 1);
+            submitted += in_series(&r, MOMENT_COUNT, SERIES_LATENESS, SERIES_LATENESS + 1);
+            for (uint32_t n = 0; n < r.threads; n++)
+                delay_ns += (uint64_t)r.thread_figures[(size_t)n * THREAD_COUNTS + THREAD_REAP_DELAY_SUM];
+            result_free(&r);
+        }
+        wait_for_news(engine, 1);
+    } while (!engine_ended(engine, &end));
+    if (SIMULATED)
+        simulation_take_cores(0, 0);
+    CHECK(delay_ns > submitted * NS_PER_MS);
+    CHECK(fabs((double)lateness_ns - (double)delay_ns) < 0.01 * (double)delay_ns);
+}
+
+/* Users whose tags I/Os of the step before still hold begin when those come back. */
+static void came_back_to_think(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    engine->step.catch_ns = NS_PER_MS;
+    atomic_store(&told.hung, open_lun(&lun));
+    create_users(lun, 8, NS_PER_MS);
+    start(1, &s);
+    CHECK_EQUAL(stop_after(0, &s, 8).sums.uncaught, 8);
+    start(1, &s);
+    engine_stop(engine, 9);
+    sleep_until(engine->step.start_ns + LENGTH_NS / 2);
+    atomic_store(&told.hung, NULL);
+    finish(engine, &s, 8);
+    CHECK(s.completed > 8 * 9 * (int64_t)(LENGTH_NS / NS_PER_MS) * 9 / 10);
+}
+
+/* Users that were ready when fewer were asked for go when those before them leave: nobody is late. */
+static void fewer_users(void)
+{
+    struct result r;
+    struct end end;
+    uint64_t longest_ns = 0;
+    uint32_t lun;
+    struct sums s;
+
+    open_lun(&lun)->queue = (struct queue){.nr_requests = 1};
+    create_users(lun, 8, 20 * NS_PER_MS);
+    atomic_store(&told.delay_ns, 10 * NS_PER_MS);
+    start(1, &s);
+    engine_stop(engine, 9);
+    sleep_until(engine->step.start_ns + 2 * LENGTH_NS + LENGTH_NS / 3);
+    set_rate(1, users(2, 20 * NS_PER_MS), -1.0, &s);
+    do {
+        while (engine_collect(engine, false, &r) == 1) {
+            add_result(&s, &r, 8);
+            for (uint32_t class = 0; class < r.classes; class++) {
+                uint64_t most = (uint64_t)r.moments[((size_t)class * SERIES + SERIES_LATENESS) * MOMENTS + MOMENT_MAX];
+                longest_ns = most > longest_ns ? most : longest_ns;
+            }
+            result_free(&r);
+        }
+        wait_for_news(engine, 1);
+    } while (!engine_ended(engine, &end));
+    CHECK(s.completed > 30);
+    CHECK(longest_ns < NS_PER_MS);
+}
+
 /* While an idle neighbour with 2000 tags shares its device of 128 requests: all of its 120 tags are in flight. */
 static void idle_neighbour(void)
 {
@@ -1763,7 +1862,10 @@ static const struct scenario {
     {"batch_in_time", batch_in_time, 1},
     {"paused_in_turn", paused_in_turn, 1},
     {"full_device", full_device, 1},
+    {"full_device_thinking", full_device_thinking, 1},
     {"full_share", full_share, 1},
+    {"came_back_to_think", came_back_to_think, 1},
+    {"fewer_users", fewer_users, 1},
     {"idle_neighbour", idle_neighbour, 2},
     {"busy_neighbours", busy_neighbours, 2},
     {"suspended", suspended, 1},

@@ -63,6 +63,11 @@ void think_end(struct instance *i)
     *t = (struct thinking){0};
 }
 
+void think_spare(struct instance *i, struct tag *tag)
+{
+    put(&i->thinking.spare, tag);
+}
+
 void think_about(struct tag *tag, uint64_t now_ns)
 {
     struct thinking *t = &tag->instance->thinking;
@@ -93,7 +98,8 @@ void think_until(struct instance *i, uint64_t until_ns)
 
     while (t->first && t->first->due_ns < until_ns) {
         struct tag *tag = take(&t->first);
-        i->in_flight--;
+        if (i->in_flight-- == i->maxtags) /* who was ready, and one too many, goes from now on */
+            i->tag_since_ns = tag->due_ns;
         if (t->users > i->maxtags) {
             t->users--;
             put(&t->spare, tag);

@@ -23,6 +23,9 @@ void think_recruit(struct instance *i, uint64_t now_ns);
 /* It is no closed loop any more. */
 void think_end(struct instance *i);
 
+/* A tag that an I/O of an earlier step had. */
+void think_spare(struct instance *i, struct tag *tag);
+
 /* The I/O of this tag has ended. */
 void think_about(struct tag *tag, uint64_t now_ns);
 
