@@ -92,7 +92,8 @@ def test_a_host_whose_cable_is_pulled_is_reported_lost(tmp_path: Path, namespace
     (step,) = json.loads((folder / "run.json").read_text())["steps"]
     gone = namespaces.hosts[1].name
     said = [one for one in step["reasons"] if one.startswith(("host_late", "host_lost")) and gone in one]
-    assert [reason[:9] for reason in said] == ["host_lost"]
+    # On a busy machine it may have been late before its loss was found.
+    assert [reason[:9] for reason in said] in (["host_lost"], ["host_late", "host_lost"])
     others = (one for one in step["reasons"] if one not in said and not one.startswith(("hosts_changed", "host_late")))
     assert only_late("; ".join(others))
 
