@@ -211,7 +211,8 @@ def test_hogs_on_a_threads_core_are_seen_with_the_wait_for_it() -> None:
     core = max(os.sched_getaffinity(0))
     with wanted_core(core, hogs=3):
         others, wait, _, kept = seen_while_driving(core)
-    assert others > 40 and wait > 40 and kept > 40  # 75 each, if nobody else wants the core or the others
+    assert others > 40 and wait > 40  # 75 each, if nobody else wants the core or the others
+    assert kept > 10  # likewise; less by the part that all others of the machine run in the kernel
 
 
 @pytest.fixture
