@@ -82,9 +82,8 @@ def test_what_is_read_needs_no_token_and_is_not_changed(tmp_path: Path, shm: Pat
     need("losetup")
     with loop_device(shm, SIZE) as one, loop_device(shm, 2 * SIZE) as two:
         plan = a_plan(tmp_path, one, two, reads="100%", destroy=False)
-        many = written(
-            tmp_path, plan.read_text().replace("iops: 400", "iops: max"), "sparse.yaml"
-        )  # one of 64 is looked at
+        # Only one of 64 reads is looked at.
+        many = written(tmp_path, plan.read_text().replace("iops: 400", "iops: max"), "sparse.yaml")
         done = run(many, tmp_path / "sparse")
         assert done.code == 8
         assert all("unwritten_blocks[invalid] (100% of" in row["reasons"] for row in done.rows("summary.lun.csv"))

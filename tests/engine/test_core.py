@@ -55,7 +55,6 @@ SCENARIOS = [
     "expired",  # nothing is submitted that waited for longer than drop_after
     "overloaded_expiring",  # and the waits of what is left are the storage's
     "full_device",  # waiting for room in a full device is not the generator's lateness;
-    "full_device_thinking",  # nor do users that think add that up that was found late before their turn;
     "full_share",  # waiting for a share of one that is not full is
     "came_back_to_think",  # users whose tags I/Os of an earlier step hold begin when those come back
     "fewer_users",  # those who were ready when an edit asks for fewer are not late

@@ -20,10 +20,12 @@ static void put(struct tag **list, struct tag *tag)
 void think_recruit(struct instance *i, uint64_t now_ns)
 {
     struct thinking *t = &i->thinking;
-    uint32_t wanted = t->users < i->maxtags ? i->maxtags - t->users : 0;
+    uint32_t most = t->users < i->maxtags ? i->maxtags - t->users : 0, wanted = 0;
     struct tag **place = &t->first;
 
-    for (uint32_t n = 0; n < wanted && t->spare; n++) {
+    for (struct tag *tag = t->spare; tag && wanted < most; tag = tag->next)
+        wanted++;
+    for (uint32_t n = 0; n < wanted; n++) {
         struct tag *tag = take(&t->spare);
         double part = ((double)n + random_unit(&i->pacer.head.random)) / (double)wanted;
         tag->due_ns = now_ns + (uint64_t)(part * (double)t->time_ns);

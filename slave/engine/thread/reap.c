@@ -42,17 +42,14 @@ static __attribute__((noinline, cold)) void file_orphan(struct thread *t, struct
         ready_queue_release(t, tag, now_ns);
 }
 
-/* Its tag is free again, and the next I/O may go, at once or after the think time. Users that think have no due times
- * to catch up with: who waits for the room of this I/O is late by the delay with which it was found, and not by how
- * late it went, too. */
-static inline void retire(struct thread *t, struct tag *tag, uint64_t delay_ns, uint64_t now_ns)
+/* Its tag is free again, and the next I/O may go, at once or after the think time. */
+static inline void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
 {
     struct instance *i = tag->instance;
 
     land(i, tag);
     if (i->thinking.time_ns) {
         bool alone = !i->thinking.first;
-        tag->late_ns = delay_ns;
         think_about(tag, now_ns);
         if (alone)
             due_times_set_alarm(t, i);
@@ -75,8 +72,7 @@ static void settle(struct thread *t, struct instance *i)
     ready_queue_enqueue(t, i);
 }
 
-static __attribute__((noinline, cold)) void fail(struct thread *t, struct tag *tag, int64_t result, uint64_t delay_ns,
-                                                 uint64_t now_ns)
+static __attribute__((noinline, cold)) void fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
 {
     struct instance *i = tag->instance;
     struct row *row = row_of(t, i);
@@ -90,12 +86,12 @@ static __attribute__((noinline, cold)) void fail(struct thread *t, struct tag *t
         i->rest_until_ns = now_ns + REST_NS;
         due_times_set_alarm(t, i);
     }
-    retire(t, tag, delay_ns, now_ns);
+    retire(t, tag, now_ns);
 }
 
 void reap_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
 {
-    fail(t, tag, result, 0, now_ns);
+    fail(t, tag, result, now_ns);
     settle(t, tag->instance);
 }
 
@@ -151,11 +147,11 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
         };
         if (--t->reap.until_sample == 0)
             sample(t, tag);
-        retire(t, tag, delay_ns, now_ns);
+        retire(t, tag, now_ns);
     } else if (result == -EAGAIN && tag->nowait) {
         ready_queue_again(t, tag, now_ns);
     } else {
-        fail(t, tag, result, delay_ns, now_ns);
+        fail(t, tag, result, now_ns);
     }
 }
 
