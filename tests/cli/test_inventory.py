@@ -1,16 +1,22 @@
 """The inventory: the block devices of a host, who uses them, and how to select them."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.cli.inventory import device_lines, example_lines, used_by
+from ivypy.master.hosts.driver import CommandRefused
 from ivypy.master.plan.load import read
+from ivypy.master.run.setup.discover_luns import block_devices
 from ivypy.master.text.wrapping import wrapped
-from ivypy.protocol.payload import Lun
+from ivypy.protocol.messages import ListLuns, Luns
+from ivypy.protocol.payload import Lun, Refusal
 from tests.support.real_runs import answered, ivypy
 
 
@@ -82,6 +88,38 @@ def test_the_page_fits_a_terminal() -> None:
     lines = device_lines("h", [lun("/dev/sdb", *[many] * 5, model="MODEL " * 10, serial="S" * 40)])
     page = [piece for line in [*lines, *example_lines("/dev/nvme0n1")] for piece in wrapped(line, 80)]
     assert max(map(len, page)) <= 80
+
+
+class HostWithBadDevices:
+    """A host that lists its devices, and refuses to inspect any beside those that are bad by then, one at a time."""
+
+    name = "lab01"
+
+    def __init__(self, *listed: str, bad: Sequence[str] = ()) -> None:
+        self.listed, self.bad = listed, bad
+
+    async def request(self, kind: type[Any], **fields: Any) -> list[Any]:
+        if kind is ListLuns:
+            return [Luns(1, tuple(lun(path) for path in self.listed))]
+        if found := [path for path in self.bad if path in fields["paths"]]:
+            raise CommandRefused((Refusal(found[0], "it cannot be inspected: No medium found"),))
+        return [Luns(2, tuple(lun(path, serial="seen") for path in fields["paths"]))]
+
+
+@pytest.mark.parametrize("bad", [[], ["/dev/b"], ["/dev/a", "/dev/c"], ["/dev/a", "/dev/b", "/dev/c"]])
+def test_a_device_that_cannot_be_inspected_hides_no_other(bad: list[str]) -> None:
+    host: Any = HostWithBadDevices("/dev/a", "/dev/b", "/dev/c", bad=bad)
+    found = asyncio.run(block_devices(host))
+    assert [one.path for one in found] == ["/dev/a", "/dev/b", "/dev/c"]
+    assert [one.path for one in found if one.refusals] == bad
+    assert all(one.refusals or one.attributes["serial"] == "seen" for one in found)
+
+
+def test_a_host_that_inspects_nothing_at_all_is_refused() -> None:
+    host: Any = HostWithBadDevices("/dev/a")
+    host.request = AsyncMock(side_effect=[[Luns(1, (lun("/dev/a"),))], CommandRefused((Refusal("", "no state"),))])
+    with pytest.raises(CommandRefused, match="no state"):
+        asyncio.run(block_devices(host))
 
 
 @pytest.mark.slow

@@ -100,10 +100,25 @@ async def discover(plan: Plan, fleet: Fleet, more: MoreAttributes = no_more) -> 
 
 
 async def block_devices(driver: Driver) -> list[Lun]:
-    """Every block device of a host, inspected. Raises HostLost, CommandRefused."""
+    """Every block device of a host, inspected; one that cannot be, as it was listed, with the reason.
+
+    Raises HostLost, CommandRefused.
+    """
     listed = {lun.path: lun for lun in await _luns_of(driver, ListLuns, blocks=True, globs=(), paths=())}
-    inspected = await _luns_of(driver, InspectLuns, "paths", [*listed], create=()) if listed else []
-    return [_completed(lun, listed.get(lun.path)) for lun in inspected]
+    uninspected: dict[str, Lun] = {}
+    while left := [path for path in listed if path not in uninspected]:
+        try:
+            looked = await _luns_of(driver, InspectLuns, "paths", left, create=())
+        except CommandRefused as refused:
+            # It went away since, or is broken: the others are listed all the same.
+            why = {refusal.what: refusal.reason for refusal in refused.refusals if refusal.what in left}
+            if not why:
+                raise
+            uninspected |= {path: replace(listed[path], refusals=(reason,)) for path, reason in why.items()}
+        else:
+            inspected = {lun.path: _completed(lun, listed.get(lun.path)) for lun in looked}
+            return [uninspected.get(path) or inspected[path] for path in listed]
+    return [*uninspected.values()]
 
 
 async def create(plan: Plan, fleet: Fleet, seen: PlacedPlan, more: MoreAttributes = no_more) -> PlacedPlan:
