@@ -1,8 +1,10 @@
 """The inventory: the block devices of a host, who uses them, and how to select them."""
 
 import asyncio
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -17,7 +19,9 @@ from ivypy.master.run.setup.discover_luns import block_devices
 from ivypy.master.text.wrapping import wrapped
 from ivypy.protocol.messages import ListLuns, Luns
 from ivypy.protocol.payload import Lun, Refusal
-from tests.support.real_runs import answered, ivypy
+from tests.support.fork_server import COMMAND
+from tests.support.loop_devices import loop_device, need, needs_loops
+from tests.support.real_runs import answered
 
 
 def lun(path: str, *refusals: str, **attributes: Any) -> Lun:
@@ -122,11 +126,25 @@ def test_a_host_that_inspects_nothing_at_all_is_refused() -> None:
         asyncio.run(block_devices(host))
 
 
+# Other tests' devices are none of this machine's: it would claim each for a moment.
+ONE_DEVICE = 'mount -t tmpfs none /sys/block && ln -s "$1" /sys/block && shift && exec "$@"'
+
+
+@needs_loops
 @pytest.mark.slow
-def test_without_a_plan_devices_lists_this_machine() -> None:
-    done = ivypy("devices")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("local") and "block device" in done.stdout
+def test_without_a_plan_devices_lists_this_machine(shm: Path) -> None:
+    need("unshare", "mount")
+    with loop_device(shm) as loop:
+        folder = Path("/sys/block", Path(loop).name).resolve()
+        words = ["unshare", "--mount", "sh", "-c", ONE_DEVICE, "sh", str(folder), COMMAND, "devices"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("local") and "\nlocal: 1 block device\n" in done.stdout
+    assert f"\n  {loop}  32.0 MiB\n      not in use\n" in done.stdout
+
+
+@pytest.mark.slow
+def test_without_a_target_quick_says_what_it_takes() -> None:
     assert "ivypy quick" in answered("quick").stdout
 
 

@@ -131,7 +131,9 @@ def test_tags_range_and_block_size_of_a_running_instance(tmp_path: Path) -> None
         slave.until(m.Result)
         now = replace(PACED, blocksize=16384, maxtags=8, range=(65536, 131072))
         slave.do(m.EditWorkloads, edit=2, settings=(Setting(0, now),))
-        slave.until(m.Result)
+        while counts_of(slave.until(m.Result))[Count.EDIT] < 2:
+            pass
+        slave.until(m.Result)  # with what was in flight at the edit
         result = counts_of(slave.until(m.Result))
         assert result[Count.EDIT] == 2 and result[Count.BYTES] == 16384 * result[Count.COMPLETED] > 0
         for wrong, reason in (
