@@ -142,7 +142,7 @@ export class TimeGroup {
     this.nodes = [];
     this.zoom = zoom;
     this.whole = undefined; // of the time that there is
-    this.busy = false;
+    this.told = new Map(); // by chart: what it was told to change, as text, and has not done yet
   }
 
   add(node) {
@@ -170,17 +170,33 @@ export class TimeGroup {
     node.on("plotly_relayout", (change) => this.zoomed(node, change));
   }
 
+  /** What a chart says of a change: the user's, or the answer to ours, which may come after the user's next one. */
   zoomed(from, change) {
-    if (this.busy) return;
+    if (this.isAnswer(from, change)) return;
     if ("xaxis.range[0]" in change) this.zoom.range = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
     else if (change["xaxis.autorange"] || change["xaxis.range"]) this.zoom.range = null;
     else return;
     if (this.zoom.range && this.zoom.range.join() === this.whole?.join()) this.zoom.range = null;
-    this.busy = true;
-    const others = this.nodes.filter((one) => one !== from && one.data);
-    Promise.all(others.map((one) => Plotly.relayout(one, { "xaxis.range": this.shown() }))).finally(
-      () => (this.busy = false),
-    );
+    for (const one of this.nodes) {
+      const range = this.shown();
+      if (one !== from && one.data) this.tell(one, range ? { "xaxis.range": range } : { "xaxis.autorange": true });
+    }
+  }
+
+  async tell(node, change) {
+    const told = this.told.get(node) ?? [];
+    const text = JSON.stringify(change);
+    this.told.set(node, told);
+    told.push(text);
+    try {
+      await Plotly.relayout(node, change);
+    } finally {
+      told.splice(told.indexOf(text), 1);
+    }
+  }
+
+  isAnswer(node, change) {
+    return this.told.get(node)?.includes(JSON.stringify(change)) ?? false;
   }
 }
 
