@@ -28,15 +28,16 @@ static struct {
     _Atomic(struct lun *) hung;   /* a LUN that completes nothing */
     _Atomic(struct lun *) blocks; /* a LUN whose submit call takes so long: */
     _Atomic uint64_t block_ns;
-    _Atomic uint64_t each_ns;       /* of each I/O in the submit call */
-    _Atomic uint64_t together_ns;   /* completions come together, so long apart */
-    _Atomic uint32_t stuck_thread;  /* context number whose submit hangs, + 1, */
-    _Atomic bool is_stuck;          /* and now does */
-    _Atomic uint64_t deaf_until_ns; /* wait does not return before */
-    _Atomic int64_t turn_ns;        /* the submit call turns the thread's clock by so much, once */
-    _Atomic uint64_t suspend_ns;    /* and seems to the thread to suspend the machine for so long, once */
-    _Atomic uint64_t prepare_ns;    /* to prepare a batch, once */
-    _Atomic bool renew;             /* the lease is renewed when the ring is polled after its end */
+    _Atomic uint64_t each_ns;           /* of each I/O in the submit call */
+    _Atomic uint64_t together_ns;       /* completions come together, so long apart */
+    _Atomic uint32_t stuck_thread;      /* context number whose submit hangs, + 1, */
+    _Atomic bool is_stuck;              /* and now does */
+    _Atomic uint64_t deaf_until_ns;     /* wait does not return before */
+    _Atomic int64_t turn_ns;            /* the submit call turns the thread's clock by so much, once */
+    _Atomic uint64_t suspend_ns;        /* and seems to the thread to suspend the machine for so long, once */
+    _Atomic uint64_t prepare_ns;        /* to prepare a batch, once */
+    _Atomic uint64_t written, data[64]; /* so many writes were submitted; how each of the first ones begins */
+    _Atomic bool renew;                 /* the lease is renewed when the ring is polled after its end */
     _Atomic uint64_t submitted, completed, most_in_flight, most_requests, calls;
     _Atomic uint64_t hung_since_ns; /* when the first I/O of the hung LUN was submitted */
     _Atomic uint64_t waited_ns;     /* by how much polls found completions of other LUNs than that after their time */
@@ -132,6 +133,16 @@ static void upset_clock(struct thread *t)
     t->clock_guard.asleep_ns -= atomic_exchange(&told.suspend_ns, 0);
 }
 
+static void note_data(const struct tag *tag)
+{
+    uint64_t n, data;
+
+    if (!tag->write || (n = atomic_fetch_add(&told.written, 1)) >= sizeof told.data / sizeof *told.data)
+        return;
+    memcpy(&data, tag_buffer(tag, true), sizeof data);
+    atomic_store(&told.data[n], data);
+}
+
 static int submit(void *context, struct tag *const *tags, uint32_t count)
 {
     struct context *c = context;
@@ -154,6 +165,7 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
         uint64_t due_ns = tags[n]->due_ns, looked_ns = atomic_load(&told.looked_ns);
         if (due_ns && looked_ns > due_ns + atomic_load(&told.oldest_ns))
             atomic_store(&told.oldest_ns, looked_ns - due_ns);
+        note_data(tags[n]);
         spend(atomic_load(&told.each_ns));
         if (tags[n]->instance->lun == atomic_load(&told.hung) && !atomic_load(&told.hung_since_ns))
             atomic_store(&told.hung_since_ns, clock_now());
@@ -618,6 +630,27 @@ static void came_back(void)
     CHECK_EQUAL(stop_after(0, &s, 256).sums.uncaught, 256);
     atomic_store(&told.hung, NULL);
     CHECK_EQUAL(engine_delete(engine, 0), 0);
+}
+
+/* What was in flight at the end of a step may have been written: its tag never sends that data again. */
+static void new_data(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    engine->step.catch_ns = NS_PER_MS;
+    atomic_store(&told.hung, open_lun(&lun));
+    create(0, lun, 0, -1.0, 16);
+    start(1, &s);
+    CHECK_EQUAL(stop_after(0, &s, 16).sums.uncaught, 16);
+    start(1, &s);
+    atomic_store(&told.hung, NULL);
+    atomic_store(&told.delay_ns, NS_PER_MS);
+    stop_after(1, &s, 16);
+    CHECK(atomic_load(&told.written) >= 64);
+    for (uint32_t n = 0; n < 64; n++)
+        for (uint32_t before = 0; before < n; before++)
+            CHECK(atomic_load(&told.data[n]) != atomic_load(&told.data[before]));
 }
 
 static void died(void)
@@ -1802,6 +1835,7 @@ static const struct scenario {
     {"resized", resized, 1},
     {"hung", hung, 1},
     {"came_back", came_back, 1},
+    {"new_data", new_data, 1},
     {"died", died, 2},
     {"stray_behind", stray_behind, 1},
     {"stray_before", stray_before, 1},

@@ -79,6 +79,7 @@ static void count_uncaught(struct thread *t, uint64_t now_ns)
             t->drain.oldest_uncaught_ns = now_ns - i->flying.first->submit_ns;
         for (struct tag *tag = i->flying.first; tag; tag = tag->next) {
             tag->orphaned = true;
+            tag->fresh = false;
             i->orphans++;
             t->drain.uncaught++;
         }
