@@ -1815,6 +1815,34 @@ static void late_for_a_tag_expiring(void)
     }
 }
 
+/* Who waits for the room of an I/O of the last step waits for the storage, however late that one was. */
+static void behind_a_late_one(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    engine->step.catch_ns = NS_PER_MS;
+    CHECK_EQUAL(engine_spin(engine, SPIN_OFF), 0); /* deaf only while it sleeps */
+    struct lun *l = open_lun(&lun);
+    l->queue.nr_requests = 1;
+    create(0, lun, 0, 20.0, 4);
+    start(1, &s);
+    engine_stop(engine, 3);
+    uint64_t start_ns = engine->step.start_ns;
+    sleep_until(start_ns + LENGTH_NS + LENGTH_NS / 2);
+    atomic_store(&told.hung, l);
+    atomic_store(&told.deaf_until_ns, start_ns + 3 * LENGTH_NS + LENGTH_NS / 2);
+    struct moments_of late = moments_until_the_end(&s, 4);
+    CHECK(late.lateness_ns > LENGTH_NS);
+    start(1, &s);
+    engine_stop(engine, 3);
+    sleep_until(engine->step.start_ns + 2 * LENGTH_NS + LENGTH_NS / 2);
+    atomic_store(&told.hung, NULL);
+    struct moments_of behind = moments_until_the_end(&s, 4);
+    CHECK(behind.response_ns > LENGTH_NS);
+    CHECK(behind.lateness_ns < behind.paced * (BATCH_NS + POLL_NS));
+}
+
 static const struct scenario {
     const char *name;
     void (*play)(void);
@@ -1880,6 +1908,7 @@ static const struct scenario {
     {"late_for_a_tag_expiring", late_for_a_tag_expiring, 1},
     {"caught_up", caught_up, 1},
     {"slowed_down", slowed_down, 1},
+    {"behind_a_late_one", behind_a_late_one, 1},
 };
 
 int main(int count, char **words)

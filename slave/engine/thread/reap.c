@@ -28,6 +28,7 @@ static __attribute__((noinline, cold)) void file_orphan(struct thread *t, struct
     struct instance *i = tag->instance;
 
     tag->orphaned = false;
+    tag->late_ns = now_ns - i->found_ns; /* its reap delay: how late it was is a matter of its own step */
     i->orphans--;
     if (i->thinking.time_ns) {
         think_spare(i, tag);
