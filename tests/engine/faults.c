@@ -1691,37 +1691,41 @@ static void batch_in_time(void)
     CHECK(before_ns / submitted < service.moments.sum / service.moments.count / 8);
 }
 
-/* Means of a second of I/Os that take 100 us in storage, ns. */
+/* Means of I/Os, ns. */
 struct means {
     double service, reap_delay, wait, lateness; /* wait: of the response time */
+    double cycle;                               /* of a tag: from one I/O to its next */
 };
 
-/* Alone, or beside others that take the thread's core for 3 of each 4 ms. */
-static struct means one_second(double iops, uint32_t tags, uint64_t drop_after_ns, bool beside)
+/* They take the thread's core for so long in each such time. */
+struct others {
+    uint64_t of_ns, ns;
+};
+
+static const struct others nobody = {0, 0}, busy_others = {4 * NS_PER_MS, 3 * NS_PER_MS},
+                           rare_others = {199 * NS_PER_MS, 35 * NS_PER_MS};
+
+/* Of instance 0 in so many subintervals. */
+static struct means means_beside(struct others others, uint32_t instances, uint32_t tags, uint32_t subintervals)
 {
-    struct parameters p = {
-        .fixed.drop_after_ns = drop_after_ns,
-        .setting = {.iops = iops, .fraction_read = 0.5, .maxtags = tags, .blocksize = 4096},
-    };
-    double completed, service = 0, response = 0, lateness = 0, delay = 0;
+    uint32_t class = instances - 1; /* rows are in reverse order, see go() */
+    double completed = 0, service = 0, response = 0, lateness = 0, delay = 0;
     struct sums s;
     struct result r;
     struct end end;
-    uint32_t lun;
 
-    open_lun(&lun);
-    atomic_store(&told.delay_ns, 100000);
-    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){tags, MOST_BLOCKSIZE}, &everywhere, &p), 0);
     if (SIMULATED)
-        simulation_take_cores(beside ? 4 * NS_PER_MS : 0, 3 * NS_PER_MS);
-    start(1, &s);
-    engine_stop(engine, 19);
+        simulation_take_cores(others.of_ns, others.ns);
+    engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
+    go(engine, instances, instances, LENGTH_NS, &s);
+    engine_stop(engine, subintervals - 1);
     do {
         while (engine_collect(engine, false, &r) == 1) {
             add_result(&s, &r, tags);
-            service += (double)in_series(&r, MOMENT_SUM, SERIES_SERVICE, SERIES_RESPONSE);
-            response += (double)in_series(&r, MOMENT_SUM, SERIES_RESPONSE, SERIES_LATENESS);
-            lateness += (double)in_series(&r, MOMENT_SUM, SERIES_LATENESS, SERIES_LATENESS + 1);
+            completed += (double)in_class(&r, class, MOMENT_COUNT, SERIES_SERVICE, SERIES_RESPONSE);
+            service += (double)in_class(&r, class, MOMENT_SUM, SERIES_SERVICE, SERIES_RESPONSE);
+            response += (double)in_class(&r, class, MOMENT_SUM, SERIES_RESPONSE, SERIES_LATENESS);
+            lateness += (double)in_class(&r, class, MOMENT_SUM, SERIES_LATENESS, SERIES_LATENESS + 1);
             delay += (double)r.thread_figures[THREAD_REAP_DELAY_SUM];
             result_free(&r);
         }
@@ -1729,10 +1733,41 @@ static struct means one_second(double iops, uint32_t tags, uint64_t drop_after_n
     } while (!engine_ended(engine, &end));
     if (SIMULATED)
         simulation_take_cores(0, 0);
-    CHECK_EQUAL(engine_delete(engine, 0), 0);
-    completed = (double)s.completed;
     return (struct means){service / completed, delay / completed, (response - service) / completed,
-                          lateness / completed};
+                          lateness / completed, tags * (double)subintervals * LENGTH_NS / completed};
+}
+
+static void create_as(const struct parameters *p, uint32_t number, uint32_t lun)
+{
+    struct ceiling ceiling = {p->setting.maxtags, MOST_BLOCKSIZE};
+
+    CHECK_EQUAL(engine_create(engine, number, lun, 0, ceiling, &everywhere, p), 0);
+}
+
+/* Of I/Os that take `service_ns` in storage, in a queue of so many requests; 0: without a limit. */
+static struct means means_of(const struct parameters *p, uint32_t requests, uint64_t service_ns, struct others others,
+                             uint32_t subintervals)
+{
+    uint32_t lun;
+
+    open_lun(&lun)->queue.nr_requests = requests;
+    atomic_store(&told.delay_ns, service_ns);
+    create_as(p, 0, lun);
+    struct means means = means_beside(others, 1, p->setting.maxtags, subintervals);
+    CHECK_EQUAL(engine_delete(engine, 0), 0);
+    CHECK_EQUAL(engine_close_lun(engine, lun), 0);
+    return means;
+}
+
+/* A second of I/Os that take 100 us in storage. */
+static struct means one_second(double iops, uint32_t tags, uint64_t drop_after_ns, bool beside)
+{
+    struct parameters p = {
+        .fixed.drop_after_ns = drop_after_ns,
+        .setting = {.iops = iops, .fraction_read = 0.5, .maxtags = tags, .blocksize = 4096},
+    };
+
+    return means_of(&p, 0, 100000, beside ? busy_others : nobody, 20);
 }
 
 /* What I/Os take longer beside others is the delay with which they are reaped, whether the thread sleeps until then or
@@ -1815,6 +1850,64 @@ static void late_for_a_tag_expiring(void)
     }
 }
 
+/* What a user's cycle is longer beside others is what the generator adds to it: lateness and reap delay. So it is
+ * whether the queue is full always, now and then, or has no limit; and whether others come often or once in a while. Of
+ * I/Os that completed while the thread had no core the delay may be told too long, and the lateness of those that wait
+ * for them as much; and what was not waited for because all were late is no negative lateness. */
+static void late_users(void)
+{
+    static const struct {
+        uint32_t tags, requests;
+        uint64_t think_us, service_us;
+    } cases[] = {
+        {64, 0, 5000, 2000}, {8, 1, 20000, 100}, {8, 1, 20000, 2000}, {8, 1, 1, 100},        {64, 12, 5000, 100},
+        {64, 12, 1, 1000},   {8, 6, 1000, 5000}, {8, 6, 1000, 10000}, {64, 12, 20000, 1000}, {64, 12, 5000, 10000},
+    };
+    const struct others others[] = {busy_others, rare_others};
+    const double least = 50000.0; /* of a mean, by the begin and the end */
+
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        struct means beside_others[2];
+        uint32_t lun, tags = cases[n].tags;
+        open_lun(&lun)->queue.nr_requests = cases[n].requests;
+        atomic_store(&told.delay_ns, cases[n].service_us * 1000);
+        create_users(lun, tags, cases[n].think_us * 1000);
+        for (size_t o = 0; o < sizeof others / sizeof *others; o++)
+            beside_others[o] = means_beside(others[o], 1, tags, 60);
+        struct means alone = means_beside(nobody, 1, tags, 60); /* nor is it late for the steps before */
+        CHECK(alone.lateness < 3.0 * BATCH_NS);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+        for (size_t o = 0; o < sizeof others / sizeof *others; o++) {
+            struct means beside = beside_others[o];
+            double longer = beside.cycle - alone.cycle, delay = beside.service - alone.service;
+            double added = beside.lateness + delay, told_too_long = fmax(beside.reap_delay / fmax(delay, 1.0), 1.0);
+            printf("%u users of %u: a cycle is longer by %.3f ms; late %.3f, delay %.3f, told as %.3f\n", cases[n].tags,
+                   cases[n].requests, longer / 1e6, beside.lateness / 1e6, delay / 1e6, beside.reap_delay / 1e6);
+            CHECK(added > 0.95 * longer - least);
+            CHECK(added < 1.15 * told_too_long * longer + least);
+        }
+    }
+}
+
+/* Who goes at a rate beside users of a queue of one is late by what a stall makes it wait, behind the users that waited
+ * with it, too; also one of 8 that were users before, and behind. */
+static void late_beside_users(void)
+{
+    struct parameters p = users(8, 1000), others = users(8, 20 * NS_PER_MS);
+    uint32_t lun;
+
+    open_lun(&lun)->queue.nr_requests = 1;
+    atomic_store(&told.delay_ns, 100000);
+    create_as(&p, 0, lun);
+    create_as(&others, 1, lun);
+    means_beside(busy_others, 2, 8, 20);
+    set_rate(1, p, 100.0, NULL);
+    struct means alone = means_beside(nobody, 2, 8, 60), beside = means_beside(rare_others, 2, 8, 60);
+
+    CHECK(beside.wait - alone.wait > 2.0 * NS_PER_MS); /* 35 ms / 2 in a sixth of the time */
+    CHECK(fabs(beside.lateness - (beside.wait - alone.wait)) < 0.05 * beside.wait);
+}
+
 /* Who waits for the room of an I/O of the last step waits for the storage, however late that one was. */
 static void behind_a_late_one(void)
 {
@@ -1841,6 +1934,36 @@ static void behind_a_late_one(void)
     struct moments_of behind = moments_until_the_end(&s, 4);
     CHECK(behind.response_ns > LENGTH_NS);
     CHECK(behind.lateness_ns < behind.paced * (BATCH_NS + POLL_NS));
+}
+
+/* What one batch takes too long all 8 users of a queue of one go too late. */
+static void users_behind_a_batch(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun)->queue.nr_requests = 1;
+    atomic_store(&told.delay_ns, NS_PER_MS);
+    create_users(lun, 8, 1000);
+    start(1, &s);
+    engine_stop(engine, 5);
+    sleep_until(engine->step.start_ns + LENGTH_NS);
+    atomic_store(&told.prepare_ns, 35 * NS_PER_MS);
+    uint64_t lateness_ns = moments_until_the_end(&s, 8).lateness_ns;
+    CHECK(lateness_ns > 8 * 35 * NS_PER_MS && lateness_ns < 8 * 36 * NS_PER_MS);
+}
+
+/* Users who wait since the kernel says EAGAIN wait for the device. */
+static void users_again(void)
+{
+    uint32_t lun;
+
+    open_lun(&lun)->nowait = true;
+    atomic_store(&told.room, 12);
+    atomic_store(&told.delay_ns, 10 * NS_PER_MS);
+    create_users(lun, 64, 5 * NS_PER_MS);
+    struct means means = means_beside(nobody, 1, 64, 60);
+    CHECK(means.lateness < 3.0 * BATCH_NS);
 }
 
 static const struct scenario {
@@ -1905,10 +2028,14 @@ static const struct scenario {
     {"preempted", preempted, 1},
     {"overtaken", overtaken, 1},
     {"late_for_a_tag", late_for_a_tag, 1},
+    {"late_users", late_users, 1},
+    {"late_beside_users", late_beside_users, 1},
+    {"users_again", users_again, 1},
+    {"users_behind_a_batch", users_behind_a_batch, 1},
+    {"behind_a_late_one", behind_a_late_one, 1},
     {"late_for_a_tag_expiring", late_for_a_tag_expiring, 1},
     {"caught_up", caught_up, 1},
     {"slowed_down", slowed_down, 1},
-    {"behind_a_late_one", behind_a_late_one, 1},
 };
 
 int main(int count, char **words)

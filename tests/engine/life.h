@@ -27,13 +27,21 @@ struct sums {
     bool last;
 };
 
+static inline uint64_t in_class(const struct result *r, uint32_t class, enum moment of, uint32_t from, uint32_t behind)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t n = from; n < behind; n++)
+        sum += r->moments[((size_t)class * SERIES + n) * MOMENTS + of];
+    return sum;
+}
+
 static inline uint64_t in_series(const struct result *r, enum moment of, uint32_t from, uint32_t behind)
 {
     uint64_t sum = 0;
 
     for (uint32_t class = 0; class < r->classes; class++)
-        for (uint32_t n = from; n < behind; n++)
-            sum += r->moments[((size_t)class * SERIES + n) * MOMENTS + of];
+        sum += in_class(r, class, of, from, behind);
     return sum;
 }
 

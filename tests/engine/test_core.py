@@ -57,8 +57,12 @@ SCENARIOS = [
     "overloaded_expiring",  # and the waits of what is left are the storage's
     "full_device",  # waiting for room in a full device is not the generator's lateness;
     "full_share",  # waiting for a share of one that is not full is
-    "behind_a_late_one",  # nor the wait for an I/O of the last step, however late that was
     "came_back_to_think",  # users whose tags I/Os of an earlier step hold begin when those come back
+    "late_users",  # what a user's cycle is longer beside others is lateness and reap delay,
+    "late_beside_users",  # as is what a neighbour waits for that goes at a rate,
+    "users_behind_a_batch",  # or what one batch takes too long,
+    "users_again",  # but not what the kernel makes users wait,
+    "behind_a_late_one",  # nor the wait for an I/O of the last step, however late that was
     "fewer_users",  # those who were ready when an edit asks for fewer are not late
     "idle_neighbour",  # an idle neighbour with 2000 tags leaves a busy instance its tags,
     "busy_neighbours",  # of two busy ones each has a part, and the queue is never over-full

@@ -27,10 +27,13 @@ struct tag {
     struct iocb iocb; /* libaio's own form of it; with every backend, place and size of the I/O stand there */
     uint64_t submit_ns;
     uint64_t due_ns;  /* 0: submitted as fast as it goes, without a due time; thinking: when that ends */
-    uint64_t late_ns; /* by how much it was submitted later than that and its tag allowed, and reaped late; in
-                       * the batch: since when it is late, 0: it cannot be */
+    uint64_t late_ns; /* by how much it was submitted later than that and its tag allowed, and reaped late; of a user:
+                       * how far it is behind, see think.h; in the batch: since when it is late, 0: it cannot be */
     struct tag *next, *previous; /* in flight: by age; free: next only */
-    struct tag *next_again;      /* waiting to be submitted once more, after EAGAIN */
+    union {
+        struct tag *next_again; /* waiting to be submitted once more, after EAGAIN */
+        uint64_t behind_ns;     /* in the batch, of a user: how far it was behind before */
+    };
     struct instance *instance;
     uint16_t weight; /* requests of the share's queue that it takes */
     uint8_t kind;    /* enum kind */

@@ -122,7 +122,7 @@ static __attribute__((noinline, cold)) void raise_kernel_cap(struct share *s, ui
 {
     if (s->kernel_full && s->raised && in_flight >= s->kernel_cap) {
         s->kernel_full = false;
-        s->room_since_ns = now_ns;
+        s->room_since_ns = s->room_found_ns = now_ns;
     }
     s->raised = true;
     s->raise_ns = now_ns + RAISE_NS;
@@ -144,8 +144,11 @@ void ready_queue_release_limited(struct thread *t, const struct tag *tag, uint64
 {
     struct share *s = tag->instance->share;
 
-    if (!share_has_room(s, tag->weight) && device_is_full(s, tag->weight))
+    if (!share_has_room(s, tag->weight) && device_is_full(s, tag->weight)) {
         s->room_since_ns = tag_free_since(tag, now_ns);
+        s->room_found_ns = now_ns;
+        s->requests = s->in_flight;
+    }
     if (__builtin_expect(s->kernel_cap != NO_CAP, false) && now_ns >= s->raise_ns)
         raise_kernel_cap(s, s->in_flight, now_ns);
     s->in_flight -= tag->weight;

@@ -39,7 +39,11 @@ struct share {
     bool raised;            /* kernel_cap was, since the EAGAIN */
     bool only_full;         /* the device says EAGAIN only when its queue is full, whoever filled it */
     bool listed;            /* in the thread's list of shares with I/Os to submit again */
-    uint64_t room_since_ns; /* since when the device has room */
+    uint64_t room_since_ns; /* since when the device has room, or would have if what left it last had gone in time */
+    uint64_t room_found_ns; /* when that was found */
+    uint64_t free_ns;       /* when a user last found room without waiting for it */
+    double behind_ns;       /* how far its requests are behind in the mean, see think.h */
+    uint32_t requests;      /* in flight when it was last full */
     uint64_t retry_ns, raise_ns;
     struct instance_list waiting;
     struct tag *again_first, *again_last;
@@ -80,6 +84,20 @@ void ready_queue_release_limited(struct thread *t, const struct tag *tag, uint64
 static inline bool share_has_room(const struct share *s, uint32_t weight)
 {
     return s->in_flight == 0 || (s->in_flight + weight <= s->cap && !s->again_first);
+}
+
+/* Requests that are so far behind are about to be in flight. */
+static inline void share_takes(struct share *s, uint32_t weight, uint64_t behind_ns)
+{
+    if (s->cap != NO_CAP)
+        s->behind_ns += ((double)behind_ns - s->behind_ns) * weight / (s->in_flight + weight);
+}
+
+/* Of its requests, those of `tag` are by so much further behind. */
+static inline void share_falls_behind(struct share *s, const struct tag *tag, uint64_t by_ns)
+{
+    if (s->cap != NO_CAP)
+        s->behind_ns += (double)by_ns * tag->weight / s->requests;
 }
 
 /* One I/O less in the queue below its instance. */

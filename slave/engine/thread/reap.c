@@ -128,6 +128,8 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
     uint64_t late_ns = tag->late_ns;
 
     tag->late_ns += delay_ns;
+    if (delay_ns)
+        share_falls_behind(tag->instance->share, tag, delay_ns);
     tag->instance->found_ns = now_ns - delay_ns;
     if (tag->orphaned) {
         file_orphan(t, tag, now_ns);

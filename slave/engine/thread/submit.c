@@ -42,6 +42,30 @@ static uint64_t late_from(const struct instance *i, uint64_t due_ns)
     return since_ns;
 }
 
+/* Since when the next I/O of a user that is ready would be on its way, had nothing been late; see think.h. */
+static uint64_t user_late_from(const struct instance *i, struct tag *tag, uint64_t now_ns)
+{
+    struct share *s = i->share;
+    uint64_t since_ns = tag->due_ns;
+
+    tag->behind_ns = 0;
+    if (s->room_found_ns > tag->due_ns) { /* it waited for room */
+        uint64_t room_ns = s->room_found_ns - (uint64_t)s->behind_ns;
+        if (tag->submit_ns >= s->free_ns)
+            tag->behind_ns = tag->late_ns;
+        since_ns -= tag->behind_ns;
+        if (room_ns > since_ns)
+            since_ns = room_ns;
+    } else {
+        s->free_ns = now_ns;
+    }
+    if (i->tag_since_ns > tag->due_ns && i->tag_since_ns > since_ns) /* an edit asked for fewer */
+        since_ns = i->tag_since_ns;
+    if (i->rest_until_ns > since_ns)
+        since_ns = i->rest_until_ns;
+    return since_ns;
+}
+
 static void put_in_batch(struct thread *t, struct tag *tag)
 {
     tag->instance->share->in_flight += tag->weight;
@@ -85,16 +109,15 @@ static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
     struct tag *tag = i->free;
 
     i->free = tag->next;
-    tag->late_ns = 0;
     if (i->pacer.backlog) {
         tag->due_ns = pacer_take(&i->pacer);
         row_of(t, i)->backlog_since_ns = pacer_backlog_since(&i->pacer);
         tag->late_ns = late_from(i, tag->due_ns);
+        tag->behind_ns = 0;
         if (i->pacer.drop_after_ns)
             ideal_tags_take(&i->ideal, 1, tag->due_ns, now_ns);
     } else {
-        if (i->thinking.time_ns)
-            tag->late_ns = late_from(i, tag->due_ns);
+        tag->late_ns = i->thinking.time_ns ? user_late_from(i, tag, now_ns) : 0;
         tag->due_ns = 0;
     }
     tag->write = sequencer_writes(&i->sequencer);
@@ -112,6 +135,8 @@ static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
         if (!tag->fresh)
             instance_renew(tag);
     }
+    if (tag->late_ns)
+        share_takes(i->share, i->weight, now_ns > tag->late_ns ? now_ns - tag->late_ns : 0);
     tag->submit_ns = now_ns;
     fly(i, tag);
     i->in_flight++;
@@ -258,6 +283,7 @@ static inline bool account(struct thread *t, struct tag *tag, uint64_t stamp_ns)
 {
     struct instance *i = tag->instance;
     struct row *row = row_of(t, i);
+    uint64_t gathered_ns = tag->submit_ns;
 
     if (i->long_calls)
         i->long_calls--;
@@ -271,7 +297,8 @@ static inline bool account(struct thread *t, struct tag *tag, uint64_t stamp_ns)
         row->due++;
     if (tag->late_ns) { /* until now since when, see late_from */
         tag->late_ns = stamp_ns > tag->late_ns ? stamp_ns - tag->late_ns : 0;
-        record(t, i, SERIES_LATENESS, tag->late_ns, tag_bytes(tag));
+        share_falls_behind(i->share, tag, stamp_ns - gathered_ns);
+        record(t, i, SERIES_LATENESS, tag->late_ns - earlier(tag->behind_ns, tag->late_ns), tag_bytes(tag));
     }
     return true;
 }
