@@ -53,6 +53,10 @@ INVALID: Final = (Severity.INVALID,)
 ALL: Final = tuple(Scope)
 LATENCY: Final = (Scope.SERVICE, Scope.RESPONSE)
 STEP: Final = ()  # speaks against no figure: the step did not reach what it had to
+_CORES_OF_THEIR_OWN: Final = (
+    "Leave the workload threads cores of their own (`engine: cpus`), stop other programs, or let the threads "
+    "busy-wait (`spin: on` in `engine`)."
+)
 USUAL_PURPOSE: Final = frozenset({Scope.RATE, Scope.SERVICE})  # of a step that checks no metric
 
 
@@ -77,17 +81,15 @@ class Reason(Enum):
         "Part of the response time is the generator's own lateness. Note: more than 10 % of the mean or p99, or more "
         "than 25 % of the p99.9 or maximum; percentiles are compared with what they are when every I/O is counted "
         "without its own lateness. Invalid: more than 25 % of the mean or p99.",
-        "Leave the workload threads cores of their own (`engine: cpus`), stop other programs, or let the threads "
-        "busy-wait (`spin: on` in `engine`).",
+        _CORES_OF_THEIR_OWN,
     )
     THOUGHT_TOO_LONG = (
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE,),
         "Tags waited for their thread after their `think_time`, so that the plan's users would have made more load. "
-        "Note: more than 10 % of the mean time from an I/O of a tag to its next one (service, think time, lateness). "
+        "Note: more than 10 % of the mean time from an I/O of a tag to its next one (tags / IOPS). "
         "Invalid: more than 25 %.",
-        "Leave the workload threads cores of their own (`engine: cpus`), stop other programs, or let the threads "
-        "busy-wait (`spin: on` in `engine`).",
+        _CORES_OF_THEIR_OWN,
     )
     REAP_DELAY = (
         (Severity.NOTE, Severity.INVALID),

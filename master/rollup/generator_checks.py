@@ -76,9 +76,12 @@ def late_submissions(case: Case) -> Rows:
 
 
 def long_thoughts(case: Case) -> Rows:
-    """How much longer tags waited than they were to think, of the mean time from an I/O of a tag to its next one."""
-    service, lateness = case.figures.service("overall").mean, case.figures.lateness().mean
-    share = np.nan_to_num(lateness / (service + case.settings.think_us + lateness))
+    """How much longer tags waited than they were to think, of the mean time from an I/O of a tag to its next one.
+
+    By Little's law that time is tags / rate, whatever else a tag waits for.
+    """
+    lateness, rate = case.figures.lateness().mean, case.figures.rate("overall", 0)
+    share = np.nan_to_num(lateness * rate / (case.settings.thinking_tags * 1e6))
 
     def detail(row: int) -> str:
         return f"{share[row]:.0%} of the mean time from an I/O of a tag to its next one"
@@ -119,7 +122,7 @@ def reap_delay(case: Case) -> Rows:
     def detail(row: int) -> str:
         return ", ".join(f"{found[row]:.0%} of the {name}" for name, found in parts.items() if found[row] > 0)
 
-    paced = ~np.array(case.settings.some_max, bool) | ~np.isnan(case.settings.think_us)
+    paced = ~np.array(case.settings.some_max, bool) | ~np.isnan(case.settings.thinking_tags)
     kept = kept_shares(case.measurement, case.settings)
     delayed = np.nan_to_num(service.percentile("p99") - figures.undelayed("p99"))
     mean_us = np.nan_to_num(service.mean)

@@ -30,7 +30,7 @@ class Settings:
     columns: Mapping[str, tuple[str, ...]]  # parameter: a text per row
     paced: NDArray[np.bool_]  # (R,) every instance has a number for iops: response time has a meaning
     some_max: NDArray[np.bool_]  # (R,) an instance has iops: max
-    think_us: Floats  # (R,) of every instance, where all have iops: max and the same think_time above 0; else NaN
+    thinking_tags: Floats  # (R,) of all instances that are not paused, where those have iops: max and a think_time; NaN
     at_max: frozenset[InstanceKey]  # (host, number) of those instances
     iops: tuple[str, ...]  # total target, of hosts that are gone too: a number, `max`; blank where only some are paced
 
@@ -47,9 +47,9 @@ class Settings:
         some_max = np.array([any(p.iops == MAX for p in row) for row in members], bool)
         columns = {name: tuple(_summary([getattr(p, name) for p in row]) for row in members) for name in PARAMETERS}
         at_max = frozenset(key for key, one in parameters.items() if one.iops == MAX)
-        think_us = np.array([_think_us(row) for row in members], np.float64)
+        thinking_tags = np.array([_thinking_tags(row) for row in members], np.float64)
         totals = tuple(_total([*row, *more]) for row, more in zip(members, asked, strict=True))
-        return cls(columns, paced, some_max, think_us, at_max, totals)
+        return cls(columns, paced, some_max, thinking_tags, at_max, totals)
 
     def response_rows(self, reached: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         """(R,) The rows whose response times are shown: those that are paced, and in a summary, whose `reached` says
@@ -85,9 +85,10 @@ class SettingsInForce:
         return self._settings
 
 
-def _think_us(row: list[Parameters]) -> float:
-    times = {p.think_time if p.iops == MAX else 0.0 for p in row}
-    return times.pop() * 1e6 if len(times) == 1 and 0.0 not in times else math.nan
+def _thinking_tags(row: list[Parameters]) -> float:
+    running = [p for p in row if p.iops != 0]
+    thinks = bool(running) and all(p.iops == MAX and p.think_time > 0 for p in running)
+    return float(sum(p.maxtags for p in running)) if thinks else math.nan
 
 
 def _members(rollups: Rollups, parameters: Mapping[InstanceKey, Parameters]) -> list[list[Parameters]]:

@@ -119,23 +119,33 @@ def test_a_host_that_was_frozen_for_a_moment(seconds: float, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("think_us", "late_us", "says"),
+    ("think_us", "late_us", "room_us", "beside", "says"),
     [
-        (100, 20, None), (100, 25, Severity.NOTE), (100, 60, Severity.NOTE), (100, 70, Severity.INVALID),
-        (10_000, 70, None), (0, 70, None),
+        (100, 20, 0, None, None), (100, 25, 0, None, Severity.NOTE), (100, 60, 0, None, Severity.NOTE),
+        (100, 70, 0, None, Severity.INVALID), (10_000, 70, 0, None, None), (0, 70, 0, None, None),
+        (100, 70, 30, None, Severity.NOTE), (100, 70, 500, None, None),
+        (100, 70, 0, Parameters(iops=0.0, maxtags=400), Severity.INVALID), (100, 70, 0, Parameters(iops=1.0), None),
+        (100, 70, 0, Parameters(think_time=1.0, maxtags=4), Severity.INVALID),
     ],
 )  # fmt: skip
-def test_tags_that_wait_after_they_have_thought(think_us: int, late_us: int, says: Severity | None) -> None:
-    """Of an I/O of 100 us, the think time and the lateness together."""
+def test_tags_that_wait_after_they_have_thought(
+    think_us: int, late_us: int, room_us: int, beside: Parameters | None, says: Severity | None
+) -> None:
+    """Of an I/O of 100 us, the think time, the lateness and the wait for room in a full queue together. Another
+    instance of the row is paused, has a rate, or thinks for other times."""
+    instances = [instance(0, "h")] + [instance(1, "h")] * (beside is not None)
+    tags = 4 + (beside.maxtags if beside and beside.think_time else 0)
+    length_us = 100 * (100 + think_us + late_us + room_us) // tags
     samples = {(0, SERVICE): [100_000] * 100, (0, LATENESS): [late_us * 1000] * 100}
     done = {(0, column): 100 for column in (Count.DUE, Count.SUBMITTED, Count.COMPLETED)}
-    rollups = rollups_by([instance(0, "h")])
+    rollups = rollups_by(instances)
     merger = merger_of(rollups)
     window = Window(merger.layout)
     merger.open(0)
-    merger.add("h", result(HostData(1, 1, samples, done), 0))
+    merger.add("h", result(HostData(len(instances), 1, samples, done), 0, length_us * 1000))
     window.add(merger.close())
-    in_force = Settings.of(rollups, {("h", 0): Parameters(think_time=think_us / 1e6)})
+    first = {("h", 0): Parameters(think_time=think_us / 1e6, maxtags=4)}
+    in_force = Settings.of(rollups, first | ({("h", 1): beside} if beside else {}))
     validity = check_validity(window.measurement(), in_force, 0.0025, 5.0)
     late = [finding.severity for finding in validity.findings[0] if finding.reason is Reason.THOUGHT_TOO_LONG]
     assert late == ([] if says is None else [says])
