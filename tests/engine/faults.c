@@ -1936,6 +1936,39 @@ static void behind_a_late_one(void)
     CHECK(behind.lateness_ns < behind.paced * (BATCH_NS + POLL_NS));
 }
 
+/* Nor does a neighbour hide what users of a queue are late by: one at a rate, one that is late all the time, one
+ * without a think time, and one that has no I/O at all. */
+static void late_users_beside_others(void)
+{
+    static const struct {
+        double iops;
+        uint32_t neighbours_tags, tags;
+        uint64_t think_us;
+    } cases[] = {{200.0, 64, 64, 5000},
+                 {100000.0, 4, 64, 5000},
+                 {-1.0, 4, 64, 5000},
+                 {0.0, 4, 64, 5000},
+                 {200.0, 64, 16, 20000}};
+
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        struct parameters p = users(cases[n].tags, cases[n].think_us * 1000);
+        uint32_t lun;
+        open_lun(&lun)->queue.nr_requests = 12;
+        atomic_store(&told.delay_ns, NS_PER_MS);
+        create_as(&p, 0, lun);
+        create(1, lun, 0, cases[n].iops, cases[n].neighbours_tags);
+        struct means alone = means_beside(nobody, 2, 64, 60), beside = means_beside(busy_others, 2, 64, 60);
+        double longer = (beside.cycle - alone.cycle) * cases[n].tags / 64;
+        double added = beside.lateness + beside.service - alone.service;
+        printf("beside %.0f IOPS a cycle is longer by %.3f ms; late %.3f\n", cases[n].iops, longer / 1e6,
+               beside.lateness / 1e6);
+        CHECK(alone.lateness < 3.0 * BATCH_NS);
+        CHECK(added > 0.95 * longer && added < 1.15 * longer);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+        CHECK_EQUAL(engine_delete(engine, 1), 0);
+    }
+}
+
 /* What one batch takes too long all 8 users of a queue of one go too late. */
 static void users_behind_a_batch(void)
 {
@@ -2031,6 +2064,7 @@ static const struct scenario {
     {"late_users", late_users, 1},
     {"late_beside_users", late_beside_users, 1},
     {"users_again", users_again, 1},
+    {"late_users_beside_others", late_users_beside_others, 1},
     {"users_behind_a_batch", users_behind_a_batch, 1},
     {"behind_a_late_one", behind_a_late_one, 1},
     {"late_for_a_tag_expiring", late_for_a_tag_expiring, 1},

@@ -10,7 +10,8 @@
  *
  *   - found too late, an I/O is behind by its reap delay more (reap.c),
  *   - who did not wait for room is behind by what it goes too late, and all that went before is past,
- *   - who waited for room would be on its way since both it and the room would have been ready (submit.c).
+ *   - who waited for room would be on its way since both it and the room would have been ready (submit.c); who did so
+ *     at a rate, or without a think time, is as far behind as the others.
  *
  * So in a queue that is always full, of 12 for 64 users, each I/O's delay adds a twelfth of itself to the 52 waits. */
 #ifndef IVYPY_THINK_H

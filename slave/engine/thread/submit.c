@@ -42,6 +42,17 @@ static uint64_t late_from(const struct instance *i, uint64_t due_ns)
     return since_ns;
 }
 
+/* Of a tag in the batch, where that says since when it is late. */
+static inline uint64_t late_by(const struct tag *tag, uint64_t now_ns)
+{
+    return now_ns > tag->late_ns ? now_ns - tag->late_ns : 0;
+}
+
+static inline bool waited_for_room(const struct share *s, const struct tag *tag)
+{
+    return s->room_found_ns > tag->due_ns;
+}
+
 /* Since when the next I/O of a user that is ready would be on its way, had nothing been late; see think.h. */
 static uint64_t user_late_from(const struct instance *i, struct tag *tag, uint64_t now_ns)
 {
@@ -49,7 +60,7 @@ static uint64_t user_late_from(const struct instance *i, struct tag *tag, uint64
     uint64_t since_ns = tag->due_ns;
 
     tag->behind_ns = 0;
-    if (s->room_found_ns > tag->due_ns) { /* it waited for room */
+    if (waited_for_room(s, tag)) {
         uint64_t room_ns = s->room_found_ns - (uint64_t)s->behind_ns;
         if (tag->submit_ns >= s->free_ns)
             tag->behind_ns = tag->late_ns;
@@ -114,10 +125,17 @@ static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
         row_of(t, i)->backlog_since_ns = pacer_backlog_since(&i->pacer);
         tag->late_ns = late_from(i, tag->due_ns);
         tag->behind_ns = 0;
+        if (!waited_for_room(i->share, tag))
+            share_takes(i->share, i->weight, late_by(tag, now_ns));
         if (i->pacer.drop_after_ns)
             ideal_tags_take(&i->ideal, 1, tag->due_ns, now_ns);
     } else {
-        tag->late_ns = i->thinking.time_ns ? user_late_from(i, tag, now_ns) : 0;
+        if (i->thinking.time_ns) {
+            tag->late_ns = user_late_from(i, tag, now_ns);
+            share_takes(i->share, i->weight, late_by(tag, now_ns));
+        } else {
+            tag->late_ns = 0;
+        }
         tag->due_ns = 0;
     }
     tag->write = sequencer_writes(&i->sequencer);
@@ -135,8 +153,6 @@ static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
         if (!tag->fresh)
             instance_renew(tag);
     }
-    if (tag->late_ns)
-        share_takes(i->share, i->weight, now_ns > tag->late_ns ? now_ns - tag->late_ns : 0);
     tag->submit_ns = now_ns;
     fly(i, tag);
     i->in_flight++;
@@ -296,7 +312,7 @@ static inline bool account(struct thread *t, struct tag *tag, uint64_t stamp_ns)
     if (!tag->due_ns)
         row->due++;
     if (tag->late_ns) { /* until now since when, see late_from */
-        tag->late_ns = stamp_ns > tag->late_ns ? stamp_ns - tag->late_ns : 0;
+        tag->late_ns = late_by(tag, stamp_ns);
         share_falls_behind(i->share, tag, stamp_ns - gathered_ns);
         record(t, i, SERIES_LATENESS, tag->late_ns - earlier(tag->behind_ns, tag->late_ns), tag_bytes(tag));
     }
