@@ -115,8 +115,9 @@ static void block(struct tag *const *tags, uint32_t count)
 /* So many requests more, or less, in the room that an I/O's share has a part of. */
 static void count_in_room(const struct tag *tag, int64_t requests)
 {
-    const struct queue_room *room = tag->instance->share ? tag->instance->share->holding.room : NULL;
-
+    if (!tag->instance->in_step) /* its share is of an earlier one */
+        return;
+    const struct queue_room *room = tag->instance->share->holding.room;
     if (!room)
         return;
     uint64_t now = atomic_fetch_add(&told.in_room[room - engine->rooms], (uint64_t)requests) + (uint64_t)requests;
@@ -1733,7 +1734,7 @@ static struct means means_beside(struct others others, uint32_t instances, uint3
     } while (!engine_ended(engine, &end));
     if (SIMULATED)
         simulation_take_cores(0, 0);
-    return (struct means){service / completed, delay / completed, (response - service) / completed,
+    return (struct means){service / completed, delay / (double)s.completed, (response - service) / completed,
                           lateness / completed, tags * (double)subintervals * LENGTH_NS / completed};
 }
 
@@ -1969,6 +1970,35 @@ static void late_users_beside_others(void)
     }
 }
 
+/* What an instance left in flight comes back in a step that it has no part in, and that has shares of its own. */
+static void left_out(void)
+{
+    struct parameters p = users(16, NS_PER_MS);
+    struct sums s;
+    uint32_t lun, other;
+
+    engine->step.catch_ns = NS_PER_MS;
+    open_lun(&other);
+    struct lun *l = open_lun(&lun);
+    l->queue.nr_requests = 12;
+    create(0, other, 0, -1.0, 1);
+    create_as(&p, 1, lun);
+    atomic_store(&told.hung, l);
+    atomic_store(&told.delay_ns, NS_PER_MS);
+    start(2, &s);
+    CHECK(stop_after(1, &s, 16).sums.uncaught >= 12);
+    start(1, &s);
+    engine_stop(engine, 9);
+    if (SIMULATED)
+        simulation_take_cores(busy_others.of_ns, busy_others.ns);
+    sleep_until(engine->step.start_ns + LENGTH_NS);
+    atomic_store(&told.hung, NULL);
+    finish(engine, &s, 16);
+    if (SIMULATED)
+        simulation_take_cores(0, 0);
+    CHECK(s.completed > 50);
+}
+
 /* What one batch takes too long all 8 users of a queue of one go too late. */
 static void users_behind_a_batch(void)
 {
@@ -2064,6 +2094,7 @@ static const struct scenario {
     {"late_users", late_users, 1},
     {"late_beside_users", late_beside_users, 1},
     {"users_again", users_again, 1},
+    {"left_out", left_out, 1},
     {"late_users_beside_others", late_users_beside_others, 1},
     {"users_behind_a_batch", users_behind_a_batch, 1},
     {"behind_a_late_one", behind_a_late_one, 1},

@@ -27,6 +27,7 @@ SCENARIOS = [
     "resized",  # the block size changes while I/Os are in flight: none is short, the queue never over-full
     "hung",  # of two LUNs on a thread, one hangs at 256 tags: the other keeps its rate
     "came_back",  # more I/Os came back after the step than one look at the ring finds: none is missing
+    "left_out",  # nor is anything else, where the step that they come back in has no part of their instance
     "new_data",  # none of those that were in flight then is written again with the same data
     "died",  # a thread cannot go on: it says why, and the step ends
     "stray_behind",  # an address goes wrong, behind what was agreed to: the thread dies, and no write goes there,

@@ -128,7 +128,7 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
     uint64_t late_ns = tag->late_ns;
 
     tag->late_ns += delay_ns;
-    if (delay_ns)
+    if (delay_ns && tag->instance->in_step) /* else its share is of an earlier step */
         share_falls_behind(tag->instance->share, tag, delay_ns);
     tag->instance->found_ns = now_ns - delay_ns;
     if (tag->orphaned) {
