@@ -1970,6 +1970,41 @@ static void late_users_beside_others(void)
     }
 }
 
+/* Who takes late room of a queue first leaves the others their part of what all lost. */
+static void late_users_of_two_loads(void)
+{
+    static const struct {
+        uint32_t tags[2];
+        uint64_t think_us, service_us;
+    } cases[] = {
+        {{4, 64}, 20000, 1000},  {{64, 4}, 20000, 1000},  {{64, 64}, 20000, 1000}, {{32, 16}, 20000, 5000},
+        {{16, 32}, 20000, 5000}, {{64, 8}, 5000, 1000},   {{8, 64}, 5000, 1000},   {{64, 64}, 5000, 10000},
+        {{32, 32}, 40000, 6000}, {{24, 24}, 20000, 5000},
+    };
+
+    for (size_t n = 0; n < 2 * sizeof cases / sizeof *cases; n++) {
+        uint32_t c = (uint32_t)n / 2, lun;
+        open_lun(&lun)->queue.nr_requests = 12;
+        atomic_store(&told.delay_ns, cases[c].service_us * 1000);
+        for (uint32_t k = 0; k < 2; k++) {
+            struct parameters p = users(cases[c].tags[k], cases[c].think_us * 1000);
+            create_as(&p, k, lun);
+        }
+        struct means alone = means_beside(nobody, 2, 64, 60);
+        struct means beside = means_beside(n % 2 ? rare_others : busy_others, 2, 64, 60);
+        double longer = (beside.cycle - alone.cycle) * cases[c].tags[0] / 64;
+        double added = beside.lateness + beside.service - alone.service;
+        double told_too_long = fmax(beside.reap_delay / fmax(beside.service - alone.service, 1.0), 1.0);
+        printf("%u users beside %u: a cycle is longer by %.3f ms; late %.3f\n", cases[c].tags[0], cases[c].tags[1],
+               longer / 1e6, beside.lateness / 1e6);
+        CHECK(added > 0.9 * longer - 50000.0);
+        CHECK(added < 1.15 * told_too_long * longer + 50000.0);
+        CHECK(alone.lateness < 3.0 * BATCH_NS);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+        CHECK_EQUAL(engine_delete(engine, 1), 0);
+    }
+}
+
 /* What an instance left in flight comes back in a step that it has no part in, and that has shares of its own. */
 static void left_out(void)
 {
@@ -2094,6 +2129,7 @@ static const struct scenario {
     {"late_users", late_users, 1},
     {"late_beside_users", late_beside_users, 1},
     {"users_again", users_again, 1},
+    {"late_users_of_two_loads", late_users_of_two_loads, 1},
     {"left_out", left_out, 1},
     {"late_users_beside_others", late_users_beside_others, 1},
     {"users_behind_a_batch", users_behind_a_batch, 1},

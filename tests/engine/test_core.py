@@ -61,6 +61,7 @@ SCENARIOS = [
     "came_back_to_think",  # users whose tags I/Os of an earlier step hold begin when those come back
     "late_users",  # what a user's cycle is longer beside others is lateness and reap delay,
     "late_users_beside_others",  # whatever shares the queue with them,
+    "late_users_of_two_loads",  # be it users of another instance,
     "late_beside_users",  # as is what a neighbour waits for that goes at a rate,
     "users_behind_a_batch",  # or what one batch takes too long,
     "users_again",  # but not what the kernel makes users wait,

@@ -97,10 +97,12 @@ static int share_out(struct engine *e, struct thread *t, const struct layout *l)
         if (*place == UINT32_MAX) {
             *place = count++;
             /* Of several hardware queues: one that makes requests of its own, which only lack tags. */
-            shares[*place] = (struct share){.kernel_cap = NO_CAP, .only_full = i->lun->queue.hw_queues.sets > 0};
+            shares[*place] = (struct share){
+                .kernel_cap = NO_CAP, .requests = UINT32_MAX, .only_full = i->lun->queue.hw_queues.sets > 0};
             holding_init(&shares[*place].holding, i->lun->queue.nr_requests ? &e->rooms[room_of(l, t, i->lun)] : NULL);
         }
         i->share = &shares[*place];
+        i->share->instances++;
     }
     return 0;
 }

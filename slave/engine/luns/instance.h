@@ -32,7 +32,7 @@ struct tag {
     struct tag *next, *previous; /* in flight: by age; free: next only */
     union {
         struct tag *next_again; /* waiting to be submitted once more, after EAGAIN */
-        uint64_t behind_ns;     /* in the batch, of a user: how far it was behind before */
+        uint64_t behind_ns;     /* in the batch: how far a user was behind before, else 0 */
     };
     struct instance *instance;
     uint16_t weight; /* requests of the share's queue that it takes */

@@ -29,6 +29,7 @@ void think_recruit(struct instance *i, uint64_t now_ns)
         struct tag *tag = take(&t->spare);
         double part = ((double)n + random_unit(&i->pacer.head.random)) / (double)wanted;
         tag->due_ns = now_ns + (uint64_t)(part * (double)t->time_ns);
+        tag->late_ns = 0;
         while (*place && (*place)->due_ns <= tag->due_ns)
             place = &(*place)->next;
         put(place, tag);

@@ -39,11 +39,13 @@ struct share {
     bool raised;            /* kernel_cap was, since the EAGAIN */
     bool only_full;         /* the device says EAGAIN only when its queue is full, whoever filled it */
     bool listed;            /* in the thread's list of shares with I/Os to submit again */
-    uint64_t room_since_ns; /* since when the device has room, or would have if what left it last had gone in time */
+    uint64_t room_since_ns; /* since when the device has room, or would have if nothing had been late */
     uint64_t room_found_ns; /* when that was found */
-    uint64_t free_ns;       /* when a user last found room without waiting for it */
-    double behind_ns;       /* how far its requests are behind in the mean, see think.h */
-    uint32_t requests;      /* in flight when it was last full */
+    uint64_t free_ns;       /* when a user last found room without waiting for it; */
+    uint64_t free_due_ns; /* the latest due time of those who did: who was due before them, and waited, was overtaken */
+    double behind_ns;     /* how far its requests are behind in the mean, see think.h */
+    uint32_t requests;    /* in flight when it was last full */
+    uint32_t instances;   /* of the step, that have a part in it */
     uint64_t retry_ns, raise_ns;
     struct instance_list waiting;
     struct tag *again_first, *again_last;
@@ -86,11 +88,14 @@ static inline bool share_has_room(const struct share *s, uint32_t weight)
     return s->in_flight == 0 || (s->in_flight + weight <= s->cap && !s->again_first);
 }
 
-/* Requests that are so far behind are about to be in flight. */
-static inline void share_takes(struct share *s, uint32_t weight, uint64_t behind_ns)
+/* Requests that are so far behind are about to be in flight. Where they `waited` for that, the room that others wait
+ * for is as far behind as before, though nothing is in flight in it; and so is theirs, where another instance may have
+ * waited for longer. */
+static inline void share_takes(struct share *s, uint32_t weight, uint64_t behind_ns, bool waited)
 {
-    if (s->cap != NO_CAP)
-        s->behind_ns += ((double)behind_ns - s->behind_ns) * weight / (s->in_flight + weight);
+    if (s->cap == NO_CAP || (waited && s->instances > 1))
+        return;
+    s->behind_ns += ((double)behind_ns - s->behind_ns) * weight / (waited ? s->requests : s->in_flight + weight);
 }
 
 /* Of its requests, those of `tag` are by so much further behind. */

@@ -60,15 +60,17 @@ static uint64_t user_late_from(const struct instance *i, struct tag *tag, uint64
     uint64_t since_ns = tag->due_ns;
 
     tag->behind_ns = 0;
-    if (waited_for_room(s, tag)) {
-        uint64_t room_ns = s->room_found_ns - (uint64_t)s->behind_ns;
+    if (!waited_for_room(s, tag)) {
+        s->free_ns = now_ns;
+        if (tag->due_ns > s->free_due_ns)
+            s->free_due_ns = tag->due_ns;
+    } else if (tag->due_ns > s->free_due_ns) {
+        uint64_t room_ns = s->room_found_ns - earlier((uint64_t)s->behind_ns, s->room_found_ns);
         if (tag->submit_ns >= s->free_ns)
             tag->behind_ns = tag->late_ns;
         since_ns -= tag->behind_ns;
         if (room_ns > since_ns)
             since_ns = room_ns;
-    } else {
-        s->free_ns = now_ns;
     }
     if (i->tag_since_ns > tag->due_ns && i->tag_since_ns > since_ns) /* an edit asked for fewer */
         since_ns = i->tag_since_ns;
@@ -126,13 +128,13 @@ static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
         tag->late_ns = late_from(i, tag->due_ns);
         tag->behind_ns = 0;
         if (!waited_for_room(i->share, tag))
-            share_takes(i->share, i->weight, late_by(tag, now_ns));
+            share_takes(i->share, i->weight, late_by(tag, now_ns), false);
         if (i->pacer.drop_after_ns)
             ideal_tags_take(&i->ideal, 1, tag->due_ns, now_ns);
     } else {
         if (i->thinking.time_ns) {
             tag->late_ns = user_late_from(i, tag, now_ns);
-            share_takes(i->share, i->weight, late_by(tag, now_ns));
+            share_takes(i->share, i->weight, late_by(tag, now_ns), waited_for_room(i->share, tag));
         } else {
             tag->late_ns = 0;
         }

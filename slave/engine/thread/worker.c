@@ -42,8 +42,6 @@ static void prepare(struct thread *t)
         instance_reset(i, t->step_number, t->step->start_ns);
         i->share->in_flight += orphan_requests(i);
         i->share->room_since_ns = t->step->start_ns;
-        i->share->behind_ns = 0.0;
-        i->share->requests = UINT32_MAX;
         ready_queue_join(i);
         row_of(t, i)->edit = i->edit;
         due_times_set_alarm(t, i);
