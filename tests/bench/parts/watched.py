@@ -36,9 +36,10 @@ while True:
 """
 FOLLOW = """
 import json, sys, urllib.request
-address, token = sys.argv[1:]
+name, port, token = sys.argv[1:]  # a name below localhost, which browsers alone know
 def get(path):
-    request = urllib.request.Request(address + path, headers={"Authorization": "Bearer " + token})
+    headers = {"Authorization": "Bearer " + token, "Host": name + ":" + port}
+    request = urllib.request.Request("http://127.0.0.1:" + port + path, headers=headers)
     return urllib.request.urlopen(request)
 (run,) = json.load(get("/api/runs"))["runs"]
 for line in get(f"/api/runs/{run['id']}/events"):
@@ -84,7 +85,7 @@ class Watchers(Meter):
             self._begin(COMMAND, "attach", str(folder), "--ui", "json", *by)
         web = self._begin(COMMAND, "web", str(folder.parent), "--listen", "127.0.0.1:0")
         assert web.stdout is not None
-        found = re.match(r"(http://[^/]+)/#token=(\S+)", web.stdout.readline())
+        found = re.match(r"http://([^/]+):(\d+)/#token=(\S+)", web.stdout.readline())
         assert found is not None
         self._begin(sys.executable, "-c", FOLLOW, *found.groups())
 
