@@ -19,7 +19,7 @@ from ..step.step_types import SoFar, StepOutcome
 
 T = TypeVar("T")
 
-SHARE: Final = 0.05  # of a core, at most
+SHARE: Final = 0.02  # of a core, at most
 FIRST_S: Final = 1.0  # after a step's begin
 SLOW_S: Final = 1.0  # a job that waits for so long: the disk has enough to do
 AFTER_FAILURE_S: Final = 10.0  # what is left of a full disk is for the rows
