@@ -11,11 +11,10 @@ four-tuple: element type, instance, attribute, value; its unit is declared once,
 connector in Python makes a class with the two methods of Connector; any other program writes these lines.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Protocol, Union
 
-from .lines import encode_line
 from .older_python import StrEnum
 from .payload import Fact, Facts, Instant, Within
 
@@ -101,17 +100,6 @@ class Gather:
     id: int
 
 
-@dataclass(frozen=True)
-class KeepAlive:
-    """Somebody still wants you. No answer.
-
-    Only the host connector gets it, also where a run pauses, or is between two steps: a controller that was stopped, or
-    is gone with its network, closes no pipe.
-    """
-
-    silence_ms: Annotated[int, Within(1, 10**9)]  # without any command, after which the connector ends itself
-
-
 # The connector's messages.
 
 
@@ -164,10 +152,6 @@ ConnectorCommand = Union[ReadConfig, Gather]
 ConnectorMessage = Union[ConnectorHello, ConnectorConfig, Readings, Declined, ConnectorNotice]
 
 CONNECTOR_COMMANDS: Final[dict[str, type[ConnectorCommand]]] = {"read_config": ReadConfig, "gather": Gather}
-HOST_CONNECTOR_COMMANDS: Final[dict[str, type[Union[ConnectorCommand, KeepAlive]]]] = {
-    **CONNECTOR_COMMANDS,
-    "keep_alive": KeepAlive,
-}
 CONNECTOR_MESSAGES: Final[dict[str, type[ConnectorMessage]]] = {
     "connector_hello": ConnectorHello,
     "connector_config": ConnectorConfig,
@@ -194,23 +178,3 @@ class Connector(Protocol):
     def gather(self) -> "Union[Iterable[Fact], Readings]":
         """The present values; Readings where it has stamps of its own (`re` is filled in). Raises Cannot."""
         ...
-
-
-def answer_to(connector: Connector, command: ConnectorCommand, now_ns: Callable[[], int]) -> bytes:
-    """The line with which a connector answers a command. `now_ns()`: its clock. An exception becomes `declined`."""
-    try:
-        if isinstance(command, ReadConfig):
-            metrics, facts = connector.config(command.luns)
-            return encode_line(ConnectorConfig(command.id, tuple(metrics), Facts(facts)))
-        start_ns = now_ns()
-        gathered = connector.gather()
-        if isinstance(gathered, Readings):
-            return encode_line(
-                Readings(command.id, gathered.facts, gathered.start_ns, gathered.end_ns, gathered.stamps)
-            )
-        facts = Facts(gathered)  # which a generator reads only now
-        return encode_line(Readings(command.id, facts, start_ns, now_ns()))
-    except Cannot as error:
-        return encode_line(Declined(command.id, str(error)))
-    except Exception as error:
-        return encode_line(Declined(command.id, f"{type(error).__name__}: {error}"))

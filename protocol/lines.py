@@ -118,7 +118,10 @@ def decode(data: bytes, table: Mapping[str, type[Decoded]], room: int = LARGEST_
         raise ProtocolError(f"unknown message {_shown(name)}")
     if (size := sum(map(_inflated, value.values()))) > room:
         raise ProtocolError(f"{name}: its arrays announce {size} bytes, and may have {room}")
-    result: Decoded = _reader(kind)(value, str(name))
+    try:
+        result: Decoded = _reader(kind)(value, "")
+    except ProtocolError:  # again, to name its place: the names of places cost more than what is read
+        result = _reader(kind)(value, str(name))
     return result
 
 
@@ -190,16 +193,18 @@ def _shown(value: Any) -> str:
 
 
 def _inflated(value: Any) -> int:
-    """The bytes that a packed array announces; 0 for what is none."""
+    """The bytes that a packed array announces, or all in an object, or in a list of objects; 0 for what is none."""
+    if isinstance(value, list):
+        return sum(_inflated(item) for item in value if type(item) is dict)
     if not isinstance(value, dict):
         return 0
     kind, n = value.get("t"), value.get("n")
     if not isinstance(kind, str) or kind not in _SIZES or type(n) is not int:
-        return 0
+        return sum(map(_inflated, value.values()))
     return min(max(n, 0), LARGEST_ARRAY) * _SIZES[kind]
 
 
-# A reader turns a JSON value into a field's value, or raises ProtocolError with the path to it.
+# A reader turns a JSON value into a field's value, or raises ProtocolError with the path to it; "": it is not wanted.
 Reader = Callable[[Any, str], Any]
 
 
@@ -246,7 +251,7 @@ def _dataclass_reader(kind: Any) -> Reader:
             missing, unknown = needed - value.keys(), value.keys() - readers.keys()
             some = [key[:40] for key in sorted(unknown)[:5]]
             raise ProtocolError(f"{path}: missing {sorted(missing)}, unknown {some}")
-        return kind(**{name: readers[name](one, f"{path}.{name}") for name, one in value.items()})
+        return kind(**{name: readers[name](one, path and f"{path}.{name}") for name, one in value.items()})
 
     return read
 
@@ -257,6 +262,8 @@ def _list_reader(item: Reader) -> Reader:
             raise ProtocolError(f"{path}: not a list")
         if len(value) > LONGEST_LIST:
             raise ProtocolError(f"{path}: {len(value)} are more than {LONGEST_LIST:,}")
+        if not path:
+            return tuple([item(v, "") for v in value])
         return tuple(item(v, f"{path}[{i}]") for i, v in enumerate(value))
 
     return read

@@ -8,6 +8,7 @@ number in `re`. Times are nanoseconds; `local` ones are on the far machine's mon
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Union, get_args
 
+from .connector import ElementMetric
 from .older_python import StrEnum
 from .payload import (
     NOTHING_TAKEN,
@@ -19,6 +20,7 @@ from .payload import (
     Duration,
     EngineOptions,
     Errno,
+    Facts,
     FileToCreate,
     Identity,
     Instant,
@@ -33,8 +35,10 @@ from .payload import (
     WorkloadToCreate,
 )
 
-PROTOCOL_VERSION: Final = 3
+PROTOCOL_VERSION: Final = 4
 MOST_IN_A_LIST: Final = 500  # longer lists travel in several messages
+MOST_ELEMENTS: Final = 20_000  # that a host reads
+MOST_READINGS: Final = 8  # in a result
 
 
 class Role(StrEnum):
@@ -113,6 +117,14 @@ class ReinspectLuns:
     """Check every LUN that is open for writing again, before a step. Answer: ok; or `refused` with what must not be."""
 
     id: int
+
+
+@dataclass(frozen=True)
+class FindElements:
+    """Find what these LUNs are on; results then have readings of that and of the host. Answer: `elements_found`."""
+
+    id: int
+    luns: tuple[str, ...]  # paths
 
 
 @dataclass(frozen=True)
@@ -243,6 +255,20 @@ class End:
 
 
 @dataclass(frozen=True)
+class ElementsFound:
+    """The elements that a host reads at the end of each subinterval, and their metrics.
+
+    A reading has a cell for each metric of each element: element type after element type in the order of `metrics`, in
+    it instance after instance.
+    """
+
+    re: int
+    metrics: tuple[ElementMetric, ...]
+    instances: dict[str, tuple[str, ...]]  # by element type; one without instances may be left out
+    facts: Facts  # which element belongs to which LUN, by its path
+
+
+@dataclass(frozen=True)
 class ClockReading:
     re: int
     received_ns: Instant  # local
@@ -301,6 +327,17 @@ class IoFault:
 
 
 @dataclass(frozen=True)
+class HostReadings:
+    """The values of its elements that a host read at the end of a subinterval."""
+
+    subinterval: Annotated[int, Within(-1, (1 << 32) - 1)]  # -1: at the start of the step
+    start_ns: Instant  # local; before the first value was read
+    end_ns: Instant  # after the last one
+    stamps: tuple[Instant, ...]  # of each element type that has a metric: when its values were read
+    values: Array  # f8 (cells,), nan where there is none
+
+
+@dataclass(frozen=True)
 class Result:
     """One subinterval of one host. Layouts: counters.py; instances and classes in the order that `go` gave."""
 
@@ -318,6 +355,7 @@ class Result:
     faults: tuple[IoFault, ...]
     missing: tuple[Natural, ...]  # threads that did not hand over their buffer; their counts are in a later result
     taken: CpuTaken = NOTHING_TAKEN
+    readings: tuple[HostReadings, ...] = ()  # of this subinterval, behind those that were not ready for earlier results
 
 
 class StopReason(StrEnum):
@@ -349,10 +387,23 @@ class DyingWords:
 
 Command = Union[
     Prepare, ListLuns, InspectLuns, CreateFiles, CreateWorkloads, EditWorkloads, DeleteWorkloads, ReinspectLuns,
-    ClockProbe, MeasureClock, Go, Continue, Cooldown, Stop, Halt, Die,
+    FindElements, ClockProbe, MeasureClock, Go, Continue, Cooldown, Stop, Halt, Die,
 ]  # fmt: skip
 HostMessage = Union[
-    Hello, Ok, Refused, Luns, End, ClockReading, ClockReport, Ready, Ending, Result, Stopped, DyingWords, Notice
+    Hello,
+    Ok,
+    Refused,
+    Luns,
+    End,
+    ElementsFound,
+    ClockReading,
+    ClockReport,
+    Ready,
+    Ending,
+    Result,
+    Stopped,
+    DyingWords,
+    Notice,
 ]
 Message = Union[Command, HostMessage]
 

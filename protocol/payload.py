@@ -63,6 +63,7 @@ class ArrayType(StrEnum):
     U32 = "u4"
     U64 = "u8"
     I64 = "i8"
+    F64 = "f8"
 
     @property
     def size(self) -> int:
@@ -71,7 +72,7 @@ class ArrayType(StrEnum):
 
 @dataclass(frozen=True)
 class Array:
-    """A packed array of integers; its shape is known from the layout (counters.py and `go`)."""
+    """A packed array of numbers; its shape is known from the layout (counters.py and `go`)."""
 
     type: ArrayType
     data: bytes = field(repr=False)

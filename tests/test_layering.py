@@ -34,9 +34,9 @@ LOGS = {
 RUN = ["setup", "edits", "step", "record", "session"]
 
 # Inside the slave; the files beside the rooms are for all of them, and import none.
-SLAVE = ["engine", "devices", "host", "gate", "luns", "workloads", "link"]
+SLAVE = ["engine", "devices", "host", "host_connector", "gate", "luns", "workloads", "link"]
 SLAVE_GROUND = ["kernel_files", "worker_progress", "bounded_calls"]
-APART = ["host_connector", "__main__"]  # programs of their own, which nothing imports
+APART = ["__main__"]  # the program, which nothing imports
 
 # Inside the engine, likewise.
 ENGINE = ["time", "load", "stats", "luns", "backends", "thread", "commands", "binding"]

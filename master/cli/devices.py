@@ -30,9 +30,7 @@ async def devices_page(plan: Plan, show: Callable[[str], None]) -> ExitCode:
     words, notices = LastWords(), list[str]()
     async with (
         reachable(plan) as fleet,
-        opened(
-            launcher((), LoginThrottle()), words.log, lambda kind, text, host: notices.append(text), plan.lease_s
-        ) as connectors,
+        opened(launcher(LoginThrottle()), words.log, lambda kind, text, host: notices.append(text)) as connectors,
     ):
         connected_ones = fleet.hellos()
         if connected_ones:
@@ -41,7 +39,7 @@ async def devices_page(plan: Plan, show: Callable[[str], None]) -> ExitCode:
         if not fleet.alive:
             return ExitCode.HOSTS
         shown = set(fleet.missed)
-        await connectors.start(plan.connectors, fleet.lag, {})
+        await connectors.start(plan.connectors, fleet.lag)
         show("\n".join(notices))
         try:
             placed = await discover(plan, fleet, connectors.attributes)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.connector import ConnectorConfig, ElementMetric, ReadingKind, Unit
+from ...protocol.connector import ElementMetric, ReadingKind, Unit
 from ...protocol.payload import Fact
 from ..rollup.arrays import Floats
 from ..text.metric_amounts import MetricUnit, unit_by_suffix
@@ -101,13 +101,14 @@ class Values:
 class Catalog:
     """The element types of one connector."""
 
-    def __init__(self, config: ConnectorConfig) -> None:
-        """Raises ConnectorFault that names the first few faults of its metrics."""
-        if faults := list(metric_faults(config.metrics)):
+    def __init__(self, metrics: Sequence[ElementMetric], most: int | None = MOST_INSTANCES) -> None:
+        """`most`: instances; None: any number. Raises ConnectorFault that names the first few faults of its metrics."""
+        self._most = most
+        if faults := list(metric_faults(metrics)):
             more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
             raise ConnectorFault("; ".join(faults[:_MOST_NAMED]) + more, "correct its metrics")
         by_element: dict[str, list[ElementMetric]] = {}
-        for metric in config.metrics:
+        for metric in metrics:
             by_element.setdefault(metric.element, []).append(metric)
         self.tables = {name: ElementTable(name, tuple(metrics)) for name, metrics in by_element.items()}
         self._instances = 0
@@ -126,17 +127,26 @@ class Catalog:
             elif isinstance(value, str):
                 texts[f"{element} {instance} {attribute}"] += 1
             else:
-                row = table.rows.get(instance)
-                place = (self._new_row(table, instance) if row is None else row) * len(table.metrics) + column
+                place = self.row(table, instance) * len(table.metrics) + column
                 if readings[element].setdefault(place, value) != value:
                     twice[f"{element} {instance} {attribute}"] += 1
         count = unknown.total() + texts.total() + twice.total()
         return Values(self._cells(readings), self._layout, Ignored(tuple(unknown), tuple(texts), tuple(twice), count))
 
-    def _cells(self, readings: Mapping[str, Mapping[int, float]]) -> Floats:
+    @property
+    def layout(self) -> CellLayout:
+        """The same object for as long as there are no new instances."""
         if self._laid_out != self._instances:
             self._layout, self._laid_out = _layout(self.tables), self._instances
-        cells = np.full(len(self._layout.is_counter), np.nan)
+        return self._layout
+
+    def row(self, table: ElementTable, instance: str) -> int:
+        """The row of an instance, a new one where it has none. Raises ConnectorFault where there are too many."""
+        row = table.rows.get(instance)
+        return self._new_row(table, instance) if row is None else row
+
+    def _cells(self, readings: Mapping[str, Mapping[int, float]]) -> Floats:
+        cells = np.full(len(self.layout.is_counter), np.nan)
         places = [self._layout.tables[name][0] + place for name, of_table in readings.items() for place in of_table]
         if places:
             cells[places] = [value for of_table in readings.values() for value in of_table.values()]
@@ -149,9 +159,9 @@ class Catalog:
                 f"names have 1 to {LONGEST_INSTANCE}",
             )
         self._instances += 1
-        if self._instances > MOST_INSTANCES:
+        if self._most is not None and self._instances > self._most:
             raise ConnectorFault(
-                f"it has more than {MOST_INSTANCES:,} elements", "let it report those that matter, or give groups"
+                f"it has more than {self._most:,} elements", "let it report those that matter, or give groups"
             )
         row = table.rows[instance] = len(table.rows)
         return row

@@ -6,7 +6,6 @@ sends beyond an answer to the pending request and a few notices is a fault that 
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +19,6 @@ from ...protocol.connector import (
     ConnectorNotice,
     Declined,
     Gather,
-    KeepAlive,
     ReadConfig,
     Readings,
 )
@@ -32,7 +30,6 @@ from ..hosts.pipe import Pipe, PipeLost
 from .errors import ConnectorFault, FaultKind
 
 READ_BYTES: Final = 1 << 16
-BEATS: Final = 6  # within the time after which a connector that hears nothing ends itself
 MOST_LOGGED: Final = 1 << 12  # bytes of a line: 10,000 readings would be a gigabyte an hour
 
 
@@ -131,18 +128,6 @@ class ConnectorDriver:
         except PipeLost as error:
             self._lose(str(error), FaultKind.ENDED)
         return await asyncio.shield(answer)
-
-    async def keep_alive(self, silence_s: float) -> None:
-        """Have it end itself once the controller is silent for so long; until it is gone, it is not. Cancel to end."""
-        line = encode_line(KeepAlive(round(silence_s * 1000)))
-        with suppress(ConnectorFault):
-            await self.hello()
-        while self.gone is None:
-            try:
-                await self._pipe.write(line)
-            except PipeLost as error:
-                self._lose(str(error), FaultKind.ENDED)
-            await asyncio.sleep(silence_s / BEATS)
 
     def give_up(self, why: str) -> None:
         """It takes no part any more."""

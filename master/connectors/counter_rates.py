@@ -12,13 +12,17 @@ it was reset, and there is no value: nobody knows what it counted meanwhile. Wha
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..rollup.arrays import Floats
 from .catalog import CellLayout, Values
+
+Places = NDArray[np.intp]
+NO_PLACES: Final[Places] = np.zeros(0, np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,17 +43,18 @@ class Ratios:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
-    """The metrics of all elements of a connector, by element type; and how many counters fell."""
+    """The metrics of all elements of a connector, by element type; and the cells of counters that fell."""
 
     tables: Mapping[str, Ratios]
-    resets: int = 0
-    wraps: int = 0
+    resets: Places = field(default_factory=lambda: NO_PLACES)
+    wraps: Places = field(default_factory=lambda: NO_PLACES)
 
 
-def rates(before: Values | None, now: Values, seconds: float | Mapping[str, float]) -> Rates:
+def rates(before: Values | None, now: Values, seconds: float | Mapping[str, float] | Floats) -> Rates:
     """The metrics between two gathers; `before`: None where there is no earlier one to count from.
 
-    `seconds`: between the two, or by element type where these have stamps of their own; 0: nothing was counted anew.
+    `seconds`: between the two, or by element type where these have stamps of their own, or by cell; 0: nothing was
+    counted anew.
     """
     layout, is_read = now.layout, ~np.isnan(now.cells)
     gauges = is_read & ~layout.is_counter
@@ -67,18 +72,20 @@ def rates(before: Values | None, now: Values, seconds: float | Mapping[str, floa
     return Rates(_tables(layout, amounts, pers, unknown), resets, wraps)
 
 
-def _rises(layout: CellLayout, before: Floats, now: Floats) -> tuple[Floats, int, int]:
-    """(by how much each counter rose, nan where that is not known; how many were reset; how many wrapped)"""
+def _rises(layout: CellLayout, before: Floats, now: Floats) -> tuple[Floats, Places, Places]:
+    """(by how much each counter rose, nan where that is not known; those that were reset; those that wrapped)"""
     rises = now - before
     fell: NDArray[np.bool_] = (rises < 0) & layout.is_counter
     if not fell.any():
-        return rises, 0, 0
+        return rises, NO_PLACES, NO_PLACES
     wrapped = fell & (rises + layout.span < layout.span / 2)
     rises = np.where(wrapped, rises + layout.span, np.where(fell, np.nan, rises))
-    return rises, int(np.count_nonzero(fell & ~wrapped)), int(np.count_nonzero(wrapped))
+    return rises, np.flatnonzero(fell & ~wrapped), np.flatnonzero(wrapped)
 
 
-def _time(layout: CellLayout, seconds: float | Mapping[str, float]) -> Floats:
+def _time(layout: CellLayout, seconds: float | Mapping[str, float] | Floats) -> Floats:
+    if isinstance(seconds, np.ndarray):
+        return seconds
     if isinstance(seconds, float):
         return np.full(len(layout.scale), seconds)
     sizes = [rows * columns for _, rows, columns in layout.tables.values()]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...protocol.connector import Combine, ElementMetric
 from ..rollup.arrays import Floats
 from .catalog import Catalog, ElementTable
-from .gathered import Gathered
+from .gathered import Gathered, HostsGathered
 from .membership import Membership
 
 Family = tuple[str, str]  # a connector's name in the plan, and an element type
@@ -31,18 +31,16 @@ class Connected:
     """A connector in a run: what it has, and which of it belongs where."""
 
     name: str
-    title: str
     catalog: Catalog
     membership: Membership
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FamilyLayout:
-    """The elements of one family, those of its connectors one after the other, and which rollup rows they belong to."""
+    """The elements of one family, and which rollup rows they belong to."""
 
     family: Family
-    metrics: tuple[ElementMetric, ...]  # of all its connectors together
-    parts: tuple[tuple[str, str, int, int, tuple[int, ...]], ...]  # title, element type, first, how many, its columns
+    metrics: tuple[ElementMetric, ...]
     elements: int
     rows: tuple[int, ...]  # rollup rows that have some of them; NOT_PARTICIPATING last
     members: NDArray[np.intp]  # the elements of each of these rows, one row after the other
@@ -104,38 +102,27 @@ class ElementIndex:
         return self._families
 
     def _work_out(self) -> dict[Family, FamilyLayout]:
-        parts: dict[Family, list[tuple[Connected, ElementTable]]] = {}
-        for one in self._connected:
-            for table in one.catalog.tables.values():
-                parts.setdefault((one.name, table.name), []).append((one, table))
         return {
-            family: _layout(family, of_family)
-            for family, of_family in parts.items()
-            if any(table.rows for _, table in of_family)
+            (one.name, table.name): _layout(one, table)
+            for one in self._connected
+            for table in one.catalog.tables.values()
+            if table.rows
         }
 
 
-def _layout(family: Family, tables: Sequence[tuple[Connected, ElementTable]]) -> FamilyLayout:
-    metrics = {metric.attribute: metric for _, table in tables for metric in table.metrics}
-    columns = {attribute: place for place, attribute in enumerate(metrics)}
-    parts, first = [], 0
-    members: dict[int, list[NDArray[np.intp]]] = {}
-    for connected, table in tables:
-        if not (count := len(table.rows)):
-            continue  # its metrics count: a header that is written has all of them
-        parts.append((connected.title, table.name, first, count, tuple(columns[name] for name in table.columns)))
-        for row in connected.membership.rollup_rows:
-            if len(rows := _before(connected.membership.rows(table, row), count)):
-                members.setdefault(row, []).append(rows + first)
-        if len(others := _before(connected.membership.not_participating(table), count)):
-            members.setdefault(NOT_PARTICIPATING, []).append(others + first)
-        first += count
-    wanted = (*sorted(members.keys() - {NOT_PARTICIPATING}), *({NOT_PARTICIPATING} & members.keys()))
-    lists = [np.concatenate(members[row]) for row in wanted]
-    starts = np.cumsum([0, *(len(rows) for rows in lists)])[:-1]
+def _layout(connected: Connected, table: ElementTable) -> FamilyLayout:
+    count, membership = len(table.rows), connected.membership
+    members: dict[int, NDArray[np.intp]] = {}
+    for row in membership.rollup_rows:
+        if len(rows := _before(membership.rows(table, row), count)):
+            members[row] = rows
+    if len(others := _before(membership.not_participating(table), count)):
+        members[NOT_PARTICIPATING] = others
+    starts = np.cumsum([0, *(len(rows) for rows in members.values())])[:-1]
     return FamilyLayout(
-        family, tuple(metrics.values()), tuple(parts), first, wanted, np.concatenate(lists), starts.astype(np.intp)
-    )
+        (connected.name, table.name), table.metrics, count, tuple(members), np.concatenate([*members.values()]),
+        starts.astype(np.intp),
+    )  # fmt: skip
 
 
 def _before(rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
@@ -143,21 +130,18 @@ def _before(rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
     return rows[rows < count]
 
 
-def family_figures(layout: FamilyLayout, gathers: Mapping[str, Gathered]) -> FamilyFigures:
-    """`gathers`: those of one subinterval, by the connector's title."""
+def family_figures(layout: FamilyLayout, gathers: Mapping[str, Gathered | HostsGathered]) -> FamilyFigures:
+    """`gathers`: those of one subinterval, by connector."""
     shape = layout.elements, len(layout.metrics)
     amounts, pers, unknown = np.zeros(shape), np.zeros(shape), np.zeros(shape, bool)
     gathered = np.zeros(layout.elements, bool)
-    for title, element, first, count, columns in layout.parts:
-        gather = gathers.get(title)
-        if gather is None or not gather.has_values:
-            continue
+    connector, element = layout.family
+    gather = gathers.get(connector)
+    if gather is not None and gather.has_values:
         ratios = gather.rates.tables[element]
-        present_rows = min(len(ratios.amounts), count)  # elements may have come since
-        cells = slice(first, first + present_rows), list(columns)
-        amounts[cells], pers[cells] = ratios.amounts[:present_rows], ratios.pers[:present_rows]
-        unknown[cells] = ratios.unknown[:present_rows]
-        gathered[first : first + count] = True
+        rows = min(len(ratios.amounts), layout.elements)  # elements may have come since
+        amounts[:rows], pers[:rows], unknown[:rows] = ratios.amounts[:rows], ratios.pers[:rows], ratios.unknown[:rows]
+        gathered = gather.present(element, layout.elements)
     complete = np.logical_and.reduceat(gathered[layout.members], layout.starts)
     known = ~np.logical_or.reduceat(unknown[layout.members], layout.starts, axis=0) & complete[:, None]
     return _combined(layout, amounts[layout.members], pers[layout.members], complete, known)

@@ -15,14 +15,13 @@ from statistics import median_high
 from typing import Final
 
 from ...protocol.connector import Declined, Readings
-from ...protocol.payload import Facts
 from ..hosts.controller_lag import ControllerLag, Deadline
 from .catalog import Catalog, Values
 from .connector_driver import Answered, ConnectorDriver
 from .connector_spec import ConnectorSpec, GatherAt
 from .counter_rates import rates
 from .errors import ConnectorFault
-from .gathered import Gathered, GatherState, GatherTimesOf, StampFault
+from .gathered import Gathered, GatherState, GatherTimesOf, ReadingCounts, StampFault
 from .stamp_checks import ConnectorClock
 
 LONGEST_PATIENCE_NS: Final = 10 * 10**9  # however long subintervals are
@@ -138,10 +137,7 @@ class Gatherer:
             return Gathered(self.spec, k, end_ns, GatherState.LOST, why=str(error))
 
     def _read(self, k: int, end_ns: int, answered: Answered, readings: Readings) -> Gathered:
-        facts, spec = readings.facts, self.spec
-        if spec.test_host:
-            facts = Facts(fact._replace(instance=spec.qualified(fact.instance)) for fact in facts)
-        values = self.catalog.values(facts)
+        values = self.catalog.values(readings.facts)
         now, before = _Baseline(k, values, readings, answered), self._before
         self._before = now
         if before is not None and before.subinterval != k - 1:
@@ -151,9 +147,12 @@ class Gatherer:
         now.fault = self._clock.fault(readings, None if before is None else before.readings, sent_ns, arrived_ns)
         times = GatherTimesOf(sent_ns, arrived_ns, *self._clock.span(readings, now.fault, sent_ns, arrived_ns))
         fault = now.fault or _fault_since(before)
-        found = rates(None if before is None else before.values, values, _seconds(before, now, fault))
+        metrics = rates(None if before is None else before.values, values, _seconds(before, now, fault))
         seconds = 0.0 if before is None else (now.middle_ns - before.middle_ns) / 1e9
-        return Gathered(self.spec, k, end_ns, GatherState.GATHERED, times, "", seconds, fault, found, values.ignored)
+        return Gathered(
+            self.spec, k, end_ns, GatherState.GATHERED, times, "", seconds, fault, metrics, ReadingCounts.of(metrics),
+            values.ignored,
+        )  # fmt: skip
 
 
 def _fault_since(before: _Baseline | None) -> StampFault:

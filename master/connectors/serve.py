@@ -10,11 +10,24 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Final
 
-from ...protocol.connector import CONNECTOR_COMMANDS, CONNECTOR_PROTOCOL, Connector, ConnectorHello, answer_to
+from ...protocol.connector import (
+    CONNECTOR_COMMANDS,
+    CONNECTOR_PROTOCOL,
+    Cannot,
+    Connector,
+    ConnectorCommand,
+    ConnectorConfig,
+    ConnectorHello,
+    Declined,
+    ReadConfig,
+    Readings,
+)
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
+from ...protocol.payload import Facts
 from ..errors import PlanError
 from .load_type import make_connector
 
@@ -58,6 +71,26 @@ def serve(name: str, connector: Connector, outward: int) -> None:
         for line in reader.feed(data):
             _write(outward, answer_to(connector, decode(line, CONNECTOR_COMMANDS), time.monotonic_ns))
     reader.close()
+
+
+def answer_to(connector: Connector, command: ConnectorCommand, now_ns: Callable[[], int]) -> bytes:
+    """The line with which a connector answers a command. `now_ns()`: its clock. An exception becomes `declined`."""
+    try:
+        if isinstance(command, ReadConfig):
+            metrics, facts = connector.config(command.luns)
+            return encode_line(ConnectorConfig(command.id, tuple(metrics), Facts(facts)))
+        start_ns = now_ns()
+        gathered = connector.gather()
+        if isinstance(gathered, Readings):
+            return encode_line(
+                Readings(command.id, gathered.facts, gathered.start_ns, gathered.end_ns, gathered.stamps)
+            )
+        facts = Facts(gathered)  # which a generator reads only now
+        return encode_line(Readings(command.id, facts, start_ns, now_ns()))
+    except Cannot as error:
+        return encode_line(Declined(command.id, str(error)))
+    except Exception as error:
+        return encode_line(Declined(command.id, f"{type(error).__name__}: {error}"))
 
 
 def _read_arguments(arguments: list[str]) -> tuple[str, dict[str, object]]:

@@ -1,8 +1,8 @@
 """The controller's half of the first contact; bootstrap_script.py is the other.
 
 Rule: whatever comes before a line `ivypy-boot ...` is a login script's noise: it is logged and skipped. The
-conversation ends with `run`, which is answered with the byte of a program of the bundle, and the next byte on the pipe
-is that program's; or with a fault and its remedy.
+conversation ends with `run`, which is answered with a newline, and the next byte on the pipe is the slave's; or with a
+fault and its remedy.
 """
 
 import asyncio
@@ -12,7 +12,6 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -43,13 +42,6 @@ ANY_PYTHON: Final = (
     f'echo "{_NAMES[0]}: not found, nor {_NAMES[-2]} to {_NAMES[1]}, nor {OF_RED_HAT}" >&2; exit 127',
     "sh",
 )
-
-
-class FarProgram(Enum):
-    """The programs of a bundle, by the byte that starts each."""
-
-    SLAVE = b"\n"
-    CONNECTOR = b"c"
 
 
 class Damaged(Exception):
@@ -92,10 +84,8 @@ def shown(words: Sequence[str]) -> str:
     return " ".join("<bootstrap>" if word in (loader(), loader_for_words()) else word for word in words)
 
 
-async def make(
-    pipe: Pipe, host: HostSpec, bundles: Sequence[Bundle], log: Callable[[str], None], program: FarProgram
-) -> None:
-    """Bring the far process to where it becomes that program. Raises HostUnusable, or Damaged."""
+async def make(pipe: Pipe, host: HostSpec, bundles: Sequence[Bundle], log: Callable[[str], None]) -> None:
+    """Bring the far process to where it becomes the slave. Raises HostUnusable, or Damaged."""
     bootstrap = _Bootstrap(pipe, log)
     payloads = {bundle.machine: bundle for bundle in bundles}
     try:
@@ -110,7 +100,7 @@ async def make(
                         log(f"-> the bundle {bundle.hash[:12]}, {len(bundle.payload) / 1000:.1f} kB")
                         await pipe.write(bundle.payload)
                     case "run", _:
-                        await pipe.write(program.value)
+                        await pipe.write(b"\n")
                         return
                     case "damaged", _:
                         raise Damaged

@@ -1,12 +1,12 @@
 # ruff: noqa: UP031, RUF005
-"""The first program on a test host: sent on its command line, it reports what is missing, or becomes a program of the
-bundle: the slave, or the host connector.
+"""The first program on a test host: sent on its command line, it reports what is missing, or becomes the slave of
+the bundle.
 
     python3 -IS -c LOADER <processor>:<bundle's hash>:<payload's size>[,...] [<cache directory>]
 
 It writes lines `ivypy-boot <word>[TAB argument]...` on the pipe. After `send` it reads the payload of the bundle that
-it chose, after `run` one byte, and nothing else ever, so that no byte meant for that program is lost. The byte says
-which: a newline the slave, any other the connector. Every other word but `note` is its last.
+it chose, after `run` one byte, and nothing else ever, so that no byte meant for the slave is lost. Every other word but
+`note` is its last.
 
 Rule: Python 3.4 parses this file, so that an old Python can report that it is too old. Nothing runs from the cache that
 was not read and hashed in this process, as an exact set of files: what was hashed is run by its descriptor, whatever
@@ -64,10 +64,8 @@ def main(offers: str, cache: str = "") -> None:
         if path.endswith(".so"):
             load(place, path)
     say("run")
-    program = os.read(0, 1)
-    if program:
-        words = [] if program == b"\n" else ["connector"]
-        os.execv(sys.executable, [sys.executable, "-ISB", place] + words)
+    if os.read(0, 1):
+        os.execv(sys.executable, [sys.executable, "-ISB", place])
 
 
 def serves(name: str, version: "tuple[int, ...]") -> bool:

@@ -1,5 +1,4 @@
-"""Makes the bundle that a test host is sent: the exact set of files that the slave and the host connector are, under
-one hash.
+"""Makes the bundle that a test host is sent: the exact set of files that the slave is, under one hash.
 
 Rule: the same installation always makes the same bundles, one for each kind of processor that it has an engine for.
 The engine is abi3, so that one bundle serves every Python from 3.9 on, and it is all that is compiled.
@@ -25,14 +24,8 @@ OLDEST_GLIBC: Final = (2, 28)  # of those engines
 ENGINE: Final = "_engine"
 ENGINE_FILE: Final = f"ivypy/slave/engine/{ENGINE}{ABI3}"
 
-# The connector needs no engine, and does not load it.
 MAIN: Final = b"""\
-import sys
-
-if sys.argv[1:] == ["connector"]:
-    from ivypy.slave.host_connector.__main__ import main
-else:
-    from ivypy.slave.__main__ import main
+from ivypy.slave.__main__ import main
 
 raise SystemExit(main())
 """

@@ -1,4 +1,4 @@
-"""From a host's specification to a pipe on which its slave, or its connector, is about to send hello.
+"""From a host's specification to a pipe on which its slave is about to send hello.
 
 Rule: all launchers take the same way: a command line that gives a pipe, then the first contact over it.
 """
@@ -11,7 +11,7 @@ from typing import Final
 
 from ..errors import HostFault, IvypyError
 from . import bootstrap_client, subprocess_pipe
-from .bootstrap_client import Damaged, FarProgram
+from .bootstrap_client import Damaged
 from .bundle import Bundle
 from .errors import HostUnusable
 from .host_spec import HostSpec, Launcher
@@ -22,20 +22,16 @@ TRANSFERS: Final = 2  # a damaged one is tried again, once
 
 
 async def open_pipe(
-    host: HostSpec,
-    bundles: Sequence[Bundle],
-    throttle: LoginThrottle,
-    log: Callable[[str], None],
-    program: FarProgram = FarProgram.SLAVE,
+    host: HostSpec, bundles: Sequence[Bundle], throttle: LoginThrottle, log: Callable[[str], None]
 ) -> Pipe:
-    """Launch, push the bundle if the host lacks it, start the program. Raises HostUnusable; leaves nothing behind then.
+    """Launch, push the bundle if the host lacks it, start the slave. Raises HostUnusable; leaves nothing behind then.
 
     Whatever a host does, or makes a library do, comes to that alone.
     `host.connect_timeout_s` is the patience for the login, and again for every answer of the bootstrap. `log` gets a
     line for each message (`->`, `<-`) and for each line of the far stderr (`!!`), also after this returns.
     """
     try:
-        return await _open(host, bundles, throttle, log, program)
+        return await _open(host, bundles, throttle, log)
     except (IvypyError, HostUnusable):
         raise
     except Exception as error:  # a bug, ours or asyncssh's, that something which the host sent brings out
@@ -47,17 +43,11 @@ async def open_pipe(
         raise HostUnusable(HostFault(host.name, what, "report this as a bug of ivypy")) from None
 
 
-async def _open(
-    host: HostSpec,
-    bundles: Sequence[Bundle],
-    throttle: LoginThrottle,
-    log: Callable[[str], None],
-    program: FarProgram,
-) -> Pipe:
+async def _open(host: HostSpec, bundles: Sequence[Bundle], throttle: LoginThrottle, log: Callable[[str], None]) -> Pipe:
     for _ in range(TRANSFERS):
         pipe = await _launch(host, bundles, throttle, log)
         try:
-            await bootstrap_client.make(pipe, host, bundles, log, program)
+            await bootstrap_client.make(pipe, host, bundles, log)
             return pipe
         except Damaged:
             await pipe.close()

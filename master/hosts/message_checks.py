@@ -10,7 +10,7 @@ from typing import Final
 
 from ...protocol.counters import most_bytes
 from ...protocol.errors import ProtocolError
-from ...protocol.messages import Go, Result
+from ...protocol.messages import MOST_READINGS, Go, Result
 
 MOVED: Final = 0.01  # of a subinterval: more than boundaries are moved to follow a clock, with some moves missed
 MOST_AT_ONCE: Final = 1_000  # notices and dying words; afterwards EVERY_NS each
@@ -22,10 +22,10 @@ MOST_LISTED: Final = 128 << 20  # bytes in which a host lists its LUNs, in all o
 class ResultChecks:
     """Checks the results of one step of a host. Keeps how many there were, and the newest."""
 
-    def __init__(self, go: Go, cores: int, sent_ns: int) -> None:
-        """`sent_ns`: when `go` was sent. `cores`: how many the host has."""
+    def __init__(self, go: Go, cores: int, cells: int, sent_ns: int) -> None:
+        """`sent_ns`: when `go` was sent. `cores`: how many the host has; `cells`: of its readings."""
         classes = max(memoryview(go.classes.data).cast("I"), default=-1) + 1
-        self.room = most_bytes(len(go.order), classes)  # for the arrays of a result
+        self.room = most_bytes(len(go.order), classes) + 8 * cells * MOST_READINGS  # for the arrays of a result
         self._length_ns, self._cores, self._sent_ns = go.length_ns, cores, sent_ns
         self._newest, self._count = -1, 0
 
@@ -42,6 +42,8 @@ class ResultChecks:
             result.length_ns < length_ns * (1 - MOVED) and not result.last
         ):
             raise ProtocolError(f"the result of subinterval {k} is of {result.length_ns} ns, not {length_ns}")
+        if len(result.readings) > MOST_READINGS:
+            raise ProtocolError(f"the result of subinterval {k} has {len(result.readings)} readings")
         if len(result.cpu) != self._cores:
             raise ProtocolError(f"the result of subinterval {k} is of {len(result.cpu)} cores, not {self._cores}")
 

@@ -19,6 +19,7 @@ from ...protocol.messages import (
     CreateWorkloads,
     DeleteWorkloads,
     DyingWords,
+    ElementsFound,
     Go,
     Hello,
     InspectLuns,
@@ -62,6 +63,7 @@ class PipeDriver(Driver):
         self._progress = CommandProgress()
         self._event_limit = EventLimit()
         self._listed = 0  # bytes
+        self._cells = 0  # of its readings in a result
         self._results: ResultChecks | None = None  # of the newest step that the host was commanded to begin
 
     async def drive(self) -> None:
@@ -135,7 +137,8 @@ class PipeDriver(Driver):
             self._progress.limit_ns = self.pulse.idle_patience_ns if isinstance(command, PREPARING) else STUCK_NS
             self._progress.started(self.now_ns())
         if isinstance(command, Go):
-            self._results = ResultChecks(command, len(self.hello.cores) if self.hello else 0, self.now_ns())
+            cores = len(self.hello.cores) if self.hello else 0
+            self._results = ResultChecks(command, cores, self._cells, self.now_ns())
         data = encode_line(command)
         self.log(f"-> {shortened(data)}")
         await self._pipe.write(data)
@@ -151,6 +154,8 @@ class PipeDriver(Driver):
                 self._listed += len(data)
                 if self._listed > MOST_LISTED:
                     raise ProtocolError(f"it lists LUNs in more than {MOST_LISTED >> 20} MiB")
+            if isinstance(message, ElementsFound):
+                self._cells = sum(len(message.instances.get(metric.element, ())) for metric in message.metrics)
             self._receive(message, arrived_ns)
         except ProtocolError:
             raise

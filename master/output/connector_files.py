@@ -1,17 +1,18 @@
 """The files of a step that hold what connectors said.
 
 Rule: they are beside the files of rollup instances, never in them: a connector that is slow, or ends, leaves those as
-they are. Called by the writer's thread.
+they are. What test hosts read of themselves has one file for each element type, and none for each rollup instance: a
+thousand hosts would have ten thousand of them. Called by the writer's thread.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import count
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from ..connectors.connector_spec import ELEMENTS, OTHERS
+from ..connectors.connector_spec import ELEMENTS, HOST, OTHERS
 from ..connectors.element_figures import (
     NOT_PARTICIPATING,
     Connected,
@@ -21,13 +22,13 @@ from ..connectors.element_figures import (
     FamilyLayout,
     family_figures,
 )
-from ..connectors.gathered import Gathered
+from ..connectors.gathered import Gathered, HostsGathered
 from ..connectors.gathering import GatheredSubinterval
 from ..rollup.instances import Rollups
 from .column import names
 from .connector_columns import COMBINED_ROW, CONNECTOR_SUMMARY, ELEMENT_ROW, EXTREMES, GATHERS
 from .connector_sums import ConnectorSums
-from .csv_text import append, lines, make_folder, utc
+from .csv_text import append, cells, lines, make_folder, number_cells, utc
 from .file_names import stem
 
 FLUSHED_EVERY: Final = 5  # subintervals: there may be many rollup instances, with a file for each element type
@@ -49,7 +50,9 @@ class ConnectorFiles:
         self._folder = step
         self._number = number
         self._rollups = rollups
-        self._catalogs = {one.title: one.catalog for one in connected}
+        self._connected = {one.name: one for one in connected}
+        self._summary_cells: dict[tuple[str, ...], str] = {}
+        self._element_cells: dict[Family, tuple[FamilyLayout, list[str]]] = {}
         self._index = ElementIndex(connected)  # its own: the run's is used in another thread
         self._sums = sums
         self._to_utc = to_utc
@@ -61,16 +64,18 @@ class ConnectorFiles:
 
     def add(self, gathered: GatheredSubinterval) -> None:
         """All gathers of one subinterval."""
-        self._gathers(list(gathered.by_title.values()))
+        self._gathers(gathered.gathers)
         if gathered.number < 0:
             return
-        end = utc(self._to_utc(next(iter(gathered.by_title.values())).boundary_ns))
-        figures = [family_figures(layout, gathered.by_title) for layout in self._index.families.values()]
-        for one in figures:
-            self._combined(gathered.number, end, one)
-            self._elements(gathered.number, end, one.layout, gathered.by_title)
+        end = utc(self._to_utc(next(iter(gathered.by_name.values())).boundary_ns))
+        figures = [family_figures(layout, gathered.by_name) for layout in self._index.families.values()]
+        for of_family in figures:
+            connector = of_family.layout.family[0]
+            if connector != HOST:
+                self._combined(gathered.number, end, of_family)
+            self._elements(gathered.number, end, of_family.layout, gathered.by_name.get(connector))
         if figures:
-            self._sums.add(self._number, gathered.number, figures)
+            self._sums.add(self._number, gathered.number, figures, self._rollups)
         if gathered.number % FLUSHED_EVERY == FLUSHED_EVERY - 1:
             self.flush()
 
@@ -87,42 +92,48 @@ class ConnectorFiles:
     def summary(self, name: str, first: int, last: int, set_aside: Collection[int]) -> str:
         """The rows of connectors.csv for one measurement; in any thread."""
         of_window = last - first + 1 - len(set_aside)
+        begin = cells((self._number, name))
         rows = []
         for value in self._sums.window(self._number, first, last, set_aside):
-            kind, instance = (
-                (OTHERS, "")
-                if value.row == NOT_PARTICIPATING
-                else (self._rollups.rows[value.row].type, self._rollups.rows[value.row].name)
-            )
-            values = map(_number, (value.value, value.least, value.most))
-            rows.append([
-                self._number, name, kind, instance, value.metric, value.unit, *values, value.subintervals,
-                of_window - value.subintervals, value.elements,
-            ])  # fmt: skip
-        return lines(rows)
+            key = value.kind, value.instance, value.metric, value.unit
+            if (named := self._summary_cells.get(key)) is None:
+                named = self._summary_cells[key] = cells(key)
+            figures = f"{_number(value.value) or ''},{_number(value.least) or ''},{_number(value.most) or ''}"
+            missing = of_window - value.subintervals
+            rows.append(f"{begin},{named},{figures},{value.subintervals},{missing},{value.elements}\n")
+        return "".join(rows)
 
     def _gathers(self, found: Sequence[Gathered]) -> None:
-        rows = [_gather_row(one, utc(self._to_utc(one.boundary_ns))) for one in found]
-        self._append(self._folder / "gathers.csv", names(GATHERS), rows)
+        ends = {at: utc(self._to_utc(at)) for at in {one.boundary_ns for one in found}}
+        rows = [_gather_row(one, ends[one.boundary_ns]) for one in found]
+        self._append(self._folder / "gathers.csv", names(GATHERS), "".join(rows))
 
-    def _elements(self, k: int, end: str, layout: FamilyLayout, gathers: Mapping[str, Gathered]) -> None:
-        """A row for each element of the connectors that gave values."""
-        rows: list[list[Any]] = []
-        others = layout.others
-        for title, element, first, many, columns in layout.parts:
-            gathered = gathers.get(title)
-            if gathered is None or not gathered.has_values:
-                continue
-            values = gathered.rates.tables[element].values[:many]
-            cells = np.full((len(values), len(layout.metrics)), np.nan)
-            cells[:, columns] = values
-            instances = self._catalogs[title].tables[element].instances
-            rows += [
-                [k, end, gathered.spec.test_host, instance, int(place not in others), *map(_number, of_one)]
-                for place, instance, of_one in zip(count(first), instances, cells.tolist(), strict=False)
-            ]
+    def _elements(self, k: int, end: str, layout: FamilyLayout, gathered: Gathered | HostsGathered | None) -> None:
+        """A row for each element that gave values."""
+        if gathered is None or not gathered.has_values:
+            return
+        connector, element = layout.family
+        values = gathered.rates.tables[element].values[: layout.elements]
+        present = gathered.present(element, len(values))
+        numbers = number_cells([("%.7g", values[:, place]) for place in range(len(layout.metrics))])
+        begin = f"{k},{end},"
+        rows = [
+            f"{begin}{name},{cells_of}\n"
+            for name, cells_of, is_there in zip(self._named(layout), numbers, present.tolist(), strict=False)
+            if is_there
+        ]
         header = [*names(ELEMENT_ROW), *(metric.attribute for metric in layout.metrics)]
-        self._append(self._folder / ELEMENTS / f"{'.'.join(layout.family)}.csv", header, rows)
+        self._append(self._folder / ELEMENTS / f"{connector}.{element}.csv", header, "".join(rows))
+
+    def _named(self, layout: FamilyLayout) -> Sequence[str]:
+        """The cells of each element that stay the same: its host, its name, whether it participates."""
+        known = self._element_cells.get(layout.family)
+        if known is None or known[0] is not layout:
+            connected, others = self._connected[layout.family[0]], layout.others
+            instances, host_of = connected.catalog.tables[layout.family[1]].instances, connected.membership.host_of
+            named = [cells((host_of.get(one, ""), one, int(row not in others))) for row, one in enumerate(instances)]
+            known = self._element_cells[layout.family] = layout, named
+        return known[1]
 
     def _combined(self, k: int, end: str, figures: FamilyFigures) -> None:
         """A row for each rollup instance that has files, and for those that do not participate."""
@@ -151,12 +162,12 @@ class ConnectorFiles:
         instance = self._rollups.rows[row]
         return combined_file(self._folder, instance.type, instance.name, element, self._stems)
 
-    def _append(self, file: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    def _append(self, file: Path, header: Sequence[str], text: str) -> None:
         if file not in self._begun:
             make_folder(file.parent)
             append(file, lines([header]))
             self._begun.add(file)
-        append(file, lines(rows))
+        append(file, text)
 
 
 def combined_file(step: Path, kind: str, instance: str, element: str, taken: Collection[str]) -> Path:
@@ -171,22 +182,25 @@ def combined_file(step: Path, kind: str, instance: str, element: str, taken: Col
 SUMMARY_HEADER: Final = lines([names(CONNECTOR_SUMMARY)])
 
 
-def _gather_row(gathered: Gathered, end: str) -> list[Any]:
-    times = gathered.times
-    after = [None if at is None else at - gathered.boundary_ns for at in (times.requested_ns, times.answered_ns)]
-    skew = times.skew_ns(gathered.boundary_ns)
-    elements = sum(int((ratios.pers > 0).any(axis=1).sum()) for ratios in gathered.rates.tables.values())
-    return [
-        gathered.subinterval, gathered.spec.name, gathered.spec.test_host, gathered.state, gathered.why, end,
-        *map(_ms, (*after, skew, times.duration_ns)), gathered.stamps,
-        f"{gathered.seconds:.6g}" if gathered.seconds else None,
-        elements if gathered.has_values else None, gathered.rates.resets, gathered.rates.wraps,
-        gathered.ignored.count, str(gathered.ignored),
-    ]  # fmt: skip
+def _gather_row(gathered: Gathered, end: str) -> str:
+    times, counted, boundary_ns = gathered.times, gathered.counted, gathered.boundary_ns
+    after = [None if at is None else at - boundary_ns for at in (times.requested_ns, times.answered_ns)]
+    figures = ",".join(map(_ms, (*after, times.skew_ns(boundary_ns), times.duration_ns)))
+    seconds = f"{gathered.seconds:.6g}" if gathered.seconds else ""
+    counts = f"{counted.elements if gathered.has_values else ''},{counted.resets},{counted.wraps}"
+    named = _cells_of(gathered.spec.name, gathered.spec.test_host, str(gathered.state), gathered.why)
+    ignored = cells((gathered.ignored.count, str(gathered.ignored))) if gathered.ignored.count else "0,"
+    return f"{gathered.subinterval},{named},{end},{figures},{gathered.stamps},{seconds},{counts},{ignored}\n"
 
 
-def _ms(ns: int | None) -> str | None:
-    return None if ns is None else f"{ns / 1e6:.3f}"
+@lru_cache(maxsize=10_000)
+def _cells_of(*texts: str) -> str:
+    """Of a gather: a thousand hosts have the same in every subinterval."""
+    return cells(texts)
+
+
+def _ms(ns: int | None) -> str:
+    return "" if ns is None else f"{ns / 1e6:.3f}"
 
 
 def _number(value: float) -> str | None:

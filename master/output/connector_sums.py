@@ -7,7 +7,7 @@ memory does not grow with its length.
 import json
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -18,19 +18,22 @@ from urllib.parse import quote
 import numpy as np
 
 from ...protocol.lines import inflated
-from ..connectors.element_figures import FamilyFigures, FamilyLayout, metric_name
+from ..connectors.connector_spec import OTHERS
+from ..connectors.element_figures import NOT_PARTICIPATING, FamilyFigures, FamilyLayout, metric_name
 from ..errors import OutputError
 from ..rollup.arrays import Floats
+from ..rollup.instances import Rollups
 from ..text.foreign_json import json_of
 from .csv_text import not_written
 from .full_disk import patiently
 from .run_files import check_run_file
 
-VERSION: Final = 1
+VERSION: Final = 2
 ROWS_AT_ONCE: Final = 16  # of a thousand values and more each
 SCHEMA: Final = """
--- of which values an array is: JSON, [rollup rows, connector, element type, [[metric, unit] ...], elements of each row]
--- for each element type; its values are those of the first row, then of the next
+-- of which values an array is: JSON, [[[rollup type, instance] ...], connector, element type,
+-- [[metric, unit, attribute] ...], elements of each rollup instance] for each element type; its values are those of the
+-- first instance, then of the next
 CREATE TABLE layout (number INTEGER PRIMARY KEY, parts TEXT NOT NULL UNIQUE);
 -- zlib of little-endian f8 (2, values): amounts and pers; a value is their ratio, there is none where per is 0
 CREATE TABLE sums (
@@ -40,11 +43,30 @@ CREATE TABLE sums (
 """
 
 
+NEWEST: Final = -1  # in the place of a subinterval
+MOST_READ: Final = 1_000  # subintervals at once
+_Key = tuple[str, str, str, str]  # rollup type, instance, metric, unit
+
+
+@dataclass(frozen=True, slots=True)
+class SubintervalValue:
+    """A metric of one rollup instance in a subinterval."""
+
+    subinterval: int
+    connector: str
+    element: str
+    attribute: str
+    metric: str
+    unit: str
+    value: float
+
+
 @dataclass(frozen=True, slots=True)
 class WindowValue:
     """A metric of one rollup instance over a window."""
 
-    row: int  # of the rollup instance; NOT_PARTICIPATING
+    kind: str  # the rollup type; OTHERS, of elements that do not participate
+    instance: str
     metric: str
     unit: str
     value: float
@@ -63,22 +85,22 @@ class ConnectorSums:
         self._layouts: dict[str, int] = {}
         self._newest: tuple[tuple[FamilyLayout, ...], int] | None = None  # with its number
 
-    def add(self, step: int, subinterval: int, figures: Sequence[FamilyFigures]) -> None:
+    def add(self, step: int, subinterval: int, figures: Sequence[FamilyFigures], rollups: Rollups) -> None:
         """One subinterval."""
         values = [[one.amounts.ravel() for one in figures], [one.pers.ravel() for one in figures]]
         sums = zlib.compress(np.concatenate([*values[0], *values[1]]).astype("<f8").tobytes(), 1)
         try:
             base = self._opened()
-            number = self._number(base, tuple(one.layout for one in figures))
+            number = self._number(base, tuple(one.layout for one in figures), rollups)
             row = step, subinterval, number, sums
             patiently(lambda: base.execute("INSERT OR REPLACE INTO sums VALUES (?, ?, ?, ?)", row))
         except sqlite3.Error as error:
             raise not_written(self._path, error) from error
 
-    def _number(self, base: sqlite3.Connection, layouts: tuple[FamilyLayout, ...]) -> int:
+    def _number(self, base: sqlite3.Connection, layouts: tuple[FamilyLayout, ...], rollups: Rollups) -> int:
         """Of the layout of these families, which stay the same for most of a run."""
         if self._newest is None or any(one is not other for one, other in zip_longest(self._newest[0], layouts)):
-            parts = json.dumps([_part(one) for one in layouts])
+            parts = json.dumps([_part(one, rollups) for one in layouts])
             number = self._layouts.get(parts)
             if number is None:
                 number = self._layouts[parts] = len(self._layouts)
@@ -130,29 +152,89 @@ def _window(base: sqlite3.Connection, step: int, first: int, last: int, without:
                 totals.setdefault(layout, _Totals(sums.shape[1])).add(sums)
         first = rows[-1][0] + 1
     layouts = dict(base.execute("SELECT number, parts FROM layout"))
-    total_of: dict[tuple[int, str, str], _Total] = {}
+    total_of: dict[_Key, _Total] = {}
     for layout, of_layout in totals.items():
         _add(total_of, json_of(layouts[layout]), of_layout)
-    return [total.value(row, metric, unit) for (row, metric, unit), total in total_of.items()]
+    return [total.value(key) for key, total in total_of.items()]
 
 
 def units_in(path: Path) -> dict[str, str]:
     """The unit of each metric in such a file, also while the run writes; none where it cannot be read."""
     try:
-        check_run_file(path)
-        # rw, where that is allowed: after a crash in mid-transaction the journal must be rolled back first
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as base:
-            base.execute("PRAGMA query_only = ON")
+        with closing(_to_be_read(path)) as base:
             layouts = [json_of(parts) for (parts,) in base.execute("SELECT parts FROM layout").fetchall()]
-        return {str(name): str(unit) for parts in layouts for *_, metrics, _ in parts for name, unit in metrics}
+        return {str(name): str(unit) for parts in layouts for *_, metrics, _ in parts for name, unit, *_ in metrics}
     except (sqlite3.Error, OSError, ValueError, TypeError):
         return {}
 
 
-def _part(layout: FamilyLayout) -> list[object]:
+def values_since(
+    path: Path, step: int, first: int, row: tuple[str, str], wanted: Callable[[str, str], bool]
+) -> tuple[list[SubintervalValue], int]:
+    """(the values of a rollup instance from subinterval `first` on, or of the newest one, where that is NEWEST; the
+    first subinterval that was not read). Also while the run writes; nothing where the file cannot be read.
+
+    `row`: rollup type and instance; `wanted`: by connector and metric. MOST_READ subintervals at once.
+    """
+    values: list[SubintervalValue] = []
+    try:
+        with closing(_to_be_read(path)) as base:
+            if first == NEWEST:
+                query = "SELECT max(subinterval) FROM sums WHERE step = ?"
+                first = int(base.execute(query, (step,)).fetchone()[0] or 0)
+            layouts = base.execute("SELECT number, parts FROM layout").fetchall()
+            places = {number: _places_of(json_of(parts), row, wanted) for number, parts in layouts}
+            query = "SELECT subinterval, layout, sums FROM sums WHERE step = ? AND subinterval >= ? ORDER BY 1 LIMIT ?"
+            for subinterval, layout, packed in base.execute(query, (step, first, MOST_READ)):
+                if places[layout]:
+                    amounts, pers = np.frombuffer(inflated(packed), "<f8").reshape(2, -1)
+                    values += [
+                        SubintervalValue(int(subinterval), *names, float(amounts[place] / pers[place]))
+                        for place, names in places[layout]
+                        if pers[place] > 0
+                    ]
+                first = int(subinterval) + 1
+    except (sqlite3.Error, OSError, ValueError, TypeError, KeyError, IndexError):
+        return [], first
+    return values, first
+
+
+def _places_of(
+    parts: Iterable[Sequence[Any]], row: tuple[str, str], wanted: Callable[[str, str], bool]
+) -> list[tuple[int, tuple[str, str, str, str, str]]]:
+    """Where the wanted values of a rollup instance are: (place, what SubintervalValue has between number and value)."""
+    places, first = [], 0
+    for rows, connector, element, metrics, _ in parts:
+        if [*row] in rows:
+            begin = first + rows.index([*row]) * len(metrics)
+            places += [
+                (begin + at, (str(connector), str(element), str(attribute), str(metric), str(unit)))
+                for at, (metric, unit, attribute) in enumerate(metrics)
+                if wanted(str(connector), str(metric))
+            ]
+        first += len(rows) * len(metrics)
+    return places
+
+
+def _to_be_read(path: Path) -> sqlite3.Connection:
+    """Raises sqlite3.Error, or OSError.
+
+    rw, where that is allowed: after a crash in mid-transaction the journal must be rolled back first.
+    """
+    check_run_file(path)
+    base = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)
+    base.execute("PRAGMA query_only = ON")
+    return base
+
+
+def _part(layout: FamilyLayout, rollups: Rollups) -> list[object]:
     connector, element = layout.family
-    metrics = [[metric_name(connector, metric), metric.unit] for metric in layout.metrics]
-    return [list(layout.rows), connector, element, metrics, layout.counts.tolist()]
+    metrics = [[metric_name(connector, metric), metric.unit, metric.attribute] for metric in layout.metrics]
+    rows = [
+        (OTHERS, "") if row == NOT_PARTICIPATING else (rollups.rows[row].type, rollups.rows[row].name)
+        for row in layout.rows
+    ]
+    return [rows, connector, element, metrics, layout.counts.tolist()]
 
 
 class _Totals:
@@ -182,17 +264,17 @@ class _Total:
     subintervals: int = 0
     elements: int = 0
 
-    def value(self, row: int, metric: str, unit: str) -> WindowValue:
+    def value(self, key: "_Key") -> WindowValue:
         if self.per <= 0:
             nan = float("nan")
-            return WindowValue(row, metric, unit, nan, nan, nan, 0, self.elements)
+            return WindowValue(*key, nan, nan, nan, 0, self.elements)
         value = self.amount / self.per
-        return WindowValue(row, metric, unit, value, self.least, self.most, self.subintervals, self.elements)
+        return WindowValue(*key, value, self.least, self.most, self.subintervals, self.elements)
 
 
-def _add(found: dict[tuple[int, str, str], _Total], parts: Iterable[Sequence[Any]], totals: _Totals) -> None:
-    for place, (row, metric, unit, elements) in enumerate(_values(parts)):
-        total = found.setdefault((row, metric, unit), _Total())
+def _add(found: dict[_Key, _Total], parts: Iterable[Sequence[Any]], totals: _Totals) -> None:
+    for place, (key, elements) in enumerate(_values(parts)):
+        total = found.setdefault(key, _Total())
         total.elements = elements
         total.amount += float(totals.sums[0, place])
         total.per += float(totals.sums[1, place])
@@ -201,9 +283,9 @@ def _add(found: dict[tuple[int, str, str], _Total], parts: Iterable[Sequence[Any
         total.subintervals += int(totals.subintervals[place])
 
 
-def _values(parts: Iterable[Sequence[Any]]) -> Iterator[tuple[int, str, str, int]]:
-    """A layout's values in their order."""
+def _values(parts: Iterable[Sequence[Any]]) -> Iterator[tuple[_Key, int]]:
+    """A layout's values in their order, and of how many elements each is."""
     for rows, _, _, metrics, elements in parts:
-        for row, count in zip(rows, elements, strict=True):
-            for metric, unit in metrics:
-                yield row, metric, unit, count
+        for (kind, instance), count in zip(rows, elements, strict=True):
+            for metric, unit, _ in metrics:
+                yield (kind, instance, metric, unit), count

@@ -9,7 +9,6 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
 from typing import Final
@@ -187,7 +186,7 @@ def _stored(result: Result) -> tuple[object, ...]:
         "collected_ns": result.collected_ns,
         "last": result.last,
         "cpu": result.cpu,
-        "taken": asdict(result.taken),
+        "taken": vars(result.taken),
         "faults": [(fault.number, fault.errno, fault.count) for fault in result.faults],
         "missing": result.missing,
     }

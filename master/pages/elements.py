@@ -18,7 +18,7 @@ from ..connectors.gathered import GatherState
 from ..errors import PlanError
 from ..output.connector_columns import COMBINED_ROW, EXTREMES
 from ..output.connector_files import combined_file
-from ..output.connector_sums import units_in
+from ..output.connector_sums import NEWEST, units_in, values_since
 from ..results.connector_rows import TIMES_IN_US, is_busy, is_time
 from ..results.saturation import Element, Level, Saturation, first_saturated
 from ..stats.correlation import correlations
@@ -88,15 +88,27 @@ class Gathers:
                     ]
 
 
+@dataclass(slots=True)
+class _HostTimes:
+    """The times of one rollup instance that test hosts read, by metric and subinterval."""
+
+    next: int = 0  # the first subinterval that was not read yet
+    values: dict[str, dict[int, float]] = field(default_factory=dict)
+
+
 class StepElements:
     """The files of one step that connectors made."""
 
-    def __init__(self, step: Path) -> None:
+    def __init__(self, step: Path, number: int) -> None:
+        """`step`: its folder."""
         self._step = step
         self._tables: dict[Path, ElementFile] = {}
         self._combined: dict[Path, GrowingTable] = {}
         self._units: dict[str, str] = {}
         self._gathers = Gathers(step / "gathers.csv")
+        self._sums = step.parent / "connectors.sqlite"
+        self._number = number
+        self._host_times: dict[tuple[str, str], _HostTimes] = {}  # by rollup type and instance
 
     def tables(self) -> list[ElementFile]:
         """Of each element type, with what was added. Raises PlanError."""
@@ -111,6 +123,9 @@ class StepElements:
 
     def newest(self, kind: str, instance: str, taken: Collection[str]) -> Iterator[NewestFigure]:
         """Of a rollup instance; blanks are left out. `taken`: as `combined_file` takes it. Raises PlanError."""
+        of_hosts = lambda connector, metric: connector == HOST  # noqa: E731
+        for figure in values_since(self._sums, self._number, NEWEST, (kind, instance), of_hosts)[0]:
+            yield NewestFigure(figure.subinterval, HOST, figure.element, figure.attribute, figure.unit, figure.value)
         for connector, element in self.element_types():
             row = newest_row(combined_file(self._step, kind, instance, f"{connector}.{element}", taken))
             for attribute in [*row][len(COMBINED_ROW) :: 1 + len(EXTREMES)]:
@@ -122,7 +137,7 @@ class StepElements:
     def _unit(self, metric: str) -> str:
         """As its connector declared it."""
         if metric not in self._units:
-            self._units |= units_in(self._step.parent / "connectors.sqlite")
+            self._units |= units_in(self._sums)
         return self._units.setdefault(metric, str(unit_by_suffix(metric)))
 
     def gathers(self) -> Gathers:
@@ -180,7 +195,21 @@ class StepElements:
                 values[at] = [np.nan if one is None else one for one in rows.numbers(name)]
                 if np.isfinite(values).any():
                     lines.append({"metric": table.metric(name), **_points(values * TIMES_IN_US[unit_by_suffix(name)])})
-        return lines[:MOST_TIMES]
+        return [*lines, *self._times_of_hosts(kind, instance)][:MOST_TIMES]
+
+    def _times_of_hosts(self, kind: str, instance: str) -> Iterator[dict[str, Any]]:
+        """Those that test hosts read of themselves."""
+        kept = self._host_times.setdefault((kind, instance), _HostTimes())
+        figures, kept.next = values_since(
+            self._sums, self._number, kept.next, (kind, instance), lambda name, metric: name == HOST and is_time(metric)
+        )
+        for figure in figures:
+            if figure.subinterval <= MOST_SUBINTERVALS:
+                kept.values.setdefault(figure.metric, {})[figure.subinterval] = figure.value
+        for metric, by_subinterval in kept.values.items():
+            values = np.full(max(by_subinterval) + 1, np.nan)
+            values[[*by_subinterval]] = [*by_subinterval.values()]
+            yield {"metric": metric, **_points(values * TIMES_IN_US[unit_by_suffix(metric)])}
 
     def correlated(self, service_us: Sequence[float | None]) -> tuple[list[dict[str, Any]], int]:
         """(of each metric and element its correlation with service times, the strongest first; how many there are).

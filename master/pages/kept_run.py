@@ -161,7 +161,7 @@ class KeptRun:
         """The readings of connectors in a step."""
         kept = self._step(step)
         if kept.elements is None:
-            kept.elements = StepElements(kept.folder)
+            kept.elements = StepElements(kept.folder, step)
         return kept.elements
 
     def busy(self, step: int, first: int, last: int) -> dict[Element, float]:
@@ -170,7 +170,8 @@ class KeptRun:
         if ends not in kept.busy:
             counted = self.in_measurement(step, self.rows(step))
             measured = [one for one in range(max(first, 0), min(last + 1, len(counted))) if counted[one]]
-            elements = kept.elements or StepElements(kept.folder)  # not kept: another step's file is read for this
+            # Not kept: another step's file is read for this.
+            elements = kept.elements or StepElements(kept.folder, step)
             kept.busy[ends] = elements.busy(measured)
         return kept.busy[ends]
 

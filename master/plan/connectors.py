@@ -4,7 +4,6 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
 from ..connectors.connector_spec import HOST, LATEST_DEADLINE, ConnectorSpec
@@ -17,7 +16,6 @@ from .read.yaml_positions import Faults, Path
 from .select.attributes import ATTRIBUTES
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")  # part of metrics' names, where a dot ends it
-_NO_PROGRAM: Final = ("program", "type", "options", "on", "attributes", "join", "required")  # of no use for `host`
 SERVE: Final = (sys.executable, "-P", "-m", "ivypy.master.connectors.serve")  # a class as a program
 
 
@@ -33,11 +31,10 @@ def host_connector_of(doc: PlanDoc, faults: Faults) -> ConnectorSpec | None:
     given = doc.connectors.get(HOST)
     if given is None:
         return spec
-    for key in sorted(given.model_fields_set & set(_NO_PROGRAM)):
-        faults.add_key(("connectors", HOST, key), f"the connector {HOST} is ivypy's own; give another one another name")
-    if not given.enabled:
-        return None
-    return replace(spec, gather=given.gather, deadline=_deadline(given, HOST, faults))
+    for key in sorted(given.model_fields_set - {"enabled"}):
+        text = f"the connector {HOST} is ivypy's own, and has no {key!r}; give another one another name"
+        faults.add_key(("connectors", HOST, key), text)
+    return spec if given.enabled else None
 
 
 def attributes_of(doc: PlanDoc, faults: Faults) -> Iterator[str]:

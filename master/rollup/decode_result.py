@@ -61,8 +61,8 @@ def decode_result(host: str, result: Result, numbers: Sequence[int], classes: in
     ends = spans[:, 1].cumsum()
     if len(result.buckets) != (ends[-1] if len(ends) else 0):
         raise wrong(f"buckets has {len(result.buckets)} numbers, its spans say {ends[-1] if len(ends) else 0}")
-    if result.buckets.type is ArrayType.I64:
-        raise wrong("buckets is of type i8, not u1 to u8")
+    if result.buckets.type in (ArrayType.I64, ArrayType.F64):
+        raise wrong(f"buckets is of type {result.buckets.type}, not u1 to u8")
     if spans.size and (spans[:, 0] + spans[:, 1]).max() > BUCKETS:
         raise wrong(f"a span ends after the last of {BUCKETS} buckets")
     if len(result.threads) % len(ThreadCount):

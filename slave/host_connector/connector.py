@@ -98,6 +98,11 @@ class HostConnector:
         }
         return METRICS, self._elements.facts
 
+    @property
+    def read_later(self) -> Sequence[tuple[str, str]]:
+        """The elements (type and instance) that may have no value in the first gather, and some in later ones."""
+        return [(NVME, name) for name in self._health]
+
     def gather(self) -> Readings:
         """All present values; disks first, whose counters move the most, each element type with a stamp of its own."""
         start_ns = self._now_ns()

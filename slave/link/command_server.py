@@ -46,6 +46,8 @@ from ..engine._engine import Engine, now_ns
 from ..gate.write_counters import WriteCounters
 from ..host.clock_report import measure
 from ..host.host_facts import keep_latency
+from ..host_connector.boundary_reader import BoundaryReader
+from ..host_connector.connector import HostConnector
 from ..luns.created_files import Cancelled, CreatedFiles
 from ..luns.discovery import inspect_created, inspect_luns, list_luns
 from ..luns.existing_files import CannotCreate, all_planned_files
@@ -222,8 +224,9 @@ class CommandServer:
             reserved_pages=setup.options.reserved_huge_pages, known=self._files.written,
         )  # fmt: skip
         self._engine_commands = EngineCommands(
-            engine, workloads, self._link, self._cores, command.lease_ns, self._work, setup.auto
-        )
+            engine, workloads, self._link, self._cores, command.lease_ns, self._work,
+            BoundaryReader(HostConnector(self._cores), now_ns), setup.auto,
+        )  # fmt: skip
         self._loop.add_reader(engine.fileno(), self._engine_spoke, self._engine_commands)
         latency_us = command.engine.cpu_dma_latency
         if latency_us is not None and (text := keep_latency(latency_us)):

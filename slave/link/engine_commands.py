@@ -22,6 +22,7 @@ from ...protocol.messages import (
     DyingWords,
     EditWorkloads,
     Ending,
+    FindElements,
     Go,
     Halt,
     Ok,
@@ -36,6 +37,7 @@ from ...protocol.states import State
 from ..devices.storage_exports import LunKey
 from ..engine._engine import Engine, now_ns
 from ..host.huge_pages import describe_buffers
+from ..host_connector.boundary_reader import BoundaryReader
 from ..workloads.backend_choice import choose, kernel_threads_on
 from ..workloads.workloads import Workloads
 from .slave_link import ControllerLink
@@ -59,6 +61,7 @@ class EngineCommands:
         cores: tuple[int, ...],
         lease_ns: int,
         work: Work,
+        readings: BoundaryReader,
         auto: bool = False,
     ) -> None:
         self.engine = engine
@@ -67,6 +70,8 @@ class EngineCommands:
         self._link = link
         self._cores = cores
         self._work = work
+        self._readings = readings
+        self._finding: asyncio.Future[None] | None = None  # kept: the loop alone does not hold it
         self._step: StepLoop | None = None
         self._collector = ThreadPoolExecutor(1, "collect")
         self._ending: asyncio.Future[None] | None = None  # while what the last step wrote is noted
@@ -120,6 +125,8 @@ class EngineCommands:
             for notice in notices:
                 self._link.send(notice)
             self._done(command, refusals)
+        elif isinstance(command, FindElements):
+            self._finding = asyncio.ensure_future(self._find(command))
         elif isinstance(command, Go):
             await self._go(command)
         else:
@@ -171,6 +178,19 @@ class EngineCommands:
         """Stop expecting results of the engine."""
         if self._step is not None:
             self._step.close()
+
+    async def _find(self, command: FindElements) -> None:
+        """Beside other commands, for whom it might hang. Whatever is wrong with it costs the readings alone."""
+        loop, apart = asyncio.get_running_loop(), ThreadPoolExecutor(1, "find")
+        try:
+            elements = await loop.run_in_executor(apart, lambda: self._readings.find(command.id, command.luns))
+        except Exception as error:
+            self._refuse(command, f"{type(error).__name__}: {error}")
+            return
+        finally:
+            apart.shutdown(wait=False)
+        if self._link.state is State.IDLE:  # else nobody waits for it any more
+            self._link.send(elements)
 
     async def _create(self, command: CreateWorkloads) -> None:
         workloads = (*self._gathered, *command.workloads)
@@ -250,8 +270,9 @@ class EngineCommands:
         foreign = self._workloads.foreign_io(command)
         threads = partial(self._workloads.driving_threads, array("I", command.order.data))
         self._step = StepLoop(
-            self.engine, self._link, self._cores, command, order, threads, foreign, self._collector, self._step_over
-        )
+            self.engine, self._link, self._cores, command, order, threads, foreign, self._readings, self._collector,
+            self._step_over,
+        )  # fmt: skip
         self.poll()
 
     def _step_over(self) -> None:

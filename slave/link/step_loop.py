@@ -23,6 +23,7 @@ from ..engine._engine import Collected, Ended, Engine, now_ns
 from ..gate.foreign_io import ForeignIo
 from ..host.cpu_usage import CpuMeter, CpuUse
 from ..host.stall_witness import StallWitness
+from ..host_connector.boundary_reader import BoundaryReader
 from ..workloads.spread import EngineOrder, with_lost_time
 from .slave_link import ControllerLink
 
@@ -50,6 +51,7 @@ class StepLoop:
         order: EngineOrder,
         threads: Callable[[], Sequence[Sequence[int]]],
         foreign: ForeignIo,
+        readings: BoundaryReader,
         collector: Executor,
         on_over: Callable[[], None],
     ) -> None:
@@ -58,6 +60,7 @@ class StepLoop:
         """
         self._engine, self._link, self._order, self._foreign = engine, link, order, foreign
         self._threads = threads
+        self._readings = readings
         self._collector, self._on_over = collector, on_over
         self._collecting = self._news = self._closed = False  # news: something happened while it was collecting
         self._cpu = CpuMeter(cores)
@@ -70,14 +73,17 @@ class StepLoop:
         self._loop = asyncio.get_running_loop()
         self._start = self._loop.call_later(max(go.start_ns - now_ns(), 0) / 1e9, self._begin)
         self._watch = self._loop.call_later(self._wait_s(), self._late)
+        readings.begin(go.start_ns, go.length_ns)
 
     def place_boundary(self, command: Continue) -> None:
         self._engine.place_boundary(command.subinterval, command.boundary_ns)
+        self._readings.place(command.subinterval, command.boundary_ns)
         self._placed[command.subinterval] = command.boundary_ns
 
     def halt(self) -> None:
         """Submit nothing more, and deliver the subinterval that is cut by this."""
         self._engine.halt()
+        self._readings.end()
         self._cut_ns = now_ns()
         self._watch_anew()
 
@@ -93,6 +99,7 @@ class StepLoop:
     def close(self) -> None:
         """Deliver nothing more."""
         self._closed = True
+        self._readings.end()
         self._start.cancel()
         self._watch.cancel()
         self._stalls.close()
@@ -106,7 +113,10 @@ class StepLoop:
         counts = self._foreign.add(collected.counts, collected.length_ns, lag_ns, complete=not collected.missing)
         cpu = self._cpu_use(collected.start_ns + collected.length_ns)
         counts = with_lost_time(counts, self._threads(), cpu.lost, collected.length_ns)
-        message = result_message(collected, counts, self._order, cpu)
+        message = replace(
+            result_message(collected, counts, self._order, cpu),
+            readings=self._readings.take(collected.subinterval, collected.start_ns + collected.length_ns),
+        )
         return Delivery(message, encode_line(message))
 
     def _collected(self, collecting: asyncio.Future[Delivery | None]) -> None:

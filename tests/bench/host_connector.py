@@ -1,4 +1,4 @@
-"""What a gather of the host connector costs a test host: CPU time of its whole answer, for some numbers of disks.
+"""What readings of a host's elements cost it: CPU time of gathering and encoding them, for some numbers of disks.
 
 The files are real ones of this machine's kernel: the disks are made up, but the counters of each are a loop device's.
     scripts/bench host_connector
@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from ivypy.protocol.connector import Gather, answer_to
+from ivypy.protocol.lines import encode_line
+from ivypy.slave.host_connector.boundary_reader import BoundaryReader
 from ivypy.slave.host_connector.connector import HostConnector
 
 DISKS: Final = (4, 100)
@@ -36,14 +37,14 @@ def made_up(root: Path, count: int) -> dict[str, tuple[int, ...]]:
 
 
 def cost(root: Path, count: int) -> tuple[float, int]:
-    """(ms of CPU for each gather, bytes of its answer)."""
+    """(ms of CPU for the readings of each subinterval, bytes of these in a result)."""
     numbers = made_up(root, count)
-    connector = HostConnector(root=root, find_numbers=lambda luns: numbers)
-    connector.config(list(numbers))
-    size = len(answer_to(connector, Gather(0), time.monotonic_ns))
+    reader = BoundaryReader(HostConnector(root=root, find_numbers=lambda luns: numbers), time.monotonic_ns)
+    reader.find(0, list(numbers))
+    size = len(encode_line(reader.read(0)))
     began = time.process_time()
     for number in range(GATHERS):
-        answer_to(connector, Gather(number), time.monotonic_ns)
+        encode_line(reader.read(number))
     return 1e3 * (time.process_time() - began) / GATHERS, size
 
 

@@ -31,6 +31,7 @@ from ivypy.protocol.lines import decode_line, encode_line
 from ivypy.protocol.messages import Result
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType
+from tests.bench.parts.far import readings
 from tests.support.rollup import rollup_spec
 
 INSTANCES = 24  # per host
@@ -93,7 +94,7 @@ def result(random: np.random.Generator, classes: int) -> Result:
         counts=packed(counts, ArrayType.I64), moments=packed(moments, ArrayType.U64),
         spans=packed(spans, ArrayType.U32), buckets=packed(np.concatenate(buckets), ArrayType.U32),
         threads=packed(random.integers(1, 10**7, (CORES - 2, len(ThreadCount))), ArrayType.I64),
-        faults=(), missing=(),
+        faults=(), missing=(), readings=(readings(random),),
     )  # fmt: skip
 
 
@@ -186,6 +187,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ssh", type=int, help="a whole run over so many real sshds")
     parser.add_argument("--sockets", type=int, help="a whole run over so many sockets")
+    parser.add_argument("--host-off", action="store_true", help="of --ssh and --sockets: without the connector host")
     parser.add_argument("--watched", type=int, help="the cost of being watched, with so many hosts by sockets")
     parser.add_argument("--elements", type=int, help="the cost of a connector with so many elements, beside ten hosts")
     parser.add_argument("--attributes", type=int, default=20, help="of each element")
@@ -211,7 +213,7 @@ def main() -> None:
         elif arguments.watched:
             watched.measure(shape, results, arguments.pairs)
         else:
-            transport.measure(shape, results)
+            transport.measure(shape, results, "connectors: { host: off }" if arguments.host_off else "")
         return
     print(f"rollups all and host, {INSTANCES} workload instances and {CORES} cores a host")
     for hosts in arguments.hosts or (10, 100, 1000):

@@ -5,7 +5,7 @@ import pytest
 
 from ivypy.master.connectors.catalog import Catalog
 from ivypy.master.connectors.errors import ConnectorFault
-from ivypy.protocol.connector import ConnectorConfig, ElementMetric, ReadingKind, Unit
+from ivypy.protocol.connector import ElementMetric, ReadingKind, Unit
 from ivypy.protocol.payload import Fact
 
 GAUGE, COUNTER = ReadingKind.GAUGE, ReadingKind.COUNTER
@@ -14,7 +14,7 @@ IOS = ElementMetric("port", "ios_per_s", Unit.PER_S, COUNTER)
 
 
 def catalog(*metrics: ElementMetric) -> Catalog:
-    return Catalog(ConnectorConfig(1, metrics))
+    return Catalog(metrics)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from ivypy.master.connectors.gathered import Gathered, StampFault
 from ivypy.master.connectors.gatherer import Gatherer
 from ivypy.master.connectors.gathering import GatheredSubinterval, Gathering
 from ivypy.master.connectors.joined_luns import JoinedLuns
-from ivypy.master.connectors.membership import Membership
+from ivypy.master.connectors.membership import ALL_HOSTS, Membership
 from ivypy.master.hosts.controller_lag import ControllerLag
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.pipe import PipeLost
@@ -112,11 +112,11 @@ class Step:
 
     @property
     def states(self) -> list[str]:
-        states = [str(one.state) for of_one in self.gathers for one in of_one.by_title.values()]
+        states = [str(one.state) for of_one in self.gathers for one in of_one.gathers]
         return states[1:]  # without the baseline
 
     def only(self, k: int) -> Gathered:
-        (found,) = (one for of_one in self.gathers if of_one.number == k for one in of_one.by_title.values())
+        (found,) = (one for of_one in self.gathers if of_one.number == k for one in of_one.gathers)
         return found
 
     def rate(self, k: int) -> float:
@@ -154,8 +154,8 @@ async def _step(
     driving = asyncio.ensure_future(driver.drive())
     await driver.hello()
     config = await driver.config(())
-    catalog, joined = Catalog(config), JoinedLuns(spec, config.facts)
-    connected = Connected("array", "array", catalog, Membership(spec, joined, ROLLUPS))
+    catalog, joined = Catalog(config.metrics), JoinedLuns(spec, config.facts)
+    connected = Connected("array", catalog, Membership({ALL_HOSTS: joined}, ROLLUPS, {}))
     gathering = Gathering([Gatherer(spec, driver, catalog, lag)], [connected])
     start_ns = now_ns() + S // 2
     gathering.begin(start_ns, LENGTH, seen.gathers.append, seen.late.append)

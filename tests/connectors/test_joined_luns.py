@@ -7,7 +7,7 @@ from ivypy.master.connectors.connector_spec import USUAL_JOIN, ConnectorSpec
 from ivypy.master.connectors.joined_luns import JoinedLuns
 from ivypy.master.connectors.membership import Membership
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
-from ivypy.protocol.connector import ConnectorConfig, ElementMetric, Unit
+from ivypy.protocol.connector import ElementMetric, Unit
 from ivypy.protocol.payload import Attribute, Fact
 from tests.support.rollup import instance, rollups_by
 
@@ -81,9 +81,10 @@ METRICS = tuple(ElementMetric(element, "busy_percent", Unit.PERCENT) for element
 
 def members(joined: JoinedLuns, owner: ConnectorSpec, element: str, names: list[str]) -> dict[str, list[str]]:
     """The elements of each rollup instance, and those that do not participate."""
-    catalog = Catalog(ConnectorConfig(1, METRICS))
+    catalog = Catalog(METRICS)
     catalog.values([Fact(element, owner.qualified(name), "busy_percent", 1) for name in names])
-    table, membership = catalog.tables[element], Membership(owner, joined, ROLLUPS)
+    host_of = {owner.qualified(name): owner.test_host for name in names}
+    table, membership = catalog.tables[element], Membership({owner.test_host: joined}, ROLLUPS, host_of)
     found = {str(row): [table.instances[i] for i in membership.rows(table, row.row)] for row in ROLLUPS.rows}
     return {**found, "others": [table.instances[i] for i in membership.not_participating(table)]}
 

@@ -3,7 +3,7 @@
 from ivypy.master.connectors.catalog import ElementTable
 from ivypy.master.connectors.connector_spec import ConnectorSpec
 from ivypy.master.connectors.joined_luns import JoinedLuns
-from ivypy.master.connectors.membership import Membership
+from ivypy.master.connectors.membership import ALL_HOSTS, Membership
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.protocol.payload import Fact
 from tests.support.rollup import instance, rollups_by
@@ -15,7 +15,7 @@ OF_LUN = [Fact("ldev", "00:01", "path", "/dev/sd0"), Fact("ldev", "00:01", "pg",
 
 def belongs(facts: list[Fact], element: str) -> bool:
     """Whether the only element of a type belongs to the only workload instance."""
-    membership = Membership(SPEC, JoinedLuns(SPEC, facts), ROLLUPS)
+    membership = Membership({ALL_HOSTS: JoinedLuns(SPEC, facts)}, ROLLUPS, {})
     table = ElementTable(element, (), {"0": 0})
     taken = bool(len(membership.rows(table, 0)))
     assert taken != bool(len(membership.not_participating(table)))

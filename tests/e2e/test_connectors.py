@@ -141,12 +141,12 @@ def ios_of(path: str) -> int:
     return int(words[0]) + int(words[4])
 
 
-def elements(done: Finished, name: str, key: str = "element") -> dict[int, dict[str, float]]:
+def elements(done: Finished, name: str, key: str = "element", column: str = "ios_per_s") -> dict[int, dict[str, float]]:
     """Subinterval -> element -> I/Os per second, where there is a value."""
     found: dict[int, dict[str, float]] = defaultdict(dict)
     for row in done.rows(f"{STEP}/{name}"):
-        if row["ios_per_s"]:
-            found[int(row["subinterval"])][row[key]] = float(row["ios_per_s"])
+        if row[column]:
+            found[int(row["subinterval"])][row[key]] = float(row[column])
     return found
 
 
@@ -316,6 +316,55 @@ def test_ctrl_c_while_a_connector_does_not_start_again(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 130 and "Traceback" not in err, out + err
+
+
+# What two hosts read of themselves.
+
+TWO = """\
+name: two
+engine: {{ threads: 1 }}
+hosts: [ {{ name: a, launcher: local }}, {{ name: b, launcher: local }} ]
+luns: {{ select: [ {{ host: a, path: {paths[0]} }}, {{ host: b, path: {paths[1]} }} ] }}
+workloads:
+  slow: {{ iops: 100, maxtags: 4, select: {{ host: a }} }}
+  fast: {{ iops: 300, maxtags: 4, select: {{ host: b }} }}
+rollups: [ host ]
+defaults: {{ subinterval: 0.5s, warmup: 0.5s, disturbed: keep }}
+steps: [ go: {{ name: one, measure: 4s, slo: [ {{ metric: host.disk_reads_per_s, at_least: 300 }} ] }} ]
+"""
+
+
+@needs_loops
+def test_the_readings_of_hosts_come_with_their_results(tmp_path: Path) -> None:
+    with loops(2) as paths:
+        done = run(written(tmp_path, TWO.format(paths=paths)), tmp_path / "runs")
+    (whole,) = done.rows("summary.all.csv")
+    assert done.code in (0, 8) and is_fair(whole["reasons"]), done.out + done.err
+    assert not list(done.folder.glob("log/connector*")), "there is no second process"
+
+    # One file for each element type, and none for each rollup instance.
+    files = [path.relative_to(done.folder / STEP) for path in (done.folder / STEP).rglob("host.*.csv")]
+    assert {path.parent.name for path in files} == {"connectors"}
+    assert {"host.disk.csv", "host.cpu.csv", "host.memory.csv"} <= {path.name for path in files}
+    assert not list((done.folder / STEP).glob("*/*.host.*.csv"))
+
+    # Each host has its own disk's counters.
+    reads = elements(done, "connectors/host.disk.csv", column="reads_per_s")
+    disks = {f"{host}:{Path(path).name}": rate for host, path, rate in zip("ab", paths, (100, 300), strict=True)}
+    for disk, rate in disks.items():
+        rates = [row[disk] for k, row in reads.items() if k >= 1]
+        assert statistics.median(rates) == pytest.approx(rate, rel=0.1)
+    values = {
+        row["rollup_instance"]: float(row["value"])
+        for row in done.rows("connectors.csv")
+        if row["metric"] == "host.disk_reads_per_s"
+    }
+    assert values == pytest.approx({"all": 400.0, "a": 100.0, "b": 300.0}, rel=0.1)
+
+    rows = done.rows(f"{STEP}/gathers.csv")
+    assert {row["host"] for row in rows} == {"a", "b"}
+    for row in rows:
+        assert row["state"] == "gathered" and 0 <= float(row["skew_ms"]) < 500
 
 
 # A connector's metric as focus metric.

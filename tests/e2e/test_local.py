@@ -42,13 +42,8 @@ def a_plan(tmp_path: Path, measure: str = "3s") -> Path:
     return paced_plan(tmp_path, measure, iops=500, connectors="")
 
 
-def processes_of(pid: int) -> list[psutil.Process]:
-    """Slaves and connectors."""
-    return psutil.Process(pid).children(recursive=True)
-
-
 def slaves_of(pid: int) -> list[psutil.Process]:
-    return [one for one in processes_of(pid) if one.cmdline()[-1:] != ["connector"]]
+    return psutil.Process(pid).children(recursive=True)
 
 
 @pytest.fixture
@@ -112,7 +107,7 @@ def test_rows_add_up(first: Finished, number: int) -> None:
 def test_ctrl_c_stops_cleanly_within_seconds(tmp_path: Path) -> None:
     process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
     wait_for_line(process)
-    slaves = processes_of(process.pid)
+    slaves = slaves_of(process.pid)
     assert slaves
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
@@ -173,7 +168,7 @@ def test_a_slave_that_is_suspended_for_two_seconds_costs_no_step(tmp_path: Path)
 def test_a_killed_controller_leaves_no_slave_and_a_readable_folder(tmp_path: Path) -> None:
     process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
     wait_for_line(process, times=3)  # up to two rows that were shown may still wait for the writer
-    slaves = processes_of(process.pid)
+    slaves = slaves_of(process.pid)
     process.kill()
     process.communicate()
     assert slaves

@@ -246,6 +246,10 @@ def test_a_barrier_waits_for_all_and_for_none_beyond_its_deadline() -> None:
     simulate(main())
 
 
+NOTHING_READ = m.HostReadings(0, 0, 0, (), Array(ArrayType.F64, b""))
+READ = replace(NOTHING_READ, values=Array(ArrayType.F64, bytes(1 << 20)))
+
+
 def a_result(subinterval: int = 0, **changes: object) -> m.Result:
     none = Array(ArrayType.U32, b"")
     given = m.Result(subinterval, 0, 10**9, False, 10**9, (0.0, 0.0), none, none, none, none, none, (), ())
@@ -260,6 +264,8 @@ def a_result(subinterval: int = 0, **changes: object) -> m.Result:
         ([a_result(length_ns=8 * 10**8)], "the result of subinterval 0 is of 800000000 ns, not 1000000000"),
         ([a_result(length_ns=16 * 10**8, last=True)], "the result of subinterval 0 is of 1600000000 ns"),
         ([a_result(cpu=(1.0,))], "the result of subinterval 0 is of 1 cores, not 2"),
+        ([a_result(readings=(NOTHING_READ,) * 9)], "the result of subinterval 0 has 9 readings"),
+        ([a_result(readings=(READ,))], "result: its arrays announce 1048576 bytes"),
         ([a_result(counts=Array(ArrayType.I64, bytes(1 << 20)))], "result: its arrays announce 1048576 bytes"),
     ],
 )

@@ -8,13 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ivypy.master.connectors.element_figures import FamilyFigures, FamilyLayout
 from ivypy.master.errors import PlanError
+from ivypy.master.output.connector_sums import ConnectorSums
 from ivypy.master.pages import elements
 from ivypy.master.pages.element_table import ElementFile
 from ivypy.master.pages.elements import MOST_LINES, shown_places
 from ivypy.master.pages.growing_table import AddedRows
 from ivypy.master.pages.run_data import RunData
+from ivypy.protocol.connector import ElementMetric, ReadingKind, Unit
 from tests.support.made_once import Store
+from tests.support.rollup import instance, rollups_by
 from tests.support.shown_runs import DECLINED, gathered
 
 HEADER = "subinterval,end_utc,connector_host,element,participating,busy_percent,service_us\n"
@@ -104,6 +108,49 @@ def test_times_are_those_of_the_chosen_rollup_instance(folder: Path) -> None:
     assert None in found.values() and len(found) >= 20
 
 
+READ_MS = ElementMetric("disk", "read_ms", Unit.MS, ReadingKind.COUNTER)
+HOSTS = rollups_by([instance(0, "h1"), instance(0, "h2")], "host")
+
+
+def add_of_hosts(sums: ConnectorSums, subinterval: int, h1_ms: float | None, h2_ms: float) -> None:
+    """Read times of all hosts and of each; None: no read."""
+    of_rows = FamilyLayout(("host", "disk"), (READ_MS,), 2, (1, 2), np.array([0, 1]), np.array([0, 1]))
+    amounts, pers = np.array([[h1_ms or 0.0], [h2_ms]]), np.array([[float(h1_ms is not None)], [1.0]])
+    figures = FamilyFigures(of_rows, np.zeros(2, int), np.ones(2, bool), amounts, pers, amounts, amounts)
+    sums.add(0, subinterval, [figures], HOSTS)
+
+
+def test_what_hosts_read_of_themselves_is_read_as_it_grows(tmp_path: Path) -> None:
+    """They have no file for each rollup instance."""
+    sums, said = ConnectorSums(tmp_path / "connectors.sqlite"), elements.StepElements(tmp_path / "step0000.one", 0)
+    assert said.times("h1", "host", ()) == [] and not [*said.newest("host", "h1", ())]
+    for subinterval, h1_ms in enumerate([0.5, None, 0.25]):
+        add_of_hosts(sums, subinterval, h1_ms, 7.0)
+    (line,) = said.times("h1", "host", ())
+    assert line == {"metric": "host.disk_read_ms", "at": [0, 1, 2], "values": [500.0, None, 250.0]}
+    add_of_hosts(sums, 4, 0.125, 7.0)
+    (line,) = said.times("h1", "host", ())
+    assert (line["at"][-2:], line["values"][-2:]) == ([3, 4], [None, 125.0])
+    (newest,) = said.newest("host", "h1", ())
+    assert newest == elements.NewestFigure(4, "host", "disk", "read_ms", "ms", 0.125)
+    sums.close()
+
+
+def test_files_of_hosts_by_rollup_instance_of_an_older_run_are_shown(tmp_path: Path) -> None:
+    step = tmp_path / "step0000.one"
+    for folder in ("host", "connectors"):
+        (step / folder).mkdir(parents=True)
+    (step / "connectors" / "host.disk.csv").write_text(
+        "subinterval,end_utc,connector_host,element,participating,read_ms\n0,x,h1,h1:sda,1,0.5\n"
+    )
+    (step / "host" / "h1.host.disk.csv").write_text(
+        "subinterval,end_utc,elements,missing,read_ms,read_ms_min,read_ms_max\n0,x,1,0,0.5,0.5,0.5\n"
+    )
+    said = elements.StepElements(step, 0)
+    assert said.times("h1", "host", ()) == [{"metric": "host.disk_read_ms", "at": [0], "values": [500.0]}]
+    assert [(one.attribute, one.value) for one in said.newest("host", "h1", ())] == [("read_ms", 0.5)]
+
+
 def test_unknown_metrics_and_instances_are_key_errors(folder: Path) -> None:
     with pytest.raises(KeyError):
         RunData(folder).element_lines(0, "array.pg_nothing")
@@ -172,7 +219,7 @@ def test_no_more_lines_than_can_be_told_apart(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     text = "".join(f"{k},t,,e{n},1,{n},\n" for k in range(3) for n in range(50))
     (folder / "array.mp.csv").write_text(HEADER + text)
-    said = elements.StepElements(folder.parent).lines("array.mp_busy_percent")
+    said = elements.StepElements(folder.parent, 0).lines("array.mp_busy_percent")
     assert said["elements"] == 50
     assert [one["element"] for one in said["lines"]] == [f"e{49 - n}" for n in range(MOST_LINES)]
 
@@ -183,7 +230,7 @@ def test_a_measurement_has_the_means_of_elements_with_enough_values_and_none_of_
     text = "".join(f"{k},t,,e{n},1,{10 * n + k},\n" for k in range(8) for n in range(3) if k >= 4 * n)
     for connector in ("array", "host"):
         (folder / f"{connector}.cpu.csv").write_text(HEADER + text)
-    found = elements.StepElements(folder.parent).busy(range(8))
+    found = elements.StepElements(folder.parent, 0).busy(range(8))
     assert found == {("array.cpu_busy_percent", "e0"): 3.5, ("array.cpu_busy_percent", "e1"): 15.5}
 
 
@@ -202,4 +249,4 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "step").mkdir()
     (tmp_path / "step" / "gathers.csv").mkdir()
     with pytest.raises(PlanError, match=r"gathers\.csv: not read"):
-        elements.StepElements(tmp_path / "step").gathers()
+        elements.StepElements(tmp_path / "step", 0).gathers()

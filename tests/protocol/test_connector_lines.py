@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ivypy.master.connectors.serve import answer_to
 from ivypy.protocol.connector import (
     CONNECTOR_COMMANDS,
     CONNECTOR_MESSAGES,
@@ -20,7 +21,6 @@ from ivypy.protocol.connector import (
     ReadingKind,
     Readings,
     Unit,
-    answer_to,
 )
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.lines import decode, encode_line

@@ -16,7 +16,7 @@ from ivypy.protocol import messages
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.lines import LineReader, decode_line, encode_line, shortened
 from ivypy.protocol.messages import COMMANDS, HOST_MESSAGES, TYPES, ClockProbe, Go, Message, Ok, Result
-from ivypy.protocol.payload import Array, ArrayType, Notice, NoticeKind
+from ivypy.protocol.payload import Array, ArrayType, Fact, Facts, Notice, NoticeKind
 from ivypy.protocol.text import LONGEST_TEXT, printable
 
 KIND = NoticeKind.CREATING_FILES
@@ -34,6 +34,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     if origin is Annotated:
         bounds = {"min_value": arguments[1].low, "max_value": arguments[1].high}
         return st.floats(**bounds) if arguments[0] is float else st.integers(**bounds)
+    if kind is Facts:
+        return st.lists(st.builds(Fact, TEXTS, TEXTS, TEXTS, values(int)), max_size=4).map(Facts)
     if kind is Array:
         return st.sampled_from(ArrayType).flatmap(arrays)
     if isinstance(kind, type) and is_dataclass(kind):
@@ -152,7 +154,7 @@ RUBBISH = [
     (b'{"type":"notice","kind":"gossip","text":""}', "notice.kind: 'gossip' is none of"),
     (b'{"type":"delete_workloads","id":1,"numbers":7}', "delete_workloads.numbers: not a list"),
     (b'{"type":"delete_workloads","id":1,"numbers":["a"]}', r"delete_workloads.numbers\[0\]: 'a' is not int"),
-    (packed(t="f8"), "go.order: damaged array"),
+    (packed(t="f9"), "go.order: damaged array"),
     (packed(n=-1), "go.order: -4 bytes are no size"),
     (packed(n=1 << 40), "its arrays announce"),
     (packed(n=True), "not a packed array"),
@@ -236,6 +238,15 @@ def test_arrays_of_a_message_share_its_size_limit() -> None:
         decode_line(said, room=1599)
     with pytest.raises(ProtocolError, match="its arrays announce"):
         decode_line(a_result(counts=array | {"n": 10**4000}))
+
+
+def test_arrays_within_a_list_count_as_well() -> None:
+    values = {"t": "f8", "n": 100, "z": deflated(bytes(800))}
+    read = {"subinterval": 0, "start_ns": 0, "end_ns": 0, "stamps": [], "values": values}
+    said = a_result(readings=[read, read])
+    assert decode_line(said, room=1600)
+    with pytest.raises(ProtocolError, match="result: its arrays announce 1600 bytes, and may have 1599"):
+        decode_line(said, room=1599)
 
 
 @given(st.text())

@@ -224,6 +224,7 @@ def with_moment(column: Moment, value: int) -> Any:
         ({"spans": some(7, ArrayType.U32)}, "spans has 7 numbers, not 4 x 13 x 2"),
         ({"buckets": some(100, ArrayType.U32)}, "buckets has 100 numbers, its spans say 66"),
         ({"buckets": some(66, ArrayType.I64)}, "buckets is of type i8, not u1 to u8"),
+        ({"buckets": some(66, ArrayType.F64)}, "buckets is of type f8, not u1 to u8"),
         ({"buckets": some(66, ArrayType.U32)}, "series 0 of class 0 counts 2, its buckets hold 0"),
         ({"moments": with_moment(Moment.COUNT, 3)}, "series 0 of class 0 counts 3, its buckets hold 2"),
         (

@@ -45,7 +45,7 @@ class Launched:
         self._makers = iter(makers)
         self.pipes: list[ScriptedPipe] = []
         self.events: list[str] = []
-        self.connectors = Connectors(self._launch, lambda name: lambda text: None, self._event, 10.0)
+        self.connectors = Connectors(self._launch, lambda name: lambda text: None, self._event)
         self.lag = ControllerLag(now_ns, lambda: 0)
 
     async def _launch(self, spec: ConnectorSpec, log: Callable[[str], None]) -> ScriptedPipe:
@@ -56,7 +56,7 @@ class Launched:
         self.events.append(text)
 
     async def start(self, *names: str) -> None:
-        await self.connectors.start([spec(name) for name in names], self.lag, {})
+        await self.connectors.start([spec(name) for name in names], self.lag)
 
     async def gather_once(self) -> None:
         gathering = self.connectors.gathering(rollups_by([instance(0, "h1")]))

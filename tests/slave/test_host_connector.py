@@ -11,18 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ivypy.protocol.connector import (
-    CONNECTOR_MESSAGES,
-    ConnectorConfig,
-    ElementMetric,
-    Gather,
-    ReadConfig,
-    ReadingKind,
-    Readings,
-    answer_to,
-)
-from ivypy.protocol.lines import decode
+from ivypy.protocol.connector import ElementMetric, ReadingKind
+from ivypy.protocol.lines import decode_line, encode_line
+from ivypy.protocol.messages import ElementsFound
 from ivypy.protocol.payload import Attribute, Fact
+from ivypy.slave.host_connector.boundary_reader import BoundaryReader
 from ivypy.slave.host_connector.connector import METRICS, HostConnector, metric_table
 from ivypy.slave.host_connector.elements import device_numbers, find_elements
 from ivypy.slave.host_connector.host_stats import interfaces, interrupt_counts
@@ -170,8 +163,9 @@ def test_nvme_controllers_of_one_path_and_of_several(tree: Tree) -> None:
 @pytest.mark.parametrize("path", ["/dev/mapper/a b", "/dev/mapper/ü\u2028x", "/mnt/\udcff\n"])
 def test_whatever_a_path_holds_the_answer_can_be_read(tree: Tree, path: str) -> None:
     tree.block("virtual", "dm-0", lun=path)
-    message = decode(answer_to(tree.connector(), ReadConfig(1, (path,)), time.monotonic_ns), CONNECTOR_MESSAGES)
-    assert isinstance(message, ConnectorConfig)
+    found = BoundaryReader(tree.connector(), time.monotonic_ns).find(1, [path])
+    message = decode_line(encode_line(found))
+    assert isinstance(message, ElementsFound)
     assert [fact[:3] for fact in message.facts] == [("disk", "dm-0", "path")]
 
 
@@ -409,11 +403,10 @@ def test_a_host_that_shows_nothing_reports_nothing(tree: Tree) -> None:
 
 def test_every_fact_is_of_a_declared_metric_and_every_stamp_within_the_gather() -> None:
     connector = HostConnector()
-    config = decode(answer_to(connector, ReadConfig(1, ("/",)), time.monotonic_ns), CONNECTOR_MESSAGES)
-    readings = decode(answer_to(connector, Gather(2), time.monotonic_ns), CONNECTOR_MESSAGES)
-    assert isinstance(config, ConnectorConfig) and isinstance(readings, Readings)
-    names = {(metric.element, metric.attribute) for metric in config.metrics}
-    assert len(names) == len(config.metrics) == len(METRICS)
+    metrics, _ = connector.config(["/"])
+    readings = connector.gather()
+    names = {(metric.element, metric.attribute) for metric in metrics}
+    assert len(names) == len(metrics) == len(METRICS)
     assert {(fact.element, fact.attribute) for fact in readings.facts} <= names
     assert {element for element, _ in names} == readings.stamps.keys()
     stamps = list(readings.stamps.values())

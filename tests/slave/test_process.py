@@ -64,6 +64,40 @@ def test_a_stray_print_does_not_reach_the_link() -> None:
         assert "more" in slave.errors
 
 
+def test_results_carry_what_the_host_read_at_their_ends(tmp_path: Path) -> None:
+    with Client() as slave:
+        slave.prepare("null")
+        slave.make_file(tmp_path / "lun", 1 << 20)
+        slave.create(tmp_path / "lun", PACED)
+        found = slave.ask(m.FindElements, luns=(str(tmp_path / "lun"),))
+        assert isinstance(found, m.ElementsFound) and found.instances["memory"] == ("host",)
+        cells = sum(len(found.instances[metric.element]) for metric in found.metrics)
+        start, length = now_ns() + 300_000_000, 250_000_000
+        slave.do(m.Go, start_ns=start, length_ns=length, order=u32(0), classes=u32(0))
+        read: list[int] = []
+        for k in range(4):
+            result = slave.until(m.Result)
+            for readings in result.readings:
+                boundary_ns = start + (readings.subinterval + 1) * length
+                assert boundary_ns <= readings.start_ns <= readings.end_ns
+                assert readings.subinterval <= k and len(readings.values) == cells
+            read += [readings.subinterval for readings in result.readings]
+            slave.do(m.Continue, subinterval=k + 2, boundary_ns=start + (k + 3) * length)
+        assert read == sorted(read) and len(read) >= 2
+        slave.do(m.Halt)
+
+
+def test_elements_that_cannot_be_found_cost_nothing_but_them() -> None:
+    script = "import ivypy.slave.host_connector.connector as c, ivypy.slave.__main__ as s\n"
+    script += "def config(self, luns): raise ValueError('a bad line')\nc.HostConnector.config = config\ns.main()"
+    with Client("-c", script) as slave:
+        slave.prepare("null")
+        refused = slave.ask(m.FindElements, luns=())
+        assert isinstance(refused, m.Refused)
+        assert [one.reason for one in refused.refusals] == ["ValueError: a bad line"]
+        assert isinstance(slave.ask(m.ClockProbe), m.ClockReading)
+
+
 @pytest.mark.parametrize("backend", ["null", "libaio", "io_uring"])
 def test_a_step_from_go_to_stopped(backend: str, tmp_path: Path) -> None:
     with Client() as slave:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ivypy.master.connectors.load_type import make_connector
+from ivypy.master.connectors.serve import answer_to
 from ivypy.protocol.connector import (
     CONNECTOR_MESSAGES,
     ConnectorConfig,
@@ -20,7 +21,6 @@ from ivypy.protocol.connector import (
     Gather,
     ReadConfig,
     Readings,
-    answer_to,
 )
 from ivypy.protocol.lines import decode
 from ivypy.protocol.payload import Attribute

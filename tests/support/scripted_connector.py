@@ -13,7 +13,7 @@ from ivypy.master.connectors.gathered import Gathered
 from ivypy.master.connectors.gatherer import Gatherer
 from ivypy.master.connectors.gathering import Gathering
 from ivypy.master.connectors.joined_luns import JoinedLuns
-from ivypy.master.connectors.membership import Membership
+from ivypy.master.connectors.membership import ALL_HOSTS, Membership
 from ivypy.master.hosts.controller_lag import ControllerLag
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from tests.support.rollup import instance, rollups_by
@@ -80,10 +80,10 @@ class Rig:
     async def begin(self, name: str = "array") -> Gatherer:
         await self.driver.hello()
         config = await self.driver.config(())
-        self.catalog = Catalog(config)
+        self.catalog = Catalog(config.metrics)
         rollups = rollups_by([instance(0, "h1")])
         joined = JoinedLuns(spec(name), config.facts)
-        self.connected = Connected(name, name, self.catalog, Membership(spec(name), joined, rollups))
+        self.connected = Connected(name, self.catalog, Membership({ALL_HOSTS: joined}, rollups, {}))
         self.gatherer = Gatherer(spec(name), self.driver, self.catalog, self.lag)
         return self.gatherer
 
@@ -97,7 +97,7 @@ async def gathers(answer: Answer, subintervals: int) -> list[Gathered]:
     rig = Rig(answer)
     found: list[Gathered] = []
     gathering = Gathering([await rig.begin()], [rig.connected])
-    gathering.begin(now_ns(), S, lambda of: found.extend(of.by_title.values()), found.append)
+    gathering.begin(now_ns(), S, lambda of: found.extend(of.gathers), found.append)
     await asyncio.sleep(subintervals + 0.9)
     await gathering.end()
     await rig.close()

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.errors import HostFault
-from ivypy.master.hosts.bootstrap_client import FarProgram
 from ivypy.master.hosts.bundle import Bundle, pack, slave_bundles
 from ivypy.master.hosts.errors import BundleError, HostUnusable
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
@@ -80,13 +79,10 @@ def local(cache: Path, **changes: object) -> HostSpec:
 
 @contextlib.asynccontextmanager
 async def connected(
-    spec: HostSpec,
-    bundle: Bundle,
-    log: Callable[[str], None] = lambda text: None,
-    program: FarProgram = FarProgram.SLAVE,
+    spec: HostSpec, bundle: Bundle, log: Callable[[str], None] = lambda text: None
 ) -> AsyncIterator[Pipe]:
-    """A pipe on which a slave, or another program of the bundle, is about to say hello, closed at the end."""
-    pipe = await open_pipe(spec, [bundle], LoginThrottle(), log, program)
+    """A pipe on which a slave is about to say hello, closed at the end."""
+    pipe = await open_pipe(spec, [bundle], LoginThrottle(), log)
     try:
         yield pipe
     finally:

@@ -448,7 +448,7 @@ class PlanDoc(Section):
     luns: Annotated[LunsDoc | None, not_empty("select, paths, files or create")] = about("The LUNs to drive.")
     attributes: list[AttributesDoc] = about("The plan's own attributes.", [])
     connectors: dict[str, _Connector] = about(
-        "Programs that report what the array, the switch and the hosts say, by name. `host`, about the test hosts "
+        "Programs that report what arrays and switches say, by name. `host`, which is the test hosts "
         "themselves, is there in any case; `host: off` leaves it out.",
         {},
     )

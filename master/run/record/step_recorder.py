@@ -52,7 +52,7 @@ class StepRecorder:
         self._connectors = connectors
         self._measured: list[Measured] = []
         self._windows: dict[tuple[int, int, str], WindowRecord] = {}  # by first, last and suffix, in the file's order
-        self._gone: set[str] = set()  # connectors, by title
+        self._gone: set[str] = set()  # connectors, by name
         self.begun_utc_ns = begun_utc_ns
         self._remaining_s = step.planned_s
         self._later_steps_s = 0.0
@@ -173,12 +173,11 @@ class StepRecorder:
 
     def gathered(self, subinterval: GatheredSubinterval) -> None:
         """Record what connectors said of one subinterval. Raises OutputError."""
-        for title, gathered in subinterval.by_title.items():
-            if gathered.state is GatherState.LOST and title not in self._gone:
-                self._gone.add(title)
-                self.event(
-                    gathered.spec.test_host, "connector", f"the connector {gathered.spec.name} is gone: {gathered.why}"
-                )
+        for gathered in subinterval.gathers:  # of a host that is lost there is another event
+            name = gathered.spec.name
+            if gathered.state is GatherState.LOST and not gathered.spec.test_host and name not in self._gone:
+                self._gone.add(name)
+                self.event("", "connector", f"the connector {name} is gone: {gathered.why}")
         if self._connectors is not None:
             self._run.writer.put(partial(self._connectors.add, subinterval))
 

@@ -9,14 +9,14 @@ import os
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from ....protocol.messages import DyingWords
 from ...connectors.connector_spec import HOST
-from ...connectors.lifecycle import MOST_HOSTS, Connectors, Launch, launcher, opened
+from ...connectors.lifecycle import Connectors, Launch, launcher, opened
 from ...drivers.controller_side import DriverProcess, driver_processes
 from ...drivers.split import processes_for
 from ...errors import IvypyError, OutputError
@@ -60,7 +60,7 @@ class Options:
 async def run_plan(plan: Plan, options: Options, watcher: Watcher, presses: Interrupts) -> ExitCode:
     """Run `plan` to its end. Raises IvypyError where it cannot be run."""
     bundles, throttle = slave_bundles(), LoginThrottle()
-    return await Run(plan, options, watcher, presses, opener(bundles, throttle), launcher(bundles, throttle)).run()
+    return await Run(plan, options, watcher, presses, opener(bundles, throttle), launcher(throttle)).run()
 
 
 class Run:
@@ -133,12 +133,12 @@ class Run:
                 plan.hosts, self._opening, recorder.host_log, VERSION, recorder.clock.now_ns, plan.may_miss,
                 processes, recorder.host_log_path, self._parted,
             ) as (fleet, reconnecting),
-            opened(self._launch, recorder.host_log, self._connector_event, plan.lease_s) as connectors,
+            opened(self._launch, recorder.host_log, self._connector_event) as connectors,
         ):  # fmt: skip
             self.api.shows(fleet.drivers)
             self._presses.shows(lambda: recorder.hub.show_first(self.api.standing()))
             await prepare(plan, fleet)
-            await connectors.start(plan.connectors, fleet.lag, {})
+            await connectors.start(plan.connectors, fleet.lag)
             self._check_metrics(connectors, {one.name for one in plan.connectors})
             discovered = await self._agreed(fleet, connectors)
             self._check_attributes(discovered)
@@ -248,19 +248,11 @@ class Run:
             raise self._plan.faults(faults)
 
     async def _start_on_hosts(self, connectors: Connectors, fleet: Fleet, discovered: PlacedPlan) -> None:
-        """Start the connector of the test hosts on each."""
+        """Ask the test hosts what they have for the connector that they are."""
         usual = self._plan.host_connector
         if usual is None or self._launch is None:
             return
-        hosts = {spec.name: spec for spec in self._plan.hosts if spec.name in {one.name for one in fleet.alive}}
-        if len(hosts) > MOST_HOSTS:
-            text = f"the connector {usual.name} is left out: there are {len(hosts)} hosts, more than {MOST_HOSTS}"
-            self._connector_event("connector", text, "")
-            return
-        luns: dict[str, list[str]] = {}
-        for lun in discovered.placement.luns:
-            luns.setdefault(lun.host, []).append(lun.lun.path)
-        await connectors.start([replace(usual, host=hosts[name], test_host=name) for name in hosts], fleet.lag, luns)
+        await connectors.begin_on_hosts(usual, discovered.paths, fleet.alive)
 
     def _connector_event(self, kind: str, text: str, host: str) -> None:
         self.recorder.event(kind, text, host)

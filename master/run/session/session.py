@@ -70,7 +70,7 @@ class Session:
     async def __aenter__(self) -> "OpenSession":
         bundles, throttle = slave_bundles(), LoginThrottle()
         opening = self._opening or opener(bundles, throttle)
-        launch = launcher(bundles, throttle) if self._opening is None else None
+        launch = launcher(throttle) if self._opening is None else None
         task = asyncio.current_task()
         assert task is not None  # a coroutine runs in a task
         presses = Interrupts(task.cancel)

@@ -65,7 +65,6 @@ class StepRunner:
         self._reconnecting = reconnecting
         self._discovered = discovered
         self._connectors = connectors
-        self._gathering = connectors.gathering(discovered.rollups)
         self._api = api
         self._results = results
         self._host_settings = HostSettings(fleet)
@@ -205,7 +204,9 @@ class StepRunner:
     async def _step(self, step: Step, control: ControlState, beforehand: Sequence[ScopedFinding]) -> StepResult:
         """Run a step whose workload instances are created; `beforehand`: what is known of it already."""
         discovered, parameters = self._discovered, self._host_settings.parameters
-        recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups, self._gathering.connected)
+        await self._connectors.find_on_new_hosts(self._fleet.alive)
+        gathering = self._connectors.gathering(discovered.rollups)
+        recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups, gathering.connected)
         steps, place = len(self._plan.steps) + self._repeats, step.number - self._repeats
         recorder.shown(steps, self._planned_s(place + 1), self._planned_s(0))
         live = LiveStep(self._host_settings, control, round(step.subinterval_s * 1e9))
@@ -216,7 +217,7 @@ class StepRunner:
             stop_on_error=self._plan.on_io_error is OnIoError.STOP,
             lease_ns=round(self._plan.lease_s * 1e9), start_timeout_s=self._plan.start_timeout_s,
         )  # fmt: skip
-        cycle = StepCycle(context, live, alerts.raise_alert, self._gathering)
+        cycle = StepCycle(context, live, alerts.raise_alert, gathering)
 
         def result(ended: StepOutcome) -> StepResult:
             tolerance, utc_ns = self._plan.achieved_iops_tolerance, self._recorder.clock.utc_ns

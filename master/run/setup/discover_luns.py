@@ -40,6 +40,14 @@ class PlacedPlan:
         luns = {(lun.host, lun.lun.path): lun for key in self.limits.writers for lun in [self.placement.lun_of[key]]}
         return [Target(lun.host, lun.lun, lun.created) for lun in luns.values()]
 
+    @property
+    def paths(self) -> dict[str, list[str]]:
+        """Of the LUNs of each host."""
+        paths: dict[str, list[str]] = {}
+        for lun in self.placement.luns:
+            paths.setdefault(lun.host, []).append(lun.lun.path)
+        return paths
+
     def check_answers(self) -> None:
         """Raise HostsError that names the LUNs that would be driven and did not answer."""
         luns = {(lun.host, lun.lun.path): lun.lun for lun in self.placement.lun_of.values()}

@@ -19,7 +19,7 @@ changes acts after them, and they are decided on at once.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -114,6 +114,7 @@ class StepCycle:
         while self._goes_on and (k := progress.running) <= progress.last:
             end_ns = start_ns + (k + 1) * self._length_ns
             collected = await self._results.collect(k, end_ns, self._commands.halt)
+            self._take_readings(k, collected)
             await self._connectors(k)
             merged_ns = self._fleet.now_ns()
             if not (interval := collected.interval).hosts and not self._results.has_early:
@@ -157,6 +158,17 @@ class StepCycle:
         """A result of a subinterval that was decided on came late."""
         self._measurements.joined(result.subinterval)
         self._changes.joined(host, result)
+        self._lose_misfits(self._gathering.take_late(host, result, self._fleet.now_ns()))
+
+    def _take_readings(self, k: int, collected: Collected) -> None:
+        """Take what hosts read of themselves from their results."""
+        arrived_ns = {driver.name: at_ns for driver, at_ns in collected.arrived.items()}
+        lost = {driver.name: driver.lost for driver in self._fleet.drivers.values() if driver.lost is not None}
+        self._lose_misfits(self._gathering.take_results(k, collected.interval.results, arrived_ns, lost))
+
+    def _lose_misfits(self, misfits: Mapping[str, str]) -> None:
+        for host, why in misfits.items():
+            self._fleet.drivers[host].lose(f"protocol error: {why}")
 
     def _ended_since(self, end_ns: int) -> int:
         """How many whole subintervals have ended after the one that ended at `end_ns`, by when a command arrives."""

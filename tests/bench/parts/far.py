@@ -10,13 +10,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from ivypy.protocol import messages as m
+from ivypy.protocol.payload import Array, ArrayType, Fact, Facts
 from ivypy.protocol.states import State
+from ivypy.slave.host_connector.connector import METRICS
 from tests.support.simulated.slave import MemoryPipe, SimulatedSlave
 
 CORES: Final = 16
 CHUNK: Final = 1 << 16
+DISKS: Final = ("sda", "sdb", "sdc", "sdd")
+INSTANCES: Final = {
+    "disk": DISKS, "cpu": ("host",), "memory": ("host",), "nic": ("eth0", "eth1"), "pressure": ("host",),
+}  # fmt: skip
+TYPES: Final = tuple(dict.fromkeys(metric.element for metric in METRICS))
+CELLS: Final = sum(len(INSTANCES.get(metric.element, ())) for metric in METRICS)
+READ: Final = b'"readings":[{"subinterval":0,"start_ns":0,"end_ns":0,"stamps":[' + b",".join([b"0"] * len(TYPES))
 STAND_IN: Final = b'"subinterval":0,"start_ns":0,"length_ns":5000000000,"last":false,'  # what a made line begins with
+
+
+def readings(random: np.random.Generator) -> m.HostReadings:
+    """Of a host with four disks; its times are put in when they are sent."""
+    values = Array(ArrayType.F64, np.floor(random.random(CELLS) * 1e9).tobytes())
+    return m.HostReadings(0, 0, 0, (0,) * len(TYPES), values)
 
 
 class RealPipe(MemoryPipe):
@@ -43,6 +60,8 @@ class PooledSlave(SimulatedSlave):
         self.pipe = pipe
         self.received = deque(maxlen=1)  # type: ignore[assignment]
         self._lines = lines
+        joins = Facts(Fact("disk", disk, "path", f"/x/{n}") for n, disk in enumerate(DISKS))
+        self.elements = METRICS, INSTANCES, joins
         self._turn = hash(name)
 
     def _obey(self, command: Any) -> None:
@@ -60,7 +79,9 @@ class PooledSlave(SimulatedSlave):
         )  # fmt: skip
         self._boundaries.pop(k, None)
         made = self._lines[(self._turn + k) % len(self._lines)]
-        self.pipe.say(made.replace(STAND_IN, said, 1))
+        read = b'"readings":[{"subinterval":%d,"start_ns":%d,"end_ns":%d,"stamps":[' % (k, end, end)
+        read += b",".join([b"%d" % end] * len(TYPES))
+        self.pipe.say(made.replace(STAND_IN, said, 1).replace(READ, read, 1))
 
 
 def lines_in(path: Path) -> list[bytes]:

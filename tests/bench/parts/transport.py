@@ -167,21 +167,20 @@ def run(
 
     async def main() -> Path:
         options = Options(runs, None, ("bench",), processes=shape.processes)
-        launch = launcher((), LoginThrottle()) if connectors else None
-        run = Run(plan, options, watcher(plan), Interrupts(), opening, launch)
+        run = Run(plan, options, watcher(plan), Interrupts(), opening, launcher(LoginThrottle()))
         await run.run()
         return run.folder
 
     return asyncio.run(main())
 
 
-def measure(shape: Shape, lines: Sequence[bytes]) -> None:
+def measure(shape: Shape, lines: Sequence[bytes], connectors: str) -> None:
     """Print a few lines."""
     with tempfile.TemporaryDirectory(prefix="ivypy-bench-") as made:
         root, meter = Path(made), Meter()
         with far_side(shape, lines, root) as (named, opening):
             began = time.monotonic()
-            folder = run(shape, named, opening, root / "runs", lambda plan: meter)
+            folder = run(shape, named, opening, root / "runs", lambda plan: meter, connectors)
             report(shape, meter, folder, time.monotonic() - began)
 
 

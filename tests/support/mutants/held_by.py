@@ -10,6 +10,8 @@ HELD_BY: Final[dict[str, tuple[str, ...]]] = {
     "master/control/search.py": ("tests/control/test_search.py", "tests/control/test_set_aside.py"),
     "master/compare/outcomes.py": ("tests/compare/test_outcomes.py",),
     "master/stats/percentiles.py": ("tests/stats/test_percentiles.py", "tests/rollup/test_figures.py"),
+    "master/connectors/host_readings.py": ("tests/connectors/test_host_readings.py",),
+    "slave/host_connector/boundary_reader.py": ("tests/slave/test_boundary_reader.py",),
     "master/stats/confidence.py": ("tests/stats/test_confidence.py", "tests/stats/test_correlation.py"),
     "master/rollup/overload.py": ("tests/rollup/test_overload.py",),
     "master/rollup/validity.py": ("tests/rollup/test_validity.py", "tests/rollup/test_presence.py"),

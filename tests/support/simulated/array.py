@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from ivypy.master.connectors.connector_spec import ConnectorSpec
+from ivypy.master.connectors.serve import answer_to
 from ivypy.protocol.connector import (
     CONNECTOR_COMMANDS,
     CONNECTOR_PROTOCOL,
@@ -21,7 +22,6 @@ from ivypy.protocol.connector import (
     Gather,
     ReadingKind,
     Unit,
-    answer_to,
 )
 from ivypy.protocol.lines import LineReader, decode, encode_line
 from ivypy.protocol.parameters import MAX

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ivypy.protocol import messages as m
+from ivypy.protocol.connector import ElementMetric
 from ivypy.protocol.counters import (
     KINDS,
     LATE,
@@ -36,6 +37,7 @@ from ivypy.protocol.payload import (
     ArrayType,
     Attribute,
     CpuTaken,
+    Facts,
     Identity,
     Lun,
     Notice,
@@ -44,6 +46,9 @@ from ivypy.protocol.payload import (
 )
 from ivypy.protocol.states import State, may_command, state_after
 
+Elements = tuple[
+    tuple[ElementMetric, ...], dict[str, tuple[str, ...]], Facts
+]  # that it reads: metrics, instances, joins
 Service = Callable[[float, Parameters], tuple[float, int]]
 
 
@@ -143,6 +148,7 @@ class SimulatedSlave:
         self.creating: tuple[Notice, ...] = ()  # sent while it creates files
         self.last_words = "goodbye"
         self.clean = True  # whether nothing is left once it has ended
+        self.elements: Elements = (), {}, Facts()
         self._silent = False
         self._late_until_s = 0.0
         self._overruns = 0
@@ -257,6 +263,8 @@ class SimulatedSlave:
                 for number in command.numbers:
                     del self.workloads[number], self.parameters[number]
                 self._say(m.Ok(command.id, self.now_ns()))
+            case m.FindElements():
+                self._say(m.ElementsFound(command.id, *self.elements))
             case m.ReinspectLuns():
                 self._say(m.Ok(command.id, self.now_ns()))
             case m.ClockProbe():
