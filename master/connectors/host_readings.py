@@ -142,8 +142,8 @@ class HostElements:
         for driver in asked:
             self._asked[driver.name] = driver
             self._hosts.pop(driver.name, None)
-        for driver, elements in answers.items():
-            self._take_elements(driver, elements)
+            if driver in answers:
+                self._take_elements(driver, answers[driver])
         for driver, why in failed.items():
             if driver.lost is None:  # else the run reports it
                 self._not_there(driver.name, why)

@@ -404,6 +404,16 @@ async def test_a_host_that_does_not_answer_in_time_is_left_out() -> None:
     assert states(take(hosts, 0, {"h2": [readings("h2", 0)]})) == ["h2 gathered"]
 
 
+async def test_hosts_are_in_the_order_in_which_they_were_asked() -> None:
+    """And not in that of their answers, which is another in every run."""
+    slow, hosts = AskedDriver("h1"), HostElements(SPEC, {}, lambda text, host: None)
+    slow.may_answer.clear()
+    asyncio.get_running_loop().call_later(0.01, slow.may_answer.set)
+    await find(hosts, slow, AskedDriver("h2"))
+    hosts.begin(0, S)
+    assert [line.split()[0] for line in states(take(hosts, 0, {}))] == ["h1", "h2"]
+
+
 async def test_a_host_with_too_many_elements_is_left_out_and_not_lost() -> None:
     events: list[str] = []
     many = AskedDriver("h1", replace(found("h1"), instances={"disk": tuple(map(str, range(20_001)))}))
