@@ -362,9 +362,11 @@ def test_the_readings_of_hosts_come_with_their_results(tmp_path: Path) -> None:
     assert values == pytest.approx({"all": 400.0, "a": 100.0, "b": 300.0}, rel=0.1)
 
     rows = done.rows(f"{STEP}/gathers.csv")
-    assert {row["host"] for row in rows} == {"a", "b"}
-    for row in rows:
-        assert row["state"] == "gathered" and 0 <= float(row["skew_ms"]) < 500
+    read = [row for row in rows if row["state"] == "gathered"]
+    assert {row["host"] for row in read} == {"a", "b"}
+    assert len(read) > len(rows) / 2, "a busy machine may not read within 100 ms after a boundary"
+    for row in read:
+        assert 0 <= float(row["skew_ms"]) < 500
 
 
 # A connector's metric as focus metric.

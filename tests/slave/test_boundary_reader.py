@@ -19,7 +19,7 @@ from ivypy.slave.host_connector.connector import METRICS, HostConnector
 from tests.support.waits import PATIENCE_S, wait_until
 
 MS = 10**6
-LENGTH = 50 * MS
+LENGTH = 200 * MS
 
 
 def readings(subinterval: int, start_ns: int = 0) -> HostReadings:
@@ -219,6 +219,7 @@ def test_readings_are_of_the_boundary_and_of_the_elements_that_were_found() -> N
     for k in range(5):
         known += reader.take(k, start_ns + (k + 1) * LENGTH)
     reader.end()
+    assert known
     for one in known:
         boundary_ns = start_ns + (one.subinterval + 1) * LENGTH
         assert boundary_ns <= one.start_ns <= one.end_ns
