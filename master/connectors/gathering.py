@@ -108,10 +108,10 @@ class Gathering:
         else:
             self._add(gathered.subinterval, gathered.spec.name, gathered)
 
-    def _add(self, subinterval: int, title: str, gathered: Gathered | HostsGathered) -> None:
+    def _add(self, subinterval: int, connector: str, gathered: Gathered | HostsGathered) -> None:
         of_subinterval = self._found.setdefault(subinterval, {})
-        of_subinterval[title] = gathered
-        self._newest[title] = subinterval
+        of_subinterval[connector] = gathered
+        self._newest[connector] = subinterval
         if len(of_subinterval) == self._expected(subinterval):
             self._report(GatheredSubinterval(subinterval, of_subinterval))
             self._found.pop(subinterval - KEPT, None)

@@ -31,7 +31,7 @@ from .membership import Membership
 
 NOTHING_YET: Final = -2  # in the place of a subinterval; -1 is the start of the step
 NOBODY: Final = -1  # in the place of a host
-NOT_READY: Final = "its readings were not ready for its result"
+NOT_READY: Final = "it was not read in time for its result"
 CUT: Final = "its last subinterval was cut short"
 NO_RESULT: Final = "its result is not in"
 NEVER: Final = GatherTimesOf()
@@ -105,7 +105,7 @@ class _Readings:
         self.stamps[place] = readings.stamps
 
     def take_over(self, other: "_Readings", places: _Places) -> None:
-        """Those of the hosts that have some there."""
+        """Replace the readings of the hosts that have some in `other`."""
         newer = other.numbers != NOTHING_YET
         self.cells = np.where(places.by_cell(newer), other.cells, self.cells)
         self.numbers[newer], self.spans[newer] = other.numbers[newer], other.spans[newer]

@@ -194,7 +194,7 @@ async def test_what_is_missing_is_labelled() -> None:
     hosts = await elements_of(AskedDriver("h1"), AskedDriver("h2"))
     hosts.begin(0, S)
     assert states(take(hosts, 0, {"h1": [readings("h1", -1), readings("h1", 0)], "h2": []})) == [
-        "h1 gathered", "h2 no_answer: its readings were not ready for its result",
+        "h1 gathered", "h2 no_answer: it was not read in time for its result",
     ]  # fmt: skip
     second = take(hosts, 1, {"h2": [readings("h2", 0), readings("h2", 1)]}, {"h1": "its cable was cut"})
     assert states(second) == ["h1 lost: its cable was cut", "h2 gathered"]
