@@ -56,12 +56,12 @@ class State(StrEnum):
     GONE = "gone"  # has sent its dying words
 
 
-_ANYTIME: Final[tuple[type[HostMessage], ...]] = (Ok, Refused, ClockReading, Notice)
+_ANYTIME: Final[tuple[type[HostMessage], ...]] = (Ok, Refused, ClockReading, ElementsFound, Notice)
 
 NEXT: Final[dict[State, dict[type[HostMessage], State]]] = {
     State.CONNECTING: {Hello: State.IDLE},
     State.IDLE: {
-        **dict.fromkeys((*_ANYTIME, Luns, End, ElementsFound, ClockReport), State.IDLE),
+        **dict.fromkeys((*_ANYTIME, Luns, End, ClockReport), State.IDLE),
         Ready: State.RUNNING,
         DyingWords: State.GONE,
     },

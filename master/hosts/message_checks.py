@@ -22,10 +22,10 @@ MOST_LISTED: Final = 128 << 20  # bytes in which a host lists its LUNs, in all o
 class ResultChecks:
     """Checks the results of one step of a host. Keeps how many there were, and the newest."""
 
-    def __init__(self, go: Go, cores: int, cells: int, sent_ns: int) -> None:
-        """`sent_ns`: when `go` was sent. `cores`: how many the host has; `cells`: of its readings."""
+    def __init__(self, go: Go, cores: int, sent_ns: int) -> None:
+        """`sent_ns`: when `go` was sent. `cores`: how many the host has."""
         classes = max(memoryview(go.classes.data).cast("I"), default=-1) + 1
-        self.room = most_bytes(len(go.order), classes) + 8 * cells * MOST_READINGS  # for the arrays of a result
+        self.room = most_bytes(len(go.order), classes)  # for the arrays of a result but readings
         self._length_ns, self._cores, self._sent_ns = go.length_ns, cores, sent_ns
         self._newest, self._count = -1, 0
 

@@ -12,6 +12,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode_line, encode_line, shortened
 from ...protocol.messages import (
     HOST_MESSAGES,
+    MOST_READINGS,
     ClockProbe,
     ClockReading,
     Command,
@@ -138,10 +139,14 @@ class PipeDriver(Driver):
             self._progress.started(self.now_ns())
         if isinstance(command, Go):
             cores = len(self.hello.cores) if self.hello else 0
-            self._results = ResultChecks(command, cores, self._cells, self.now_ns())
+            self._results = ResultChecks(command, cores, self.now_ns())
         data = encode_line(command)
         self.log(f"-> {shortened(data)}")
         await self._pipe.write(data)
+
+    def _room(self) -> int:
+        """Bytes of arrays that the next message may have."""
+        return self._results.room + 8 * self._cells * MOST_READINGS if self._results else 0
 
     async def disconnect(self) -> None:
         await self._pipe.close()
@@ -149,7 +154,7 @@ class PipeDriver(Driver):
     def _read_line(self, data: bytes, arrived_ns: int) -> None:
         """One line of the host's. Raises ProtocolError."""
         try:
-            message = decode_line(data, self._results.room if self._results else 0)
+            message = decode_line(data, self._room())
             if isinstance(message, Luns):
                 self._listed += len(data)
                 if self._listed > MOST_LISTED:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 import traceback
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import nan
 from threading import Condition, Lock, Thread
 from typing import Final
 
-from ...protocol.connector import ElementMetric
 from ...protocol.messages import MOST_ELEMENTS, ElementsFound, HostReadings
 from ...protocol.payload import Array, ArrayType, Facts
 from .connector import HostConnector
@@ -33,18 +33,19 @@ class BoundaryReader:
         """`now_ns`: the clock of results."""
         self._connector = connector
         self._now_ns = now_ns
-        self._types: tuple[str, ...] = ()  # of elements; none: `find` was not called, and nothing is read
-        self._places: dict[tuple[str, str, str], int] = {}  # the cell of (element type, instance, attribute)
+        self._cells = ReadingCells((), {})  # of the elements that are read
         self._step = _StepReadings(0, 0)
         self._thread: Thread | None = None  # of the newest step
+        self._one_at_a_time = Lock()  # of those who use the connector
 
     def find(self, number: int, luns: Sequence[str]) -> ElementsFound:
         """The answer to the command of that number. It takes a while, and may wait for filesystems.
 
         Raises ValueError where there are too many elements.
         """
-        metrics, joins = self._connector.config(luns)
-        first = self._connector.gather().facts
+        with self._one_at_a_time:
+            metrics, joins = self._connector.config(luns)
+            first = self._connector.gather().facts
         present = [*self._connector.read_later, *((fact.element, fact.instance) for fact in first)]
         types = tuple(dict.fromkeys(metric.element for metric in metrics))
         instances: dict[str, dict[str, None]] = {element: {} for element in types}
@@ -53,20 +54,23 @@ class BoundaryReader:
         by_type = {element: tuple(some) for element, some in instances.items()}
         if (many := sum(map(len, by_type.values()))) > MOST_ELEMENTS:
             raise ValueError(f"there are {many:,} elements, more than {MOST_ELEMENTS:,}")
-        self._places = _places(metrics, instances)
-        self._types = types  # last: a step may begin meanwhile
         return ElementsFound(number, metrics, by_type, Facts(joins))
 
-    def read(self, subinterval: int) -> HostReadings:
+    def use(self, elements: ElementsFound) -> None:
+        """Read these from the next step on: none is before the controller knows of them."""
+        self._cells = ReadingCells.of(elements)
+
+    def read(self, subinterval: int, cells: ReadingCells) -> HostReadings:
         """The present values, as the readings of the end of that subinterval."""
-        gathered = self._connector.gather()
-        cells = array("d", [nan]) * len(self._places)
+        with self._one_at_a_time:
+            gathered = self._connector.gather()
+        read = array("d", [nan]) * len(cells.places)
         for element, instance, attribute, value in gathered.facts:
-            place = self._places.get((element, instance, attribute))
+            place = cells.places.get((element, instance, attribute))
             if place is not None:
-                cells[place] = float(value)
-        stamps = tuple(gathered.stamps[element] for element in self._types)
-        values = Array(ArrayType.F64, cells.tobytes())
+                read[place] = float(value)
+        stamps = tuple(gathered.stamps[element] for element in cells.types)
+        values = Array(ArrayType.F64, read.tobytes())
         return HostReadings(subinterval, gathered.start_ns, gathered.end_ns, stamps, values)
 
     def begin(self, start_ns: int, length_ns: int) -> None:
@@ -77,9 +81,9 @@ class BoundaryReader:
             self._thread.join(ENDING_S)
         if self._thread is not None and self._thread.is_alive():
             print("the readings of the step before hang: this step has none", file=sys.stderr)
-        elif self._types:
+        elif self._cells.types:
             step = _StepReadings(start_ns, length_ns)
-            thread = Thread(target=self._read_all, args=(step,), name="readings", daemon=True)
+            thread = Thread(target=self._read_all, args=(step, self._cells), name="readings", daemon=True)
             try:
                 thread.start()
             except RuntimeError as error:  # this user may have no more threads
@@ -100,11 +104,11 @@ class BoundaryReader:
         """The step is over: nothing more is read, and nobody waits."""
         self._step.end()
 
-    def _read_all(self, step: _StepReadings) -> None:
+    def _read_all(self, step: _StepReadings, cells: ReadingCells) -> None:
         """The thread of a step."""
         try:
             while step.wait_for_boundary(self._now_ns):
-                step.add(self.read(step.subinterval))
+                step.add(self.read(step.subinterval, cells))
         except Exception:
             traceback.print_exc()
         finally:
@@ -183,13 +187,20 @@ class _StepReadings:
         self.subinterval += 1
 
 
-def _places(metrics: Sequence[ElementMetric], instances: dict[str, dict[str, None]]) -> dict[tuple[str, str, str], int]:
-    """The cell of each metric of each element, as `ElementsFound` orders them."""
-    cells = [
-        (element, instance, metric.attribute)
-        for element, some in instances.items()
-        for instance in some
-        for metric in metrics
-        if metric.element == element
-    ]
-    return {cell: place for place, cell in enumerate(cells)}
+@dataclass(frozen=True)
+class ReadingCells:
+    """The order of values in readings."""
+
+    types: tuple[str, ...]  # of elements; none: nothing is read
+    places: Mapping[tuple[str, str, str], int]  # by element type, instance and attribute
+
+    @staticmethod
+    def of(elements: ElementsFound) -> ReadingCells:
+        cells = [
+            (element, instance, metric.attribute)
+            for element, some in elements.instances.items()
+            for instance in some
+            for metric in elements.metrics
+            if metric.element == element
+        ]
+        return ReadingCells(tuple(elements.instances), {cell: place for place, cell in enumerate(cells)})

@@ -21,6 +21,7 @@ from ...protocol.messages import (
     DeleteWorkloads,
     DyingWords,
     EditWorkloads,
+    ElementsFound,
     Ending,
     FindElements,
     Go,
@@ -182,15 +183,16 @@ class EngineCommands:
     async def _find(self, command: FindElements) -> None:
         """Beside other commands, for whom it might hang. Whatever is wrong with it costs the readings alone."""
         loop, apart = asyncio.get_running_loop(), ThreadPoolExecutor(1, "find")
+        answer: ElementsFound | Refused
         try:
-            elements = await loop.run_in_executor(apart, lambda: self._readings.find(command.id, command.luns))
+            answer = await loop.run_in_executor(apart, lambda: self._readings.find(command.id, command.luns))
+            self._readings.use(answer)
         except Exception as error:
-            self._refuse(command, f"{type(error).__name__}: {error}")
-            return
+            answer = Refused(command.id, (Refusal(wire_name(FindElements), f"{type(error).__name__}: {error}"),))
         finally:
             apart.shutdown(wait=False)
-        if self._link.state is State.IDLE:  # else nobody waits for it any more
-            self._link.send(elements)
+        if self._link.state is not State.GONE:  # it was told to die meanwhile
+            self._link.send(answer)
 
     async def _create(self, command: CreateWorkloads) -> None:
         workloads = (*self._gathered, *command.workloads)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ivypy.protocol.lines import encode_line
-from ivypy.slave.host_connector.boundary_reader import BoundaryReader
+from ivypy.slave.host_connector.boundary_reader import BoundaryReader, ReadingCells
 from ivypy.slave.host_connector.connector import HostConnector
 
 DISKS: Final = (4, 100)
@@ -40,11 +40,11 @@ def cost(root: Path, count: int) -> tuple[float, int]:
     """(ms of CPU for the readings of each subinterval, bytes of these in a result)."""
     numbers = made_up(root, count)
     reader = BoundaryReader(HostConnector(root=root, find_numbers=lambda luns: numbers), time.monotonic_ns)
-    reader.find(0, list(numbers))
-    size = len(encode_line(reader.read(0)))
+    cells = ReadingCells.of(reader.find(0, list(numbers)))
+    size = len(encode_line(reader.read(0, cells)))
     began = time.process_time()
     for number in range(GATHERS):
-        encode_line(reader.read(number))
+        encode_line(reader.read(number, cells))
     return 1e3 * (time.process_time() - began) / GATHERS, size
 
 

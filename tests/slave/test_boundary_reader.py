@@ -4,7 +4,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -208,6 +208,7 @@ def begun(connector: CountingConnector, length_ns: int = LENGTH) -> tuple[Bounda
     assert found.re == 7 and found.metrics == METRICS
     assert found.instances["disk"] == ("sda",) and found.instances["memory"] == ("host",)
     assert not found.instances["pressure"], "of which nothing was read"
+    reader.use(found)
     start_ns = time.monotonic_ns() + 10 * MS
     reader.begin(start_ns, length_ns)
     return reader, start_ns
@@ -245,11 +246,25 @@ def test_a_bug_ends_the_readings_and_delays_nothing(capfd: pytest.CaptureFixture
     assert len(reader.take(10**6, time.monotonic_ns() + HOUR)) == 1, "and does not wait for the end of that subinterval"
 
 
-def test_nothing_is_read_where_nobody_asked_what_there_is() -> None:
+def test_nothing_is_read_of_what_the_controller_does_not_know() -> None:
     connector = CountingConnector()
     reader = BoundaryReader(connector, time.monotonic_ns)
+    reader.find(1, ["/dev/sda"])
     reader.begin(time.monotonic_ns(), LENGTH)
-    assert reader.take(0, time.monotonic_ns() + HOUR) == () and connector.count == -1
+    assert reader.take(0, time.monotonic_ns() + HOUR) == () and connector.count == 0
+
+
+def test_the_host_is_read_by_one_at_a_time() -> None:
+    """Its connector keeps what it read last."""
+    connector = CountingConnector(slow=[2])
+    reader, _ = begun(connector)
+    wait_until(lambda: connector.count == 2, "it reads")
+    with ThreadPoolExecutor(2) as others:
+        finds = [others.submit(reader.find, number, ["/dev/sda"]) for number in (1, 2)]
+        assert not wait(finds, timeout=0.1).done
+        connector.may_go_on.set()
+        assert [find.result().re for find in finds] == [1, 2]
+    reader.end()
 
 
 def test_another_step_begins_anew() -> None:
@@ -287,7 +302,7 @@ def test_a_thread_that_cannot_be_had_costs_the_readings_alone(
         raise RuntimeError("can't start new thread")
 
     reader = BoundaryReader(CountingConnector(), time.monotonic_ns)
-    reader.find(1, ["/dev/sda"])
+    reader.use(reader.find(1, ["/dev/sda"]))
     monkeypatch.setattr(threading.Thread, "start", start)
     reader.begin(time.monotonic_ns(), HOUR)
     assert reader.take(0, time.monotonic_ns() + HOUR) == () and "can't start" in capfd.readouterr().err

@@ -23,6 +23,7 @@ from ivypy.protocol.lines import encode_line
 from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Array, ArrayType, EngineOptions, FileToCreate, Notice, NoticeKind, Setting
 from ivypy.protocol.refusals import RefusalReason
+from ivypy.protocol.states import State
 from ivypy.slave.engine._engine import now_ns
 from ivypy.slave.gate.file_changes import put, raw
 from ivypy.slave.luns.existing_files import MADE, MARK
@@ -96,6 +97,34 @@ def test_elements_that_cannot_be_found_cost_nothing_but_them() -> None:
         assert isinstance(refused, m.Refused)
         assert [one.reason for one in refused.refusals] == ["ValueError: a bad line"]
         assert isinstance(slave.ask(m.ClockProbe), m.ClockReading)
+
+
+def test_elements_that_are_found_late_are_read_from_the_next_step_on(tmp_path: Path) -> None:
+    """The command is answered while a step runs, whose results carry nothing of them."""
+    gate = tmp_path / "gate"
+    script = "import os, time, ivypy.slave.host_connector.connector as c, ivypy.slave.__main__ as s\n"
+    script += f"config = c.HostConnector.config\ndef late(*asked):\n while not os.path.exists({str(gate)!r}):"
+    script += "\n  time.sleep(0.01)\n return config(*asked)\nc.HostConnector.config = late\ns.main()"
+    with Client("-c", script) as slave:
+        slave.prepare("null")
+        slave.make_file(tmp_path / "lun", 1 << 20)
+        slave.create(tmp_path / "lun", PACED)
+        command = slave.send(m.FindElements, luns=())
+        begin(slave)
+        gate.touch()
+        assert isinstance(slave.answer(command), m.ElementsFound) and slave.state is State.RUNNING
+        assert not any(slave.until(m.Result).readings for _ in range(2))
+        slave.do(m.Halt)
+        slave.until(m.Stopped)
+        begin(slave)
+        assert any(slave.until(m.Result).readings for _ in range(5))
+        slave.do(m.Halt)
+
+
+def begin(slave: Client) -> None:
+    """A step of one instance."""
+    start_ns = now_ns() + 300_000_000
+    slave.do(m.Go, start_ns=start_ns, length_ns=250_000_000, order=u32(0), classes=u32(0))
 
 
 @pytest.mark.parametrize("backend", ["null", "libaio", "io_uring"])
