@@ -26,8 +26,8 @@ struct moments {
 
 static inline uint32_t bucket_of(uint64_t ns)
 {
-    uint32_t shift = 63 - HISTOGRAM_BITS -
-                     (uint32_t)__builtin_clzll(ns | HISTOGRAM_PER_GROUP); /* 0 below the first group */
+    uint32_t top = 63 ^ (uint32_t)__builtin_clzll(ns | HISTOGRAM_PER_GROUP); /* its highest bit: one instruction */
+    uint32_t shift = top - HISTOGRAM_BITS;                                   /* 0 below the first group */
 
     if (shift >= HISTOGRAM_GROUPS - 1)
         return HISTOGRAM_BUCKETS - 1;

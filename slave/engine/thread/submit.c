@@ -162,16 +162,25 @@ static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
     return true;
 }
 
-/* The next I/Os of an instance, in its turn, as long as the queue has room. Whether it may have more. Their age is
- * published, so that others see it even if the call that submits them hangs. */
-static inline bool take_turn(struct thread *t, struct instance *i, uint32_t limit, uint64_t now_ns)
+/* How many I/Os an instance may issue in its turn, `most` of them, as far as it has free tags. */
+static inline uint32_t turn_of(const struct instance *i, uint32_t most)
 {
-    uint32_t end = t->submit.batch_size + TURN;
-    bool was_empty = !i->flying.first, more;
+    if (!instance_has_work(i))
+        return 0;
+    if (most > TURN)
+        most = TURN;
+    if (most > i->maxtags - i->in_flight)
+        most = i->maxtags - i->in_flight;
+    return i->closed_loop || i->pacer.backlog > most ? most : (uint32_t)i->pacer.backlog;
+}
 
-    if (end > limit)
-        end = limit;
-    while ((more = instance_has_work(i)) && t->submit.batch_size < end) {
+/* The next I/Os of an instance, in its turn, as long as the queue has room. Their age is published, so that others see
+ * it even if the call that submits them hangs. */
+static inline void take_turn(struct thread *t, struct instance *i, uint32_t limit, uint64_t now_ns)
+{
+    bool was_empty = !i->flying.first;
+
+    for (uint32_t left = turn_of(i, limit - t->submit.batch_size); left && i->free; left--) {
         if (!share_has_room(i->share, i->weight) && !ready_queue_find_room(i->share, i->weight)) {
             i->ideal.at_once = i->in_flight ? i->in_flight : 1;
             ready_queue_wait_for_room(t, i);
@@ -184,7 +193,6 @@ static inline bool take_turn(struct thread *t, struct instance *i, uint32_t limi
         i->ideal.at_once = i->in_flight;
     if (was_empty)
         publish_age(i);
-    return more;
 }
 
 /* Whether it may submit together with what is in the batch. */
@@ -205,8 +213,8 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
         i->waiting = NOT_WAITING;
         if (pacer_has_expired(&i->pacer, now_ns))
             due_times_expire(t, i, now_ns);
-        if (take_turn(t, i, limit, now_ns))
-            ready_queue_enqueue(t, i);
+        take_turn(t, i, limit, now_ns);
+        ready_queue_enqueue(t, i);
         if (i->waiting == NOT_WAITING && i->share->waiting.first &&
             (share_has_room(i->share, 1) || ready_queue_find_room(i->share, 1)))
             ready_queue_wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more */
