@@ -1,4 +1,6 @@
-"""Instructions per I/O of the null loop, counted by callgrind: a figure that no other load of the machine moves.
+"""Instructions per I/O of the loop, counted by callgrind: a figure that no other load of the machine moves.
+
+Two cases, see rate.c: of `null`, no I/O waits to be found; of `late`, each does, as those of a fast device.
 
 Rule: compiled as the extension is; counted in the workload thread alone, and as the difference of two runs of different
 length, so that what a step does once cancels. The figures kept here are of the compiler named beside them; with another
@@ -14,7 +16,7 @@ from typing import Final
 
 from tests.support.engine import CORE, ENGINE
 
-KEPT: Final = {1: 725, 32: 328}  # depth -> instructions per I/O
+KEPT: Final = {("null", 1): 723, ("null", 32): 312, ("late", 64): 441}  # case and depth: instructions per I/O
 COMPILER: Final = "12.2.0"  # gcc
 WITHIN: Final = 0.02
 LENGTHS: Final = (2, 8)  # of 100 ms
@@ -36,7 +38,7 @@ def build(folder: Path) -> Path:
     return program
 
 
-def counted(program: Path, image: str, depth: int, lengths: int) -> tuple[int, int]:
+def counted(program: Path, image: str, case: str, depth: int, lengths: int) -> tuple[int, int]:
     """(instructions, I/Os) of a run."""
     words = [
         "valgrind",
@@ -44,6 +46,7 @@ def counted(program: Path, image: str, depth: int, lengths: int) -> tuple[int, i
         "--callgrind-out-file=/dev/null",
         "--toggle-collect=thread_main*",
         program,
+        case,
         image,
         depth,
         lengths,
@@ -54,8 +57,8 @@ def counted(program: Path, image: str, depth: int, lengths: int) -> tuple[int, i
     return int(found[1]), int(done.stdout)
 
 
-def per_io(program: Path, image: str, depth: int) -> float:
-    (less, few), (more, many) = (counted(program, image, depth, lengths) for lengths in LENGTHS)
+def per_io(program: Path, image: str, case: str, depth: int) -> float:
+    (less, few), (more, many) = (counted(program, image, case, depth, lengths) for lengths in LENGTHS)
     return (more - less) / (many - few)
 
 
@@ -63,13 +66,12 @@ def rows(folder: Path, image: str) -> list[str]:
     if shutil.which("valgrind") is None:
         return ["instructions per I/O: this machine lacks valgrind"]
     program = build(folder)
-    return [row(depth, per_io(program, image, depth)) for depth in KEPT]
+    return [row(case, depth, per_io(program, image, case, depth)) for case, depth in KEPT]
 
 
-def row(depth: int, found: float) -> str:
-    text = f"instructions per I/O, null, depth {depth}: {found:.0f}; kept: {KEPT[depth]} with gcc {COMPILER}"
+def row(case: str, depth: int, found: float) -> str:
+    kept = KEPT[case, depth]
+    text = f"instructions per I/O, {case}, depth {depth}: {found:.0f}; kept: {kept} with gcc {COMPILER}"
     if (here := compiler()) != COMPILER:
         return f"{text}, this is {here}: not compared"
-    return f"{text}  " + (
-        "as kept" if found <= KEPT[depth] * (1 + WITHIN) else f"MORE, by {found / KEPT[depth] - 1:.1%}"
-    )
+    return f"{text}  " + ("as kept" if found <= kept * (1 + WITHIN) else f"MORE, by {found / kept - 1:.1%}")
