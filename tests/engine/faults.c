@@ -1830,13 +1830,14 @@ static void late_for_a_tag(void)
 }
 
 /* Nor where an I/O that waits for too long is discarded, whether one does or not. And where the storage is overloaded,
- * it is the storage that makes them wait. */
+ * it is the storage that makes them wait, though the generator is late as well. */
 static void late_for_a_tag_expiring(void)
 {
     for (uint32_t tags = 1; tags <= 8; tags *= 8) {
         double borne = 2000.0 * tags, too_much = 30000.0 * tags;
         struct means alone = one_second(borne, tags, 2 * NS_PER_MS, false);
         struct means overloaded = one_second(too_much, tags, 2 * NS_PER_MS, false);
+        struct means late_as_well = one_second(too_much, tags, 20 * NS_PER_MS, true);
         struct means beside[] = {
             one_second(borne, tags, 10 * NS_PER_S, true), /* none expires */
             one_second(borne, tags, 2 * NS_PER_MS, true),
@@ -1844,6 +1845,7 @@ static void late_for_a_tag_expiring(void)
 
         CHECK(alone.wait < 100.0 && fabs(alone.lateness - alone.wait) < 1.0);
         CHECK(overloaded.wait > 1.9 * NS_PER_MS && overloaded.lateness < 0.005 * overloaded.wait);
+        CHECK(late_as_well.wait > 19.0 * NS_PER_MS && late_as_well.lateness < 0.05 * late_as_well.wait);
         for (uint32_t n = 0; n < 2; n++) {
             CHECK(beside[n].wait > 0.5 * NS_PER_MS);
             CHECK(fabs(beside[n].lateness - beside[n].wait) < 0.01 * beside[n].wait);
