@@ -5,7 +5,7 @@ host's readings are counted from those of its subinterval before, by its own sta
 the host has a rate. What a host sends that does not fit its elements costs that host.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -135,8 +135,12 @@ class HostElements:
         self._start_ns = self._length_ns = 0  # of the step's first subinterval, on the controller's clock
         self._newest: _Readings | None = None
 
-    async def find(self, drivers: Iterable[Driver], deadline: Deadline) -> None:
-        """Ask the hosts that have a new connection what there is. One that does not answer in time is left out."""
+    async def find(self, drivers: Collection[Driver], deadline: Deadline) -> None:
+        """Ask the hosts that have a new connection what there is. One that does not answer in time is left out, as are
+        those that are not among `drivers` any more."""
+        gone = self._hosts.keys() - {driver.name for driver in drivers}
+        for host in gone:
+            del self._hosts[host], self._asked[host]
         asked = [driver for driver in drivers if self._asked.get(driver.name) is not driver]
         answers, failed = await barrier(asked, self._ask, deadline)
         for driver in asked:
@@ -147,7 +151,7 @@ class HostElements:
         for driver, why in failed.items():
             if driver.lost is None:  # else the run reports it
                 self._not_there(driver.name, why)
-        if asked and self._catalog is not None:
+        if (asked or gone) and self._catalog is not None:
             self._places = _Places(self._catalog, self._hosts)
 
     async def _ask(self, driver: Driver) -> ElementsFound:

@@ -107,18 +107,18 @@ class Connectors:
             raise HostsError(faults)
 
     async def begin_on_hosts(
-        self, spec: ConnectorSpec, luns: Mapping[str, Sequence[str]], drivers: Iterable[Driver]
+        self, spec: ConnectorSpec, luns: Mapping[str, Sequence[str]], drivers: Collection[Driver]
     ) -> None:
         """Have the test hosts be the connector `spec`. `luns`: by test host, those that the run drives there."""
         self._hosts = HostElements(spec, luns, lambda text, host: self._event("connector", text, host))
         await self._find(drivers)
 
-    async def find_on_new_hosts(self, drivers: Iterable[Driver]) -> None:
-        """Ask those that were connected again what they have."""
+    async def find_on_new_hosts(self, drivers: Collection[Driver]) -> None:
+        """Before a step on these hosts: ask those that were connected again what they have."""
         if self._hosts is not None:
             await self._find(drivers)
 
-    async def _find(self, drivers: Iterable[Driver]) -> None:
+    async def _find(self, drivers: Collection[Driver]) -> None:
         assert self._hosts is not None and self._lag is not None
         await self._hosts.find(drivers, self._lag.deadline(FIND_S))
 

@@ -295,8 +295,9 @@ async def test_a_host_is_asked_once_for_each_connection() -> None:
 
 
 async def test_a_new_host_among_those_that_were_asked_is_laid_out() -> None:
-    hosts = await elements_of(AskedDriver("h2"))
-    await find(hosts, AskedDriver("h1"))
+    first = AskedDriver("h2")
+    hosts = await elements_of(first)
+    await find(hosts, first, AskedDriver("h1"))
     hosts.begin(0, S)
     for k in (0, 1):
         taken = take(hosts, k, {"h1": [readings("h1", k)], "h2": [readings("h2", k)]})
@@ -356,6 +357,23 @@ async def test_a_host_that_refuses_or_is_lost_leaves_the_others() -> None:
     assert events == ["h1: the connector host is not there: find_elements: no"]
     hosts.begin(0, S)
     assert states(take(hosts, 0, {"h1": [], "h2": [readings("h2", 0)]})) == ["h2 gathered"]
+
+
+async def test_a_host_that_is_lost_is_in_no_later_step() -> None:
+    """Its elements, which nobody reads any more, would leave the sums of everything empty."""
+    lost, other = AskedDriver("h1"), AskedDriver("h2")
+    hosts = await elements_of(lost, other)
+    await find(hosts, other)
+    hosts.begin(0, S)
+    assert states(take(hosts, 0, {"h2": [readings("h2", 0)]})) == ["h2 gathered"]
+    connected = hosts.connected(ROLLUPS)
+    assert connected is not None
+    for table in connected.catalog.tables.values():
+        everything = [table.instances[row] for row in connected.membership.rows(table, 0)]
+        assert everything and all(name.startswith("h2:") for name in everything)
+    await find(hosts, AskedDriver("h1"), other)
+    hosts.begin(0, S)
+    assert len(states(take(hosts, 0, {}))) == 2, "it is connected again"
 
 
 async def test_without_any_host_that_has_elements_there_is_no_connector() -> None:
@@ -441,10 +459,11 @@ def figures(hosts: HostElements, taken: Taken, element: str) -> dict[str, float]
 
 async def test_elements_that_a_host_has_no_more_are_nobodys() -> None:
     """It was connected again, with another disk, and its other values go on."""
-    hosts = await elements_of(AskedDriver("h1"), AskedDriver("h2"))
+    first = AskedDriver("h1")
+    hosts = await elements_of(first, AskedDriver("h2"))
     joins = Facts([Fact("disk", "sdz", "path", "/dev/sda")])
     other = replace(found("h2"), instances={"disk": ("sdz",), "memory": ("host",)}, facts=joins)
-    await find(hosts, AskedDriver("h2", other))
+    await find(hosts, first, AskedDriver("h2", other))
     hosts.begin(0, S)
     for k in (0, 1):
         taken = take(hosts, k, {"h1": [readings("h1", k)], "h2": [readings("h2", k)]})
@@ -464,7 +483,7 @@ async def test_a_host_that_has_nothing_once_it_is_connected_again(answer: Except
     """Alone, or beside another, whose values are as if it had never been there."""
     for others in ([], [AskedDriver("h2")]):
         hosts = await elements_of(AskedDriver("h1"), *others)
-        await find(hosts, AskedDriver("h1", answer))
+        await find(hosts, AskedDriver("h1", answer), *others)
         hosts.begin(0, S)
         taken = take(hosts, 0, {"h2": [readings("h2", 0)]} if others else {})
         assert states(taken) == (["h2 gathered"] if others else [])
@@ -475,10 +494,11 @@ async def test_a_host_that_has_nothing_once_it_is_connected_again(answer: Except
 
 
 async def test_elements_that_come_while_rows_are_written_are_not_there_yet() -> None:
-    hosts = await elements_of(AskedDriver("h1"))
+    first = AskedDriver("h1")
+    hosts = await elements_of(first)
     hosts.begin(0, S)
     taken = take(hosts, 0, {"h1": [readings("h1", 0)]})
-    await find(hosts, AskedDriver("h2"))
+    await find(hosts, first, AskedDriver("h2"))
     assert figures(hosts, taken, "memory")["h1"] == 0.0
 
 
