@@ -5,7 +5,8 @@ edit in force per workload instance, and so which subinterval a change from outs
 boundary is never missed, whenever its host acknowledges it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -24,8 +25,6 @@ from ...verdicts import Finding, Reason
 from ..setup.host_settings import EditResult, HostSettings
 from .edit_backlog import Backlogs
 from .edit_types import EditRefused, InForce
-
-Alter = Callable[[InForce], Mapping[InstanceKey, Parameters]]  # to the parameters of those that change
 
 ANSWER_S: Final = 5.0  # the most that an edit from outside waits for its answers, and holds up control's own
 MUTE_S: Final = 0.1  # for control's edits, where a host has not answered the one before
@@ -152,12 +151,15 @@ class LiveChanges:
         """Control set the IOPS of these instances."""
         self._steered.update((key, one.iops) for key, one in changed.items())
 
-    async def alter(self, alter: Alter, words: str) -> ChangeResult:
-        """A change from outside; `words`: what it is, and whose. Raises EditRefused, and what `alter` raises."""
+    @asynccontextmanager
+    async def changing(self) -> AsyncIterator[InForce]:
+        """Yield what is in force, which nobody else changes before the end of the block: `send` a change there.
+
+        Raises EditRefused where nothing may change now.
+        """
         async with self._host_settings.changing:
             self.check_changeable()
-            present = InForce(self._host_settings.parameters, self._host_settings.blocksizes, frozenset(self._steered))
-            return await self._send(alter(present), words)
+            yield InForce(self._host_settings.parameters, self._host_settings.blocksizes, frozenset(self._steered))
 
     async def pause(self) -> ChangeResult:
         """IOPS 0 everywhere, until `unpause`. Raises EditRefused."""
@@ -167,7 +169,7 @@ class LiveChanges:
                 raise EditRefused(["the run is paused already"])
             self._held = {key: one.iops for key, one in self._host_settings.parameters.items()}
             still = {key: replace(one, iops=0.0) for key, one in self._host_settings.parameters.items()}
-            acted = await self._send(still, "paused")
+            acted = await self.send(still, "paused")
             self._pauses[acted.number] = None
             return acted
 
@@ -179,21 +181,24 @@ class LiveChanges:
                 raise EditRefused(["the run is not paused"])
             held, self._held = self._held, None
             wanted = {key: replace(self._host_settings.parameters[key], iops=held[key]) for key in held}
-            acted = await self._send(wanted, "unpaused")
+            acted = await self.send(wanted, "unpaused")
             self._pauses |= {begun: acted.number for begun, ended in self._pauses.items() if ended is None}
             return acted
 
-    async def steer(
-        self, work: Callable[[Mapping[InstanceKey, Parameters]], Mapping[InstanceKey, Parameters]], deadline: Deadline
-    ) -> Mapping[str, str]:
-        """A change by the step's own control; while paused it is kept for afterwards. Returns who failed, and why."""
+    @asynccontextmanager
+    async def steering(self) -> AsyncIterator[Mapping[InstanceKey, Parameters]]:
+        """Yield the parameters in force, which nobody else changes before the end of the block: `steer` them there."""
         async with self._host_settings.changing:
-            changed = work(self._host_settings.parameters)
-            self.steers(changed)
-            if self._held is not None:
-                self._held.update((key, one.iops) for key, one in changed.items())
-                return {}
-            return (await self._edit(changed, deadline, outside=False)).failed
+            yield self._host_settings.parameters
+
+    async def steer(self, changed: Mapping[InstanceKey, Parameters], deadline: Deadline) -> Mapping[str, str]:
+        """A change by the step's own control, while `steering`; while paused it is kept for afterwards. Returns who
+        failed, and why."""
+        self.steers(changed)
+        if self._held is not None:
+            self._held.update((key, one.iops) for key, one in changed.items())
+            return {}
+        return (await self._edit(changed, deadline, outside=False)).failed
 
     def seen(self, interval: MergedSubinterval) -> EditEffect:
         """Return what changes from outside did to the subinterval that has just closed. Call it once for each, in
@@ -321,7 +326,8 @@ class LiveChanges:
         if self._refusal is not None:
             raise EditRefused([self._refusal])
 
-    async def _send(self, wanted: Mapping[InstanceKey, Parameters], words: str) -> ChangeResult:
+    async def send(self, wanted: Mapping[InstanceKey, Parameters], words: str) -> ChangeResult:
+        """A change from outside, while `changing`; `words`: what it is, and whose."""
         before = self._host_settings.parameters
         after = {key: one for key, one in wanted.items() if self._host_settings.needs(key, one)}
         if not after:

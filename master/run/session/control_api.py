@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from ....protocol.parameters import Parameters
 from ...control.observation import Phase
 from ...hosts.driver import Driver
 from ...live.reports import RunStatus
@@ -33,10 +32,10 @@ from ...live.socket_messages import (
 )
 from ...live.socket_server import unknown_type
 from ...output.csv_text import utc
-from ...rollup.instances import InstanceKey, Rollups
+from ...rollup.instances import Rollups
 from ..edits.edit_parser import apply_edit, describe_change, parse_edit
 from ..edits.edit_policy import check
-from ..edits.edit_types import EditRefused, InForce
+from ..edits.edit_types import EditRefused
 from ..edits.live_changes import ChangeResult
 from ..edits.target_edit import names_target
 from ..record.run_recorder import RunRecorder
@@ -130,15 +129,11 @@ class ControlApi:
         if names_target(words, discovered.rollups):
             return self._retarget(words, running, discovered.rollups, who)
         edit = parse_edit(words, discovered.rollups)
-
         references = References(running.measured)
-
-        def alter(present: InForce) -> Mapping[InstanceKey, Parameters]:
+        async with running.live.changes.changing() as present:
             after = apply_edit(edit, present.parameters, references, discovered.placement)
             check(after, present, discovered, force)
-            return after
-
-        result = await running.live.changes.alter(alter, f"{edit.words}; by {who}")
+            result = await running.live.changes.send(after, f"{edit.words}; by {who}")
         running.live.note(references.findings(result.first))
         return self._changed(running, result, "edit", f"{edit.words}: ", who)
 

@@ -89,7 +89,7 @@ class HostSettings:
         for (host, instance), parameters in settings.items():
             by_host.setdefault(host, []).append(Setting(instance, host_parameters(parameters, host)))
 
-        async def create_on(driver: Driver) -> tuple[int, int]:
+        async def edit_on(driver: Driver) -> tuple[int, int]:
             patience_s = mute_s if driver.has_pending(EditWorkloads) else None
             async with asyncio.timeout(patience_s):
                 answer = await ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=number)
@@ -97,7 +97,7 @@ class HostSettings:
             return driver.clock.to_controller(taken[-1].effective_ns), sum(part.discarded for part in taken)
 
         chosen = [driver for driver in self._fleet.alive if driver.name in by_host]
-        answers, failed = await barrier(chosen, create_on, deadline)
+        answers, failed = await barrier(chosen, edit_on, deadline)
         effective = {driver.name: at_ns for driver, (at_ns, _) in answers.items()}
         self.acknowledged({key: value for key, value in settings.items() if key[0] in effective})
         self._unsure |= {key for key in settings if key[0] not in effective}

@@ -99,9 +99,9 @@ class StepCommands:
         if not edits:
             return
         measured, aside = self._hosts.taking_part, {driver.name for driver in self._hosts.aside}
-        failed = await self._changes.steer(
-            lambda parameters: steered(edits, self._rollups, parameters, measured, aside), deadline
-        )
+        async with self._changes.steering() as parameters:
+            changed = steered(edits, self._rollups, parameters, measured, aside)
+            failed = await self._changes.steer(changed, deadline)
         for host, reason in failed.items():
             self._recorder.event(host, "edit", f"control's edit failed: {reason}")
 
