@@ -20,6 +20,8 @@ from ..results.measured_rows import finding_of, read_measured, standing_of
 from ..results.run_entries import RunState, entry_data, entry_of
 from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS
+from ..summary.headline import ON_PAGE, OVER_LOAD, full_title, scope_of
+from ..text.metric_amounts import MetricUnit
 from ..verdicts import Finding
 from .growing_table import GrowingTable, number, number_or_text, unix_time
 from .kept_run import KeptRun
@@ -44,6 +46,7 @@ def document_of(run: KeptRun) -> dict[str, Any]:
         "run": entry_data(entry),
         "sentence": "" if code is None else ExitCode(code).sentence,
         "plan_text": plan_text(run.folder),
+        **headlines(),
         "hosts": hosts,
         "hosts_differ": _differing(hosts, names(HOST_FACTS)),
         "luns": luns,
@@ -52,6 +55,17 @@ def document_of(run: KeptRun) -> dict[str, Any]:
         "steps": steps,
         "events": _events(run),
     }
+
+
+def headlines() -> dict[str, list[dict[str, Any]]]:
+    """The metrics that a page shows, as a document has them: those of tables, and the times that go over the load."""
+    return {"headline": [_headline(name) for name in ON_PAGE], "over_load": [_headline(name) for name in OVER_LOAD]}
+
+
+def _headline(name: str) -> dict[str, Any]:
+    """`verdict`: the key of a measurement that says whether to believe it."""
+    is_time = METRICS[name].unit is MetricUnit.US
+    return {"name": name, "title": full_title(name), "is_time": is_time, "verdict": f"{scope_of(name)}_verdict"}
 
 
 def _reasons(texts: Iterable[str], folder: Path, explained: bool = False) -> list[dict[str, Any]]:

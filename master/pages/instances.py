@@ -8,20 +8,16 @@ from typing import Any, Final
 from ..errors import PlanError
 from ..output.csv_text import unguarded
 from ..output.run_files import open_run_file, read_run_file
-from ..rollup.metrics import HEADLINE_STATISTICS, METRICS
+from ..rollup.metrics import METRICS, Quantity
+from ..summary.headline import IOPS, ON_PAGE, names_of
 from .growing_table import number
 from .outliers import bound, stand_out, z_scores
 
 _LONGEST_ROWS: Final = 1 << 15  # bytes: more than a row has
 MOST_POINTS: Final = 60  # of a sparkline
-LATENCY: Final = "overall_service_us_p99"
-MEAN: Final = "overall_service_us_mean"  # where an instance has too few I/Os in a subinterval for its p99
-IOPS: Final = "overall_iops"
+LATENCY, MEAN = names_of(Quantity.SERVICE, "p99", "mean")  # mean: where a subinterval has too few I/Os for its p99
 _VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")
-_SHOWN: Final = (
-    IOPS, "overall_mib_per_s", "errors",
-    *(f"overall_{time}_us_{one}" for time in ("service", "response") for one in HEADLINE_STATISTICS),
-)  # fmt: skip
+_SHOWN: Final = (*ON_PAGE, "errors")
 
 
 def instance_table(by: str, files: Mapping[str, Path | None], measured: Sequence[Mapping[str, str]]) -> dict[str, Any]:

@@ -66,6 +66,10 @@ SUBINTERVAL_METRICS: Final = tuple(dict.fromkeys(name for names in OF_SUBINTERVA
 MEASUREMENT_METRICS: Final = tuple(dict.fromkeys(name for names in OF_MEASUREMENT.values() for name in names))
 IN_NOTEBOOKS: Final = (IOPS, THROUGHPUT, *names_of(_SERVICE, "mean", "p99"), *names_of(_RESPONSE, "p99"))
 IN_COMPARISONS: Final = (IOPS, *names_of(_SERVICE, "mean", "p99"), *names_of(_RESPONSE, "mean", "p99"))
+ON_PAGE: Final = (
+    IOPS, THROUGHPUT, *names_of(_SERVICE, "mean", "p50", "p99", "max"), *names_of(_RESPONSE, "p99"),
+)  # fmt: skip
+OVER_LOAD: Final = (*names_of(_RESPONSE, "p99", "mean"), *names_of(_SERVICE, "p99", "mean", "p50"))
 CPU: Final = ("cpu_busy_percent", "cpu_others_percent", "cpu_steal_percent")
 _OF_TIMES: Final = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max")
 IN_CHARTS: Final = (
@@ -111,6 +115,11 @@ def title_of(name: str) -> str:
     metric = METRICS[name]
     titles = {Quantity.IOPS: "IOPS", Quantity.THROUGHPUT: "MiB/s"}
     return titles.get(metric.quantity) or metric.statistic.replace("_", ".")
+
+
+def full_title(name: str) -> str:
+    """Its title where it stands alone: `service p99.9`."""
+    return " ".join(filter(None, (_time_of(name), title_of(name))))
 
 
 def scope_of(name: str) -> Scope:

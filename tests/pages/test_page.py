@@ -267,14 +267,14 @@ def test_a_table_sorts_by_the_keyboard(page: Any, seen: Seen) -> None:
     page.locator("#tab-instances").focus()
     for _ in range(20):
         page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.dataset.sort") == "p99":
+        if page.evaluate("document.activeElement.dataset.sort") == "overall_service_us_p99":
             break
     cells = "[...document.querySelectorAll('table.instances tbody th button')].map((one) => one.textContent)"
     page.keyboard.press("Enter")
-    assert page.locator("th[aria-sort=descending]").inner_text().startswith("p99")
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("service p99")
     assert page.evaluate(cells)[0] == "lab04"
     page.keyboard.press("Enter")
-    assert page.locator("th[aria-sort=ascending]").inner_text().startswith("p99"), "it kept the focus"
+    assert page.locator("th[aria-sort=ascending]").inner_text().startswith("service p99"), "it kept the focus"
     assert [one for one in page.evaluate(cells) if one != "lab03"][-1] == "lab04"
 
 
@@ -350,10 +350,12 @@ def test_what_was_chosen_last_is_drawn_though_its_answer_came_first(page: Any) -
         const { LoadView } = await import('/static/load_view.js');
         const metrics = { overall_iops: 100, overall_response_us_p99: 9, overall_service_us_p99: 5 };
         const step = { name: 'one', thresholds: [], measurements: [{ name: 'one', verdict: 'valid', metrics }] };
+        const over_load = ['response', 'service'].map((time) => (
+            { name: `overall_${time}_us_p99`, title: `${time} p99`, is_time: true, verdict: `${time}_verdict` }));
         const asked = [];
         const source = { json: () => new Promise((answer) => asked.push(answer)) };
         const node = document.body.appendChild(document.createElement('div'));
-        const view = new LoadView({ id: 'r', step: 0, source, document: { steps: [step] } }, node);
+        const view = new LoadView({ id: 'r', step: 0, source, document: { steps: [step], over_load } }, node);
         const first = view.show();
         view.metric = 'overall_service_us_p99';
         const last = view.drawPoints(view.measurements());
@@ -555,7 +557,7 @@ def test_discredited_figures_stand_in_brackets_in_every_table(page: Any, seen: S
     page.reload()
     for view, service, others in (
         ("load", ("service p99", "service mean"), "IOPS"),
-        ("instances", ("p50", "p99"), "IOPS"),
+        ("instances", ("service p50", "service p99"), "IOPS"),
     ):
         show(page, seen, f"{HOLD}/{view}")
         page.wait_for_selector("#view table tbody tr")

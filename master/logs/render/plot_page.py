@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ...pages.document import FORMAT
+from ...pages.document import FORMAT, headlines
 from ...pages.histogram_columns import Times, encoded
-from ...pages.instances import IOPS, LATENCY, MEAN, mark_outliers
+from ...pages.instances import LATENCY, MEAN, mark_outliers
 from ...pages.outliers import bound
 from ...report.archive import Archive, ArchiveLimits, quoted
 from ...report.write_report import save_page
-from ...summary.headline import IN_CHARTS
+from ...summary.headline import IN_CHARTS, IOPS
 from ...version import VERSION
 from ..readers.records import NS_PER_S
 from ..result.series import Series
@@ -222,6 +222,7 @@ def _document(
         "length_s": end - start, "hosts": [], "steps": [name],
     }  # fmt: skip
     return {
+        **headlines(),
         "format": FORMAT, "run": run, "sentence": "", "plan_text": "", "hosts": [], "hosts_differ": [], "luns": [],
         "luns_differ": [], "rollups": rollups, "steps": [step], "events": begins,
     }  # fmt: skip

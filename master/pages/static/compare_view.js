@@ -4,8 +4,7 @@ import { addresses } from "./source.js";
 import { begun, decimated, draw, discard, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
 import { badge, marked, choice, el, fill, prose, table } from "./dom.js";
 import { distributionPoints, nines } from "./distribution_view.js";
-import { standingMeasurement } from "./figures.js";
-import { count, latency } from "./format.js";
+import { figureText, standingMeasurement } from "./figures.js";
 import { colours } from "./theme.js";
 
 const DASHES = ["solid", "dash", "dot", "longdash", "dashdot"];
@@ -107,17 +106,10 @@ class ComparisonView {
         [
           { title: "run", cell: ([, found]) => found.run.run },
           { title: "verdict", cell: ([, , step]) => badge(step.verdict || step.state) },
-          ...[
-            ["IOPS", "overall_iops", count, "rate"],
-            ["MiB/s", "overall_mib_per_s", count, "rate"],
-            ["service mean", "overall_service_us_mean", latency, "service"],
-            ["service p50", "overall_service_us_p50", latency, "service"],
-            ["service p99", "overall_service_us_p99", latency, "service"],
-            ["response p99", "overall_response_us_p99", latency, "response"],
-          ].map(([title, name, text, scope]) => ({
-            title,
+          ...this.documents[0].headline.map((metric) => ({
+            title: metric.title,
             number: true,
-            cell: ([, , step]) => figure(standingMeasurement(step), name, text, scope),
+            cell: ([, , step]) => figure(standingMeasurement(step), metric),
           })),
         ],
         chosen,
@@ -201,6 +193,6 @@ class ComparisonView {
   }
 }
 
-function figure(measured, name, text, scope) {
-  return marked(text(measured?.metrics[name] ?? null), measured?.[`${scope}_verdict`]);
+function figure(measured, metric) {
+  return marked(figureText(metric, measured?.metrics ?? {}), measured?.[metric.verdict]);
 }

@@ -9,6 +9,11 @@ export function standingMeasurement(step) {
   return step?.measurements.find((one) => one.stands) ?? null;
 }
 
+/** The figure of a metric of the headline. */
+export function figureText(metric, metrics) {
+  return (metric.is_time ? latency : count)(metrics[metric.name]);
+}
+
 export function bigFigures(model, node) {
   const step = model.stepEntry;
   const measured = standingMeasurement(step);
@@ -18,22 +23,12 @@ export function bigFigures(model, node) {
     fill(node);
     return;
   }
-  const verdict = (scope) => (measured ? measured[`${scope}_verdict`] : "valid");
   const setting = measured ? measured.iops_setting : metrics.iops_setting;
   const goal = typeof setting === "number" ? `target ${count(setting)}` : setting === "max" ? "at max" : "";
-  const cards = [
-    ["IOPS", count(metrics.overall_iops), verdict("rate"), [goal, halfWidth(measured)].filter(Boolean).join(", ")],
-    ["MiB/s", count(metrics.overall_mib_per_s), verdict("rate")],
-    ["service p50", latency(metrics.overall_service_us_p50), verdict("service")],
-    ["service p99", latency(metrics.overall_service_us_p99), verdict("service")],
-    ["service max", latency(metrics.overall_service_us_max), verdict("service")],
-    [
-      "response p99",
-      latency(metrics.overall_response_us_p99),
-      verdict("response"),
-      setting === "max" ? "not paced" : "",
-    ],
-  ];
+  const notes = {
+    overall_iops: [goal, halfWidth(measured)].filter(Boolean).join(", "),
+    overall_response_us_p99: setting === "max" ? "not paced" : "",
+  };
   const what = measured
     ? measured.level
       ? `measured, ${measured.level}`
@@ -47,7 +42,14 @@ export function bigFigures(model, node) {
     el(
       "dl",
       {},
-      cards.map(([title, text, of, note]) => card(title, text, of, note)),
+      model.document.headline.map((metric) =>
+        card(
+          metric.title,
+          figureText(metric, metrics),
+          measured ? measured[metric.verdict] : "valid",
+          notes[metric.name],
+        ),
+      ),
     ),
   );
 }

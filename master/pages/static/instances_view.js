@@ -106,6 +106,13 @@ export class InstancesView {
 
   columns() {
     const metric = (name) => (one) => one.metrics[name] ?? null;
+    const headline = this.model.document.headline.map((one) => [
+      one.name,
+      one.title,
+      metric(one.name),
+      one.is_time ? latency : count,
+      one.verdict,
+    ]);
     return [
       ["instance", "instance", (one) => one.instance, null],
       [
@@ -114,13 +121,9 @@ export class InstancesView {
         (one) => Math.max(Math.abs(one.z_iops ?? 0), Math.abs(one.z_p99 ?? 0)) + (one.outlier ? 1e6 : 0),
         null,
       ],
-      ["iops", "IOPS", metric("overall_iops"), count, "rate"],
-      ["droop", "droop", (one) => one.droop_percent, percentText, "rate"],
-      ["mib", "MiB/s", metric("overall_mib_per_s"), count, "rate"],
-      ["p50", "p50", metric("overall_service_us_p50"), latency, "service"],
-      ["p99", "p99", metric("overall_service_us_p99"), latency, "service"],
-      ["max", "max", metric("overall_service_us_max"), latency, "service"],
-      ["response", "response p99", metric("overall_response_us_p99"), latency, "response"],
+      ...headline.slice(0, 1),
+      ["droop", "droop", (one) => one.droop_percent, percentText, "rate_verdict"],
+      ...headline.slice(1),
       ["errors", "errors", metric("errors"), count],
     ];
   }
@@ -207,9 +210,7 @@ export class InstancesView {
     const out = el("td", {}, one.outlier ? el("span", { class: "outlier" }, `▲ ${why.join(", ")}`) : "");
     const cells = columns
       .slice(2)
-      .map(([, , value, text, scope]) =>
-        el("td", { class: "number" }, marked(text(value(one)), one[`${scope}_verdict`])),
-      );
+      .map(([, , value, text, verdict]) => el("td", { class: "number" }, marked(text(value(one)), one[verdict])));
     return el(
       "tr",
       { class: isChosen ? "chosen" : "" },

@@ -6,19 +6,6 @@ import { badge, marked, choice, el, fill, table } from "./dom.js";
 import { count, latency } from "./format.js";
 import { colours } from "./theme.js";
 
-const METRICS = [
-  ["overall_response_us_p99", "response p99"],
-  ["overall_response_us_mean", "response mean"],
-  ["overall_service_us_p99", "service p99"],
-  ["overall_service_us_mean", "service mean"],
-  ["overall_service_us_p50", "service p50"],
-];
-
-/** Which verdict says whether to believe a latency. */
-function scopeOf(metric) {
-  return metric.includes("response") ? "response_verdict" : "service_verdict";
-}
-
 /** The load from which latency rises faster than the load does: the point farthest below the line between the ends, in
  * logarithms of both. null for fewer than four points, or where nothing bends. */
 export function kneeOf(points) {
@@ -73,10 +60,15 @@ export class LoadView {
     this.metric ??= hasResponse ? "overall_response_us_p99" : "overall_service_us_p99";
     fill(
       this.bar,
-      choice("latency", METRICS, this.metric, (value) => {
-        this.metric = value;
-        this.drawPoints(all);
-      }),
+      choice(
+        "latency",
+        this.model.document.over_load.map((metric) => [metric.name, metric.title]),
+        this.metric,
+        (value) => {
+          this.metric = value;
+          this.drawPoints(all);
+        },
+      ),
     );
     await this.drawPoints(all);
     fill(
@@ -87,10 +79,10 @@ export class LoadView {
           { title: "measurement", cell: (one) => one.name },
           { title: "verdict", cell: (one) => badge(one.verdict) },
           { title: "IOPS", number: true, cell: (one) => marked(count(one.metrics.overall_iops), one.rate_verdict) },
-          ...METRICS.map(([name, title]) => ({
+          ...this.model.document.over_load.map(({ name, title, verdict }) => ({
             title,
             number: true,
-            cell: (one) => marked(latency(one.metrics[name]), one[scopeOf(name)]),
+            cell: (one) => marked(latency(one.metrics[name]), one[verdict]),
           })),
         ],
         all,
@@ -101,7 +93,7 @@ export class LoadView {
   async drawPoints(all) {
     const isNewest = begun(this);
     const of = colours();
-    const scope = scopeOf(this.metric);
+    const { verdict: scope, title } = this.model.document.over_load.find((metric) => metric.name === this.metric);
     const groups = new Map([["", []]]);
     for (const one of all) {
       const name = one.level ? one.step.name : "";
@@ -194,7 +186,6 @@ export class LoadView {
         font: { size: 11, color: of.ink },
       });
     }
-    const title = METRICS.find(([name]) => name === this.metric)[1];
     fill(
       this.note,
       traces.length
