@@ -79,17 +79,16 @@ def schedule_of(doc: PlanDoc, faults: Faults) -> Schedule:
 
 def with_edit(edits: tuple[Edit, ...], new: Edit) -> tuple[Edit, ...]:
     """`edits`, then `new`, without what `new` overrides."""
+    return (*(left for old in edits if (left := _left_of(old, new)) is not None), new)
+
+
+def _left_of(old: Edit, new: Edit) -> Edit | None:
+    """An edit without what a later one overrides; None where nothing is left."""
+    if not _covers(new, old):
+        return old
     overridden = {_overrides(name) for name in new.changes}
-    kept: list[Edit] = []
-    for old in edits:
-        if _covers(new, old):
-            rest = {name: value for name, value in old.changes.items() if _overrides(name) not in overridden}
-            if not rest:
-                continue
-            if len(rest) < len(old.changes):
-                old = replace(old, changes=rest)
-        kept.append(old)
-    return (*kept, new)
+    rest = {name: value for name, value in old.changes.items() if _overrides(name) not in overridden}
+    return replace(old, changes=rest) if rest else None
 
 
 class EditsInForce:
@@ -108,12 +107,10 @@ class EditsInForce:
         overridden = {_overrides(name) for name in new.changes}
         for number in sorted({one for name in overridden for one in self._may_be_covered(name, new)}):
             old = self._edits[number]
-            if not _covers(new, old):
-                continue
             for key in _keys(old):
                 self._found[key].discard(number)
-            if rest := {name: value for name, value in old.changes.items() if _overrides(name) not in overridden}:
-                self._put(number, replace(old, changes=rest))
+            if (left := _left_of(old, new)) is not None:
+                self._put(number, left)
             else:
                 del self._edits[number]
         self._put(self._count, new)
