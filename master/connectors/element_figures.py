@@ -102,15 +102,12 @@ class ElementIndex:
         return self._families
 
     def _work_out(self) -> dict[Family, FamilyLayout]:
-        return {
-            (one.name, table.name): _layout(one, table)
-            for one in self._connected
-            for table in one.catalog.tables.values()
-            if table.rows
-        }
+        layouts = [_layout(one, table) for one in self._connected for table in one.catalog.tables.values()]
+        return {layout.family: layout for layout in layouts if layout is not None}
 
 
-def _layout(connected: Connected, table: ElementTable) -> FamilyLayout:
+def _layout(connected: Connected, table: ElementTable) -> FamilyLayout | None:
+    """None where no element of that type is anybody's."""
     count, membership = len(table.rows), connected.membership
     members: dict[int, NDArray[np.intp]] = {}
     for row in membership.rollup_rows:
@@ -118,6 +115,8 @@ def _layout(connected: Connected, table: ElementTable) -> FamilyLayout:
             members[row] = rows
     if len(others := _before(membership.not_participating(table), count)):
         members[NOT_PARTICIPATING] = others
+    if not members:
+        return None
     starts = np.cumsum([0, *(len(rows) for rows in members.values())])[:-1]
     return FamilyLayout(
         (connected.name, table.name), table.metrics, count, tuple(members), np.concatenate([*members.values()]),

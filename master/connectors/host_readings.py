@@ -138,10 +138,11 @@ class HostElements:
     async def find(self, drivers: Collection[Driver], deadline: Deadline) -> None:
         """Ask the hosts that have a new connection what there is. One that does not answer in time is left out, as are
         those that are not among `drivers` any more."""
-        gone = self._hosts.keys() - {driver.name for driver in drivers}
-        for host in gone:
-            del self._hosts[host], self._asked[host]
-        asked = [driver for driver in drivers if self._asked.get(driver.name) is not driver]
+        asked = [
+            driver
+            for driver in drivers
+            if self._asked.get(driver.name) is not driver and not driver.has_pending(FindElements)
+        ]
         answers, failed = await barrier(asked, self._ask, deadline)
         for driver in asked:
             self._asked[driver.name] = driver
@@ -149,8 +150,13 @@ class HostElements:
             if driver in answers:
                 self._take_elements(driver, answers[driver])
         for driver, why in failed.items():
+            if driver.has_pending(FindElements):  # it is asked again once it has answered: nobody waits for that
+                del self._asked[driver.name]
             if driver.lost is None:  # else the run reports it
                 self._not_there(driver.name, why)
+        gone = self._hosts.keys() - {driver.name for driver in drivers}
+        for host in gone:
+            del self._hosts[host]
         if (asked or gone) and self._catalog is not None:
             self._places = _Places(self._catalog, self._hosts)
 

@@ -71,7 +71,9 @@ class Membership:
         return by_host
 
     def not_participating(self, table: ElementTable) -> Rows:
-        """The rows of an element type that belong to no workload's LUN; `all=all` is the first rollup instance."""
-        known = range(len(table.rows))  # before those that are taken are read: there may be more of them by then
+        """The rows of an element type that belong to no workload's LUN; `all=all` is the first rollup instance. Those
+        that no host has any more are nobody's."""
+        known = list(table.rows.items())  # before those that are taken are read: there may be more of them by then
         mine = set(self.rows(table, 0).tolist())
-        return np.array([row for row in known if row not in mine], dtype=np.intp)
+        others = [row for name, row in known if row not in mine and (self._everywhere or name in self.host_of)]
+        return np.array(others, dtype=np.intp)
