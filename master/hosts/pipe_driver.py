@@ -12,6 +12,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode_line, encode_line, shortened
 from ...protocol.messages import (
     HOST_MESSAGES,
+    MOST_ELEMENTS,
     MOST_READINGS,
     ClockProbe,
     ClockReading,
@@ -41,6 +42,7 @@ from .heartbeat import STUCK_NS, CommandProgress
 from .message_checks import MOST_LISTED, MOST_LUNS, EventLimit, ResultChecks
 from .pipe import Pipe, PipeLost
 
+MOST_CELLS: Final = 32 * MOST_ELEMENTS  # of the readings of a host: no element has as many metrics
 SENDING_S: Final = 1.0  # for a probe into a pipe that is full
 READ_BYTES: Final = 1 << 16
 CUT_STATUS: Final = 255  # of an `ssh` that lost its connection: the far process may live on
@@ -160,7 +162,8 @@ class PipeDriver(Driver):
                 if self._listed > MOST_LISTED:
                     raise ProtocolError(f"it lists LUNs in more than {MOST_LISTED >> 20} MiB")
             if isinstance(message, ElementsFound):
-                self._cells = sum(len(message.instances.get(metric.element, ())) for metric in message.metrics)
+                cells = sum(len(message.instances.get(metric.element, ())) for metric in message.metrics)
+                self._cells = min(cells, MOST_CELLS)
             self._receive(message, arrived_ns)
         except ProtocolError:
             raise

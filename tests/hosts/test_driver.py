@@ -15,8 +15,9 @@ from ivypy.master.hosts.driver import CommandRefused, Delivered, Driver, Event, 
 from ivypy.master.hosts.message_checks import MOST_AT_ONCE, MOST_LUNS
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.protocol import messages as m
+from ivypy.protocol.connector import ElementMetric, Unit
 from ivypy.protocol.lines import encode_line
-from ivypy.protocol.payload import Array, ArrayType, EngineOptions, Notice, NoticeKind
+from ivypy.protocol.payload import Array, ArrayType, EngineOptions, Facts, Notice, NoticeKind
 from ivypy.protocol.states import State
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import Faults, SimulatedSlave, lun_of
@@ -281,6 +282,28 @@ def test_a_result_that_does_not_fit_its_go_loses_the_host(results: list[m.Result
         assert all(isinstance(one, Delivered) for one in heard[:-1])
 
     with_host(test)
+
+
+@pytest.mark.parametrize("most", [1000, 10])
+def test_readings_have_room_once_their_elements_are_known(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Also where the host found them only when it had `go`, but never for more than a host may have."""
+    monkeypatch.setattr(pipe_driver, "MOST_CELLS", most)
+
+    async def test(driver: PipeDriver) -> None:
+        none, metrics = Array(ArrayType.U32, b""), (ElementMetric("disk", "reads_per_s", Unit.PER_S),)
+        asked = asyncio.ensure_future(driver.request(m.FindElements, luns=()))
+        await asyncio.sleep(0)
+        (number,) = driver.pending
+        await driver.request(m.Go, start_ns=10**18, length_ns=10**9, order=none, classes=none)
+        await asyncio.sleep(1.5)
+        disks = tuple(f"disk{place}" for place in range(1000))
+        driver._pipe.say(encode_line(m.ElementsFound(number, metrics, {"disk": disks}, Facts())))  # type: ignore[attr-defined]
+        await asked
+        read = replace(NOTHING_READ, values=Array(ArrayType.F64, bytes(8 * 1000)))
+        driver._pipe.say(encode_line(a_result(readings=(read,) * 8)))  # type: ignore[attr-defined]
+        assert isinstance(await event(driver), Delivered if most == 1000 else Lost)
+
+    with_host(test, faults=Faults(mute={"find_elements"}))
 
 
 def test_a_host_that_chatters_is_lost() -> None:
