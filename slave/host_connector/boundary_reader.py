@@ -46,7 +46,7 @@ class BoundaryReader:
         with self._one_at_a_time:
             metrics, joins = self._connector.config(luns)
             first = self._connector.gather().facts
-        present = [*self._connector.read_later, *((fact.element, fact.instance) for fact in first)]
+            present = [*self._connector.read_later, *((fact.element, fact.instance) for fact in first)]
         types = tuple(dict.fromkeys(metric.element for metric in metrics))
         instances: dict[str, dict[str, None]] = {element: {} for element in types}
         for element, instance in present:

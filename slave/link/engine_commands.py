@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from ...protocol.lines import encode_line
 from ...protocol.messages import (
     Command,
     Continue,
@@ -184,15 +185,19 @@ class EngineCommands:
         """Beside other commands, for whom it might hang. Whatever is wrong with it costs the readings alone."""
         loop, apart = asyncio.get_running_loop(), ThreadPoolExecutor(1, "find")
         answer: ElementsFound | Refused
+        line: bytes | None = None
         try:
             answer = await loop.run_in_executor(apart, lambda: self._readings.find(command.id, command.luns))
-            self._readings.use(answer)
+            line = encode_line(answer)  # here, where it may be too long
         except Exception as error:
             answer = Refused(command.id, (Refusal(wire_name(FindElements), f"{type(error).__name__}: {error}"),))
         finally:
             apart.shutdown(wait=False)
-        if self._link.state is not State.GONE:  # it was told to die meanwhile
-            self._link.send(answer)
+        if self._link.state is State.GONE:  # it was told to die meanwhile
+            return
+        self._link.send(answer, line)
+        if isinstance(answer, ElementsFound):
+            self._readings.use(answer)
 
     async def _create(self, command: CreateWorkloads) -> None:
         workloads = (*self._gathered, *command.workloads)

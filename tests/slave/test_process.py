@@ -127,6 +127,19 @@ def begin(slave: Client) -> None:
     slave.do(m.Go, start_ns=start_ns, length_ns=250_000_000, order=u32(0), classes=u32(0))
 
 
+def test_elements_that_do_not_fit_a_line_are_refused() -> None:
+    script = "import ivypy.slave.host_connector.connector as c, ivypy.slave.__main__ as s\n"
+    script += "from ivypy.protocol.payload import Fact\nconfig = c.HostConnector.config\n"
+    script += "def long(*asked):\n metrics, facts = config(*asked)\n"
+    script += " return metrics, (*facts, *(Fact('disk', 'a', 'path', 'x' * 4000) for _ in range(5000)))\n"
+    script += "c.HostConnector.config = long\ns.main()"
+    with Client("-c", script) as slave:
+        slave.prepare("null")
+        refused = slave.ask(m.FindElements, luns=())
+        assert isinstance(refused, m.Refused) and "longer than a line" in refused.refusals[0].reason
+        assert isinstance(slave.ask(m.ClockProbe), m.ClockReading)
+
+
 @pytest.mark.parametrize("backend", ["null", "libaio", "io_uring"])
 def test_a_step_from_go_to_stopped(backend: str, tmp_path: Path) -> None:
     with Client() as slave:
