@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..errors import PlanError
 from ..output.csv_text import unguarded
 from ..output.run_files import open_run_file, read_run_file
-from ..rollup.metrics import METRICS, Quantity
+from ..rollup.metrics import HEADLINE_STATISTICS, METRICS, Quantity
 from ..summary.headline import IOPS, ON_PAGE, names_of
 from .growing_table import number
 from .outliers import bound, stand_out, z_scores
@@ -16,8 +16,11 @@ from .outliers import bound, stand_out, z_scores
 _LONGEST_ROWS: Final = 1 << 15  # bytes: more than a row has
 MOST_POINTS: Final = 60  # of a sparkline
 LATENCY, MEAN = names_of(Quantity.SERVICE, "p99", "mean")  # mean: where a subinterval has too few I/Os for its p99
+TIMES: Final = (Quantity.SERVICE, Quantity.RESPONSE)
 _VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")
-_SHOWN: Final = (*ON_PAGE, "errors")
+_SHOWN: Final = tuple(
+    dict.fromkeys((*ON_PAGE, *(name for time in TIMES for name in names_of(time, *HEADLINE_STATISTICS)), "errors"))
+)
 
 
 def instance_table(by: str, files: Mapping[str, Path | None], measured: Sequence[Mapping[str, str]]) -> dict[str, Any]:
