@@ -74,4 +74,7 @@ def row(case: str, depth: int, found: float) -> str:
     text = f"instructions per I/O, {case}, depth {depth}: {found:.0f}; kept: {kept} with gcc {COMPILER}"
     if (here := compiler()) != COMPILER:
         return f"{text}, this is {here}: not compared"
-    return f"{text}  " + ("as kept" if found <= kept * (1 + WITHIN) else f"MORE, by {found / kept - 1:.1%}")
+    more = found / kept - 1
+    if more < -WITHIN:
+        return f"{text}  fewer, by {-more:.1%}: if all of it is still done, keep this figure"
+    return f"{text}  " + ("as kept" if more <= WITHIN else f"MORE, by {more:.1%}")
