@@ -145,13 +145,12 @@ class HostElements:
         ]
         answers, failed = await barrier(asked, self._ask, deadline)
         for driver in asked:
-            self._asked[driver.name] = driver
+            if not driver.has_pending(FindElements):  # else it is asked again, once it has answered
+                self._asked[driver.name] = driver
             self._hosts.pop(driver.name, None)
             if driver in answers:
                 self._take_elements(driver, answers[driver])
         for driver, why in failed.items():
-            if driver.has_pending(FindElements):  # it is asked again once it has answered: nobody waits for that
-                del self._asked[driver.name]
             if driver.lost is None:  # else the run reports it
                 self._not_there(driver.name, why)
         gone = self._hosts.keys() - {driver.name for driver in drivers}
