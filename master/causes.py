@@ -7,7 +7,7 @@ is large enough to: the tail of latencies shows what lasts for a hundredth of th
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from .verdicts import Finding, Reason, Scope, Severity, Verdict, counting_for, verdict_of
+from .verdicts import Finding, Reason, Scope, Severity, Verdict, by_weight, counting_for, verdict_of
 
 _UNSTEADY_LOAD: Final = (
     Reason.LOAD_NOT_SUSTAINED,
@@ -23,7 +23,7 @@ _UNSTEADY_LOAD: Final = (
 _OF_FAILED: Final = (Reason.FAILED_TAIL,)  # however few have failed
 LEAST_SHARE_OF_RATES: Final = 0.05
 _SLOW_THREADS: Final = (Reason.GENERATOR_LATE, Reason.THOUGHT_TOO_LONG, Reason.REAP_DELAY, Reason.OVERRUN)
-_DISCREDITED: Final = "the figures in brackets are discredited"
+DISCREDITED: Final = "do not use the figures in brackets"
 _MISSING: Final = (Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.SHORTENED, Reason.QUANTITY)
 
 # The words, around what the finding itself says, and the reasons that it explains; the first that applies counts.
@@ -50,9 +50,11 @@ def cause_of(findings: Sequence[Finding], purpose: Collection[Scope]) -> str:
     if deciding := _explanation(findings, counting):
         return deciding
     if other := _explanation(findings, findings):
-        return f"{_DISCREDITED}: {other}"
-    others_invalid = verdict_of(counting) is not Verdict.INVALID and verdict_of(findings) is Verdict.INVALID
-    return _DISCREDITED if others_invalid else ""
+        return f"{DISCREDITED}: {other}"
+    if verdict_of(counting) is Verdict.INVALID or verdict_of(findings) is not Verdict.INVALID:
+        return ""
+    worst = next(one for one in by_weight(findings, purpose) if one.severity is Severity.INVALID)
+    return f"{DISCREDITED}: {worst.reason.short}"
 
 
 def remedy_of(finding: Finding, findings: Sequence[Finding]) -> str:

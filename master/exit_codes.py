@@ -96,12 +96,11 @@ _EXIT_SENTENCES = {
     ExitCode.INTERNAL: "ivypy itself failed, or the run folder could not be written.",
     ExitCode.PLAN: "The plan or the command line has faults; no host was touched.",
     ExitCode.HOSTS: "A host, LUN or permission that the plan needs is missing; nothing was measured.",
-    ExitCode.REFUSED: "The plan would write to a device in use, or without consent; no I/O was started.",
+    ExitCode.REFUSED: "Nothing was started: this would write to a device in use, or without consent.",
     ExitCode.SLO_MISSED: "A threshold of the plan, or of the command line, was missed, by figures that are valid.",
     ExitCode.NOT_REACHED: "A target was not reached: an accuracy, a steady state, a value to hold, or the "
     "resolution of a search.",
-    ExitCode.PARTIAL: "At least one step is partial: cut short, or a host or device was lost; its row in the summary "
-    "says why.",
-    ExitCode.INVALID: "At least one step is invalid; its row in the summary says why.",
+    ExitCode.PARTIAL: "At least one step is partial: cut short, or a host or device was lost.",
+    ExitCode.INVALID: "At least one step is invalid: its figures are not what was asked for.",
     ExitCode.INTERRUPTED: "Interrupted by Ctrl-C or `ivypy stop`; the results so far are written.",
 }

@@ -61,7 +61,8 @@ USUAL_PURPOSE: Final = frozenset({Scope.RATE, Scope.SERVICE})  # of a step that 
 
 
 class Reason(Enum):
-    """Value: severities, scope, a sentence, and the remedy. The name in lower case is what the CSV's `reasons` have.
+    """Value: severities, scope, a few plain words, a sentence, and the remedy. The name in lower case is what the CSV's
+    `reasons` have.
 
     The order is that of weight, among reasons of the same severity.
     """
@@ -69,6 +70,7 @@ class Reason(Enum):
     LOAD_NOT_SUSTAINED = (
         INVALID,
         ALL,
+        "the storage did not keep up with this load",
         "More I/O fell due than was completed, for one workload instance of the row or for all of them together: the "
         "outstanding I/O (backlog and in flight, and what drop_after discarded) grew beyond the tolerance and chance. "
         "Response times have no meaning.",
@@ -78,6 +80,7 @@ class Reason(Enum):
     GENERATOR_LATE = (
         (Severity.NOTE, Severity.INVALID),
         (Scope.RESPONSE,),
+        "I/Os were issued late by the test host",
         "Part of the response time is the generator's own lateness. Note: more than 10 % of the mean or p99, or more "
         "than 25 % of the p99.9 or maximum; percentiles are compared with what they are when every I/O is counted "
         "without its own lateness. Invalid: more than 25 % of the mean or p99.",
@@ -86,6 +89,7 @@ class Reason(Enum):
     THOUGHT_TOO_LONG = (
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE,),
+        "users thought for longer than their think time",
         "Tags waited for their thread after their `think_time`, so that the plan's users would have made more load. "
         "Note: more than 10 % of the mean time from an I/O of a tag to its next one (tags / IOPS). "
         "Invalid: more than 25 %.",
@@ -94,6 +98,7 @@ class Reason(Enum):
     REAP_DELAY = (
         (Severity.NOTE, Severity.INVALID),
         LATENCY,
+        "completions were found late by the test host",
         "Completions of the row may have waited while their workload thread was preempted, busy, or in the submit call "
         "of another LUN's I/Os. Note: more than 10 % of the service time's mean or p99, or more than 25 % of its "
         "p99.9, each compared with what it is when every I/O is counted without its own delay. Invalid: more than 25 % "
@@ -108,6 +113,7 @@ class Reason(Enum):
     HOST_LIMIT = (
         NOTE,
         (Scope.RATE, Scope.RESPONSE),
+        "a core of a test host was busy all the time",
         "A core of a workload thread was busy for the whole measurement. With iops: max the result is the host's "
         "limit, not the storage's; paced I/Os are submitted late. Busy-waiting (`engine: spin`) does not count as "
         "busy; nor does a core that other programs keep busy, while workload threads want it for less than 1 % of the "
@@ -119,6 +125,7 @@ class Reason(Enum):
     CPU_CONTENTION = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
+        "other programs took CPU time",
         "Others took CPU time that workload threads needed; the detail says who: other processes, the hypervisor "
         "(steal), the CPU quota of a cgroup, or a stall of the whole machine. Invalid, under iops: max: they kept "
         "threads from running for 25 % of the time or more (the mean over those with iops: max), so "
@@ -130,6 +137,7 @@ class Reason(Enum):
     STALL_AT_END = (
         INVALID,
         LATENCY,
+        "an I/O still hung at the end",
         "An I/O that is outstanding at the end is older than the longest response in the window, and by more than "
         "chance: the latencies do not show this stall.",
         "Measure for longer than such a stall lasts. The host's kernel log may name the device.",
@@ -137,6 +145,7 @@ class Reason(Enum):
     OVERRUN = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
+        "a host did not hand over its results in time",
         "Workload threads found no free buffer at a boundary. Note: all of a host's threads, for it was frozen or its "
         "results were not read; the result of a later subinterval covers those before it, whose rows are without the "
         "host, and nothing is missing in their sum. Invalid: some of its threads, whose figures are those of other "
@@ -147,24 +156,28 @@ class Reason(Enum):
     NO_SAMPLES = (
         INVALID,
         ALL,
+        "no I/O completed",
         "No I/O completed in the measurement.",
         "Measure for longer, or ask for more. The column `oldest_outstanding_ms` shows I/Os that hang.",
     )
     QUANTITY = (
         INVALID,
         ALL,
+        "there are more or fewer instances than `quantity` says",
         "The rollup type does not have the number of instances that its `quantity` demands.",
         "Compare luns.csv with what should be there (paths, zoning, `select`), or correct `quantity`.",
     )
     MAX_DROOP = (
         INVALID,
         ALL,
+        "the slowest instance is too far below the fastest",
         "The slowest instance is further below the fastest than `max_droop` allows.",
         "Compare the instances in the summary of the rollup type, or allow more.",
     )
     IO_ERRORS = (
         (Severity.NOTE, Severity.PARTIAL, Severity.INVALID),
         ALL,
+        "I/Os failed",
         "I/Os ended with errors or short transfers; the latencies do not include them. Note: at most one in a million. "
         "Partial: at most 1 %. Invalid: more, or `on_io_error: stop`.",
         "Look at the device in the host's kernel log. events.csv names the workload instances.",
@@ -172,6 +185,7 @@ class Reason(Enum):
     FAILED_TAIL = (
         INVALID,
         LATENCY,
+        "I/Os that failed may hide the tail of the latencies",
         "I/Os that failed are in no latency, and they are more than a tenth of those that the p99 leaves out: that is "
         "0.1 % of the I/Os. Where the step looks at a higher percentile, a tenth of what that leaves out: 0.01 % for a "
         "p99.9.",
@@ -180,12 +194,14 @@ class Reason(Enum):
     UNWRITTEN_EXTENTS = (
         INVALID,
         ALL,
+        "parts of a file were never written",
         "A file has extents that were never written: reads of them do not reach the disk.",
         "Write all of the file first, or let the plan create it (`luns: create`).",
     )
     UNWRITTEN_BLOCKS = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
+        "blocks were read that had never been written",
         "Sampled reads returned zeros: the blocks were never written (a thin LUN, a trimmed SSD, a sparse file below a "
         "loop device), so that no medium is touched; or somebody wrote zeros, which many arrays do not store either. "
         "Note: more than 1 % of them. Invalid: more than 10 %, and at least three.",
@@ -195,12 +211,14 @@ class Reason(Enum):
     HOST_LOST = (
         PARTIAL,
         ALL,
+        "a host was lost",
         "A host was lost: the rows after that are without it.",
         "Look for the cause in events.csv and log/<host>.log. A longer `lease` survives longer network outages.",
     )
     HOST_LATE = (
         (Severity.NOTE, Severity.PARTIAL),
         ALL,
+        "results of a host came late",
         "No result of a host came in time: within 6 s of a subinterval's end, or 0.6 of the `lease` where that is "
         "less. Rows of these subintervals are without it, and control decided without it, until a result of it was in "
         "time again. Note: the results came in the end, and are in the measurement. Partial: some did not come.",
@@ -209,6 +227,7 @@ class Reason(Enum):
     HOST_NOT_AWAITED = (
         PARTIAL,
         ALL,
+        "control went on without a host",
         "Control (a measurement, a steady state, feedback control, a search, thresholds) went by the other hosts "
         "alone, since a host had been late for a minute, and for 36 subintervals in a row. Its results may be in the "
         "figures; in what control made of them they were not.",
@@ -217,12 +236,14 @@ class Reason(Enum):
     SHARED_LUN = (
         NOTE,
         ALL,
+        "a LUN was driven more than once",
         "Several hosts or paths drive the same LUN at the same time: each gets what the others leave.",
         "If that is not intended, select the LUN on one host, by one path.",
     )
     VOLATILE_CACHE = (
         NOTE,
         ALL,
+        "a write cache is volatile",
         "LUNs that the row writes to have a volatile write cache: a write completes before it is on the media, and a "
         "power failure loses it.",
         "If the cache is not part of the test, switch it off.",
@@ -230,6 +251,7 @@ class Reason(Enum):
     FOREIGN_IO = (
         NOTE,
         ALL,
+        "others used the disk",
         "The disks of the LUNs did more than ivypy did on them, by more than 1 % of the bytes: another program or run, "
         "a scrub or a backup on this machine used them, or what lies on the same disk (its other partitions; for "
         "files, the file system). What another machine does on a shared LUN is not seen.",
@@ -238,12 +260,14 @@ class Reason(Enum):
     EDITED = (
         NOTE,
         ALL,
+        "somebody edited the load",
         "The load was not the plan's: somebody edited it during the step. The detail says who and what.",
         "For the plan's load, run the step again.",
     )
     EDIT_NOT_APPLIED = (
         INVALID,
         ALL,
+        "a host did not apply an edit",
         "A host did not apply an edit that control or a person made, or nobody knew in time that it had: a part of the "
         "measurement is of another load than was asked for.",
         "Run the step again. log/<host>.log has the host's answer.",
@@ -251,6 +275,7 @@ class Reason(Enum):
     EARLIER_BACKLOG = (
         INVALID,
         ALL,
+        "I/Os were left over from an earlier load",
         "The measurement includes I/Os that fell due under an earlier load: the rate is higher than asked for, and the "
         "response times of these I/Os are not this load's.",
         "Lengthen `warmup`, so that these I/Os are done before the measurement.",
@@ -258,6 +283,7 @@ class Reason(Enum):
     EARLIER_IOS = (
         INVALID,
         (Scope.RESPONSE,),
+        "I/Os from before the measurement are in its tail",
         "More than 0.5 % of the measured I/Os fell due before the measurement, beyond those that the load itself "
         "leaves outstanding and beyond chance (1 in 1,000): the tail of the response times is theirs.",
         "Lengthen `warmup`, so that a backlog of the time before is gone when the measurement begins.",
@@ -265,6 +291,7 @@ class Reason(Enum):
     BASELINE_STEP = (
         (Severity.NOTE, Severity.PARTIAL, Severity.INVALID),
         ALL,
+        "the step that this one refers to is in doubt",
         "A setting is a share of what another step (the baseline step) measured. Note: a later measurement of that "
         "step has a valid rate, but is invalid. Partial: that step was partial, and hosts that took no part in it have "
         "no load; or it was at max, on what others left of the host. Invalid: that step was not valid otherwise, so "
@@ -274,6 +301,7 @@ class Reason(Enum):
     HUNG_IOS = (
         PARTIAL,
         LATENCY,
+        "I/Os did not complete",
         "I/Os that were in flight in the measurement had not completed when their host stopped: the latencies do not "
         "include them.",
         "Look for a hung device or path in the host's kernel log.",
@@ -281,30 +309,35 @@ class Reason(Enum):
     ORPHANED_IOS = (
         NOTE,
         ALL,
+        "I/Os of the step before may still have been in flight",
         "I/Os of the step before had not completed when it ended: they may still have been in the LUN's queue.",
         "Lengthen the `cooldown` of the step before.",
     )
     LOST_HOST_ACTIVE = (
         PARTIAL,
         ALL,
+        "a lost host may have gone on with its I/O",
         "A lost host may have continued to drive its LUNs during the measurement: its lease had not ended.",
         "Run the step again, or shorten `lease`.",
     )
     HOST_MISSING = (
         PARTIAL,
         ALL,
+        "a host is missing",
         "A host that has a part in the row is missing from all or part of the measurement, and no event says why.",
         "Run the step again. log/<host>.log has what the host sent.",
     )
     HOSTS_CHANGED = (
         PARTIAL,
         ALL,
+        "the hosts changed during the measurement",
         "The set of hosts changed during the measurement, which started again with the remaining hosts.",
         "Run the step again with all hosts.",
     )
     SET_ASIDE = (
         NOTE,
         ALL,
+        "disturbed subintervals were measured again",
         "A host kept a workload thread from running for more than 5 % of these subintervals (run-queue delay, steal, "
         "a machine stall), so they do not count: the measurement went on until it had its time in others. "
         "A probe of a search was repeated. `disturbed: keep` lets them count.",
@@ -314,6 +347,7 @@ class Reason(Enum):
     SHORTENED = (
         PARTIAL,
         ALL,
+        "the measurement was cut short",
         "The measurement was interrupted (Ctrl-C, `ivypy stop`, `ivypy skip`, an error, no host left): it covers the "
         "complete "
         "subintervals until then.",
@@ -322,6 +356,7 @@ class Reason(Enum):
     CONTROLLER_ENDED = (
         (Severity.NOTE, Severity.PARTIAL),
         ALL,
+        "the controller ended before the step did",
         "The controller was killed, crashed or could not write any more while the step ran: the row is of what it had "
         "stored until then. Note: all of the measurement.",
         "Run the step again, to its end.",
@@ -329,12 +364,14 @@ class Reason(Enum):
     INTERRUPTED = (
         INVALID,
         ALL,
+        "the step was interrupted before it measured anything",
         "The step, or the level, was interrupted before a complete subinterval was measured.",
         "Run the step again, to its end.",
     )
     CONNECTOR_GAPS = (
         NOTE,
         ALL,
+        "a connector gave no values for part of the time",
         "A connector whose metric control looked at gave no values for some subintervals of the measurement: its "
         "figure is of the others.",
         "gathers.csv of the step says why: lengthen `subinterval` or `deadline`, or see to the connector.",
@@ -342,12 +379,14 @@ class Reason(Enum):
     CLOCK_UNCERTAIN = (
         NOTE,
         ALL,
+        "the clock of a host is known only roughly",
         "The error bound of a host's clock offset is above 1 % of a subinterval.",
         "Lengthen `subinterval`, or use a faster network to the host.",
     )
     CLOCK_STEPPED = (
         PARTIAL,
         ALL,
+        "the clock of a host was set",
         "A host's clock was stepped, or slewed by more than 500 ppm (a suspended virtual machine, a time daemon): its "
         "boundaries were not where they were planned; each next one moves back by at most 0.1 % of a subinterval.",
         "Let the time daemon slew the clock, and do not suspend the host.",
@@ -355,6 +394,7 @@ class Reason(Enum):
     SLOW_CONTROLLER = (
         NOTE,
         ALL,
+        "the controller was slow",
         "The controller worked for more than half a subinterval (from the last result's arrival to its decision, or in "
         "CPU time), or was stalled for that long.",
         "Lengthen `subinterval`, use fewer rollup instances, or a controller with free cores.",
@@ -362,6 +402,7 @@ class Reason(Enum):
     LATE_DECISION = (
         NOTE,
         ALL,
+        "the load was changed late",
         "Control changed the load on what it saw of a subinterval only after the end of the next one: a host's result "
         "came late, or the controller was stalled. The change acted so much later; nothing is missing.",
         "Look for what delays the host (`send_up_ms` in interlock.csv), or use a controller with free cores.",
@@ -369,6 +410,7 @@ class Reason(Enum):
     QUEUE_DEPTH_LIMITED = (
         NOTE,
         ALL,
+        "the queue of a device was full",
         "A hardware queue of the device (nr_requests), or a thread's share of it, was full: fewer I/Os were in flight "
         "than maxtags allows.",
         "Lower `maxtags`, raise nr_requests of the device, or accept it as the device's limit.",
@@ -376,6 +418,7 @@ class Reason(Enum):
     EAGAIN = (
         NOTE,
         LATENCY,
+        "the kernel returned I/Os to be submitted again",
         "The kernel returned submissions (EAGAIN); they were submitted again and kept their times. Under io_uring the "
         "kernel itself submits again what a device returns: the time is in the latency, and nothing counts it.",
         "Lower `maxtags`.",
@@ -383,6 +426,7 @@ class Reason(Enum):
     DROPPED_DUE = (
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE, Scope.RESPONSE),
+        "overdue I/Os were discarded",
         "Overdue I/Os were discarded in the measurement, because control changed the rate: the response times do not "
         "include them. Note: up to 1 % of the I/Os that fell due. Invalid: more.",
         "Lengthen `warmup`, so that the measurement begins after the change of the rate.",
@@ -390,6 +434,7 @@ class Reason(Enum):
     EXPIRED_DUE = (
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE, Scope.RESPONSE),
+        "I/Os that waited for too long were discarded",
         "I/Os that waited for longer than drop_after were discarded: the response times do not include them. "
         "Note: up to 1 % of the I/Os that fell due. Invalid: more.",
         "Ask for less, or lengthen `drop_after`.",
@@ -397,12 +442,14 @@ class Reason(Enum):
     TOO_FEW_SUBINTERVALS = (
         NOTE,
         ALL,
+        "too few subintervals for a half-width",
         "Fewer than 20 subintervals: too few to estimate how they depend on each other, so half-widths are blank.",
         "Measure for at least 20 subintervals.",
     )
     UNSTEADY = (
         NOTE,
         (Scope.RATE,),
+        "the rate was not steady",
         "The IOPS of a load at max have a half-width above 10 % of them, or drift so much that none can be estimated: "
         "another measurement may give another maximum.",
         "Measure for longer, or until a steady state (`steady`).",
@@ -410,42 +457,49 @@ class Reason(Enum):
     NO_RESPONSE = (
         INVALID,
         ALL,
+        "a load at max has no response time",
         "The step needs a response time, but its load is max, which has none: the step was not run.",
         "Set `iops`, or look at the service time instead.",
     )
     ACCURACY_NOT_REACHED = (
         INVALID,
         ALL,
+        "the accuracy was not reached",
         "The measurement timed out, or was interrupted, before it reached the accuracy; the row is of the best window.",
         "Allow more time (`timeout`) or a coarser `accuracy`.",
     )
     STEADY_NOT_REACHED = (
         INVALID,
         ALL,
+        "no steady state was reached",
         "The step timed out, or was interrupted, before it attained a steady state, or before it had held one.",
         "Allow more time (`timeout`) or a wider `limit`, or precondition the storage first.",
     )
     STEADY_LOST = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
+        "the steady state was left again",
         "A steady state was attained and then left during the measurement. Note with `on_leave: note`, else invalid.",
         "Precondition the storage for longer, widen `limit`, or accept it (`on_leave: note`).",
     )
     STEADY_RESTARTED = (
         NOTE,
         ALL,
+        "the steady state was left once",
         "A steady state was attained, left before it had held, and attained again.",
         "To be sure, precondition the storage for longer.",
     )
     TARGET_NOT_HELD = (
         INVALID,
         ALL,
+        "the target was not held",
         "Feedback control did not hold the metric at its target, or the load was at a bound of its range.",
         "Widen the range of the load (`low_iops`, `high_iops`), or choose a target within reach of the storage.",
     )
     TARGET_UNSURE = (
         NOTE,
         ALL,
+        "the target may not have been held",
         "The data cannot tell whether feedback control held the metric at its target: the noise alone may exceed the "
         "allowed deviation.",
         "Measure for longer.",
@@ -453,12 +507,14 @@ class Reason(Enum):
     SEARCH_UNBOUNDED = (
         INVALID,
         ALL,
+        "no load was found on both sides of the target",
         "The search found no load that meets its target, or none that fails it: there is no bracket.",
         "Choose a target between what the lowest load and max give: find.csv has the probes.",
     )
     SEARCH_DISTURBED = (
         INVALID,
         ALL,
+        "a test host was too busy for the search",
         "Three probes of the search in a row were unclear, and a host kept workload threads from running in each: the "
         "search ended, as more would be unclear too.",
         "Stop what else runs on the host, keep it off the cores of the workload threads (`engine: cpus`), or get the "
@@ -467,12 +523,14 @@ class Reason(Enum):
     SEARCH_UNRESOLVED = (
         FAILED,
         STEP,
+        "the search ended with a wide bracket",
         "The search ended with a bracket wider than its resolution.",
         "Allow more or longer probes (`probes`, `longest_probe`), or a coarser `resolution`.",
     )
     SLO_MISSED = (
         (Severity.FAILED, Severity.INVALID),
         STEP,
+        "a threshold was missed",
         "The measurement breaches a threshold (slo) of the step. Invalid: the figure is blank, so nothing shows that "
         "the threshold is met; or the load is at max, and the CPU time that was taken from it (cpu_contention) may "
         "explain the miss, or a rate that has to be higher lacks the share of a host: nothing shows that the storage "
@@ -481,9 +539,12 @@ class Reason(Enum):
         "for longer. If others used the CPU, stop them, or set `iops`. If a host is missing, run the step again.",
     )
 
-    def __init__(self, severities: tuple[Severity, ...], scope: tuple[Scope, ...], sentence: str, remedy: str) -> None:
+    def __init__(
+        self, severities: tuple[Severity, ...], scope: tuple[Scope, ...], short: str, sentence: str, remedy: str
+    ) -> None:
         self.severities = severities
         self.scope = scope
+        self.short = short  # as a verdict gives it
         self.sentence = sentence
         self.remedy = remedy  # what to do, where it was not intended
 

@@ -12,12 +12,9 @@ import click
 from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..live import stdio
-from ..live.choose_view import Ui, close_view
+from ..live.choose_view import close_view
+from .view_options import view_of, view_options
 
-UI = click.option(
-    "--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
-    help="What to show during the run; auto is a progress bar on a terminal, lines elsewhere.",
-)  # fmt: skip
 BY = click.option("--by", default="", metavar="TYPE", help="A rollup type of the plan: host, port, serial ...")
 RUN = click.argument("run", required=False, metavar="[RUN]")
 
@@ -123,8 +120,8 @@ def mark(text: str, run: str | None) -> ExitCode:
 @click.command()
 @RUN
 @BY
-@UI
-def attach(run: str | None, by: str, ui: str) -> ExitCode:
+@view_options
+def attach(run: str | None, by: str, ui: str, every: str, verbose: bool) -> ExitCode:
     """Follow a running test from another terminal, to its end.
 
     With --by, on a terminal: a full-screen table of the rollup instances of that type, the worst first, each with its
@@ -134,10 +131,10 @@ def attach(run: str | None, by: str, ui: str) -> ExitCode:
     from ..live.reports import RunEnds
     from ..live.socket_client import connected, exit_code_of
 
-    code = None
+    code, view = None, view_of(ui, every, verbose)
     with connected(run) as client:
         folder = client.standing(by).folder
-        with followed(Ui(ui), by) as (watching, has_left):
+        with followed(view, by) as (watching, has_left):
             try:
                 for report in client.follow(by):
                     watching.show(report)

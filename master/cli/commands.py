@@ -15,8 +15,8 @@ import click
 from ..errors import HostsError, IvypyError, PlanError
 from ..exit_codes import ExitCode
 from ..live import stdio
-from ..live.choose_view import Ui, close_view
-from .active_runs import UI, attach, edit, mark, pause, skip, status, stop, unpause
+from ..live.choose_view import close_view
+from .active_runs import attach, edit, mark, pause, skip, status, stop, unpause
 from .analysis import export, query
 from .compare import compare
 from .connector import connector
@@ -27,6 +27,7 @@ from .quick import PlanCommand, not_a_plan, quick
 from .report import NO_REPORT, report, report_at_end
 from .results import begin_junit, list_runs, show, write_junit
 from .steady import steady
+from .view_options import view_of, view_options
 from .web import need_web, page_of_run, web
 
 PLAN_PATH = click.Path(path_type=Path, dir_okay=False)
@@ -148,10 +149,11 @@ def names_a_plan(name: str) -> bool:
 @METRICS
 @METRICS_FILE
 @METRICS_BY
-@UI
+@view_options
 def run(
     plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, hosts: str | None, junit: Path | None,
     with_page: bool, no_report: bool, metrics: str, metrics_file: Path | None, metrics_by: str, ui: str,
+    every: str, verbose: bool,
 ) -> ExitCode:  # fmt: skip
     """Run PLAN.yaml and write a folder of CSV files.
 
@@ -163,6 +165,7 @@ def run(
     from ..run.session.run import Options, run_plan
     from ..run.session.signals import run_until_pressed
 
+    view = view_of(ui, every, verbose)
     if with_page:
         need_web()
     if junit is not None:
@@ -170,7 +173,7 @@ def run(
     loaded = _load(plan, defines, hosts)
     options = Options(root=root, destroy=destroy, command_line=tuple(sys.argv))
     page = page_of_run(root) if with_page else None
-    watching = exported(watcher(Ui(ui)), loaded, metrics, metrics_file, metrics_by)
+    watching = exported(watcher(view), loaded, metrics, metrics_file, metrics_by)
     end = KeepsTheEnd(watching)
     code = ExitCode.INTERRUPTED
     try:
@@ -183,7 +186,7 @@ def run(
         if junit is not None and end.folder:
             write_junit(junit, Path(end.folder))
         if loaded.report and not no_report:
-            report_at_end(end, Ui(ui))
+            report_at_end(end, view.ui)
 
 
 @cli.command()

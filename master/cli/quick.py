@@ -18,11 +18,12 @@ import click
 from ..control.choices import LATENCIES
 from ..errors import PlanError
 from ..exit_codes import ExitCode
-from ..live.choose_view import Ui, close_view, watcher
+from ..live.choose_view import View, close_view, watcher
 from ..live.terminal_width import columns_of, fitted
 from ..text.suggestions import did_you_mean
 from .quick_fio import nearest_to, without_fio_flags
 from .report import NO_REPORT, report_at_end
+from .view_options import view_of, view_options
 
 if TYPE_CHECKING:
     from ..live.reports import RunEnds
@@ -120,8 +121,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-o", "--output", "root", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"),
                      show_default=True, metavar="ROOT", help="Folder in which to create the run folder."),
         NO_REPORT,
-        click.option("--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
-                     help="What to show during the run."),
+        view_options,
     ]  # fmt: skip
     for option in reversed(options):
         function = option(function)
@@ -131,7 +131,9 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(cls=FioCommand, context_settings={"token_normalize_func": _same_name})
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @_options
-def quick(paths: tuple[str, ...], root: Path, destroy: str | None, ui: str, **words: Any) -> ExitCode:
+def quick(
+    paths: tuple[str, ...], root: Path, destroy: str | None, ui: str, every: str, verbose: bool, **words: Any
+) -> ExitCode:
     """Measure devices or files, without a plan file.
 
     \b
@@ -145,6 +147,7 @@ def quick(paths: tuple[str, ...], root: Path, destroy: str | None, ui: str, **wo
     """
     from .quick_plan import QuickOptions, quick_plan
 
+    view = view_of(ui, every, verbose)
     save, dry_run, no_report = words.pop("save"), words.pop("dry_run"), words.pop("no_report")
     named = [*paths, *(part for text in words.pop("filename") for part in text.split(":") if part)]
     objectives = {key: words.pop(key) for key in list(words) if key.startswith("objective_")}
@@ -172,7 +175,7 @@ def quick(paths: tuple[str, ...], root: Path, destroy: str | None, ui: str, **wo
     if dry_run:
         click.echo(made.text, nl=False)
         return ExitCode.OK
-    return _run(plan, made.heading, root, destroy, Ui(ui), command, not no_report)
+    return _run(plan, made.heading, root, destroy, view, command, not no_report)
 
 
 def _typed(context: click.Context) -> list[str]:
@@ -351,13 +354,15 @@ def repeatable(words: Sequence[str]) -> str:
     return shlex.join(["ivypy", *kept])
 
 
-def _run(plan: "Plan", heading: str, root: Path, destroy: str | None, ui: Ui, command: str, reports: bool) -> ExitCode:
+def _run(
+    plan: "Plan", heading: str, root: Path, destroy: str | None, view: View, command: str, reports: bool
+) -> ExitCode:
     """As `ivypy run`, with a result of a few lines instead of the table of steps."""
     from ..live.view_decorators import KeepsTheEnd
     from ..run.session.run import Options, run_plan
     from ..run.session.signals import run_until_pressed
 
-    watching = watcher(ui, lambda ends: _result(heading, ends))
+    watching = watcher(view, lambda ends: _result(heading, ends))
     end = KeepsTheEnd(watching)
     options = Options(root, destroy, tuple(sys.argv), command)
     try:
@@ -365,7 +370,7 @@ def _run(plan: "Plan", heading: str, root: Path, destroy: str | None, ui: Ui, co
     finally:
         close_view(watching)
         if reports:
-            report_at_end(end, ui)
+            report_at_end(end, view.ui)
 
 
 def _result(heading: str, ends: "RunEnds") -> list[str]:

@@ -11,13 +11,13 @@ from ..live.reports import RunEnds
 from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
 from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, names_of
 from ..summary.measured import MeasurementRow
+from ..summary.steps_table import advice_lines, others_lines, why_of
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import wrapped
 from ..verdicts import Reason, Verdict
 
 STATISTICS: Final = {NARROW: HEADLINE_STATISTICS, NARROWEST: ("mean", "p99", "max")}  # by the width of the result
-MOST_REASONS: Final = 2
 MOST_LINES: Final = 3  # of a reason
 CUT: Final = " ..."  # stands for the rest of it
 
@@ -118,9 +118,11 @@ def _times(row: Row, prefix: str, verdict: Verdict, statistics: Sequence[str]) -
 
 
 def _verdict(measured: MeasurementRow, width: int) -> list[str]:
-    """The verdict with its cause, and the reasons that weigh most."""
-    lines = [f"{measured.verdict}{': ' + measured.cause if measured.cause else ''}"]
-    lines += [f"  {finding}" for finding in measured.findings[:MOST_REASONS]]
+    """The verdict and its cause, which figures can be used, a remedy, and how many reasons there are besides."""
+    why, count = why_of(measured), len(measured.findings)
+    lines = [f"{measured.verdict}{': ' + why if why else ''}"]
+    lines += [f"  {line}" for line in advice_lines(measured, set())]
+    lines += others_lines(count - bool(why), bool(why))
     return [piece for line in lines for piece in _fitted(line, width)]
 
 

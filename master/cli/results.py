@@ -98,14 +98,15 @@ def write_junit(file: Path, folder: Path) -> None:
     is_flag=True,
     help="What connectors said over each measurement, instead; also --by non_participating.",
 )
+@click.option("--reasons", "all_reasons", is_flag=True, help="All reasons, each with what to do, instead of the table.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the rows of the summary.")
 @click.option("--md", "as_markdown", is_flag=True, help="Print Markdown, for a ticket or a CI's summary.")
 @click.option("--junit", "junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Also write JUnit's XML: a test case for each step and threshold.")  # fmt: skip
 def show(
-    run: str | None, steps: tuple[str, ...], by: str, of_connectors: bool, as_json: bool, as_csv: bool,
-    as_markdown: bool, junit: Path | None,
+    run: str | None, steps: tuple[str, ...], by: str, of_connectors: bool, all_reasons: bool, as_json: bool,
+    as_csv: bool, as_markdown: bool, junit: Path | None,
 ) -> ExitCode:  # fmt: skip
     """Show what a run measured: the table with which it ended.
 
@@ -121,6 +122,7 @@ def show(
     from ..results.render_measured import markdown_of, measured_lines, standing_line
     from ..results.result_document import result_of
     from ..results.run_entries import entry_of
+    from ..summary.steps_table import reason_lines
     from ..text.wrapping import wrapped
 
     now = local_now()
@@ -140,7 +142,12 @@ def show(
         click.echo(markdown_of(entry, measured, sentence), nl=False)
     else:
         width = columns_of_output() or width_of_log()
-        lines = [str(folder), "", *measured_lines(measured, width), "", standing_line(entry, sentence)]
+        shown = (
+            [line for step in measured.steps for line in reason_lines(step)]
+            if all_reasons
+            else measured_lines(measured, width)
+        )
+        lines = [str(folder), "", *shown, "", standing_line(entry, sentence)]
         click.echo("\n".join(piece for line in lines for piece in wrapped(line, width)))
     return ExitCode.OK
 

@@ -122,16 +122,22 @@ class Decision:
     alerts: tuple[Alert, ...] = ()
     steady: Mapping[str, object] | None = None  # the present value of a steady-state criterion: steady.json
     remaining: int | None = None  # subintervals until the tail, where the time of the measurement ends the step
-    progress: str = ""  # progress of the measurement: how far, the worst instance, the time that remains
+    counted: str = ""  # how much of a fixed time is measured
+    progress: str = ""  # of a measurement that goes by a metric: how far, the worst instance, the time that remains
     paused: bool = False  # control did not decide: a user paused the load
     set_aside: bool = False  # the subinterval that was handed in does not count: the generator was disturbed
     steering: str = ""  # of what moves the load: its present value and its target
     thresholds: tuple[str, ...] = ()  # each with its present value
 
     @property
+    def news(self) -> tuple[str, ...]:
+        """Messages of what is not known beforehand: where the load and the measurement stand."""
+        return tuple(filter(None, (self.steering, self.progress)))
+
+    @property
     def messages(self) -> tuple[str, ...]:
         """A sentence for people from each part that watches a value."""
-        return tuple(filter(None, (self.steering, self.progress, *self.thresholds)))
+        return tuple(filter(None, (self.steering, self.counted, self.progress, *self.thresholds)))
 
     @property
     def done(self) -> bool:

@@ -102,8 +102,8 @@ class Fixed:
             state = replace(state, aside=(*state.aside, (now, disturbed)))
         if state._counted(now) >= state.measurement:
             return state, Decision(Phase.TAIL, measured=(state._measured(now),))
-        progress, remaining = state._progress(now), state._remaining(now)
-        return state, Decision(state._phase(now + 1), progress=progress, remaining=remaining, set_aside=set_aside)
+        counted, remaining = state._progress(now), state._remaining(now)
+        return state, Decision(state._phase(now + 1), counted=counted, remaining=remaining, set_aside=set_aside)
 
     def remaining_if_edited(self, number: int) -> int | None:
         """Subintervals after `number` until the tail, if an edit acts in it; None: it is before the measurement."""
@@ -160,5 +160,8 @@ class Fixed:
         done = max(self._counted(now), 0)
         if not done and not self.aside:
             return ""
-        aside = f", {len(self.aside)} set aside ({causes(one for _, one in self.aside)})" if self.aside else ""
+        aside = ""
+        if self.aside:
+            more = f"{len(self.aside)} more do{'es' * (len(self.aside) == 1)} not count"
+            aside = f"; {more} ({causes(one for _, one in self.aside)})"
         return f"measured {done} of {self.measurement} subintervals{aside}"

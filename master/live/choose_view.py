@@ -1,27 +1,40 @@
-"""Which watcher `--ui` means. They are imported when one is wanted, so that `--help` is quick."""
+"""Which watcher the options of a command mean. They are imported when one is wanted, so that `--help` is quick."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, Final, TextIO, cast
 
 if TYPE_CHECKING:
     from .reports import RunEnds, Watcher
 
 
 class Ui(StrEnum):
-    AUTO = "auto"  # a progress bar where standard output is a terminal, else lines
+    AUTO = "auto"  # refreshed in place where standard output is a terminal, else lines
     LINES = "lines"
     JSON = "json"
     NONE = "none"  # only how the run ended, and where its folder is
 
 
+EVERY_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How a run is shown, and how much of it."""
+
+    ui: Ui = Ui.AUTO
+    every_s: float = EVERY_S  # from one subinterval that has a line to the next
+    in_detail: bool = False  # every subinterval, reads and writes apart, all messages and reasons: as lines
+
+
 @contextmanager
-def followed(ui: Ui, by: str) -> "Iterator[tuple[Watcher, Callable[[], bool]]]":
+def followed(view: View, by: str) -> "Iterator[tuple[Watcher, Callable[[], bool]]]":
     """A watcher of the instances of a rollup type ("": of the run), and whether its reader has left by a key."""
-    if not (by and ui is Ui.AUTO and sys.stdout.isatty()):
-        yield watcher(ui), lambda: False
+    if not (by and view.ui is Ui.AUTO and sys.stdout.isatty()):
+        yield watcher(view), lambda: False
         return
     from .instances_screen import InstancesScreen, keys_sort
     from .stdio import Direct
@@ -44,7 +57,7 @@ def close_view(watching: "Watcher") -> None:
         pass
 
 
-def watcher(ui: Ui, result: "Callable[[RunEnds], list[str]] | None" = None) -> "Watcher":
+def watcher(view: View, result: "Callable[[RunEnds], list[str]] | None" = None) -> "Watcher":
     """`result`: lines for people in the place of the table of steps."""
     from .json_lines import JsonLines
     from .line_view import TextLines
@@ -56,13 +69,13 @@ def watcher(ui: Ui, result: "Callable[[RunEnds], list[str]] | None" = None) -> "
     def write(line: str) -> None:
         out.write(f"{line}\n")
 
-    inner: Watcher = TextLines(write)
-    match ui:
+    inner: Watcher = TextLines(write, every_s=view.every_s, in_detail=view.in_detail)
+    match view.ui:
         case Ui.NONE:
             inner = OnlyTheEnd(TextLines(write))
         case Ui.JSON:
             return ThreadedView(JsonLines(write))
-        case Ui.AUTO if sys.stdout.isatty():
+        case Ui.AUTO if sys.stdout.isatty() and not view.in_detail:
             from .terminal_view import Terminal
 
             inner = Terminal(cast(TextIO, out))

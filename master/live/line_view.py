@@ -1,5 +1,10 @@
-"""A run as lines of text: the same in a log as on a screen, for the width that it has."""
+"""A run as lines of text: the same in a log as on a screen, for the width that it has.
 
+Rule: in short, what a reader has to know: a subinterval now and then, the step's verdict with its cause, and the table
+at the end. In detail, every subinterval with reads, writes and all messages, and every reason.
+"""
+
+import math
 import shutil
 import sys
 from collections.abc import Callable
@@ -8,15 +13,15 @@ from typing import Final
 
 from ..summary.headline import MIDDLE
 from ..summary.measured import StepEnds
-from ..summary.steps_table import steps_table, verdict_lines
+from ..summary.steps_table import reason_lines, steps_table, verdict_lines
 from ..text.wrapping import wrapped
 from .instances_table import instances_lines
-from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, Subinterval
+from .reports import SET_UP, EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, Subinterval
 from .step_lines import left, local_now, step_line, step_position
-from .subinterval_lines import header_lines, subinterval_lines
+from .subinterval_lines import detailed_lines, header_lines, message_lines, subinterval_lines
 from .terminal_width import columns_of
 
-HEADER_EVERY: Final = 20  # subintervals
+HEADER_EVERY: Final = 20  # lines of subintervals
 
 
 def columns_of_output() -> int | None:
@@ -45,13 +50,17 @@ class TextLines:
         self,
         write: Callable[[str], None],
         columns: Callable[[], int | None] = columns_of_output,
-        with_messages: bool = True,
+        every_s: float = 0.0,
+        in_detail: bool = False,
     ) -> None:
-        """`columns`: of the terminal, now; None: a log, whose lines stay whole. `with_messages`: control's messages
-        have lines among the others."""
+        """`columns`: of the terminal, now; None: a log, whose lines stay whole. `every_s`: of so many seconds a
+        subinterval is shown; inf: none is."""
         self._write = write
         self._columns = columns
-        self._with_messages = with_messages
+        self._every_s = 0.0 if in_detail else every_s
+        self._in_detail = in_detail
+        self._every = 1  # of so many subintervals one is shown
+        self._told: tuple[str, ...] = ()
         self._since_header = HEADER_EVERY
 
     def show(self, report: Report) -> None:
@@ -69,23 +78,38 @@ class TextLines:
             case RunBegins():
                 return run_lines(report)
             case StepBegins():
-                self._since_header = HEADER_EVERY
-                return ["", step_line(report)]
+                return self._begun(report)
             case Subinterval():
-                header = header_lines(width) if self._since_header >= HEADER_EVERY else []
-                self._since_header = 1 if header else self._since_header + 1
-                return [*header, *subinterval_lines(report, width, self._with_messages)]
+                return self._subinterval(report, width)
             case Instances():
                 return instances_lines(report, width)
             case EventLine():
-                return [event_line(report)]
+                return [event_line(report)] if self._in_detail or report.kind not in SET_UP else []
             case StepEnds():
-                return verdict_lines(report)
+                return reason_lines(report) if self._in_detail else verdict_lines(report)
             case RunEnds():
                 table = ["", *steps_table(report.steps, width)] if report.steps else []
                 return [*table, *([""] if table else []), report.words, *filter(None, [report.folder])]
             case RunStatus():
                 return standing_lines(report, width, local_now())
+
+    def _begun(self, report: StepBegins) -> list[str]:
+        if self._every_s == math.inf:
+            return ["", step_line(report)]
+        before, self._every = self._every, max(round(self._every_s / report.subinterval_s), 1)
+        self._told = ()
+        return ["", step_line(report, 1 if self._every == before else self._every)]
+
+    def _subinterval(self, report: Subinterval, width: int) -> list[str]:
+        if self._every_s == math.inf or (report.number + 1) % self._every:
+            return []
+        header = header_lines(width) if self._since_header >= HEADER_EVERY else []
+        self._since_header = 1 if header else self._since_header + 1
+        if self._in_detail:
+            return [*header, *detailed_lines(report, width)]
+        news = [words for words in report.news if words not in self._told]
+        self._told = report.news
+        return [*header, *subinterval_lines(report, width), *message_lines(news)]
 
     def close(self) -> None:
         pass
@@ -103,7 +127,7 @@ def standing_lines(standing: RunStatus, width: int, now: datetime) -> list[str]:
     else:
         lines.append(f"{step_position(step)}: {step.name}{', paused' if standing.paused else ''}")
         if last is not None and last.step == step.name:
-            lines += [*header_lines(width), *subinterval_lines(last, width)]
+            lines += [*header_lines(width), *detailed_lines(last, width)]
             step_left, run_left = (
                 left(remaining_s, standing.paused, now) for remaining_s in (last.step_remaining_s, last.run_remaining_s)
             )

@@ -4,10 +4,20 @@ Rule: a watcher only shows. It sends nothing back, and a run without one is the 
 """
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
+from ...protocol.payload import NoticeKind
 from ..control.observation import Phase
 from ..summary.measured import StepEnds
+
+NOTE: Final = "note"  # of a step's plan
+# Kinds of events that say how a step was set up: nobody has to act on them.
+SET_UP: Final = frozenset(
+    {
+        NOTE, NoticeKind.BACKEND_CHOSEN, NoticeKind.SPREAD_CHOSEN, NoticeKind.BUFFER_PAGES, NoticeKind.KERNEL_THREADS,
+        NoticeKind.CPU_DMA_LATENCY,
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +36,7 @@ class StepBegins:
     of_steps: int
     planned_s: float  # all subintervals, as far as is known beforehand
     run_planned_s: float  # all steps of the run, likewise
+    subinterval_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,7 @@ class Subinterval:
     run_remaining_s: float
     steady: Steadiness | None = None  # where the step waits for a steady state and its window is full
     paused: bool = False  # there is no load; the remaining times are from when the run goes on
+    news: tuple[str, ...] = ()  # messages of what is not known beforehand: where the load and the measurement stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,7 @@ class EventLine:
     utc: str
     host: str  # "" where it is of the whole run
     text: str
+    kind: str = ""  # as events.csv has it
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,13 @@ def step_position(step: StepBegins) -> str:
     return f"step {step.number}" + (f" ({step.number + 1} of {step.of_steps})" if step.of_steps > 1 else "")
 
 
-def step_line(step: StepBegins) -> str:
+def step_line(step: StepBegins, every: int = 1) -> str:
+    """`every`: of so many subintervals one is shown, where that has to be said."""
     about = f", about {duration(step.planned_s)}" if step.planned_s else ""
-    return f"{step_position(step)}: {step.name}{about}"
+    sampled = ""
+    if 1 < every <= step.planned_s / step.subinterval_s:
+        sampled = f"; 1 subinterval of {every} is shown"
+    return f"{step_position(step)}: {step.name}{about}{sampled}"
 
 
 def done_at(remaining_s: float, now: datetime) -> str:

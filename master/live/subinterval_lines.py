@@ -1,4 +1,4 @@
-"""A subinterval as lines of text: the figures in columns, reads and writes below them, then control's messages.
+"""A subinterval as lines of text: the figures in columns; of all details, also reads and writes below them.
 
 Rule: the width chooses which columns there are, never how wide one is. Errors and missing hosts get a line of their own
 where they have no column.
@@ -9,7 +9,7 @@ where they have no column.
     160                              + p99.9        + p99.9 | hosts CPU% errors
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -98,18 +98,31 @@ def header_lines(width: int) -> list[str]:
     return table.header_lines(_fitting(width)[1])
 
 
-def subinterval_lines(report: Subinterval, width: int, with_messages: bool = True) -> list[str]:
-    """The figures, then of reads and writes where there are both, what is wrong, and control's messages if wanted."""
+def subinterval_lines(report: Subinterval, width: int) -> list[str]:
+    """The figures, and what is wrong."""
     cells, groups = _fitting(width)
-    lines = [table.row_line(groups, [cell.text(report) for cell in cells])]
-    for direction in _directions(report):
-        lines.append(table.row_line(groups, [cell.of_direction(report, direction) for cell in cells]))
-    messages = list(report.messages) if with_messages else []
-    if (errors := _errors(report)) and _ERRORS not in cells:
-        messages.insert(0, f"{errors:,.0f} errors")
+    wrong = []
     if report.hosts_in < report.hosts_of and _HOSTS not in cells:
-        messages.insert(0, f"{report.hosts_in} of {report.hosts_of} hosts")
-    return lines + [f"{'':9}{words}" for words in messages]
+        wrong.append(f"{report.hosts_in} of {report.hosts_of} hosts")
+    if (errors := _errors(report)) and _ERRORS not in cells:
+        wrong.append(f"{errors:,.0f} errors")
+    return [table.row_line(groups, [cell.text(report) for cell in cells]), *message_lines(wrong)]
+
+
+def detailed_lines(report: Subinterval, width: int) -> list[str]:
+    """The figures, then of reads and writes where there are both, what is wrong, and control's messages."""
+    figures, *wrong = subinterval_lines(report, width)
+    cells, groups = _fitting(width)
+    each = (
+        table.row_line(groups, [cell.of_direction(report, direction) for cell in cells])
+        for direction in _directions(report)
+    )
+    return [figures, *each, *wrong, *message_lines(report.messages)]
+
+
+def message_lines(messages: Iterable[str]) -> list[str]:
+    """Below a row of the table."""
+    return [f"{'':9}{words}" for words in messages]
 
 
 def _directions(report: Subinterval) -> Sequence[str]:

@@ -1,7 +1,8 @@
-"""A run on a terminal: the same lines as in a log, scrolling, above what changes in place: a bar for the step and one
-for the plan, and control's latest messages.
+"""A run on a terminal: the lines of a log without those of subintervals, scrolling, above what changes in place: a bar
+for the step and one for the plan, the last subinterval, and control's messages.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final, TextIO
@@ -18,20 +19,24 @@ from ..verdicts import Verdict
 from .line_view import TextLines
 from .reports import EventLine, Report, RunEnds, StepBegins, Subinterval
 from .step_lines import left, local_now, step_position
+from .subinterval_lines import detailed_lines, header_lines
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.FAILED: "red", Verdict.INVALID: "red"}
 _BAR: Final = 20  # columns, on the narrowest terminal beside the longest end ("done Tue 02:15, 28m00s")
 
 
 class _Bars(Progress):
-    """The bars, and lines of text below them."""
+    """The bars, and the last subinterval below them."""
 
-    below: tuple[str, ...] = ()
+    last: Subinterval | None = None
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield from super().get_renderables()
-        for line in self.below:
-            for piece in wrapped(line, self.console.width):
+        if self.last is None:
+            return
+        width = self.console.width
+        for line in ("", *header_lines(width), *detailed_lines(self.last, width)):
+            for piece in wrapped(line, width) or [""]:
                 yield Text(piece, no_wrap=True, overflow="ellipsis")
 
 
@@ -52,7 +57,7 @@ class Terminal:
         )
         self._step: TaskID | None = None
         self._plan: TaskID | None = None
-        self._lines = TextLines(lambda line: None, lambda: self._console.width, with_messages=False)
+        self._lines = TextLines(lambda line: None, lambda: self._console.width, every_s=math.inf)
 
     def show(self, report: Report) -> None:
         match report:
@@ -70,7 +75,7 @@ class Terminal:
         self._progress.stop()
 
     def _begin(self, report: StepBegins) -> None:
-        self._progress.below = ()
+        self._progress.last = None
         self._progress.start()
         for task in (self._step, self._plan):
             if task is not None:
@@ -89,7 +94,7 @@ class Terminal:
             total = next(one.total or 0.0 for one in self._progress.tasks if one.id == task)
             done = max(total - remaining_s, 0.0)
             self._progress.update(task, completed=done, end=left(remaining_s, report.paused, now))
-        self._progress.below = report.messages
+        self._progress.last = report
         if self._step is not None:
             self._progress.refresh()
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from ..output.csv_text import utc
+from ..summary.measured import StepEnds
 from .console_thread import ConsoleWriter
 from .line_view import TextLines
 from .reports import EventLine, Report, RunEnds, Watcher
@@ -48,7 +49,7 @@ class KeepsTheEnd:
 
 
 class WithResult:
-    """Shows a run, and at its end a result instead of the table of its steps."""
+    """Shows a run, and at its end a result instead of the table of its steps, which has the verdicts, too."""
 
     def __init__(self, inner: Watcher, write: Callable[[str], None], result: Callable[[RunEnds], list[str]]) -> None:
         self._inner = inner
@@ -57,7 +58,8 @@ class WithResult:
 
     def show(self, report: Report) -> None:
         if not isinstance(report, RunEnds) or not report.steps:
-            self._inner.show(report)
+            if not isinstance(report, StepEnds):
+                self._inner.show(report)
             return
         self._inner.close()
         for line in ["", *self._result(report)]:

@@ -1,4 +1,5 @@
-"""The table at the end of a run: a line for each measurement, below it their verdicts, causes, reasons and remedies.
+"""The table at the end of a run: a line for each measurement; below it, of those that need it, in at most three lines,
+the verdict and its cause, which figures can be used, and one remedy.
 
 Rule: a figure that its verdict discredits stands in brackets, [1.2 k], and one that is of a part of what was planned in
 parentheses, (1.2 k); a line below the row says where hosts are missing. The width chooses the columns, as for
@@ -8,23 +9,24 @@ subintervals.
 from collections.abc import Sequence
 from typing import Final
 
-from ..causes import remedy_of
+from ..causes import DISCREDITED, remedy_of
 from ..text.scaled import WIDEST
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
-from ..verdicts import Reason
+from ..verdicts import Scope, Severity, Verdict
 from .headline import OF_MEASUREMENT, fitting, grouped, title_of
 from .measured import MeasurementRow, StepEnds
 
-MOST_REASONS: Final = 3  # of a measurement; the CSV has all
 LEAST_NAME: Final = 18
 WIDEST_NAME: Final = 48  # half of it holds the load of a level
 _VERDICT: Final = TextColumn("verdict", -7)
 _WIDTH: Final = WIDEST + 2  # of a figure, in brackets
+_FIGURES: Final = {Scope.RATE: "IOPS", Scope.SERVICE: "service times", Scope.RESPONSE: "response times"}
 
 
 def steps_table(steps: Sequence[StepEnds], width: int, explained: bool = True) -> list[str]:
-    """The table; then, where it is `explained`, what is to be said of each measurement. A remedy is printed once."""
+    """The table; then, where it is `explained`, the measurements that are not all valid, and how many reasons there are
+    besides. A remedy is printed once."""
     measured = [(step.number, row) for step in steps for row in step.measured]
     metrics = fitting(OF_MEASUREMENT, width)
     longest = max((len(f"{number} {row.name}") for number, row in measured), default=0)
@@ -35,11 +37,19 @@ def steps_table(steps: Sequence[StepEnds], width: int, explained: bool = True) -
         cells = [row.shown(metric) for metric in metrics]
         lines.append(row_line(groups, [shortened(f"{number} {row.name}", name), row.verdict, *cells]))
         lines += [f"{'':{name}} of {row.missing}"] if row.missing else []
-    known: set[Reason] = set()
-    for number, row in measured if explained else ():
-        if row.findings:
-            lines += [f"  {line}" for line in _measurement_lines(number, row, known)]
-    return lines
+    return lines + _explanation(measured) if explained else lines
+
+
+def _explanation(measured: Sequence[tuple[int, MeasurementRow]]) -> list[str]:
+    known: set[str] = set()
+    lines = []
+    others = 0
+    for number, row in measured:
+        if why_of(row):
+            lines += [verdict_line(number, row), *(f"  {line}" for line in advice_lines(row, known))]
+        others += len(row.findings) - bool(why_of(row))
+    lines += others_lines(others, bool(lines))
+    return ["", *lines] if lines else []
 
 
 def _groups(metrics: Sequence[str], longest: int, width: int) -> list[ColumnGroup]:
@@ -53,29 +63,68 @@ def _groups(metrics: Sequence[str], longest: int, width: int) -> list[ColumnGrou
     return [ColumnGroup("", (TextColumn("step", -name), _VERDICT, *first.columns)), *others]
 
 
+def verdict_line(number: int, measured: MeasurementRow) -> str:
+    """Its verdict, and why."""
+    why = why_of(measured)
+    return f"step {number} {measured.name}: {measured.verdict}{': ' + why if why else ''}"
+
+
 def verdict_lines(report: StepEnds) -> list[str]:
-    """The step's verdict with its cause and reasons; those of several measurements each below it."""
-    known: set[Reason] = set()
+    """The step's verdict and its cause; those of several measurements each below it."""
     if len(report.measured) == 1:
-        return _measurement_lines(report.number, report.measured[0], known)
-    each = [line for one in report.measured for line in _measurement_lines(report.number, one, known)]
+        return [verdict_line(report.number, report.measured[0])]
     head = f"step {report.number} {report.name}: {report.verdict}, {len(report.measured)} measurements"
-    return [head, *(f"  {line}" for line in each)]
+    return [head, *(f"  {verdict_line(report.number, row)}" for row in report.measured)]
 
 
-def _measurement_lines(number: int, measured: MeasurementRow, known: set[Reason]) -> list[str]:
-    """Verdict and cause, then the reasons that weigh most; the remedy of those that are not `known`, which they are
-    then. A remedy of several stands once."""
-    lines = [f"step {number} {measured.name}: {measured.verdict}{': ' + measured.cause if measured.cause else ''}"]
-    reasons = measured.findings
-    remedies: set[str] = set()
-    for finding in reasons[:MOST_REASONS]:
-        lines.append(f"  {finding}")
-        remedy = remedy_of(finding, reasons)
-        if finding.reason not in known and remedy not in remedies:
-            lines.append(f"    {remedy}")
-        known.add(finding.reason)
-        remedies.add(remedy)
-    if len(reasons) > MOST_REASONS:
-        lines.append(f"  and {len(reasons) - MOST_REASONS} more: see summary.all.csv")
+def advice_lines(measured: MeasurementRow, known: set[str]) -> list[str]:
+    """At most two lines below a verdict: which figures can be used where not all can; and what to do, unless that
+    remedy is `known`, which it is then."""
+    lines = []
+    if measured.cause.startswith(DISCREDITED) and why_of(measured) != measured.cause:
+        lines.append(measured.cause)
+    elif measured.verdict is Verdict.INVALID and measured.figures:
+        usable = [text for scope, text in _FIGURES.items() if measured.verdict_of(scope) is not Verdict.INVALID]
+        lines += [f"its {' and '.join(usable)} can be used"] if 0 < len(usable) < len(_FIGURES) else []
+    if measured.findings and measured.findings[0].severity is not Severity.NOTE:
+        lines += _unknown(remedy_of(measured.findings[0], measured.findings), known)
     return lines
+
+
+def _unknown(remedy: str, known: set[str]) -> list[str]:
+    """The remedy, the first time."""
+    if remedy in known:
+        return []
+    known.add(remedy)
+    return [remedy]
+
+
+def reason_lines(report: StepEnds) -> list[str]:
+    """All reasons of the step's measurements, each with its remedy, which is printed once."""
+    known: set[str] = set()
+    lines = []
+    for row in report.measured:
+        lines.append(verdict_line(report.number, row))
+        for finding in row.findings:
+            lines.append(f"  {finding}")
+            lines += [f"    {remedy}" for remedy in _unknown(remedy_of(finding, row.findings), known)]
+    return lines
+
+
+def others_lines(count: int, smaller: bool) -> list[str]:
+    """How many reasons are not shown, and where they are. `smaller`: than one that is."""
+    return [f"{count} {'smaller ' * smaller}note{'s' * (count > 1)}: ivypy show --reasons"] if count else []
+
+
+def why_of(measured: MeasurementRow) -> str:
+    """The cause of the verdict, or else the reason that weighs most, in plain words; "" where there are only notes.
+
+    Only of a valid measurement it is why some of its figures are discredited.
+    """
+    about_others = measured.cause.startswith(DISCREDITED)
+    if measured.cause and not (about_others and measured.verdict is not Verdict.VALID):
+        return measured.cause
+    for finding in measured.findings[:1]:
+        if finding.severity is not Severity.NOTE:
+            return f"{finding.reason.short}{f' ({finding.detail})' if finding.detail else ''}"
+    return ""

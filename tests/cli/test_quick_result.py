@@ -59,7 +59,8 @@ def test_the_step_before_is_one_line_and_discredited_figures_are_marked() -> Non
     text = "\n".join(lines)
     assert "max: 42.1 k IOPS, mean 130 us (valid)" in lines
     assert "[9.00 k]" in text and text.count("[4.47 ms]") == 20
-    assert "  generator_late[invalid] (89% of the mean)" in lines
+    at = lines.index("invalid: I/Os were issued late by the test host (89% of the mean)")
+    assert lines[at + 1].startswith("  Leave the workload threads cores") and "note" not in "".join(lines[at:])
 
 
 def test_of_several_measurements_the_one_that_the_step_stands_for_is_shown() -> None:
@@ -104,7 +105,8 @@ def test_a_search_says_its_bracket(passes: str, fails: str, said: str) -> None:
 def test_without_figures_the_result_says_why_there_are_none() -> None:
     unbounded, idle = Finding(Reason.SEARCH_UNBOUNDED, "too high"), Finding(Reason.NO_SAMPLES)
     lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(unbounded,))), [NOTHING], [LUN])
-    assert "there is no measurement to show" in lines and "  search_unbounded[invalid] (too high)" in lines
+    assert "there is no measurement to show" in lines
+    assert "invalid: no load was found on both sides of the target (too high)" in lines
     lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(idle,))), [NOTHING], [LUN])
     assert "no I/O was completed" in lines
 

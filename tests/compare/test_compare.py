@@ -268,8 +268,8 @@ def test_runs_without_results_in_a_folder_of_runs_are_left_out_and_named(tmp_pat
     found = as_json([before[0].parent], [after[0].parent])
     assert (len(found["a"]), len(found["b"]), found["exit_code"]) == (3, 3, ExitCode.OK)
     assert found["notes"] == [
-        f"{before[3]}: left out: the run ended without results, exit code 4: The plan would write to a device in use, "
-        "or without consent; no I/O was started.",
+        f"{before[3]}: left out: the run ended without results, exit code 4: Nothing was started: this would write to "
+        "a device in use, or without consent.",
         f"{after[3]}: left out: the run was cut off before it had measured anything",
     ]
 

@@ -89,7 +89,7 @@ def test_a_disturbed_subinterval_does_not_count_and_the_measurement_goes_on() ->
     assert " ".join(step.phases) == "warmup run run disturbed run run disturbed run run run run tail"
     assert (step.measured.first, step.measured.last, step.measured.set_aside) == (1, 10, (3, 6))
     assert step.notes() == ["set_aside[note] (2 of 10 subintervals: run-queue delay, machine stall)"]
-    assert step.messages[3] == "measured 2 of 8 subintervals, 1 set aside (run-queue delay)"
+    assert step.messages[3] == "measured 2 of 8 subintervals; 1 more does not count (run-queue delay)"
 
 
 def test_a_measurement_begins_and_ends_with_a_subinterval_that_counts() -> None:

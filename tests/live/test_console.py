@@ -3,20 +3,22 @@
 import asyncio
 import io
 import json
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from ivypy.master.causes import cause_of
+from ivypy.master.causes import DISCREDITED, cause_of
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.errors import OutputError
 from ivypy.master.live.change_lines import changed_lines
 from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import TextLines
-from ivypy.master.live.reports import Report, RunEnds, StepBegins, Subinterval
+from ivypy.master.live.reports import EventLine, Report, RunEnds, StepBegins, Subinterval
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.live.subinterval_lines import subinterval_lines
 from ivypy.master.live.terminal_view import Terminal
@@ -24,9 +26,10 @@ from ivypy.master.run.session.run import Run
 from ivypy.master.run.step.live_step import LiveStep
 from ivypy.master.summary.headline import MIDDLE, OF_MEASUREMENT
 from ivypy.master.summary.measured import MeasurementRow, StepEnds
-from ivypy.master.summary.steps_table import steps_table, verdict_lines
+from ivypy.master.summary.steps_table import advice_lines, reason_lines, steps_table, verdict_lines, why_of
 from ivypy.master.text.scaled import duration
 from ivypy.master.verdicts import ALL, Finding, Reason, Severity, Verdict, by_weight
+from ivypy.protocol.payload import NoticeKind
 from tests.support.simulated.loop import SimulatedLoop
 from tests.support.simulated.plants import queue
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
@@ -150,7 +153,7 @@ def test_a_step_has_the_same_number_in_the_bar_and_in_the_lines(monkeypatch: pyt
     monkeypatch.setenv("TERM", "xterm")
     screen = Screen()
     terminal = Terminal(screen)
-    terminal.show(StepBegins(1, "half", 3, 60.0, 180.0))
+    terminal.show(StepBegins(1, "half", 3, 60.0, 180.0, 5.0))
     terminal.show(RunEnds("/f", (), 0, "words"))
     said = [
         line.rsplit("step ", 1)[1] for line in screen.getvalue().replace("\r", "\n").splitlines() if "step " in line
@@ -171,7 +174,7 @@ def test_a_long_message_of_control_is_shown_whole_below_the_bar(monkeypatch: pyt
     monkeypatch.setenv("COLUMNS", "60")
     screen = Screen()
     terminal = Terminal(screen)
-    terminal.show(StepBegins(0, "half", 1, 60.0, 60.0))
+    terminal.show(StepBegins(0, "half", 1, 60.0, 60.0, 5.0))
     said = " ".join(f"word{i}" for i in range(20))
     terminal.show(closed((said,)))
     terminal.close()
@@ -183,7 +186,7 @@ def test_the_bar_of_a_paused_run_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     for paused, said in ((False, "done 12:01, 40s"), (True, "paused, 40s left")):
         screen = Screen()
         terminal = Terminal(screen, lambda: NOW.replace(second=30))
-        terminal.show(StepBegins(0, "half", 1, 60.0, 60.0))
+        terminal.show(StepBegins(0, "half", 1, 60.0, 60.0, 5.0))
         terminal.show(closed(paused=paused))
         assert said in screen.getvalue()
         terminal.close()
@@ -231,11 +234,22 @@ def test_every_level_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
     assert [words[2] for words in table] == ["valid", "valid", "valid", "invalid"]
     assert [" ".join(words[3:5]) for words in table] == ["100 k", "225 k", "506 k", "[600 k]"], "discredited"
     assert [words[1].rsplit("=")[1] for words in table] == ["100000", "225000", "506250", "1.13906e+06"]
-    below = said[said.index(f"  step 0 {names[0]}: valid") :]
-    remedy = f"      {Reason.TOO_FEW_SUBINTERVALS.remedy}"
-    assert below[:3] == [f"  step 0 {names[0]}: valid", f"    {FEW}", remedy]
-    assert below[3:7] == [line for name in names[1:3] for line in (f"  step 0 {name}: valid", f"    {FEW}")], "once"
-    assert below[7] == f"  step 0 {names[3]}: invalid" and below[8].startswith("    load_not_sustained[invalid] (")
+    below = said[said.index("") + 1 :]
+    below = below[below.index("") + 1 :]
+    why = f"step 0 {names[3]}: invalid: {Reason.LOAD_NOT_SUSTAINED.short}"
+    notes = next(at for at, line in enumerate(below) if line.endswith(" smaller notes: ivypy show --reasons"))
+    said_of_it = " ".join(line.strip() for line in below[:notes])
+    assert said_of_it.startswith(why) and said_of_it.endswith(Reason.LOAD_NOT_SUSTAINED.remedy)
+
+
+def test_in_detail_every_reason_has_its_line_and_a_remedy_is_printed_once(tmp_path: Path) -> None:
+    staged = stage(tmp_path, nobody, CLIMB)
+    names = [row["name"] for row in staged.rows("summary.all.csv")]
+    said = TextLines(lambda line: None, in_detail=True).lines(staged.step)
+    remedy = f"    {Reason.TOO_FEW_SUBINTERVALS.remedy}"
+    assert said[:3] == [f"step 0 {names[0]}: valid", f"  {FEW}", remedy]
+    assert said[3:7] == [line for name in names[1:3] for line in (f"step 0 {name}: valid", f"  {FEW}")], "once"
+    assert said[7].startswith(f"step 0 {names[3]}: invalid") and said[8].startswith("  load_not_sustained[invalid] (")
 
 
 def test_a_reason_of_a_step_names_its_level(tmp_path: Path) -> None:
@@ -263,9 +277,51 @@ def test_a_reason_of_a_step_names_its_level(tmp_path: Path) -> None:
 def test_a_step_of_one_measurement_has_one_line(tmp_path: Path, go: str) -> None:
     staged = stage(tmp_path, nobody, ONE_STEP.replace("go: one", go))
     (name,) = [row["name"] for row in staged.rows("summary.all.csv")]
-    first, *reasons = TextLines(lambda line: None).lines(staged.step)
-    assert first == f"step 0 {name}: {staged.step.verdict}" and all(line.startswith("  ") for line in reasons)
+    (line,) = TextLines(lambda line: None).lines(staged.step)
+    assert line.startswith(f"step 0 {name}: {staged.step.verdict}")
+    first, *reasons = TextLines(lambda line: None, in_detail=True).lines(staged.step)
+    assert first == line and reasons and all(line.startswith("  ") for line in reasons)
     assert isinstance(staged.step, StepEnds) and [one.name for one in staged.step.measured] == [name]
+
+
+def written_by(lines: TextLines, reports: Iterable[Report]) -> list[str]:
+    return [line for report in reports for line in lines.lines(report)]
+
+
+def numbered(numbers: Iterable[int], news: Callable[[int], str] = lambda number: "") -> list[Report]:
+    """Subintervals of a step of 5 s each."""
+    told = {number: tuple(filter(None, (news(number),))) for number in numbers}
+    return [StepBegins(0, "s", 1, 100.0, 100.0, 5.0), *(replace(closed(), number=n, news=told[n]) for n in told)]
+
+
+@pytest.mark.parametrize(
+    ("every_s", "shown"),
+    [(0.0, [*range(12)]), (5.0, [*range(12)]), (10.0, [1, 3, 5, 7, 9, 11]), (21.0, [3, 7, 11]), (math.inf, [])],
+)
+def test_one_subinterval_of_several_has_a_line_and_it_is_said_which(every_s: float, shown: list[int]) -> None:
+    lines = written_by(TextLines(lambda line: None, lambda: MIDDLE, every_s), numbered(range(12)))
+    assert [int(line.split()[2]) for line in lines if " run " in line] == shown
+    of = round(every_s / 5) if 5 < every_s < math.inf else 1
+    assert lines[1] == "step 0: s, about 1m40s" + (f"; 1 subinterval of {of} is shown" if of > 1 else "")
+
+
+def test_how_many_are_shown_is_said_once_and_only_where_the_step_has_so_many() -> None:
+    lines = TextLines(lambda line: None, lambda: MIDDLE, 10.0)
+    short, long = StepBegins(0, "s", 3, 9.0, 60.0, 5.0), StepBegins(1, "s", 3, 60.0, 60.0, 5.0)
+    assert ["shown" in line for line in written_by(lines, [long, long]) if line] == [True, False]
+    assert not any("shown" in line for line in written_by(TextLines(lambda line: None, every_s=10.0), [short]))
+
+
+def test_news_of_control_are_said_when_they_change() -> None:
+    lines = written_by(TextLines(lambda line: None, lambda: MIDDLE), numbered(range(6), lambda n: f"level {n // 3}"))
+    assert [line.strip() for line in lines if "level" in line] == ["level 0", "level 1"]
+
+
+def test_how_a_step_was_set_up_is_said_in_detail_only() -> None:
+    chosen = EventLine("2026-01-01T12:00:30.000Z", "h", "backend auto is libaio", NoticeKind.BACKEND_CHOSEN)
+    lost = replace(chosen, text="lost", kind="lost")
+    assert written_by(TextLines(lambda line: None), [chosen, lost]) == ["12:00:30  h: lost"]
+    assert len(written_by(TextLines(lambda line: None, in_detail=True), [chosen, lost])) == 2
 
 
 LATE = Finding(Reason.GENERATOR_LATE, "34% of the mean", Severity.INVALID)
@@ -288,6 +344,28 @@ MEASURED = {
 }
 
 
+MISSED = Finding(Reason.SLO_MISSED, "overall_iops at most 1: 5", Severity.FAILED)
+SAID_OF_MISSED = "a threshold was missed (overall_iops at most 1: 5)"
+BRACKETS = f"{DISCREDITED}: other processes used 61 % of this host's CPU"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "findings", "why", "advice"),
+    [
+        (Verdict.VALID, (), "", []),
+        (Verdict.VALID, (BUSY,), BRACKETS, []),
+        (Verdict.FAILED, (MISSED,), SAID_OF_MISSED, [BRACKETS, MISSED.reason.remedy]),
+    ],
+)
+def test_a_verdict_says_what_decides_it_and_then_which_figures_not_to_use(
+    verdict: Verdict, findings: tuple[Finding, ...], why: str, advice: list[str]
+) -> None:
+    cause = BRACKETS if findings else ""
+    row = MeasurementRow("s", verdict, Verdict.VALID, Verdict.VALID, Verdict.INVALID, findings, cause, MEASURED)
+    assert (why_of(row), advice_lines(row, set())) == (why, advice)
+    assert advice_lines(row, {remedy for remedy in advice}) == [line for line in advice if line == BRACKETS]
+
+
 @pytest.mark.parametrize("width", [*OF_MEASUREMENT])
 def test_partial_figures_stand_in_parentheses_above_the_hosts_that_they_are_of(width: int) -> None:
     partial, valid = Verdict.PARTIAL, Verdict.VALID
@@ -301,19 +379,25 @@ def test_partial_figures_stand_in_parentheses_above_the_hosts_that_they_are_of(w
     assert figures.split()[2:4] == ["valid", "450"] and "(" not in figures
 
 
-def test_the_cause_comes_first_then_three_reasons_with_their_remedies() -> None:
+def test_the_cause_comes_first_and_then_what_to_do() -> None:
     verdicts = (Verdict.INVALID, Verdict.VALID, Verdict.VALID, Verdict.INVALID)
     rates = {"overall_iops": 30_604.0, "overall_iops_half_width": 153.0, "overall_mib_per_s": 119.5}
     row = MeasurementRow("half", *verdicts, by_weight(NOTES, ALL), cause_of(NOTES, ALL), {**MEASURED, **rates})
     ends = StepEnds(1, "half", Verdict.INVALID, NOTES, (row,))
-    assert verdict_lines(ends) == [
-        "step 1 half: invalid: other processes used 61 % of this host's CPU",
+    why = "step 1 half: invalid: other processes used 61 % of this host's CPU"
+    assert verdict_lines(ends) == [why]
+    assert steps_table((ends,), MIDDLE)[-5:] == [
+        "",
+        why,
+        "  its IOPS and service times can be used",
+        f"  {Reason.CPU_CONTENTION.remedy}",
+        "4 smaller notes: ivypy show --reasons",
+    ]
+    assert reason_lines(ends)[:4] == [
+        why,
         "  generator_late[invalid] (34% of the mean)",
         f"    {Reason.CPU_CONTENTION.remedy}",
         "  cpu_contention[note] (h1: and more)",
-        "  edited[note] (by me)",
-        f"    {Reason.EDITED.remedy}",
-        "  and 2 more: see summary.all.csv",
     ]
     figures = {width: steps_table((ends,), width)[2].split() for width in OF_MEASUREMENT}
     assert figures == {
@@ -365,7 +449,7 @@ def test_each_check_of_a_metric_is_shown_in_line_json_and_status(tmp_path: Path,
     assert found, [report.messages for report in seen]
     said = [f"{'':9}{words}" for words in found[0].messages]
     assert any(set(said) <= set(lines) for lines in statuses), statuses[:4]
-    assert TextLines(lambda line: None).lines(found[0])[-len(said) :] == said
+    assert TextLines(lambda line: None, in_detail=True).lines(found[0])[-len(said) :] == said
     lines: list[str] = []
     JsonLines(lines.append).show(found[0])
     assert json.loads(lines[0])["messages"] == list(found[0].messages)

@@ -33,7 +33,7 @@ def table(shown: InstancesScreen) -> dict[str, str]:
 
 def test_a_sparkline_has_a_gap_where_an_instance_was_absent() -> None:
     shown, _ = screen()
-    shown.show(StepBegins(0, "s", 1, 60.0, 60.0))
+    shown.show(StepBegins(0, "s", 1, 60.0, 60.0, 5.0))
     for names in (("h1", "h2"), ("h1",), ("h1", "h2")):
         shown.show(Instances("host", "s", 0, tuple(a_row(name) for name in names)))
     lines = table(shown)
@@ -62,7 +62,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 def test_keys_sort_and_leave_and_the_terminal_is_as_before(typed: int) -> None:
     shown, _ = screen()
-    shown.show(StepBegins(0, "s", 1, 60.0, 60.0))
+    shown.show(StepBegins(0, "s", 1, 60.0, 60.0, 5.0))
     shown.show(Instances("host", "s", 0, (a_row("h1", iops=5.0), a_row("h2", iops=1.0))))
     before = termios.tcgetattr(sys.stdin)
     with pytest.raises(KeyboardInterrupt), keys_sort(shown) as has_left:

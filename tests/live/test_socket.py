@@ -69,7 +69,7 @@ def runtime(runtime_folder: Path) -> Path:
 
 
 FIGURES = {"overall_iops": 10.0, "overall_service_us_p99": 1.5}
-BEGINS = StepBegins(0, "one", 2, 60.0, 130.0)
+BEGINS = StepBegins(0, "one", 2, 60.0, 130.0, 5.0)
 CLOSED = Subinterval(
     "2026-01-01T00:00:05.000Z",
     "one",

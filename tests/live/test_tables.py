@@ -20,7 +20,7 @@ from ivypy.master.live.reports import (
     StepBegins,
     Subinterval,
 )
-from ivypy.master.live.subinterval_lines import LAYOUTS, header_lines, subinterval_lines
+from ivypy.master.live.subinterval_lines import LAYOUTS, detailed_lines, header_lines, subinterval_lines
 from ivypy.master.summary.headline import (
     DIRECTIONS,
     HALF_WIDTH,
@@ -54,7 +54,7 @@ def closed(figures: dict[str, float], hosts_in: int = 3, errors: int = 0) -> Sub
 @pytest.mark.parametrize("width", LAYOUTS)
 @given(figures=HEADLINES)
 def test_every_line_fits_and_figures_stay_below_their_titles(width: int, figures: dict[str, float]) -> None:
-    lines = [*header_lines(width), *subinterval_lines(closed(figures), width)]
+    lines = [*header_lines(width), *detailed_lines(closed(figures), width)]
     assert max(map(len, lines)) <= width
     bars = [[place for place, letter in enumerate(line) if letter == "|"] for line in lines[:5]]
     assert all(one == bars[1][: len(one)] for one in bars)
@@ -145,10 +145,15 @@ ENDED = st.builds(
     st.lists(EXPLAINED, min_size=1, max_size=2),
 )
 CLOSED = st.builds(
-    lambda figures, said, paused: replace(closed(figures, errors=9, hosts_in=2), messages=(said,), paused=paused),
+    lambda figures, said, paused: replace(
+        closed(figures, errors=9, hosts_in=2), messages=(said,), news=(said,), paused=paused
+    ),
     HEADLINES, WORDS, st.booleans(),
 )  # fmt: skip
-STEPS = st.builds(StepBegins, st.integers(0, 9999), WORDS, st.integers(1, 9999), st.floats(0, 1e6), st.floats(0, 1e6))
+STEPS = st.builds(
+    StepBegins, st.integers(0, 9999), WORDS, st.integers(1, 9999), st.floats(0, 1e6), st.floats(0, 1e6),
+    st.floats(0.05, 3600),
+)  # fmt: skip
 INSTANCES = st.builds(lambda rows: Instances("path", "one", 3, tuple(rows)), st.lists(ROWS, min_size=1, max_size=4))
 STATUSES = st.builds(
     lambda plan, step, last, ended, lost, instances: RunStatus(
@@ -168,9 +173,9 @@ REPORTS = st.one_of(
 )
 
 
-@given(REPORTS, st.integers(60, 200))
-def test_no_line_is_longer_than_the_terminal(report: Report, columns: int) -> None:
-    lines = TextLines(lambda line: None, lambda: columns).lines(report)
+@given(REPORTS, st.integers(60, 200), st.booleans())
+def test_no_line_is_longer_than_the_terminal(report: Report, columns: int, in_detail: bool) -> None:
+    lines = TextLines(lambda line: None, lambda: columns, in_detail=in_detail).lines(report)
     assert max(map(len, lines)) <= columns
 
 

@@ -64,7 +64,7 @@ def test_a_disturbed_subinterval_moves_the_end_that_is_shown(tmp_path: Path) -> 
     assert [remaining[number] for number in range(8)] == [65, 60, 55, 55, 50, 45, 45, 40]
     assert [one.run_remaining_s for one in shown] == [one.step_remaining_s for one in shown]
     assert remaining[max(remaining)] == 0
-    assert "measured 2 of 12 subintervals, 1 set aside (run-queue delay)" in shown[3].messages
+    assert "measured 2 of 12 subintervals; 1 more does not count (run-queue delay)" in shown[3].messages
 
 
 def test_keep_counts_them_and_says_what_the_host_did(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def run(plan: Path, root: Path, *words: str, **how: Any) -> Finished:
 
 
 def _run(plan: Path, root: Path, *words: str) -> list[str]:
-    return ["run", "-o", str(root), "--no-report", "--ui", "lines", *words, str(plan)]
+    return ["run", "-o", str(root), "--no-report", "--ui", "lines", "--verbose", *words, str(plan)]
 
 
 def once(store: Store, make: Callable[[Path], Finished]) -> Finished:

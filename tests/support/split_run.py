@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from ivypy.master.live.choose_view import Ui, watcher
+from ivypy.master.live.choose_view import Ui, View, watcher
 from ivypy.master.plan.load import load
 from ivypy.master.run.session.run import Options, run_plan
 from ivypy.master.run.session.signals import run_until_pressed
@@ -11,4 +11,4 @@ from ivypy.master.run.session.signals import run_until_pressed
 
 def main() -> None:
     plan, options = load(Path(sys.argv[1]), {}), Options(Path(sys.argv[2]), None, (), processes=2)
-    sys.exit(run_until_pressed(lambda presses: run_plan(plan, options, watcher(Ui.LINES), presses)))
+    sys.exit(run_until_pressed(lambda presses: run_plan(plan, options, watcher(View(Ui.LINES)), presses)))

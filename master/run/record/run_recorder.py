@@ -110,7 +110,7 @@ class RunRecorder:
         """A row of events.csv, and the same for watchers, in the words of `shown` if given; `at_ns`: now if None."""
         utc_ns = self.clock.utc_ns(at_ns)
         self._write_event(Event(utc_ns, kind, text, step, subinterval, host))
-        self.hub.show(EventLine(utc(utc_ns), host, shown or text))
+        self.hub.show(EventLine(utc(utc_ns), host, shown or text, kind))
 
     def _write_event(self, event: Event) -> None:
         """If the disk takes it: where too many wait, further ones are counted."""

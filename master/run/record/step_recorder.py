@@ -14,7 +14,7 @@ from ...connectors.element_figures import Connected
 from ...connectors.gathered import Gathered, GatherState
 from ...connectors.gathering import GatheredSubinterval
 from ...control.decision import Cell, ControlRow, Measured
-from ...live.reports import StepBegins
+from ...live.reports import NOTE, StepBegins
 from ...output.connector_files import ConnectorFiles
 from ...output.csv_text import utc
 from ...output.histogram_db_reader import HistogramReader
@@ -80,9 +80,10 @@ class StepRecorder:
         """
         self._later_steps_s = later_steps_s
         step = self._step
-        self._run.hub.show(StepBegins(step.number, step.name, of_steps, step.planned_s, run_planned_s))
+        begins = StepBegins(step.number, step.name, of_steps, step.planned_s, run_planned_s, step.subinterval_s)
+        self._run.hub.show(begins)
         for note in self._step.notes:
-            self.event("", "note", note)
+            self.event("", NOTE, note)
 
     def judged_by(self, judge: Callable[[StepOutcome], StepResult]) -> None:
         """`judge`: what a step's outcome is as rows with verdicts. Pure: the writer's thread calls it, too."""

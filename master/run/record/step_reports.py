@@ -41,6 +41,7 @@ def subinterval_report(
         hosts_in=int(merged.presence.hosts_in[ALL_ROW]),
         hosts_of=int(merged.presence.hosts_of[ALL_ROW]),
         messages=closed.decision.messages,
+        news=closed.decision.news,
         step_remaining_s=remaining_s,
         run_remaining_s=remaining_s + later_steps_s,
         paused=closed.decision.paused,
