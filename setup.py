@@ -108,6 +108,7 @@ if __name__ == "__main__":
         package_dir={"ivypy": "."},
         package_data={
             "": ["*.pyi", "py.typed"],
+            "ivypy": ["docs/*.md"],  # for `ivypy help`
             "ivypy.master.pages": ["static/*"],
             "ivypy.slave.engine": ["portable/*/*.so"] if FOR_ALL_HOSTS else [],
         },

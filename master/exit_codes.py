@@ -101,6 +101,6 @@ _EXIT_SENTENCES = {
     ExitCode.NOT_REACHED: "A target was not reached: an accuracy, a steady state, a value to hold, or the "
     "resolution of a search.",
     ExitCode.PARTIAL: "At least one step is partial: cut short, or a host or device was lost.",
-    ExitCode.INVALID: "At least one step is invalid: its figures are not what was asked for.",
+    ExitCode.INVALID: "At least one step is invalid. What now: ivypy help invalid",
     ExitCode.INTERRUPTED: "Interrupted by Ctrl-C or `ivypy stop`; the results so far are written.",
 }

@@ -18,6 +18,7 @@ from ..live import stdio
 from ..live.choose_view import close_view
 from .active_runs import attach, edit, mark, pause, skip, status, stop, unpause
 from .analysis import export, query
+from .command_groups import CommandGroups, help_command
 from .compare import compare
 from .connector import connector
 from .import_plan import import_plan
@@ -43,12 +44,12 @@ HOSTS_HELP = "Hosts instead of the plan's: lab[01-16],db1; slurm is every node o
 HOSTS = click.option("--hosts", metavar="NAMES", help=HOSTS_HELP)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=CommandGroups, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="ivypy", prog_name="ivypy")
 def cli() -> None:
     """Distributed storage load generation, with a verdict on every number.
 
-    Start with `ivypy quick`, which lists what can be measured, or with `ivypy check PLAN.yaml`.
+    Start with `ivypy quick`, which lists what can be measured. `ivypy help TOPIC` prints a page of the documentation.
     """
 
 
@@ -236,7 +237,7 @@ def columns() -> ExitCode:
 
 for command in (
     compare, connector, quick, import_plan, percentiles, steady, list_runs, show, report, query, export,
-    attach, edit, mark, pause, skip, status, stop, unpause, web,
+    attach, edit, mark, pause, skip, status, stop, unpause, web, help_command,
 ):  # fmt: skip
     cli.add_command(command)
 

@@ -51,7 +51,7 @@ def steady(
     paths: tuple[Path, ...], criterion: str | None, limit: str | None, window: str | None, ramp: str, latency: str,
     metric: str | None, rollup: str, interval: str, as_json: bool,
 ) -> ExitCode:  # fmt: skip
-    """Print when a test would have stopped for a steady state, and why.
+    """Say when a test became steady, and by which criterion.
 
     Reads finished data: a run folder, what fio's JSON keeps of its window, or a column of a CSV file; - is standard
     input. From fio's JSON it takes the steady state that the job asked for. Exits with 6 if

@@ -84,7 +84,7 @@ def advice_lines(measured: MeasurementRow, known: set[str]) -> list[str]:
     if measured.cause.startswith(DISCREDITED) and why_of(measured) != measured.cause:
         lines.append(measured.cause)
     elif measured.verdict is Verdict.INVALID and measured.figures:
-        usable = [text for scope, text in _FIGURES.items() if measured.verdict_of(scope) is not Verdict.INVALID]
+        usable = [text for scope, text in _FIGURES.items() if measured.verdict_of(scope) is Verdict.VALID]
         lines += [f"its {' and '.join(usable)} can be used"] if 0 < len(usable) < len(_FIGURES) else []
     if measured.findings and measured.findings[0].severity is not Severity.NOTE:
         lines += _unknown(remedy_of(measured.findings[0], measured.findings), known)

@@ -169,7 +169,7 @@ def test_a_run_that_could_not_write_any_more_is_read_likewise(killed_run: Path) 
     folder = killed_run
     record = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(record | {"end_utc": record["start_utc"], "exit_code": 1}))
-    shown = answered("show", str(folder))
+    shown = answered("show", "--reasons", str(folder))
     assert "controller_ended[partial]" in shown.stdout and "ivypy itself failed" in shown.stdout, shown.stdout
 
 

@@ -11,4 +11,6 @@ from ivypy.master.run.session.signals import run_until_pressed
 
 def main() -> None:
     plan, options = load(Path(sys.argv[1]), {}), Options(Path(sys.argv[2]), None, (), processes=2)
-    sys.exit(run_until_pressed(lambda presses: run_plan(plan, options, watcher(View(Ui.LINES)), presses)))
+    sys.exit(
+        run_until_pressed(lambda presses: run_plan(plan, options, watcher(View(Ui.LINES, in_detail=True)), presses))
+    )

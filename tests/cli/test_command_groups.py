@@ -1,0 +1,56 @@
+"""The list of commands, `ivypy help`, and what a word gets that is no command."""
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ivypy.master.cli.command_groups import _INSTEAD, GROUPS, topics
+from ivypy.master.cli.commands import cli
+from ivypy.master.errors import PlanError
+
+
+def said(*words: str) -> Result:
+    return CliRunner().invoke(cli, words, prog_name="ivypy", terminal_width=80)
+
+
+def test_each_command_stands_in_one_group() -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(cli.commands)
+
+
+def test_the_list_fits_80_columns_and_no_line_is_cut() -> None:
+    lines = said("--help").output.splitlines()
+    assert max(map(len, lines)) <= 80 and not any("..." in line for line in lines[8:])
+    assert [line for line in lines if line.endswith(":") and line[:-1] in GROUPS] == [f"{title}:" for title in GROUPS]
+
+
+@pytest.mark.parametrize("words", [["--help"], ["help"]])
+def test_help_alone_is_the_list_of_commands(words: list[str]) -> None:
+    assert said("--help").output.strip() in said(*words).output
+
+
+def test_help_knows_commands_and_topics() -> None:
+    assert said("help", "run").output.startswith("Usage: ivypy run [OPTIONS] PLAN.yaml")
+    assert said("help", "invalid").output.startswith("# My run is invalid: what now?")
+    assert {"invalid", "plan", "quick"} <= {*topics()} and all(name in said("help").output for name in topics())
+
+
+@pytest.mark.parametrize(
+    ("word", "answer"),
+    [
+        ("quik", "quik: no command of ivypy; did you mean 'quick'?"),
+        ("resume", "resume: no command of ivypy; what does it is `ivypy unpause`"),
+        ("t.yaml", "t.yaml: a plan, by its name; run it with `ivypy run t.yaml`"),
+        ("xyzzy", "xyzzy: no command of ivypy; `ivypy help` lists them"),
+    ],
+)
+def test_a_word_that_is_no_command_is_answered_with_the_one_that_was_meant(word: str, answer: str) -> None:
+    error = said(word).exception
+    assert isinstance(error, PlanError) and str(error) == answer
+
+
+def test_a_topic_that_is_none_is_answered_likewise() -> None:
+    error = said("help", "verdict").exception
+    assert str(error) == "verdict: neither a command nor a topic; did you mean 'verdicts'?"
+
+
+def test_what_people_try_leads_to_a_command() -> None:
+    assert {*_INSTEAD.values()} <= cli.commands.keys() and _INSTEAD.keys().isdisjoint(cli.commands)
