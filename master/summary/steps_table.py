@@ -14,7 +14,7 @@ from ..text.scaled import WIDEST
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
 from ..verdicts import Scope, Severity, Verdict
-from .headline import OF_MEASUREMENT, fitting, grouped, title_of
+from .headline import IOPS, NARROWEST, OF_MEASUREMENT, fitting, full_title, grouped, title_of
 from .measured import MeasurementRow, StepEnds
 
 LEAST_NAME: Final = 18
@@ -46,7 +46,7 @@ def _explanation(measured: Sequence[tuple[int, MeasurementRow]]) -> list[str]:
     others = 0
     for number, row in measured:
         if why_of(row):
-            lines += [verdict_line(number, row), *(f"  {line}" for line in advice_lines(row, known))]
+            lines += [_verdict_line(number, row), *(f"  {line}" for line in advice_lines(row, known))]
         others += len(row.findings) - bool(why_of(row))
     lines += others_lines(others, bool(lines))
     return ["", *lines] if lines else []
@@ -63,18 +63,25 @@ def _groups(metrics: Sequence[str], longest: int, width: int) -> list[ColumnGrou
     return [ColumnGroup("", (TextColumn("step", -name), _VERDICT, *first.columns)), *others]
 
 
-def verdict_line(number: int, measured: MeasurementRow) -> str:
+def verdict_lines(report: StepEnds) -> list[str]:
+    """The step's verdict, its headline and its cause; those of several measurements each below it."""
+    each = [_verdict_line(report.number, row, _headline(row)) for row in report.measured]
+    if len(each) == 1:
+        return each
+    head = f"step {report.number} {report.name}: {report.verdict}, {len(each)} measurements"
+    return [head, *(f"  {line}" for line in each)]
+
+
+def _verdict_line(number: int, measured: MeasurementRow, headline: str = "") -> str:
     """Its verdict, and why."""
     why = why_of(measured)
-    return f"step {number} {measured.name}: {measured.verdict}{': ' + why if why else ''}"
+    return f"step {number} {measured.name}: {measured.verdict}{headline}{': ' + why if why else ''}"
 
 
-def verdict_lines(report: StepEnds) -> list[str]:
-    """The step's verdict and its cause; those of several measurements each below it."""
-    if len(report.measured) == 1:
-        return [verdict_line(report.number, report.measured[0])]
-    head = f"step {report.number} {report.name}: {report.verdict}, {len(report.measured)} measurements"
-    return [head, *(f"  {verdict_line(report.number, row)}" for row in report.measured)]
+def _headline(measured: MeasurementRow) -> str:
+    """The most important figures, as far as they are known, with their marks."""
+    shown = [(metric, measured.shown(metric)) for metric in OF_MEASUREMENT[NARROWEST] if metric in measured.figures]
+    return "".join(f", {text} IOPS" if metric == IOPS else f", {full_title(metric)} {text}" for metric, text in shown)
 
 
 def advice_lines(measured: MeasurementRow, known: set[str]) -> list[str]:
@@ -104,7 +111,7 @@ def reason_lines(report: StepEnds) -> list[str]:
     known: set[str] = set()
     lines = []
     for row in report.measured:
-        lines.append(verdict_line(report.number, row))
+        lines.append(_verdict_line(report.number, row))
         for finding in row.findings:
             lines.append(f"  {finding}")
             lines += [f"    {remedy}" for remedy in _unknown(remedy_of(finding, row.findings), known)]
