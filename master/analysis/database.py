@@ -198,5 +198,5 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError:
-        raise PlanError("this needs DuckDB, which is not installed: pip install 'ivypy[analysis]'") from None
+        raise PlanError("this needs DuckDB, which is not installed: pip install duckdb") from None
     return duckdb

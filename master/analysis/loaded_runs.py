@@ -96,7 +96,11 @@ class LoadedRuns:
         instance: str = f"{ALL}={ALL}",
     ) -> float | None:  # fmt: skip
         """A percentile of a measurement in microseconds, 0.999 for p99.9, as ivypy itself takes it: within 1/128, and
-        None where fewer than 10 I/Os lie beyond it. `run`: needed where there are several. Raises KeyError."""
+        None where fewer than 10 I/Os lie beyond it. `run`: needed where there are several. Raises KeyError,
+        ValueError."""
+        if not 0 < fraction < 1:
+            percent = f": write {fraction / 100:.9g} for p{fraction:g}" if 1 <= fraction < 100 else ""
+            raise ValueError(f"{fraction:g} is no share of the I/Os, between 0 and 1{percent}")
         by, _, name = instance.partition("=")
         histograms = self._histograms
         wanted = {"name": step, "category": category, "time": time, "rollup_type": by, "rollup_instance": name}

@@ -34,7 +34,7 @@ def query(words: tuple[str, ...], as_csv: bool, as_json: bool) -> ExitCode:
     RUN is a run's folder or a folder of runs, by default ./runs. The tables are summary, measurements, subintervals,
     histograms, events, windows, cpu, threads, connectors, elements, hosts, luns and workloads, with the columns of
     docs/columns.md; each row names its run, and its step where it has one. Times are in UTC. Needs DuckDB: pip install
-    'ivypy[analysis]'.
+    duckdb.
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json: choose one.")
@@ -62,7 +62,7 @@ def export(runs: tuple[str, ...], folder: Path) -> ExitCode:
     """Write the results of runs as Parquet files.
 
     RUN is a run's folder or a folder of runs, by default ./runs. The files are the tables of `ivypy query`: each row
-    names its run. Needs DuckDB: pip install 'ivypy[analysis]'.
+    names its run. Needs DuckDB: pip install duckdb.
     """
     from ..analysis.database import export as write
     from ..text.scaled import scaled_size

@@ -31,7 +31,7 @@ def need_web() -> None:
         try:
             import_module(name)
         except ImportError:
-            raise PlanError(f"the page needs {name}: pip install 'ivypy[web]'") from None
+            raise PlanError(f"the page needs {name}: pip install {name}") from None
 
 
 def page_of_run(root: Path) -> "PageBesideRun":

@@ -192,7 +192,7 @@ def write_page(path: Path, comparison: Comparison) -> str:
     check_place(path, MARK.encode())
     if not has_plotly():
         save(path, lambda: path.write_text(html_of(comparison), encoding="utf-8"))
-        return f"{path}: without charts: they need plotly: pip install 'ivypy[report]'"
+        return f"{path}: without charts: they need plotly: pip install plotly"
     shown = {
         run.folder: f"{letter}{number} {run.folder.name}"
         for letter, runs in (("A", comparison.a), ("B", comparison.b))

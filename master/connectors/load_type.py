@@ -65,7 +65,7 @@ def _misfit(maker: Maker, options: Mapping[str, object]) -> str:
 
 
 def _remedy(point: EntryPoint, missing: str | None) -> str:
-    """How to install the library that a type lacks: by an extra of its package, where one names the library."""
+    """How to install the library that a type lacks, where its package names it."""
     package = point.dist.name if point.dist is not None else ""
     try:
         needed = requires(package) or [] if package else []
@@ -73,7 +73,7 @@ def _remedy(point: EntryPoint, missing: str | None) -> str:
         needed = []
     top = (missing or "").split(".")[0].replace("_", "-").lower()
     for requirement in needed:
-        found = re.match(r"""([\w.-]+).*\bextra == ["']([\w-]+)["']""", requirement)
-        if found and found[1].replace("_", "-").lower() == top:
-            return f"; install it: pip install '{package}[{found[2]}]'"
+        found = re.match(r"[\w.-]+", requirement)
+        if found and found[0].replace("_", "-").lower() == top:
+            return f"; install it: pip install {found[0]}"
     return f"; install what {package} needs for it" if package else ""

@@ -79,7 +79,7 @@ def registry_of(folders: Callable[[], Iterable[Path]], types: tuple[str, ...] | 
     try:
         from prometheus_client import CollectorRegistry
     except ImportError:
-        raise PlanError("metrics need prometheus-client, which is not installed: pip install 'ivypy[web]'") from None
+        raise PlanError("metrics need prometheus-client: pip install prometheus-client") from None
     from .collector import RunCollector
 
     registry = CollectorRegistry(auto_describe=False)

@@ -33,7 +33,7 @@ SOFTWARE: Final = "ivypy report"  # in each picture's head
 def check_matplotlib() -> None:
     """Raises PlanError where it is missing."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise PlanError("pictures need matplotlib: pip install 'ivypy[report]'; .html needs none")
+        raise PlanError("pictures need matplotlib: pip install matplotlib; .html needs none")
 
 
 def figure(panels: int, height: float, heights: Sequence[float] | None = None) -> "tuple[Figure, list[Axes]]":

@@ -117,7 +117,7 @@ def _plotly() -> tuple[str, str]:
     """Plotly's JavaScript as base64 of gzip, and its hash in a policy. Raises PlanError."""
     spec = importlib.util.find_spec("plotly")  # not imported: that takes longer than all that is done here
     if spec is None or spec.origin is None:
-        raise PlanError("a report needs plotly: pip install 'ivypy[report]'")
+        raise PlanError("a report needs plotly: pip install plotly")
     script = (Path(spec.origin).parent / "package_data" / _PLOTLY).read_bytes()
     return base64.b64encode(gzip.compress(script, _LEVEL, mtime=0)).decode(), _hash(script.decode())
 

@@ -169,10 +169,13 @@ def test_a_percentile_of_the_stored_histogram_is_that_of_the_csv(
         (lambda runs: runs.subintervals("hosts"), "did you mean 'host'"),
         (lambda runs: runs.percentile(0.5, "three"), "there are one, two"),
         (lambda runs: runs.table("event"), "did you mean 'events'"),
+        (lambda runs: runs.percentile(99, "two"), "99 is no share of the I/Os, between 0 and 1: write 0.99 for p99"),
+        (lambda runs: runs.percentile(99.9, "two"), "write 0.999 for p99.9"),
+        (lambda runs: runs.percentile(0, "two"), "0 is no share of the I/Os, between 0 and 1"),
     ],
 )
 def test_what_is_not_there_is_named_with_the_nearest(folder: Path, ask: Any, says: str) -> None:
-    with pytest.raises((KeyError, AttributeError, PlanError)) as error:
+    with pytest.raises((KeyError, AttributeError, PlanError, ValueError)) as error:
         ask(ivypy.load(folder))
     assert says in str(error.value)
 

@@ -64,7 +64,7 @@ def test_a_missing_plotly_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPa
     one_file._plotly.cache_clear()
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "plotly", raising=False)
-    assert line_at_end(folder) == f"{WHY_NOT}a report needs plotly: pip install 'ivypy[report]'"
+    assert line_at_end(folder) == f"{WHY_NOT}a report needs plotly: pip install plotly"
 
 
 @pytest.mark.slow

@@ -94,4 +94,4 @@ def test_without_its_libraries_it_says_how_to_get_them() -> None:
     for words in (["web"], ["run", "--web", "nothing.yaml"]):
         done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == "the page needs aiohttp: pip install 'ivypy[web]'\n"
+        assert done.stderr == "the page needs aiohttp: pip install aiohttp\n"
