@@ -1,5 +1,8 @@
 """The list of commands, in groups by when they are needed, and `ivypy help`: commands and topics."""
 
+import io
+import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -20,7 +23,10 @@ _INSTEAD: Final = {  # words that people try
     "results": "show", "summary": "show", "ls": "list", "kill": "stop", "abort": "stop", "validate": "check",
     "lint": "check", "init": "quick", "diff": "compare", "html": "report", "sql": "query", "serve": "web",
 }  # fmt: skip
+_SAME_PAGE: Final = {"reasons": "verdicts", "notes": "verdicts", "partial": "verdicts", "failed": "verdicts"}
 _WIDEST: Final = 200  # of a line of help before it is wrapped
+WIDEST_PAGE: Final = 100  # columns: a longer line is hard to read
+_COMMENT: Final = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 DOCS: Final = Path(__file__).parents[2] / "docs"
 
 
@@ -36,13 +42,11 @@ class CommandGroups(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name in self.commands or name.startswith("-"):
+        if name in self.commands or name.startswith("-") or ctx.resilient_parsing:  # the last: a shell completes
             return super().resolve_command(ctx, args)
-        if name in _INSTEAD:
-            raise PlanError(f"{name}: no command of ivypy; what does it is `ivypy {_INSTEAD[name]}`")
         if name.endswith((".yaml", ".yml")):
             raise PlanError(f"{name}: a plan, by its name; run it with `ivypy run {name}`")
-        raise PlanError(f"{name}: no command of ivypy{_near(name, self.commands)}")
+        raise PlanError(f"{name}: no command of ivypy{_instead(name, self.commands)}")
 
 
 @click.command("help")
@@ -57,14 +61,31 @@ def help_command(ctx: click.Context, topic: str | None) -> None:
     elif topic in group.commands:
         command = group.commands[topic]
         click.echo(command.get_help(click.Context(command, info_name=topic, parent=above)))
-    elif topic in topics():
-        click.echo_via_pager((DOCS / f"{topic}.md").read_text(encoding="utf-8"))
+    elif (page := _SAME_PAGE.get(topic, topic)) in topics():
+        click.echo_via_pager(_rendered((DOCS / f"{page}.md").read_text(encoding="utf-8")))
     else:
-        raise PlanError(f"{topic}: neither a command nor a topic{_near(topic, [*group.commands, *topics()])}")
+        raise PlanError(f"{topic}: neither a command nor a topic{_instead(topic, [*group.commands, *topics()])}")
 
 
-def _near(word: str, known: Iterable[str]) -> str:
+def _instead(word: str, known: Iterable[str]) -> str:
+    if word in _INSTEAD:
+        return f"; what does it is `ivypy {_INSTEAD[word]}`"
     return did_you_mean(word, known) or "; `ivypy help` lists them"
+
+
+def _rendered(markdown: str) -> str:
+    """For the terminal's width, or that of a log."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    from ..live.line_view import columns_of_output
+    from ..summary.headline import NARROW
+
+    width = min(columns_of_output() or NARROW, WIDEST_PAGE)
+    console = Console(file=io.StringIO(), width=width, force_terminal=sys.stdout.isatty())
+    console.print(Markdown(_COMMENT.sub("", markdown), hyperlinks=False))
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
 
 
 def cli_of(ctx: click.Context) -> tuple[CommandGroups, click.Context]:

@@ -11,7 +11,7 @@ from ..live.reports import RunEnds
 from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
 from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, names_of
 from ..summary.measured import MeasurementRow
-from ..summary.steps_table import advice_lines, others_lines, why_of
+from ..summary.steps_table import advice_lines, details_lines, why_of
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import wrapped
@@ -52,7 +52,7 @@ def result_lines(
         figures = _figures(row, last, STATISTICS[width])
         table = [*header_lines(_columns(STATISTICS[width])), *figures] if figures else [_no_figures(last)]
         lines += ["", *table, ""]
-        lines += _verdict(last, width)
+        lines += _verdict(last, ends.folder, width)
     else:
         lines += ["nothing was measured", *wrapped(ends.words, width)]
     if measured and ends.exit_code == ExitCode.INTERRUPTED:
@@ -117,13 +117,13 @@ def _times(row: Row, prefix: str, verdict: Verdict, statistics: Sequence[str]) -
     return [marked(scaled_time(_number(row, f"{prefix}_{one}")), verdict) for one in statistics]
 
 
-def _verdict(measured: MeasurementRow, width: int) -> list[str]:
-    """The verdict and its cause, which figures can be used, a remedy, and how many reasons there are besides."""
-    why, count = why_of(measured), len(measured.findings)
+def _verdict(measured: MeasurementRow, folder: str, width: int) -> list[str]:
+    """The verdict and its cause, which figures can be used, a remedy, and how to have all reasons."""
+    why = why_of(measured)
     lines = [f"{measured.verdict}{': ' + why if why else ''}"]
     lines += [f"  {line}" for line in advice_lines(measured, set())]
-    lines += others_lines(count - bool(why), bool(why))
-    return [piece for line in lines for piece in _fitted(line, width)]
+    lines = [piece for line in lines for piece in _fitted(line, width)]
+    return [*lines, *details_lines(measured.findings, folder)]
 
 
 def _fitted(text: str, width: int) -> list[str]:

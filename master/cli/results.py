@@ -145,7 +145,7 @@ def show(
         shown = (
             [line for step in measured.steps for line in reason_lines(step)]
             if all_reasons
-            else measured_lines(measured, width)
+            else measured_lines(measured, str(folder), width)
         )
         lines = [str(folder), "", *shown, "", standing_line(entry, sentence)]
         click.echo("\n".join(piece for line in lines for piece in wrapped(line, width)))

@@ -60,7 +60,10 @@ class TextLines:
         self._every_s = 0.0 if in_detail else every_s
         self._in_detail = in_detail
         self._every = 1  # of so many subintervals one is shown
-        self._told: tuple[str, ...] = ()
+        self._said = 1  # the same, as it was said last
+        self._last: Subinterval | None = None  # of the step
+        self._told: tuple[str, ...] = ()  # its news that have been shown
+        self._was_wrong = False  # whether hosts were missing, or I/Os failed
         self._since_header = HEADER_EVERY
 
     def show(self, report: Report) -> None:
@@ -86,9 +89,9 @@ class TextLines:
             case EventLine():
                 return [event_line(report)] if self._in_detail or report.kind not in SET_UP else []
             case StepEnds():
-                return reason_lines(report) if self._in_detail else verdict_lines(report)
+                return reason_lines(report) if self._in_detail else [*self._news(), *verdict_lines(report)]
             case RunEnds():
-                table = ["", *steps_table(report.steps, width)] if report.steps else []
+                table = ["", *steps_table(report.steps, width, report.folder)] if report.steps else []
                 return [*table, *([""] if table else []), report.words, *filter(None, [report.folder])]
             case RunStatus():
                 return standing_lines(report, width, local_now())
@@ -96,20 +99,34 @@ class TextLines:
     def _begun(self, report: StepBegins) -> list[str]:
         if self._every_s == math.inf:
             return ["", step_line(report)]
-        before, self._every = self._every, max(round(self._every_s / report.subinterval_s), 1)
-        self._told = ()
-        return ["", step_line(report, 1 if self._every == before else self._every)]
+        self._every = max(round(self._every_s / report.subinterval_s), 1)
+        self._last, self._told, self._was_wrong = None, (), False
+        line = step_line(report, self._every)
+        if line != (short := step_line(report)):
+            said, self._said = self._said, self._every
+            line = short if said == self._every else line
+        return ["", line]
 
     def _subinterval(self, report: Subinterval, width: int) -> list[str]:
-        if self._every_s == math.inf or (report.number + 1) % self._every:
+        self._last = report
+        is_wrong = report.hosts_in < report.hosts_of or bool(report.figures.get("errors"))
+        begins = is_wrong and not self._was_wrong
+        self._was_wrong = is_wrong
+        if self._every_s == math.inf or ((report.number + 1) % self._every and not begins):
             return []
         header = header_lines(width) if self._since_header >= HEADER_EVERY else []
         self._since_header = 1 if header else self._since_header + 1
         if self._in_detail:
             return [*header, *detailed_lines(report, width)]
-        news = [words for words in report.news if words not in self._told]
-        self._told = report.news
-        return [*header, *subinterval_lines(report, width), *message_lines(news)]
+        return [*header, *subinterval_lines(report, width), *self._news()]
+
+    def _news(self) -> list[str]:
+        """Those of the last subinterval that have not been told."""
+        if self._last is None or self._every_s == math.inf:
+            return []
+        news = [words for words in self._last.news if words not in self._told]
+        self._told = self._last.news
+        return message_lines(news)
 
     def close(self) -> None:
         pass

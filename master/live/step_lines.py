@@ -17,11 +17,10 @@ def step_position(step: StepBegins) -> str:
 
 
 def step_line(step: StepBegins, every: int = 1) -> str:
-    """`every`: of so many subintervals one is shown, where that has to be said."""
+    """`every`: of so many subintervals one is shown, where the step may have so many."""
     about = f", about {duration(step.planned_s)}" if step.planned_s else ""
-    sampled = ""
-    if 1 < every <= step.planned_s / step.subinterval_s:
-        sampled = f"; 1 subinterval of {every} is shown"
+    has_so_many = not step.planned_s or step.planned_s >= every * step.subinterval_s
+    sampled = f"; 1 subinterval of {every} is shown" if every > 1 and has_so_many else ""
     return f"{step_position(step)}: {step.name}{about}{sampled}"
 
 

@@ -70,8 +70,8 @@ The column `reasons` lists each reason with its severity and what was seen, for 
 
 - **severity**: `note` leaves a verdict as it is; `partial`, `failed` and `invalid` are the verdict of the figures in
   the reason's scope. The worst counts.
-- **remedy**: what to do about it. The console shows the three reasons that weigh most, each with its remedy, and before
-  them the cause where one is found: a reason that explains others, such as other processes on the host's CPU.
+- **remedy**: what to do about it. The console shows the cause where one is found (a reason that explains others, like
+  other processes on the host's CPU), else the reason that weighs most, and one remedy; `ivypy show --reasons` all.
 - **scope**: the figures that the reason discredits: `rate` (IOPS, MiB/s), `service` times, `response` times or all. A
   reason of scope `step` discredits none: only the column `verdict` has it.
 """

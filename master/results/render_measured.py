@@ -21,9 +21,9 @@ _STANDING: Final = {
 _SPECIAL: Final = str.maketrans({one: f"\\{one}" for one in "\\|`*_<>[]"})
 
 
-def measured_lines(measured: MeasuredSteps, width: int) -> list[str]:
+def measured_lines(measured: MeasuredSteps, folder: str, width: int) -> list[str]:
     """The table, then what is to be said of each measurement; below a rollup type, only the table."""
-    return steps_table(measured.steps, width, explained=measured.by == ALL)
+    return steps_table(measured.steps, width, folder, explained=measured.by == ALL)
 
 
 def standing_line(entry: RunEntry, sentence: str) -> str:

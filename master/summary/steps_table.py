@@ -6,6 +6,7 @@ parentheses, (1.2 k); a line below the row says where hosts are missing. The wid
 subintervals.
 """
 
+import shlex
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,8 +14,8 @@ from ..causes import DISCREDITED, remedy_of
 from ..text.scaled import WIDEST
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
-from ..verdicts import Scope, Severity, Verdict
-from .headline import IOPS, NARROWEST, OF_MEASUREMENT, fitting, full_title, grouped, title_of
+from ..verdicts import Finding, Scope, Severity, Verdict
+from .headline import IOPS, NARROWEST, OF_MEASUREMENT, fitting, full_title, grouped, scope_of, title_of
 from .measured import MeasurementRow, StepEnds
 
 LEAST_NAME: Final = 18
@@ -24,9 +25,9 @@ _WIDTH: Final = WIDEST + 2  # of a figure, in brackets
 _FIGURES: Final = {Scope.RATE: "IOPS", Scope.SERVICE: "service times", Scope.RESPONSE: "response times"}
 
 
-def steps_table(steps: Sequence[StepEnds], width: int, explained: bool = True) -> list[str]:
-    """The table; then, where it is `explained`, the measurements that are not all valid, and how many reasons there are
-    besides. A remedy is printed once."""
+def steps_table(steps: Sequence[StepEnds], width: int, folder: str = "", explained: bool = True) -> list[str]:
+    """The table; then, where it is `explained`, the measurements that are not all valid, and how to have all reasons of
+    the run in `folder`. A remedy is printed once."""
     measured = [(step.number, row) for step in steps for row in step.measured]
     metrics = fitting(OF_MEASUREMENT, width)
     longest = max((len(f"{number} {row.name}") for number, row in measured), default=0)
@@ -37,18 +38,16 @@ def steps_table(steps: Sequence[StepEnds], width: int, explained: bool = True) -
         cells = [row.shown(metric) for metric in metrics]
         lines.append(row_line(groups, [shortened(f"{number} {row.name}", name), row.verdict, *cells]))
         lines += [f"{'':{name}} of {row.missing}"] if row.missing else []
-    return lines + _explanation(measured) if explained else lines
+    return lines + _explanation(measured, folder) if explained else lines
 
 
-def _explanation(measured: Sequence[tuple[int, MeasurementRow]]) -> list[str]:
+def _explanation(measured: Sequence[tuple[int, MeasurementRow]], folder: str) -> list[str]:
     known: set[str] = set()
     lines = []
-    others = 0
     for number, row in measured:
         if why_of(row):
             lines += [_verdict_line(number, row), *(f"  {line}" for line in advice_lines(row, known))]
-        others += len(row.findings) - bool(why_of(row))
-    lines += others_lines(others, bool(lines))
+    lines += details_lines([finding for _, row in measured for finding in row.findings], folder)
     return ["", *lines] if lines else []
 
 
@@ -91,8 +90,10 @@ def advice_lines(measured: MeasurementRow, known: set[str]) -> list[str]:
     if measured.cause.startswith(DISCREDITED) and why_of(measured) != measured.cause:
         lines.append(measured.cause)
     elif measured.verdict is Verdict.INVALID and measured.figures:
-        usable = [text for scope, text in _FIGURES.items() if measured.verdict_of(scope) is Verdict.VALID]
-        lines += [f"its {' and '.join(usable)} can be used"] if 0 < len(usable) < len(_FIGURES) else []
+        known_scopes = {scope_of(metric) for metric in measured.figures}
+        valid = [scope for scope in _FIGURES if scope in known_scopes and measured.verdict_of(scope) is Verdict.VALID]
+        usable = " and ".join(_FIGURES[scope] for scope in valid)
+        lines += [f"its {usable} can be used"] if valid else []
     if measured.findings and measured.findings[0].severity is not Severity.NOTE:
         lines += _unknown(remedy_of(measured.findings[0], measured.findings), known)
     return lines
@@ -118,20 +119,29 @@ def reason_lines(report: StepEnds) -> list[str]:
     return lines
 
 
-def others_lines(count: int, smaller: bool) -> list[str]:
-    """How many reasons are not shown, and where they are. `smaller`: than one that is."""
-    return [f"{count} {'smaller ' * smaller}note{'s' * (count > 1)}: ivypy show --reasons"] if count else []
+def details_lines(findings: Sequence[Finding], folder: str) -> list[str]:
+    """How many reasons and notes there are in all, and what prints them."""
+    if not findings:
+        return []
+    notes = sum(finding.severity is Severity.NOTE for finding in findings)
+    counts = ((len(findings) - notes, "reason"), (notes, "note"))
+    counted = " and ".join(f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count)
+    return [f"{counted}:", f"  ivypy show --reasons{f' {shlex.quote(folder)}' if folder else ''}"]
 
 
 def why_of(measured: MeasurementRow) -> str:
-    """The cause of the verdict, or else the reason that weighs most, in plain words; "" where there are only notes.
+    """The cause of the verdict, or else the reason that weighs most, in plain words; then those that have a remedy of
+    their own. "" where there are only notes.
 
     Only of a valid measurement it is why some of its figures are discredited.
     """
-    about_others = measured.cause.startswith(DISCREDITED)
-    if measured.cause and not (about_others and measured.verdict is not Verdict.VALID):
+    weighty = [finding for finding in measured.findings if finding.severity is not Severity.NOTE]
+    if not weighty:
         return measured.cause
-    for finding in measured.findings[:1]:
-        if finding.severity is not Severity.NOTE:
-            return f"{finding.reason.short}{f' ({finding.detail})' if finding.detail else ''}"
-    return ""
+    about_others = measured.cause.startswith(DISCREDITED)
+    first = measured.cause
+    if not first or (about_others and measured.verdict is not Verdict.VALID):
+        first = f"{weighty[0].reason.short}{f' ({weighty[0].detail})' if weighty[0].detail else ''}"
+    known = {remedy_of(weighty[0], measured.findings)}
+    apart = [one.reason.short for one in weighty[1:] if _unknown(remedy_of(one, measured.findings), known)]
+    return f"{first}; also {', '.join(apart)}" if apart and not about_others else first

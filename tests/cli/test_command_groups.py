@@ -29,7 +29,9 @@ def test_help_alone_is_the_list_of_commands(words: list[str]) -> None:
 
 def test_help_knows_commands_and_topics() -> None:
     assert said("help", "run").output.startswith("Usage: ivypy run [OPTIONS] PLAN.yaml")
-    assert said("help", "invalid").output.startswith("# My run is invalid: what now?")
+    page = said("help", "invalid").output
+    assert page.strip().startswith("My run is invalid: what now?") and max(map(len, page.splitlines())) <= 80
+    assert said("help", "notes").output == said("help", "verdicts").output
     assert {"invalid", "plan", "quick"} <= {*topics()} and all(name in said("help").output for name in topics())
 
 
@@ -50,6 +52,12 @@ def test_a_word_that_is_no_command_is_answered_with_the_one_that_was_meant(word:
 def test_a_topic_that_is_none_is_answered_likewise() -> None:
     error = said("help", "verdict").exception
     assert str(error) == "verdict: neither a command nor a topic; did you mean 'verdicts'?"
+    assert "`ivypy unpause`" in str(said("help", "resume").exception)
+
+
+def test_a_shell_that_completes_is_not_told_of_errors() -> None:
+    context = cli.make_context("ivypy", ["xyzzy"], resilient_parsing=True)
+    assert cli.resolve_command(context, ["xyzzy"]) == (None, None, [])
 
 
 def test_what_people_try_leads_to_a_command() -> None:

@@ -4,10 +4,12 @@ import asyncio
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -237,8 +239,9 @@ def test_every_level_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
     below = said[said.index("") + 1 :]
     below = below[below.index("") + 1 :]
     why = f"step 0 {names[3]}: invalid: {Reason.LOAD_NOT_SUSTAINED.short}"
-    notes = next(at for at, line in enumerate(below) if line.endswith(" smaller notes: ivypy show --reasons"))
-    said_of_it = " ".join(line.strip() for line in below[:notes])
+    counted = next(at for at, line in enumerate(below) if line.startswith("  ivypy show --reasons /")) - 1
+    assert re.fullmatch(r"\d reasons? and \d notes:", below[counted])
+    said_of_it = " ".join(line.strip() for line in below[:counted])
     assert said_of_it.startswith(why) and said_of_it.endswith(Reason.LOAD_NOT_SUSTAINED.remedy)
 
 
@@ -309,13 +312,32 @@ def test_one_subinterval_of_several_has_a_line_and_it_is_said_which(every_s: flo
 def test_how_many_are_shown_is_said_once_and_only_where_the_step_has_so_many() -> None:
     lines = TextLines(lambda line: None, lambda: MIDDLE, 10.0)
     short, long = StepBegins(0, "s", 3, 9.0, 60.0, 5.0), StepBegins(1, "s", 3, 60.0, 60.0, 5.0)
-    assert ["shown" in line for line in written_by(lines, [long, long]) if line] == [True, False]
-    assert not any("shown" in line for line in written_by(TextLines(lambda line: None, every_s=10.0), [short]))
+    said = ["shown" in line for line in written_by(lines, [short, long, short, long]) if line]
+    assert said == [False, True, False, False]
+    endless = replace(long, planned_s=0.0)
+    assert "shown" in written_by(TextLines(lambda line: None, every_s=10.0), [endless])[1]
 
 
 def test_news_of_control_are_said_when_they_change() -> None:
     lines = written_by(TextLines(lambda line: None, lambda: MIDDLE), numbered(range(6), lambda n: f"level {n // 3}"))
     assert [line.strip() for line in lines if "level" in line] == ["level 0", "level 1"]
+
+
+def test_the_last_news_of_a_step_are_said_at_its_end_if_no_line_had_them() -> None:
+    shown = TextLines(lambda line: None, lambda: MIDDLE, 10.0)
+    ends = StepEnds(0, "s", Verdict.VALID, (), (standing_for(()),))
+    lines = written_by(shown, [*numbered(range(3), lambda n: f"at {n}"), ends])
+    assert [line.strip() for line in lines if " at " in line] == ["at 1", "at 2"] and "step 0 s: valid" in lines[-1]
+    assert not any(" at " in line for line in written_by(shown, [ends])), "once"
+
+
+@pytest.mark.parametrize("wrong", [{"hosts_in": 0}, {"figures": {"errors": 3.0}}])
+def test_where_hosts_are_missing_or_ios_fail_a_line_says_so_at_once(wrong: dict[str, Any]) -> None:
+    """And once for as long as it goes on."""
+    begins, *reports = numbered(range(10))
+    bad = [replace(one, **wrong) if number in (2, 3, 6) else one for number, one in enumerate(reports)]
+    lines = written_by(TextLines(lambda line: None, lambda: MIDDLE, 25.0), [begins, *bad])
+    assert [int(line.split()[2]) for line in lines if " run " in line] == [2, 4, 6, 9]
 
 
 def test_how_a_step_was_set_up_is_said_in_detail_only() -> None:
@@ -348,6 +370,37 @@ MEASURED = {
 MISSED = Finding(Reason.SLO_MISSED, "overall_iops at most 1: 5", Severity.FAILED)
 SAID_OF_MISSED = "a threshold was missed (overall_iops at most 1: 5)"
 BRACKETS = f"{DISCREDITED}: other processes used 61 % of this host's CPU"
+
+
+def standing_for(
+    findings: tuple[Finding, ...], cause: str = "", figures: dict[str, float] | None = None
+) -> MeasurementRow:
+    """Of an invalid step, where there are findings."""
+    verdict = Verdict.INVALID if findings else Verdict.VALID
+    return MeasurementRow("s", verdict, Verdict.VALID, Verdict.VALID, Verdict.VALID, findings, cause, figures or {})
+
+
+LOST = Finding(Reason.HOST_LOST, "b: gone")
+UNWRITTEN = Finding(Reason.UNWRITTEN_BLOCKS, "all", Severity.INVALID)
+
+
+@pytest.mark.parametrize(
+    ("findings", "cause", "why"),
+    [
+        ((UNWRITTEN, LOST), "", "blocks were read that had never been written (all); also a host was lost"),
+        ((LATE, BUSY), BUSY.cause, BUSY.cause),
+        ((LATE, LOST, BUSY), BUSY.cause, f"{BUSY.cause}; also a host was lost"),
+        ((), "", ""),
+    ],
+)
+def test_what_has_a_remedy_of_its_own_is_named_too(findings: tuple[Finding, ...], cause: str, why: str) -> None:
+    assert why_of(standing_for(findings, cause)) == why
+
+
+def test_only_figures_that_are_there_can_be_used() -> None:
+    figures = {"overall_iops": 5.0, "overall_service_us_p99": 7.0}
+    assert advice_lines(standing_for((UNWRITTEN,), "", figures), set())[0] == "its IOPS and service times can be used"
+    assert advice_lines(standing_for((UNWRITTEN,)), set()) == [UNWRITTEN.reason.remedy]
 
 
 @pytest.mark.parametrize(
@@ -388,12 +441,13 @@ def test_the_cause_comes_first_and_then_what_to_do() -> None:
     why = "step 1 half: invalid: other processes used 61 % of this host's CPU"
     figures = "30.6 k IOPS, service p99 140 us, response p99 [140 us]"
     assert verdict_lines(ends) == [why.replace("invalid", f"invalid, {figures}")]
-    assert steps_table((ends,), MIDDLE)[-5:] == [
+    assert steps_table((ends,), MIDDLE, "runs/a b")[-6:] == [
         "",
         why,
         "  its IOPS and service times can be used",
         f"  {Reason.CPU_CONTENTION.remedy}",
-        "4 smaller notes: ivypy show --reasons",
+        "1 reason and 4 notes:",
+        "  ivypy show --reasons 'runs/a b'",
     ]
     assert reason_lines(ends)[:4] == [
         why,

@@ -260,7 +260,7 @@ def test_an_io_error_is_reported_with_the_workload_instance_that_had_it(tmp_path
 def test_figures_without_a_lost_host_say_of_how_many_they_are(tmp_path: Path) -> None:
     outcome = run(tmp_path, TWO.replace("LEASE", "10s"), b=Faults(die_at=1))
     measured = read_measured(outcome.folder, "all", ["one"])
-    table = measured_lines(measured, 80)
+    table = measured_lines(measured, "runs/a", 80)
     assert table[2].split()[2:6] == ["partial", "(8.00", "k)", "-"] and table[3].strip() == "of 2 of 3 hosts"
     markdown = markdown_of(entry_of(outcome.folder, datetime.now(UTC)), measured, "")
     assert "partial (2 of 3 hosts)" in markdown
