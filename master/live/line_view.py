@@ -97,14 +97,15 @@ class TextLines:
                 return standing_lines(report, width, local_now())
 
     def _begun(self, report: StepBegins) -> list[str]:
-        if self._every_s == math.inf:
-            return ["", step_line(report)]
-        self._every = max(round(self._every_s / report.subinterval_s), 1)
         self._last, self._told, self._was_wrong = None, (), False
+        short = step_line(report)
+        if self._every_s == math.inf:
+            return ["", short]
+        self._every = max(round(self._every_s / report.subinterval_s), 1)
         line = step_line(report, self._every)
-        if line != (short := step_line(report)):
-            said, self._said = self._said, self._every
-            line = short if said == self._every else line
+        if line == short or self._said == self._every:
+            return ["", short]
+        self._said = self._every
         return ["", line]
 
     def _subinterval(self, report: Subinterval, width: int) -> list[str]:
@@ -122,7 +123,7 @@ class TextLines:
 
     def _news(self) -> list[str]:
         """Those of the last subinterval that have not been told."""
-        if self._last is None or self._every_s == math.inf:
+        if self._last is None:
             return []
         news = [words for words in self._last.news if words not in self._told]
         self._told = self._last.news

@@ -65,7 +65,7 @@ def run(
         state, decision = state.after(seen)
         assert not (decision.set_aside and number in edited)
         phases.append(Phase.TRANSIENT if number in edited else Phase.DISTURBED if decision.set_aside else announced)
-        messages.append(decision.progress)
+        messages.append(decision.counted)
         if number == until:
             return Step(phases, messages, state.cut_short(number))
         number += 1

@@ -223,7 +223,7 @@ def test_commands_without_a_plan_print_their_page(words: tuple[str, ...]) -> Non
 
 def test_a_mistyped_command_suggests_the_right_one() -> None:
     done = ivypy("rnu")
-    assert done.returncode == 2 and "Did you mean 'run'?" in done.stderr.replace("\n", " ")
+    assert done.returncode == 2 and "did you mean 'run'?" in done.stderr.replace("\n", " ")
 
 
 def test_a_missing_plan_is_an_error_without_a_traceback(tmp_path: Path) -> None:

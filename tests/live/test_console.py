@@ -323,11 +323,13 @@ def test_news_of_control_are_said_when_they_change() -> None:
     assert [line.strip() for line in lines if "level" in line] == ["level 0", "level 1"]
 
 
-def test_the_last_news_of_a_step_are_said_at_its_end_if_no_line_had_them() -> None:
-    shown = TextLines(lambda line: None, lambda: MIDDLE, 10.0)
+@pytest.mark.parametrize(("every_s", "told"), [(10.0, ["at 1", "at 2"]), (math.inf, ["at 2"])])
+def test_the_last_news_of_a_step_are_said_at_its_end_if_no_line_had_them(every_s: float, told: list[str]) -> None:
+    """On a terminal none had: they stood below the bars."""
+    shown = TextLines(lambda line: None, lambda: MIDDLE, every_s)
     ends = StepEnds(0, "s", Verdict.VALID, (), (standing_for(()),))
     lines = written_by(shown, [*numbered(range(3), lambda n: f"at {n}"), ends])
-    assert [line.strip() for line in lines if " at " in line] == ["at 1", "at 2"] and "step 0 s: valid" in lines[-1]
+    assert [line.strip() for line in lines if " at " in line] == told and "step 0 s: valid" in lines[-1]
     assert not any(" at " in line for line in written_by(shown, [ends])), "once"
 
 

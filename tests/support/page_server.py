@@ -4,7 +4,7 @@ import functools
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
@@ -99,7 +99,8 @@ class Handler(BaseHTTPRequestHandler):
         ):  # fmt: skip
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        with suppress(BrokenPipeError, ConnectionResetError):  # the browser went on to another view
+            self.wfile.write(body)
 
     def log_message(self, format: str, *words: Any) -> None:
         """Not to the terminal of the tests."""
