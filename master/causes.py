@@ -57,6 +57,16 @@ def cause_of(findings: Sequence[Finding], purpose: Collection[Scope]) -> str:
     return f"{DISCREDITED}: {worst.reason.short}"
 
 
+def is_explained(finding: Finding, findings: Sequence[Finding]) -> bool:
+    """Whether one of a row's findings has its cause in them: in another, or in what it says itself."""
+    for reason, (_, explained) in EXPLAINS.items():
+        cause = _worst(findings, reason)
+        if cause is not None and (cause.cause or cause.reason is not finding.reason):
+            if finding.reason in _within(cause, explained):
+                return True
+    return False
+
+
 def remedy_of(finding: Finding, findings: Sequence[Finding]) -> str:
     """The remedy of one of a row's findings: where another explains it, that one's remedy, since its own would not
     help."""

@@ -11,16 +11,19 @@ from typing import Any, Final
 from ...protocol.parameters import PARAMETERS
 from ..causes import remedy_of
 from ..errors import PlanError
-from ..exit_codes import ExitCode
+from ..exit_codes import ORDER, ExitCode
 from ..output.column import names
 from ..output.columns import HOST_FACTS
-from ..results.checked_files import read_table
+from ..results.checked_files import read_table, that_count
 from ..results.finished_run import plan_text
 from ..results.measured_rows import finding_of, read_measured, standing_of
 from ..results.run_entries import RunState, entry_data, entry_of
 from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS
+from ..summary.driven import load_parts, luns_in_words, shared_parts
 from ..summary.headline import ON_PAGE, OVER_LOAD, full_title, scope_of
+from ..summary.measured import MeasurementRow, StepEnds
+from ..summary.steps_table import advice_lines, run_sentence, why_of
 from ..text.metric_amounts import MetricUnit
 from ..verdicts import Finding
 from .growing_table import GrowingTable, number, number_or_text, unix_time
@@ -37,14 +40,18 @@ def document_of(run: KeptRun) -> dict[str, Any]:
     entry = entry_of(run.folder, datetime.now(UTC))
     record = run.record
     rows = run.summary(ALL)
-    causes = _causes(run, record) if rows else {}
-    steps = [_step(run, one, entry.state, rows, causes) for one in record["steps"]]
+    known = _measured(run, record) if rows else {}
+    known_remedies: set[str] = set()  # remedies: each is said once
+    steps = [_step(run, one, entry.state, rows, known, known_remedies) for one in record["steps"]]
     hosts, luns = read_table(run.folder / "hosts.csv"), read_table(run.folder / "luns.csv")
+    loads = [one["load"] for step in steps for one in step["measurements"]]
     code = record["exit_code"]
     return {
         "format": FORMAT,
         "run": entry_data(entry),
-        "sentence": "" if code is None else ExitCode(code).sentence,
+        "sentence": "" if code is None or code in ORDER else ExitCode(code).sentence,  # verdicts are in the outcome
+        "outcome": run_sentence(_that_count(record, known)),
+        "driven": [*shared_parts(loads).values(), *filter(None, [_driven_luns(run.folder, luns)])],
         "plan_text": plan_text(run.folder),
         **headlines(),
         "hosts": hosts,
@@ -53,6 +60,7 @@ def document_of(run: KeptRun) -> dict[str, Any]:
         "luns_differ": _differing(luns, [name for name in (luns[0] if luns else ()) if name not in _OF_ONE_LUN]),
         "rollups": _united([one["rollups"] for one in steps]),
         "steps": steps,
+        "has_elements": any(run.elements(one["number"]).element_types() for one in record["steps"]),
         "events": _events(run),
     }
 
@@ -75,13 +83,22 @@ def _reasons(texts: Iterable[str], folder: Path, explained: bool = False) -> lis
     return [_reason(one, findings if explained else ()) for one in findings]
 
 
-def _causes(run: KeptRun, record: Mapping[str, Any]) -> dict[tuple[int, str], str]:
-    """(step, name of a measurement): the cause of its verdict, in a sentence."""
+def _measured(run: KeptRun, record: Mapping[str, Any]) -> dict[int, StepEnds]:
+    """The steps that ended, as a console shows them, by their numbers."""
     try:
         steps = read_measured(run.folder, ALL, [step["name"] for step in record["steps"] if step["verdict"]]).steps
-    except PlanError:  # of a version whose causes were not kept so
+    except PlanError:  # of a version whose rows were not kept so
         return {}
-    return {(step.number, one.name): one.cause for step in steps for one in step.measured}
+    return {step.number: step for step in steps}
+
+
+def _that_count(record: Mapping[str, Any], known: Mapping[int, StepEnds]) -> list[StepEnds]:
+    """Of a repeated step the last attempt."""
+    return [known[step["number"]] for step in that_count(record) if step["number"] in known]
+
+
+def _driven_luns(folder: Path, luns: Sequence[Mapping[str, str]]) -> str:
+    return luns_in_words(luns, read_table(folder / "workloads.csv"))
 
 
 def _step(
@@ -89,12 +106,14 @@ def _step(
     step: Mapping[str, Any],
     state: RunState,
     summary: Sequence[Mapping[str, str]],
-    causes: Mapping[tuple[int, str], str],
+    known: Mapping[int, StepEnds],
+    known_remedies: set[str],
 ) -> dict[str, Any]:
     place = step["number"]
     rows = [row for row in summary if int(row["step"]) == place]
     standing = standing_of(step, rows)
     closed = run.rows(place)
+    shown = {one.name: one for one in known[place].measured} if place in known else {}
     goes_on = "running" if state in (RunState.RUNNING, RunState.NOT_ENDED) else "cut off"
     return {
         "number": place,
@@ -109,14 +128,22 @@ def _step(
         "closed": len(closed),
         "until": _end_of(closed),
         "measurements": [
-            _measurement(run.folder, row, step["name"], causes.get((place, row["name"]), ""), row["name"] == standing)
+            _measurement(run.folder, row, step["name"], shown.get(row["name"]), row["name"] == standing, known_remedies)
             for row in rows
         ],
     }
 
 
-def _measurement(folder: Path, row: Mapping[str, str], step: str, cause: str, stands: bool) -> dict[str, Any]:
-    own = row["name"]
+def _measurement(
+    folder: Path,
+    row: Mapping[str, str],
+    step: str,
+    shown: MeasurementRow | None,
+    stands: bool,
+    known_remedies: set[str],
+) -> dict[str, Any]:
+    """`shown`: as a console shows it, where that is known; `known_remedies`: those that were said."""
+    own, explained = row["name"], bool(shown and shown.cause)
     halves = {name: number(row.get(f"{name}_half_width", "")) for name in METRICS}
     figures = {name: number(row.get(name, "")) for name in METRICS}
     return {
@@ -124,10 +151,12 @@ def _measurement(folder: Path, row: Mapping[str, str], step: str, cause: str, st
         "level": own.removeprefix(f"{step}:") if own != step else "",
         "stands": stands,
         **{name: row.get(name) or row["verdict"] for name in _VERDICTS},
-        "cause": cause,
+        "why": why_of(shown) if shown else "",
+        "advice": advice_lines(shown, known_remedies) if shown else [],
+        "load": load_parts(row),
         "hosts_in": int(row.get("hosts_in") or 0),
         "hosts_of": int(row.get("hosts_of") or 0),
-        "reasons": _reasons(filter(None, row["reasons"].split("; ")), folder, explained=bool(cause)),
+        "reasons": _reasons(filter(None, row["reasons"].split("; ")), folder, explained),
         "first": int(row["first_subinterval"]) if row.get("first_subinterval") else None,
         "last": int(row["last_subinterval"]) if row.get("last_subinterval") else None,
         "start": unix_time(row["start_utc"]) if row.get("start_utc") else None,

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from ..causes import DISCREDITED, remedy_of
+from ..causes import DISCREDITED, is_explained, remedy_of
 from ..text.scaled import WIDEST
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
@@ -60,6 +60,32 @@ def _groups(metrics: Sequence[str], longest: int, width: int) -> list[ColumnGrou
     figures = sum(3 + group.width for group in others) + 2 + first.width + len(_VERDICT.title)
     name = max(LEAST_NAME, min(longest, WIDEST_NAME, width - figures))
     return [ColumnGroup("", (TextColumn("step", -name), _VERDICT, *first.columns)), *others]
+
+
+def run_sentence(steps: Sequence[StepEnds]) -> str:
+    """How many of the measurements that steps stand for are valid, and why the others are not: "1 of 3 steps is valid.
+    half, mixed: others use the CPU." "" where no step has ended."""
+    why: dict[str, list[str]] = {}
+    for step in steps:
+        if step.verdict is not Verdict.VALID:
+            why.setdefault(_first_why(step) or str(step.verdict), []).append(step.name)
+    valid = sum(step.verdict is Verdict.VALID for step in steps)
+    if not steps:
+        return ""
+    if not why:
+        return "The step is valid." if len(steps) == 1 else "All steps are valid."
+    head = f"{valid or 'None'} of {len(steps)} steps {'is' if valid == 1 else 'are'} valid." if len(steps) > 1 else ""
+    return " ".join(filter(None, [head, *(f"{_listed(names)}: {cause}." for cause, names in why.items())]))
+
+
+def _first_why(step: StepEnds) -> str:
+    """The deciding reason, without its figures."""
+    return why_of(step.standing, detailed=False).partition("; also ")[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """At most three, so that a sentence stays one."""
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
 
 
 def verdict_lines(report: StepEnds) -> list[str]:
@@ -129,9 +155,9 @@ def details_lines(findings: Sequence[Finding], folder: str) -> list[str]:
     return [f"{counted}:", f"  ivypy show --reasons{f' {shlex.quote(folder)}' if folder else ''}"]
 
 
-def why_of(measured: MeasurementRow) -> str:
-    """The cause of the verdict, or else the reason that weighs most, in plain words; then those that have a remedy of
-    their own. "" where there are only notes.
+def why_of(measured: MeasurementRow, detailed: bool = True) -> str:
+    """The cause of the verdict where it explains the reason that weighs most, else that reason, in plain words; then
+    what else has a remedy of its own. "" where there are only notes. `detailed`: with the reason's figures.
 
     Only of a valid measurement it is why some of its figures are discredited.
     """
@@ -139,9 +165,13 @@ def why_of(measured: MeasurementRow) -> str:
     if not weighty:
         return measured.cause
     about_others = measured.cause.startswith(DISCREDITED)
-    first = measured.cause
-    if not first or (about_others and measured.verdict is not Verdict.VALID):
-        first = f"{weighty[0].reason.short}{f' ({weighty[0].detail})' if weighty[0].detail else ''}"
-    known = {remedy_of(weighty[0], measured.findings)}
-    apart = [one.reason.short for one in weighty[1:] if _unknown(remedy_of(one, measured.findings), known)]
-    return f"{first}; also {', '.join(apart)}" if apart and not about_others else first
+    if about_others and measured.verdict is Verdict.VALID:
+        return measured.cause
+    worst = weighty[0]
+    words = f"{worst.reason.short}{f' ({worst.detail})' if worst.detail and detailed else ''}"
+    cause = "" if about_others else measured.cause
+    phrases = [cause] if cause and is_explained(worst, measured.findings) else [words, *filter(None, [cause])]
+    known = {remedy_of(worst, measured.findings)}
+    others = [one.reason.short for one in weighty[1:] if _unknown(remedy_of(one, measured.findings), known)]
+    phrases += [short for short in others if not any(one.startswith(short) for one in phrases)]
+    return f"{phrases[0]}; also {', '.join(phrases[1:])}" if phrases[1:] else phrases[0]

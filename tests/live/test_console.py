@@ -28,7 +28,14 @@ from ivypy.master.run.session.run import Run
 from ivypy.master.run.step.live_step import LiveStep
 from ivypy.master.summary.headline import MIDDLE, OF_MEASUREMENT
 from ivypy.master.summary.measured import MeasurementRow, StepEnds
-from ivypy.master.summary.steps_table import advice_lines, reason_lines, steps_table, verdict_lines, why_of
+from ivypy.master.summary.steps_table import (
+    advice_lines,
+    reason_lines,
+    run_sentence,
+    steps_table,
+    verdict_lines,
+    why_of,
+)
 from ivypy.master.text.scaled import duration
 from ivypy.master.verdicts import ALL, Finding, Reason, Severity, Verdict, by_weight
 from ivypy.protocol.payload import NoticeKind
@@ -392,11 +399,36 @@ UNWRITTEN = Finding(Reason.UNWRITTEN_BLOCKS, "all", Severity.INVALID)
         ((UNWRITTEN, LOST), "", "blocks were read that had never been written (all); also a host was lost"),
         ((LATE, BUSY), BUSY.cause, BUSY.cause),
         ((LATE, LOST, BUSY), BUSY.cause, f"{BUSY.cause}; also a host was lost"),
+        ((MISSED, LOST), f"a host was lost: {LOST.detail}", f"{SAID_OF_MISSED}; also a host was lost: {LOST.detail}"),
         ((), "", ""),
     ],
 )
 def test_what_has_a_remedy_of_its_own_is_named_too(findings: tuple[Finding, ...], cause: str, why: str) -> None:
     assert why_of(standing_for(findings, cause)) == why
+
+
+def ended(name: str, *findings: Finding, cause: str = "") -> StepEnds:
+    row = replace(standing_for(findings, cause), name=name)
+    return StepEnds(0, name, row.verdict, findings, (row,))
+
+
+@pytest.mark.parametrize(
+    ("steps", "sentence"),
+    [
+        ((), ""),
+        ((ended("a"),), "The step is valid."),
+        ((ended("a"), ended("b")), "All steps are valid."),
+        ((ended("a", LOST),), "a: a host was lost."),
+        ((ended("a"), ended("b", LOST)), "1 of 2 steps is valid. b: a host was lost."),
+        (
+            (ended("a", LATE, BUSY, cause=BUSY.cause), ended("b", LATE, BUSY, cause=BUSY.cause), ended("c", LOST)),
+            f"None of 3 steps are valid. a, b: {BUSY.cause}. c: a host was lost.",
+        ),
+        (tuple(ended(name, LOST) for name in "abcd"), "None of 4 steps are valid. a, b and 2 more: a host was lost."),
+    ],
+)
+def test_a_run_is_said_in_one_sentence(steps: tuple[StepEnds, ...], sentence: str) -> None:
+    assert run_sentence(steps) == sentence
 
 
 def test_only_figures_that_are_there_can_be_used() -> None:

@@ -141,13 +141,13 @@ def test_the_zoom_is_that_of_the_overview(page: Any, address: str) -> None:
     page.mouse.up()
     page.wait_for_function(f"(whole) => new Set({ranges}).size === 1 && {ranges}[0] !== whole", arg=whole)
     (zoomed,) = set(page.evaluate(ranges))
-    page.get_by_role("tab", name="Overview").click()
+    page.get_by_role("tab", name="Over time").click()
     shown = "String(document.querySelector('.chart.rate')?.layout?.xaxis.range)"
     page.wait_for_function(f"(zoomed) => {shown} === zoomed", arg=zoomed)
-    page.get_by_role("tab", name="Elements").click()
+    page.get_by_role("tab", name="Array and hosts").click()
     page.wait_for_function(DRAWN)
     assert set(page.evaluate(ranges)) == {zoomed}
-    page.locator("nav.steps button").nth(1).click()
+    page.locator("nav.steps button").nth(2).click()
     page.wait_for_function(f"(zoomed) => {ranges}[0] !== zoomed", arg=zoomed)
 
 

@@ -172,7 +172,7 @@ def test_the_document_has_the_figures_of_the_results(folder: Path) -> None:
     assert said["steps"][0]["measurements"][0]["level"] == "total_iops=100000"
     assert said["rollups"] == {"all": ["all"], "host": ["a", "b", "c"], "workload": ["oltp", "scan"]}
     assert [one["text"] for one in said["events"] if one["kind"] == "mark"] == ["fan <pulled>; by me"]
-    assert said["run"]["state"] == "ended" and said["sentence"]
+    assert said["run"]["state"] == "ended" and said["outcome"]
 
 
 def test_instances_have_their_measured_figures(folder: Path) -> None:

@@ -70,9 +70,24 @@ def test_every_view_is_drawn_without_network(report: Opened, run_folder: Path) -
     page.wait_for_selector(DRAWN)
     assert page.inner_text("h1") == run_folder.name, "the only run is shown at once"
     tabs = page.locator("[role=tab]")
-    for place in range(tabs.count()):
-        tabs.nth(place).click()
-        page.wait_for_function("() => document.querySelector('#view').innerText.length > 20")
+    for shown in ("The run", "most"):  # the first screen has no step
+        page.locator("nav.steps").get_by_role("button", name=shown).click()
+        for place in range(tabs.count()):
+            tabs.nth(place).click()
+            page.wait_for_function("() => document.querySelector('#view').innerText.length > 20")
+    assert report.wrong == []
+
+
+def test_the_first_screen_has_every_measurement_and_a_click_opens_its_step(report: Opened) -> None:
+    page = report.go()
+    page.wait_for_selector("table.summary tbody tr")
+    assert "1 of 2 steps is valid" in page.inner_text(".outcome")
+    assert "6 files of 1.00 GiB on a, b, c" in page.inner_text(".driven")
+    names = page.locator("table.summary tbody th button").all_inner_texts()
+    assert names[-1] == "most" and {name.partition(":")[0] for name in names[:-1]} == {"climb"}
+    page.locator("table.summary").get_by_role("button", name="most", exact=True).click()
+    page.wait_for_function("() => document.querySelector('.chart.rate')?.data?.length > 0")
+    assert page.url.endswith("/step/1")
     assert report.wrong == []
 
 
@@ -87,6 +102,7 @@ def test_a_mark_with_markup_is_text(report: Opened) -> None:
 def test_an_instance_is_drawn_from_the_file(report: Opened) -> None:
     page = report.go()
     page.wait_for_selector(DRAWN)
+    page.locator("nav.steps").get_by_role("button", name="most").click()
     page.select_option("label:has-text('rollup') select", "host")
     page.wait_for_selector("label:has-text('instance') select")
     page.select_option("label:has-text('instance') select", "c")
@@ -113,6 +129,7 @@ def test_what_is_left_out_is_said(browser: Any, run_folder: Path, tmp_path: Path
         page = opened.go()
         page.wait_for_selector(DRAWN)
         assert "charts of 3 of 3 instances of host" in (page.text_content("#left-out") or "")
+        page.locator("nav.steps").get_by_role("button", name="most").click()
         page.click("#tab-instances")
         page.wait_for_selector("#view th[scope=row]")
         assert opened.wrong == []

@@ -32,6 +32,7 @@ class View:
 VIEWS = (
     View("runs", "#/"),
     View("compare", "#/compare/tour,again"),
+    View("summary", "#/run/tour"),
     View("overview", "#/run/tour/step/1"),
     View("accuracy", "#/run/held/step/0", '[data-table="measure"]'),
     View("pid", "#/run/held/step/1", '[data-table="pid"]'),
@@ -40,10 +41,9 @@ VIEWS = (
     View("instances", "#/run/tour/step/1/instances"),
     View("elements", "#/run/array/step/1/elements"),
     View("distribution", "#/run/tour/step/1/distribution"),
-    View("load", "#/run/tour/step/2/load"),
     View("surface", "#/run/tour/step/1/surface"),
-    View("events", "#/run/tour/step/1/events"),
-    View("plan", "#/run/tour/step/1/plan"),
+    View("events", "#/run/tour/events"),
+    View("plan", "#/run/tour/plan"),
 )
 ALSO = (("overview", "dark", "wide"), ("overview", "light", "phone"))
 

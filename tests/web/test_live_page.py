@@ -130,6 +130,7 @@ def test_a_run_is_edited_and_ended_where_the_server_may(tmp_path: Path, browser:
             assert page.locator(".answer.refused").count() == 0
             page.wait_for_function(TARGET, arg=300)
             ask("mark", "<b>fan pulled</b>")
+            page.get_by_role("button", name="The run").click()
             page.get_by_role("tab", name="Events").click()
             page.get_by_text("<b>fan pulled</b>").first.wait_for()
             changes = {row["kind"]: row["text"] for row in rows(folder, "events.csv")}

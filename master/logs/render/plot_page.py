@@ -202,7 +202,8 @@ def _document(
     name = first.instance.quantity_name
     measurement = {
         "name": name, "level": "", "stands": True, "verdict": "", "rate_verdict": "", "service_verdict": "",
-        "response_verdict": "", "cause": "", "reasons": [], "first": 0, "last": len(times) - 1, "start": start,
+        "response_verdict": "", "why": "", "advice": [], "load": {}, "reasons": [],
+        "first": 0, "last": len(times) - 1, "start": start,
         "end": end, "iops_setting": None, "parameters": {}, "half_widths": {},
         "metrics": {name: value for name, value in wholes["all", "all"].items() if value is not None},
     }  # fmt: skip
@@ -223,7 +224,8 @@ def _document(
     }  # fmt: skip
     return {
         **headlines(),
-        "format": FORMAT, "run": run, "sentence": "", "plan_text": "", "hosts": [], "hosts_differ": [], "luns": [],
+        "format": FORMAT, "run": run, "sentence": "", "outcome": "", "driven": [], "has_elements": False,
+        "plan_text": "", "hosts": [], "hosts_differ": [], "luns": [],
         "luns_differ": [], "rollups": rollups, "steps": [step], "events": begins,
     }  # fmt: skip
 

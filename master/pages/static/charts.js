@@ -1,5 +1,6 @@
 // Plotly, as every chart of the page uses it: one layout, one look, and charts over time that zoom together.
 
+import { el, fill, prose } from "./dom.js";
 import { colours } from "./theme.js";
 import { localTime } from "./format.js";
 
@@ -42,9 +43,22 @@ export function begun(view) {
   return () => view.draws === own;
 }
 
-/** Draw into a node, or draw it anew. Settles when the drawing is done. */
-export function draw(node, traces, layout) {
-  return Plotly.react(node, traces, layout, OPTIONS);
+/** Draw into a node, or draw it anew. Settles when the drawing is done. `otherwise`: the sentence that stands there where
+ * no trace has a value. */
+export async function draw(node, traces, layout, otherwise = "") {
+  const isEmpty = otherwise && !traces.some((one) => one.y.some((value) => value !== null));
+  sayInstead(node, isEmpty ? otherwise : "");
+  if (!isEmpty) await Plotly.react(node, traces, layout, OPTIONS);
+}
+
+/** A sentence in a chart's place; "" is the chart. */
+function sayInstead(node, words) {
+  const before = node.previousElementSibling;
+  const place = before?.matches(".instead") ? before : el("p", { class: "quiet instead" });
+  if (place !== before && words) node.before(place);
+  fill(place, prose(words));
+  place.hidden = !words;
+  node.hidden = Boolean(words);
 }
 
 /** Forget a chart, with the listeners that it has on the window. */
@@ -161,11 +175,11 @@ export class TimeGroup {
     return range && [...range];
   }
 
-  async draw(node, traces, layout) {
+  async draw(node, traces, layout, otherwise = "") {
     const nticks = Math.max(Math.floor(node.clientWidth / WIDTH_OF_TIME), 2);
     const xaxis = { type: "date", tickformatstops: CLOCK, tickangle: 0, nticks, ...layout.xaxis, range: this.shown() };
-    await draw(node, traces, { ...layout, xaxis });
-    if (node.isFollowed) return;
+    await draw(node, traces, { ...layout, xaxis }, otherwise);
+    if (node.isFollowed || node.hidden) return;
     node.isFollowed = true;
     node.on("plotly_relayout", (change) => this.zoomed(node, change));
   }

@@ -144,6 +144,7 @@ class ComparisonView {
       this.charts.distribution,
       traces,
       layoutOf({ hovermode: "closest", xaxis, yaxis: latencyAxis("service time", traces), margin: WIDE_MARGIN }),
+      "No measurement of this step has service times.",
     );
   }
 
@@ -178,6 +179,7 @@ class ComparisonView {
       node,
       traces,
       layoutOf({ xaxis: { title: "seconds since the step began" }, margin: WIDE_MARGIN, ...layout }),
+      "No subinterval has this figure: a p99 needs 1,000 I/Os in one, so a higher rate or a longer `subinterval`.",
     );
   }
 

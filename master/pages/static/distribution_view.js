@@ -16,7 +16,8 @@ export function nines(fraction) {
   return -Math.log10(1 - fraction);
 }
 
-/** Points (nines, us) of a histogram that is given by its buckets' ends; the last has FEWEST_ABOVE I/Os beyond it. */
+/** Points (nines, us) of a histogram that is given by its buckets' ends, as far as percentiles of the CSV go: at the last
+ * one, FEWEST_ABOVE I/Os lie beyond it. */
 export function distributionPoints(set) {
   const total = set.count.reduce((sum, one) => sum + one, 0);
   const found = { x: [], y: [] };
@@ -26,6 +27,10 @@ export function distributionPoints(set) {
     found.x.push(nines(below / total));
     found.y.push((set.from_us[place] + set.below_us[place]) / 2);
     below += set.count[place];
+  }
+  if (found.x.length && total > FEWEST_ABOVE) {
+    found.x.push(nines(1 - FEWEST_ABOVE / total)); // within the last bucket, which may hold many
+    found.y.push(found.y[found.y.length - 1]);
   }
   return found;
 }
@@ -144,7 +149,7 @@ export class DistributionView {
       traces.length
         ? "Each line ends where fewer than 10 I/Os lie beyond it. Service time is from submission to completion, " +
             "response time from when the I/O fell due."
-        : "No measurement of this step has latencies of these I/Os.",
+        : "",
     );
     const marks = MARKS.filter((one) => nines(one) <= Math.max(...traces.flatMap((one) => one.x), 1) + 0.3);
     const xaxis = {
@@ -157,6 +162,7 @@ export class DistributionView {
       this.chart,
       traces,
       layoutOf({ xaxis, yaxis: latencyAxis("latency", traces), hovermode: "closest", margin: WIDE_MARGIN }),
+      "No measurement of this step has latencies of these I/Os.",
     );
   }
 

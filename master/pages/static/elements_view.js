@@ -105,20 +105,12 @@ export class ElementsView {
 
   async showBusy({ busiest }) {
     const lines = busiest.map((one, place) => this.line(`${shortMetric(one.metric)} ${one.element}`, one, place));
-    const annotations = lines.length
-      ? []
-      : [
-          {
-            text: "no element has a busy figure",
-            showarrow: false,
-            xref: "paper",
-            yref: "paper",
-            x: 0.5,
-            y: 0.5,
-            font: { color: colours().grey },
-          },
-        ];
-    await this.drawLines(this.charts.busy, lines, { yaxis: { title: "%", range: [0, 105] }, annotations });
+    await this.drawLines(
+      this.charts.busy,
+      lines,
+      { yaxis: { title: "%", range: [0, 105] } },
+      "No element has a busy figure.",
+    );
   }
 
   async showChoice({ families }) {
@@ -157,12 +149,13 @@ export class ElementsView {
   }
 
   /** Many lines: their names are in a column beside the chart where there is room for one. */
-  async drawLines(node, lines, more) {
+  async drawLines(node, lines, more, otherwise = "") {
     node.style.height = `${230 + (lines.length > 8 ? 12 * lines.length : 0)}px`;
     await this.group.draw(
       node,
       lines,
       this.layout({ showlegend: true, hovermode: lines.length > 8 ? "closest" : "x unified", ...more }),
+      otherwise,
     );
   }
 

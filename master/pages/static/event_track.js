@@ -1,4 +1,4 @@
-// What happened in a step, on its time axis: phases, edits, marks, subintervals set aside, lost hosts, faults.
+// What happened in a step, on its time axis: phases, edits, marks, subintervals that were repeated, lost hosts, faults.
 
 import { layoutOf, timeLine } from "./charts.js";
 import { localTime, utcTime } from "./format.js";
@@ -38,6 +38,20 @@ export function laneOf(event) {
   return found ? [found[0], found[2], found[3]] : OTHERS;
 }
 
+/** What colours and shades of a step's charts mean; empty where it has only what is measured. */
+export function legendOfPhases(phases) {
+  const keys = [
+    ["measured", "good", phases.includes("run")],
+    [
+      "not measured: warmup, cooldown, after an edit",
+      "note",
+      phases.some((one) => !["run", "disturbed"].includes(one)),
+    ],
+    ["repeated: other programs had the CPU", "warn", phases.includes("disturbed")],
+  ];
+  return keys.filter(([, , isThere]) => isThere).map(([words, colour]) => [words, colour]);
+}
+
 export async function eventTrack(model, node, group, shapes) {
   const of = colours();
   const { start, length_s: length, phase } = model.series;
@@ -57,9 +71,9 @@ export async function eventTrack(model, node, group, shapes) {
   if (disturbed.length) {
     traces.push(
       markers(
-        "set aside",
+        "repeated",
         disturbed,
-        disturbed.map(() => "set aside: the generator was disturbed"),
+        disturbed.map(() => "repeated: other programs had the CPU"),
         "line-ns-open",
         of.orange,
       ),

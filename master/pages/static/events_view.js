@@ -1,7 +1,7 @@
 // What happened, in words.
 
 import { counted, el, fill, table } from "./dom.js";
-import { localTime, utcTime } from "./format.js";
+import { localTime, utcTime, zone } from "./format.js";
 
 export class EventsView {
   constructor(model, node) {
@@ -46,7 +46,10 @@ export class EventsView {
       table(
         `${counted(events.length, "event")}, the newest first`,
         [
-          { title: "time", cell: (one) => el("time", { title: utcTime(one.utc) }, localTime(one.utc).slice(0, 19)) },
+          {
+            title: `time (${zone(events[0].utc)})`,
+            cell: (one) => el("time", { title: utcTime(one.utc) }, localTime(one.utc).slice(0, 19)),
+          },
           { title: "step", cell: (one) => (one.step === null ? "" : `${one.step} ${steps.get(one.step) ?? ""}`) },
           { title: "kind", cell: (one) => one.kind },
           { title: "host", cell: (one) => one.host },

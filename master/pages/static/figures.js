@@ -70,7 +70,7 @@ function missingHosts(measured) {
     : "";
 }
 
-function halfWidth(measured) {
+export function halfWidth(measured) {
   const half = measured?.half_widths?.overall_iops;
   return half && measured.metrics.overall_iops
     ? `± ${percentText((100 * half) / measured.metrics.overall_iops)} (95 %)`
@@ -97,7 +97,6 @@ export function verdictBlock(model, node) {
 
 function verdictOf(step, messages) {
   const measured = standingMeasurement(step);
-  const causes = [...new Set(step.measurements.map((one) => one.cause).filter(Boolean))];
   const reasons = mergedReasons([...step.reasons, ...(measured?.reasons ?? [])]);
   const [severe, notes] = [
     SEVERE.flatMap((severity) => reasons.filter((one) => one.severity === severity)),
@@ -109,15 +108,13 @@ function verdictOf(step, messages) {
     {},
     "Verdict ",
     badge(step.verdict || "running"),
-    step.verdict === "failed" && severe.length
-      ? ` ${wordsOf(severe[0])}${severe.length > 1 ? ` and ${severe.length - 1} more` : ""}`
-      : causes.length
-        ? ` ${causes.join("; ")}`
-        : severe.length
-          ? ` ${severe.length} reason${severe.length === 1 ? "" : "s"}`
-          : notes.length
-            ? ` ${notes.length} note${notes.length === 1 ? "" : "s"}`
-            : "",
+    measured?.why
+      ? ` ${measured.why}`
+      : severe.length
+        ? ` ${severe.length} reason${severe.length === 1 ? "" : "s"}`
+        : notes.length
+          ? ` ${notes.length} note${notes.length === 1 ? "" : "s"}`
+          : "",
   );
   return el(
     "details",
@@ -134,22 +131,6 @@ function mergedReasons(reasons) {
   const found = new Map();
   for (const one of reasons) if (!found.has(one.reason)) found.set(one.reason, one);
   return [...found.values()];
-}
-
-/** The step to which a run owes its verdict, and its cause in words; "" where it is valid. */
-export function causeOf(steps, verdict) {
-  const step = SEVERE.includes(verdict) ? steps.find((one) => one.verdict === verdict) : null;
-  if (!step) return "";
-  // A threshold is a cause of its own.
-  const measured = verdict === "failed" ? "" : step.measurements.map((one) => one.cause).find(Boolean);
-  const reasons = mergedReasons([...step.reasons, ...step.measurements.flatMap((one) => one.reasons)]);
-  const worst = reasons.find((one) => one.severity === verdict);
-  const cause = measured || (worst ? wordsOf(worst) : "");
-  return `step ${step.number} ${step.name}${cause ? `: ${cause}` : ""}`;
-}
-
-function wordsOf(one) {
-  return `${one.reason.replaceAll("_", " ")}${one.detail ? ` (${one.detail})` : ""}`;
 }
 
 function reasonItem(one) {

@@ -57,6 +57,17 @@ export function utcTime(unix) {
   return new Date(unix * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
 }
 
+/** "2026-11-23 14:12:05 CET": in the zone of this browser, as all times of the page. */
+export function zonedTime(unix) {
+  return `${localTime(unix).slice(0, 19)} ${zone(unix)}`;
+}
+
+/** The browser's zone at this time: "CET", "UTC", "GMT+5:30". */
+export function zone(unix) {
+  const parts = new Intl.DateTimeFormat("en", { timeZoneName: "short" }).formatToParts(new Date(unix * 1000));
+  return parts.find((one) => one.type === "timeZoneName").value;
+}
+
 /** "14:12:05", or with the day where it is another one than today. */
 export function shortTime(unix) {
   const at = new Date(unix * 1000);

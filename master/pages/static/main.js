@@ -17,7 +17,7 @@ function routeOf(hash) {
     view,
     id: decodeURIComponent(ids),
     step: hasStep ? Number(rest[1]) : null,
-    tab: (hasStep ? rest[2] : rest[0]) ?? "overview",
+    tab: (hasStep ? rest[2] : rest[0]) ?? "",
   };
 }
 

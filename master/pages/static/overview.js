@@ -2,8 +2,8 @@
 
 import { TimeGroup, draw, latencyAxis, latencyMarks, layoutOf, timeLine } from "./charts.js";
 import { choice, el, fill } from "./dom.js";
-import { eventTrack } from "./event_track.js";
-import { latency, localTime, percentileName } from "./format.js";
+import { eventTrack, legendOfPhases } from "./event_track.js";
+import { latency, localTime, percentileName, zone } from "./format.js";
 import { standingMeasurement } from "./figures.js";
 import { chosenHistogram, fewerColumns, logRows, percentile, summed } from "./histogram.js";
 import { controlCharts } from "./control_charts.js";
@@ -13,6 +13,10 @@ import { colours } from "./theme.js";
 const SLIDER_STEPS = 740; // from p50 to p99.99, evenly in nines
 const HEAT_COLUMNS = 400;
 const ROWS_PER_DECADE = 24;
+const WHY_NONE = {
+  service: "none was completed",
+  response: "they need a load below the maximum, where it is known when an I/O falls due",
+};
 
 /** The fraction that the slider's place stands for, rounded as people write it. */
 function fractionAt(place) {
@@ -37,9 +41,10 @@ export class Overview {
     this.charts = {};
     for (const name of ["track", "rate", "latency", "heat", "cpu", "errors"]) this.charts[name] = this.chart(name);
     this.control = el("div");
+    this.legend = el("p", { class: "legend" });
     fill(
       node,
-      this.section("Events", this.charts.track),
+      this.section("Events", this.legend, this.charts.track),
       this.section("I/Os per second", this.charts.rate),
       this.section("Latency", this.controls(), this.charts.latency),
       this.section("Latency over time, I/Os at each latency", this.charts.heat),
@@ -148,6 +153,13 @@ export class Overview {
   }
 
   showTrack() {
+    const { phase, start } = this.model.series;
+    fill(
+      this.legend,
+      legendOfPhases(phase).map(([words, colour]) => el("span", { class: `key of-${colour}` }, words)),
+      el("span", {}, "grey bands are not measured"),
+      start.length ? el("span", {}, `times in ${zone(start[0])}`) : null,
+    );
     return eventTrack(this.model, this.charts.track, this.group, this.shapes);
   }
 
@@ -191,7 +203,8 @@ export class Overview {
     ];
     this.sayPercentile(name, ys);
     const title = `${this.time} time`;
-    await this.group.draw(this.charts.latency, lines, this.layout({ yaxis: latencyAxis(title, lines) }));
+    const words = `There are no ${this.time} times of ${this.direction === "all" ? "I/Os" : `${this.direction}s`}: ${WHY_NONE[this.time]}.`;
+    await this.group.draw(this.charts.latency, lines, this.layout({ yaxis: latencyAxis(title, lines) }), words);
   }
 
   /** The figure beside the slider: of the measurement, once it is complete, else of the last subinterval. */
@@ -230,11 +243,8 @@ export class Overview {
     const used = parts.filter((one) => one?.valid && one.count);
     const lows = used.map((one) => one.min);
     if (!used.length) {
-      await this.group.draw(
-        this.charts.heat,
-        [],
-        this.layout({ annotations: [nothing(this.model.fault || `no ${this.time} times`)] }),
-      );
+      const words = this.model.fault || `There are no ${this.time} times: ${WHY_NONE[this.time]}.`;
+      await this.group.draw(this.charts.heat, [], this.layout(), words);
       return;
     }
     const low = Math.floor(Math.log10(Math.max(Math.min(...lows), 1)) * ROWS_PER_DECADE) / ROWS_PER_DECADE;
@@ -312,17 +322,12 @@ export class Overview {
       ["expired", of.purple, "dot"],
     ];
     for (const [name, colour, dash] of others) {
-      if (metrics[name].some((one) => one > 0)) lines.push(timeLine(name, xs, metrics[name], colour, { dash }));
+      lines.push(timeLine(name, xs, metrics[name], colour, { dash }));
     }
-    const isQuiet = lines.every((line) => line.y.every((one) => !one));
-    const annotations = isQuiet ? [nothing("no errors, no backlog")] : [];
-    const yaxis = { title: "I/Os", rangemode: "tozero", ...(isQuiet ? { range: [0, 1] } : {}) };
-    await this.group.draw(this.charts.errors, lines, this.layout({ yaxis, annotations, showlegend: !isQuiet }));
+    const yaxis = { title: "I/Os", rangemode: "tozero" };
+    const some = lines.filter((line) => line.y.some((one) => one));
+    await this.group.draw(this.charts.errors, some, this.layout({ yaxis }), "No errors, no backlog.");
   }
-}
-
-function nothing(text) {
-  return { text, showarrow: false, xref: "paper", yref: "paper", x: 0.5, y: 0.5, font: { color: colours().grey } };
 }
 
 /** Marks of a colour bar that is in powers of ten. */

@@ -2,7 +2,7 @@
 
 import { counted, el, refill } from "./dom.js";
 import { laneOf } from "./event_track.js";
-import { duration, localTime, shortTime, utcTime } from "./format.js";
+import { duration, localTime, shortTime, utcTime, zone } from "./format.js";
 
 const LEAST_PX = 3; // of what is drawn: steps and ticks that are closer together become one
 const UNKNOWN_PX = 1000; // until the strip has a width
@@ -12,10 +12,11 @@ const TICKED = ["edits", "thresholds", "marks", "hosts"];
 const SIGNS = { edits: "◆", thresholds: "✚", marks: "▼", hosts: "✕" };
 
 export class RunTrack {
-  /** `open(number)`: show a step. */
-  constructor(model, open) {
+  /** `open(number)`: show a step. `shown()`: the number of the one that is shown, or null. */
+  constructor(model, open, shown) {
     this.model = model;
     this.open = open;
+    this.shown = shown;
     this.node = el("section", { class: "run-track", "aria-label": "the whole run over time" });
     this.width = 0;
     this.watcher = new ResizeObserver(([one]) => {
@@ -40,12 +41,12 @@ export class RunTrack {
     const pixel = 100 / (this.width || UNKNOWN_PX);
     const bars = barsOf(steps, span.to, scale, LEAST_PX * pixel);
     const ticks = ticksOf(events, scale, LEAST_PX * pixel);
-    refill(this.node, [bars, ticks, this.model.step, span], () => this.parts(bars, ticks, span));
+    refill(this.node, [bars, ticks, this.shown(), span], () => this.parts(bars, ticks, span));
   }
 
   parts(bars, ticks, span) {
     const chosen = Math.max(
-      bars.findIndex((one) => one.steps.some((step) => step.number === this.model.step)),
+      bars.findIndex((one) => one.steps.some((step) => step.number === this.shown())),
       0,
     );
     const words = WORST_FIRST.filter((word) => bars.some((one) => one.words.includes(word)));
@@ -68,7 +69,7 @@ export class RunTrack {
       el(
         "div",
         { class: "axis" },
-        time(span.from),
+        el("span", {}, time(span.from), ` ${zone(span.from)}`),
         el(
           "span",
           { class: "legend" },
@@ -81,7 +82,7 @@ export class RunTrack {
   }
 
   bar(one, isChosen) {
-    const holds = one.steps.some((step) => step.number === this.model.step);
+    const holds = one.steps.some((step) => step.number === this.shown());
     const text = barText(one);
     const node = el("button", {
       type: "button",

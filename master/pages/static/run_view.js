@@ -2,30 +2,33 @@
 
 import { Missing, answered } from "./source.js";
 import { badge, choice, el, fill, refill } from "./dom.js";
-import { duration, shortTime, utcTime } from "./format.js";
-import { bigFigures, causeOf, verdictBlock } from "./figures.js";
+import { duration, shortTime, utcTime, zonedTime } from "./format.js";
+import { bigFigures, verdictBlock } from "./figures.js";
 import { RunModel } from "./run_model.js";
 import { RunTrack } from "./run_track.js";
 import { Overview } from "./overview.js";
 import { ElementsView } from "./elements_view.js";
 import { InstancesView } from "./instances_view.js";
 import { DistributionView } from "./distribution_view.js";
-import { LoadView } from "./load_view.js";
+import { SummaryView } from "./summary_view.js";
 import { SurfaceView } from "./surface_view.js";
 import { EventsView } from "./events_view.js";
 import { PlanView } from "./plan_view.js";
 import { ControlPanel } from "./control_panel.js";
 
-const TABS = [
-  ["overview", "Overview", Overview],
-  ["instances", "Instances", InstancesView],
-  ["elements", "Elements", ElementsView],
-  ["distribution", "Distribution", DistributionView],
-  ["load", "Latency and load", LoadView],
-  ["surface", "Surface", SurfaceView],
+const OF_RUN = [
+  ["summary", "Summary", SummaryView],
   ["events", "Events", EventsView],
   ["plan", "Plan and hosts", PlanView],
 ];
+const OF_STEP = [
+  ["overview", "Over time", Overview],
+  ["instances", "Instances", InstancesView],
+  ["distribution", "Distribution", DistributionView],
+  ["surface", "Surface", SurfaceView],
+  ["elements", "Array and hosts", ElementsView],
+];
+const TABS = [...OF_RUN, ...OF_STEP];
 const MOST_INSTANCES = 2000; // in a list to choose from
 
 /** Show a run in a node; returns what ends it. `route`: {id, step, tab}. */
@@ -42,7 +45,7 @@ class RunView {
     this.mayControl = mayControl;
     this.source = source;
     this.model = new RunModel(source, route.id);
-    this.tab = TABS.some(([name]) => name === route.tab) ? route.tab : "overview";
+    this.tab = route.tab; // "" until the run is known, for the view that it begins with
   }
 
   async open() {
@@ -58,9 +61,30 @@ class RunView {
       return;
     }
     if (this.model.isClosed) return;
+    if (!TABS.some(([name]) => name === this.tab)) this.tab = this.firstTab(this.route.step !== null);
     this.build();
     this.model.onchange((what) => this.changed(what));
     await this.showTab(this.tab);
+  }
+
+  /** The view of an address that names none. */
+  firstTab(hasStep) {
+    return hasStep || this.model.isRunning || !this.hasSummary ? "overview" : "summary";
+  }
+
+  /** Of fio's logs there is none: they have no verdicts. */
+  get hasSummary() {
+    return this.model.document.driven.length > 0 || this.model.document.steps.length > 1;
+  }
+
+  get isOfRun() {
+    return OF_RUN.some(([name]) => name === this.tab);
+  }
+
+  /** The views beside the one that is shown: of the run, or of the step. */
+  get offered() {
+    const isOffered = { summary: this.hasSummary, elements: this.model.document.has_elements };
+    return (this.isOfRun ? OF_RUN : OF_STEP).filter(([name]) => isOffered[name] ?? true);
   }
 
   complain(words) {
@@ -80,29 +104,17 @@ class RunView {
   build() {
     this.head = el("header", { class: "run-head" });
     this.link = el("p", { class: "lost-link", role: "status" });
-    this.track = new RunTrack(this.model, (step) => this.choose({ step }));
+    this.track = new RunTrack(
+      this.model,
+      (step) => this.openStep(step),
+      () => (this.isOfRun ? null : this.model.step),
+    );
     this.steps = el("nav", { class: "steps", "aria-label": "steps" });
     this.figures = el("div", { class: "figures" });
     this.verdict = el("div");
     this.filter = el("div", { class: "bar" });
     this.content = el("div", { class: "content", id: "view", role: "tabpanel", tabindex: -1 });
-    this.tabs = el(
-      "div",
-      { class: "tabs", role: "tablist", "aria-label": "views of the step", onkeydown: (event) => this.key(event) },
-      TABS.map(([name, title]) =>
-        el(
-          "button",
-          {
-            type: "button",
-            role: "tab",
-            id: `tab-${name}`,
-            "aria-controls": "view",
-            onclick: () => this.showTab(name),
-          },
-          title,
-        ),
-      ),
-    );
+    this.tabs = el("div", { class: "tabs", role: "tablist", onkeydown: (event) => this.key(event) });
     const isControlled = this.mayControl && this.model.isRunning;
     this.control = isControlled ? new ControlPanel(this.model, this.source) : null;
     fill(
@@ -124,18 +136,15 @@ class RunView {
   key(event) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const at = TABS.findIndex(([name]) => name === this.tab);
-    const [name] = TABS[(at + step + TABS.length) % TABS.length];
+    const offered = this.offered;
+    const at = offered.findIndex(([name]) => name === this.tab);
+    const [name] = offered[(at + step + offered.length) % offered.length];
     this.showTab(name).then(() => document.getElementById(`tab-${name}`).focus());
   }
 
   async showTab(name) {
     this.tab = name;
-    for (const tab of this.tabs.children) {
-      const isChosen = tab.id === `tab-${name}`;
-      tab.setAttribute("aria-selected", String(isChosen));
-      tab.tabIndex = isChosen ? 0 : -1;
-    }
+    this.showChosen();
     this.verdict.hidden = name !== "overview"; // the other views begin at the top; the step's button has the word
     this.content.setAttribute("aria-labelledby", `tab-${name}`);
     this.remember();
@@ -143,7 +152,7 @@ class RunView {
     const [, , View] = TABS.find(([one]) => one === name);
     fill(this.content);
     this.showFilter();
-    if (this.model.step === null && name !== "plan" && name !== "events") {
+    if (this.model.step === null && !["plan", "events"].includes(name)) {
       this.current = null;
       fill(
         this.content,
@@ -157,14 +166,54 @@ class RunView {
       );
       return;
     }
-    this.current = new View(this.model, this.content, (chosen) => this.choose(chosen));
+    const open = name === "summary" ? (step) => this.openStep(step) : (chosen) => this.choose(chosen);
+    this.current = new View(this.model, this.content, open);
     await this.current.show();
+  }
+
+  /** The tabs and the steps' buttons, with the chosen ones. */
+  showChosen() {
+    this.tabs.setAttribute("aria-label", this.isOfRun ? "views of the run" : "views of the step");
+    refill(this.tabs, [this.offered.map(([name]) => name), this.tab], () => this.offered.map((one) => this.tabOf(one)));
+    const { steps } = this.model.document;
+    const known = steps.map((one) => [one.number, one.name, one.state, one.verdict]);
+    refill(this.steps, [known, this.model.step, this.isOfRun], () => [
+      this.runButton(),
+      ...steps.map((one) => this.stepButton(one)),
+    ]);
+    this.figures.hidden = this.isOfRun;
+    this.track.show();
+  }
+
+  tabOf([name, title]) {
+    const isChosen = name === this.tab;
+    return el(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        id: `tab-${name}`,
+        "aria-controls": "view",
+        "aria-selected": String(isChosen),
+        tabindex: isChosen ? 0 : -1,
+        onclick: () => this.showTab(name),
+      },
+      title,
+    );
   }
 
   remember() {
     const id = encodeURIComponent(this.model.id);
-    const step = this.model.step === null || this.model.isFollowingSteps ? "" : `/step/${this.model.step}`;
-    history.replaceState(null, "", `#/run/${id}${step}${this.tab === "overview" ? "" : `/${this.tab}`}`);
+    const isAnyStep = this.isOfRun || this.model.step === null || (this.model.isFollowingSteps && this.model.isRunning);
+    const step = isAnyStep ? "" : `/step/${this.model.step}`;
+    const tab = this.tab === this.firstTab(!isAnyStep) ? "" : `/${this.tab}`;
+    history.replaceState(null, "", `#/run/${id}${step}${tab}`);
+  }
+
+  /** The charts of a step, from a view of the whole run. */
+  async openStep(step) {
+    await this.choose({ step });
+    if (this.isOfRun) await this.showTab("overview");
   }
 
   async choose(chosen) {
@@ -175,6 +224,7 @@ class RunView {
   async changed(what) {
     this.showHead();
     if (what === "status") return;
+    this.showChosen();
     this.remember();
     this.showFilter();
     if (this.current) await this.current.show(what);
@@ -182,12 +232,14 @@ class RunView {
   }
 
   showHead() {
-    const { run, steps } = this.model.document;
+    const { run, outcome, driven } = this.model.document;
     document.title = `${run.run} - ivypy`;
     const started = Date.parse(run.start_utc) / 1000;
     fill(
       this.head,
       el("h1", {}, run.run),
+      outcome ? el("p", { class: "outcome" }, outcome) : null,
+      driven.length ? el("p", { class: "driven" }, driven.join(" · ")) : null,
       el(
         "p",
         { class: "facts" },
@@ -195,7 +247,7 @@ class RunView {
         " ",
         badge(run.verdict),
         " ",
-        el("time", { datetime: run.start_utc, title: utcTime(started) }, shortTime(started)),
+        el("time", { datetime: run.start_utc, title: utcTime(started) }, zonedTime(started)),
         " · ",
         duration(this.length(started)),
         " · ",
@@ -204,12 +256,9 @@ class RunView {
         this.remaining(),
         this.sentence(),
       ),
-      this.cause(),
     );
     fill(this.link, this.linkSentence());
     this.track.show();
-    const known = steps.map((one) => [one.number, one.name, one.state, one.verdict]);
-    refill(this.steps, [known, this.model.step], () => steps.map((one) => this.stepButton(one)));
     bigFigures(this.model, this.figures);
     verdictBlock(this.model, this.verdict);
     this.control?.show();
@@ -241,14 +290,6 @@ class RunView {
     return this.model.isRunning && last ? Date.parse(last.utc) / 1000 - started : this.model.document.run.length_s;
   }
 
-  cause() {
-    const { run, steps } = this.model.document;
-    const words = causeOf(steps, run.verdict);
-    return words
-      ? el("p", { class: "facts" }, `${run.verdict}${this.model.isRunning ? " so far" : ""}, for ${words}`)
-      : null;
-  }
-
   /** What runs, how far it has come, and when it ends. */
   remaining() {
     const last = this.model.status?.last;
@@ -262,8 +303,17 @@ class RunView {
     );
   }
 
+  runButton() {
+    const open = () => this.showTab(this.hasSummary ? "summary" : "events");
+    return el(
+      "button",
+      { type: "button", class: "step", "aria-pressed": String(this.isOfRun), onclick: open },
+      "The run",
+    );
+  }
+
   stepButton(step) {
-    const isChosen = step.number === this.model.step;
+    const isChosen = step.number === this.model.step && !this.isOfRun;
     const word = step.state === "ended" ? step.verdict : step.state;
     return el(
       "button",
@@ -271,7 +321,7 @@ class RunView {
         type: "button",
         class: "step",
         "aria-pressed": String(isChosen),
-        onclick: () => this.choose({ step: step.number }),
+        onclick: () => this.openStep(step.number),
       },
       el("span", { class: "number" }, String(step.number)),
       " ",

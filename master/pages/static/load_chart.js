@@ -1,8 +1,9 @@
 // Latency against load: levels of a staircase, probes of a search, steps of a curve; with the knee and the thresholds.
+// Rule: a line joins only measurements whose loads differ by nothing but the rate.
 
 import { addresses } from "./source.js";
 import { begun, discard, draw, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
-import { badge, marked, choice, el, fill, table } from "./dom.js";
+import { choice, el, fill } from "./dom.js";
 import { count, latency } from "./format.js";
 import { colours } from "./theme.js";
 
@@ -19,25 +20,20 @@ export function kneeOf(points) {
   return below[at] > 0.1 && isRising ? points[at] : null;
 }
 
-export class LoadView {
-  constructor(model, node) {
+export class LoadChart {
+  constructor(model) {
     this.model = model;
     this.metric = null;
     this.bar = el("div", { class: "bar" });
     this.chart = el("div", { class: "chart tall" });
-    this.tableNode = el("div");
     this.note = el("p", { class: "quiet" });
-    fill(
-      node,
-      el(
-        "section",
-        { class: "panel", "aria-label": "latency against load" },
-        el("h2", {}, "Latency against load"),
-        this.bar,
-        this.chart,
-        this.note,
-        this.tableNode,
-      ),
+    this.node = el(
+      "section",
+      { class: "panel", "aria-label": "latency against load" },
+      el("h2", {}, "Latency against load"),
+      this.bar,
+      this.chart,
+      this.note,
     );
   }
 
@@ -49,15 +45,12 @@ export class LoadView {
     return this.model.document.steps.flatMap((step) => step.measurements.map((one) => ({ step, ...one })));
   }
 
-  async show(what) {
-    if (what === "figures" && this.metric) return;
+  async show() {
     const all = this.measurements().filter((one) => one.metrics.overall_iops);
-    if (!all.length) {
-      fill(this.note, "No measurement is complete yet.");
-      return;
-    }
-    const hasResponse = all.some((one) => one.metrics.overall_response_us_p99 !== undefined);
-    this.metric ??= hasResponse ? "overall_response_us_p99" : "overall_service_us_p99";
+    this.node.hidden = all.length < 2;
+    if (this.node.hidden) return;
+    const paced = all.filter((one) => one.metrics.overall_response_us_p99 !== undefined);
+    this.metric ??= paced.length > 1 ? "overall_response_us_p99" : "overall_service_us_p99";
     fill(
       this.bar,
       choice(
@@ -71,47 +64,22 @@ export class LoadView {
       ),
     );
     await this.drawPoints(all);
-    fill(
-      this.tableNode,
-      table(
-        "Measurements",
-        [
-          { title: "measurement", cell: (one) => one.name },
-          { title: "verdict", cell: (one) => badge(one.verdict) },
-          { title: "IOPS", number: true, cell: (one) => marked(count(one.metrics.overall_iops), one.rate_verdict) },
-          ...this.model.document.over_load.map(({ name, title, verdict }) => ({
-            title,
-            number: true,
-            cell: (one) => marked(latency(one.metrics[name]), one[verdict]),
-          })),
-        ],
-        all,
-      ),
-    );
   }
 
   async drawPoints(all) {
     const isNewest = begun(this);
     const of = colours();
     const { verdict: scope, title } = this.model.document.over_load.find((metric) => metric.name === this.metric);
-    const groups = new Map([["", []]]);
-    for (const one of all) {
-      const name = one.level ? one.step.name : "";
-      if (!groups.has(name)) groups.set(name, []);
-      if (one.metrics[this.metric] !== undefined) groups.get(name).push(one);
-    }
+    const groups = groupsOf(all.filter((one) => one.metrics[this.metric] !== undefined));
     const palette = [of.blue, of.orange, of.green, of.purple, of.red];
     const traces = [];
     const shapes = [];
     const annotations = [];
     for (const [name, own] of groups) {
-      if (!own.length) continue;
       const colour = palette[traces.length % palette.length];
       const sorted = [...own].sort((a, b) => a.metrics.overall_iops - b.metrics.overall_iops);
       const points = sorted.map((one) => [one.metrics.overall_iops, one.metrics[this.metric]]);
-      const symbols = sorted.map((one) =>
-        one.verdict === "failed" ? "x" : one[scope] === "invalid" ? "circle-open" : "circle",
-      );
+      const symbols = symbolsOf(sorted, scope);
       const texts = sorted.map(({ name: step, metrics, verdict }) =>
         `${step}: ${count(metrics.overall_iops)} IOPS, ${latency(metrics[this.metric])}, ${verdict}`.replaceAll(
           "<",
@@ -121,10 +89,10 @@ export class LoadView {
       traces.push({
         type: "scatter",
         mode: "lines+markers",
-        name: name || "steps",
+        name: name.replaceAll("<", "&lt;"),
         x: points.map(([x]) => x),
         y: points.map(([, y]) => y),
-        line: { color: colour, dash: name ? "solid" : "dot" },
+        line: { color: colour },
         marker: { color: colour, symbol: symbols, size: 9 },
         text: texts,
         hovertemplate: "%{text}<extra></extra>",
@@ -154,9 +122,9 @@ export class LoadView {
         line: { color: of.red, dash: "longdash", width: 1.2 },
       });
     }
-    const search = await this.search();
+    const searches = (await this.searches()).filter((one) => one.metric === this.metric);
     if (!isNewest()) return;
-    if (search?.metric === this.metric)
+    for (const search of searches)
       traces.push({
         type: "scatter",
         mode: "lines",
@@ -165,7 +133,7 @@ export class LoadView {
         y: [search.target, search.target],
         line: { color: of.purple, dash: "longdash", width: 1.2 },
       });
-    for (const [edge, word] of bracketOf(search)) {
+    for (const [edge, word] of searches.flatMap(bracketOf)) {
       shapes.push({
         type: "line",
         xref: "x",
@@ -186,12 +154,16 @@ export class LoadView {
         font: { size: 11, color: of.ink },
       });
     }
-    fill(
-      this.note,
-      traces.length
-        ? "Crosses missed a threshold; open circles are discredited by their verdict."
-        : `No measurement has a ${title}: it needs a paced load, and enough I/Os.`,
-    );
+    this.chart.hidden = !groups.size;
+    if (!groups.size) {
+      fill(this.note, `No measurement has a ${title}: it needs a rate below the maximum, and enough I/Os.`);
+      return;
+    }
+    const signs = [
+      symbolsOf(all, scope).includes("x") ? "Crosses missed a threshold." : "",
+      symbolsOf(all, scope).includes("circle-open") ? "Do not use open circles: their verdicts say why." : "",
+    ];
+    fill(this.note, signs.filter(Boolean).join(" "));
     await draw(
       this.chart,
       traces,
@@ -213,20 +185,44 @@ export class LoadView {
     return Number(found[2]) * { ns: 1e-3, us: 1, ms: 1e3, s: 1e6 }[found[3]];
   }
 
-  /** The last row of a search's table; null of a step without one. */
-  async search() {
-    const { id, step, source } = this.model;
-    const { find } = await source.json(addresses.control(id, step)).catch(() => ({}));
-    const last = find?.rows[find.rows.length - 1];
-    return last ? Object.fromEntries(find.columns.map((name, place) => [name, last[place]])) : null;
+  /** The last rows of the tables of searches. */
+  async searches() {
+    const { id, source } = this.model;
+    const steps = this.model.document.steps.filter((step) => step.measurements.some((one) => one.level));
+    const tables = await Promise.all(
+      steps.map((step) => source.json(addresses.control(id, step.number)).catch(() => ({}))),
+    );
+    return tables
+      .filter(({ find }) => find?.rows.length)
+      .map(({ find: { columns, rows } }) =>
+        Object.fromEntries(columns.map((name, place) => [name, rows[rows.length - 1][place]])),
+      );
   }
+}
+
+/** Measurements whose loads differ by the rate alone: by a step's name where it has levels, else by what they drive. */
+function groupsOf(measurements) {
+  const groups = new Map();
+  for (const one of measurements) {
+    const { rate, ...rest } = one.load;
+    const name = one.level ? one.step.name : Object.values(rest).join(", ");
+    if (!groups.has(name)) groups.set(name, []);
+    groups.get(name).push(one);
+  }
+  return groups;
+}
+
+function symbolsOf(measurements, scope) {
+  return measurements.map((one) =>
+    one.verdict === "failed" ? "x" : one[scope] === "invalid" ? "circle-open" : "circle",
+  );
 }
 
 /** The ends of a search's bracket: [IOPS, "pass" or "fail"]. */
 function bracketOf(search) {
   const ends = [
-    [search?.highest_pass_iops, "pass"],
-    [search?.lowest_fail_iops, "fail"],
+    [search.highest_pass_iops, "pass"],
+    [search.lowest_fail_iops, "fail"],
   ];
   return ends.filter(([edge]) => typeof edge === "number");
 }

@@ -1,0 +1,127 @@
+// The run at a glance: every measurement of every step, why it is not valid, and latency against load.
+
+import { badge, el, fill, marked, prose } from "./dom.js";
+import { figureText, halfWidth } from "./figures.js";
+import { LoadChart } from "./load_chart.js";
+
+const MARKS = "Do not use figures in [brackets]; figures in (parentheses) are of a part of the hosts or of the time.";
+
+export class SummaryView {
+  /** `open(number)`: show a step. */
+  constructor(model, node, open) {
+    this.model = model;
+    this.open = open;
+    this.node = node;
+    this.table = el("section", { class: "panel", "aria-label": "steps" });
+    this.load = new LoadChart(model);
+    fill(node, this.table, this.load.node);
+  }
+
+  close() {
+    this.load.close();
+  }
+
+  async show(what) {
+    if (what === "figures") return;
+    this.showTable();
+    await this.load.show();
+  }
+
+  showTable() {
+    const { steps, headline } = this.model.document;
+    const rows = steps.flatMap(rowsOf);
+    const differing = partsThatDiffer(rows.map((one) => one.load).filter(Boolean));
+    const columns = ["step", ...(differing.length ? ["load"] : []), "verdict", ...headline.map((one) => one.title)];
+    const isMarked = rows.some((one) => ["invalid", "partial"].some((word) => hasVerdict(one, word)));
+    fill(
+      this.table,
+      el(
+        "div",
+        { class: "scroll whole", tabindex: 0, role: "region", "aria-label": "steps and their figures" },
+        el(
+          "table",
+          { class: "summary" },
+          el(
+            "thead",
+            {},
+            el(
+              "tr",
+              {},
+              columns.map((title, place) => {
+                const isFigure = place >= columns.length - headline.length;
+                return el("th", { scope: "col", class: isFigure ? "number" : title === "load" && "load" }, title);
+              }),
+            ),
+          ),
+          el(
+            "tbody",
+            {},
+            rows.flatMap((one) => this.lines(one, differing, columns.length)),
+          ),
+        ),
+      ),
+      isMarked ? el("p", { class: "quiet" }, MARKS) : null,
+    );
+  }
+
+  lines(row, differing, width) {
+    const { step, load, verdict, metrics } = row;
+    const name = el(
+      "button",
+      { type: "button", class: "link", onclick: () => this.open(step.number), title: "its charts" },
+      row.name,
+    );
+    const cells = [
+      el("th", { scope: "row" }, el("span", { class: "quiet" }, `${step.number} `), name),
+      differing.length
+        ? el(
+            "td",
+            { class: "load" },
+            differing
+              .map((part) => load?.[part])
+              .filter(Boolean)
+              .join(", "),
+          )
+        : null,
+      el("td", {}, badge(verdict)),
+      this.model.document.headline.map((metric) =>
+        el("td", { class: "number" }, marked(figureText(metric, metrics), row[metric.verdict]), plusMinus(metric, row)),
+      ),
+    ];
+    const words = [row.why, ...row.advice].filter(Boolean);
+    const told = words.length
+      ? el("td", { class: "text why", colspan: width }, el("div", {}, prose(words.map(sentence).join(" "))))
+      : null;
+    return [el("tr", { class: told && "told" }, cells.flat()), told && el("tr", { class: "why" }, told)].filter(
+      Boolean,
+    );
+  }
+}
+
+/** A row for each measurement; of a step without one, its name and its state. */
+function rowsOf(step) {
+  const word = step.state === "ended" ? step.verdict : step.state;
+  if (!step.measurements.length)
+    return [{ step, name: step.name, verdict: word, metrics: {}, load: null, why: "", advice: [], half_widths: {} }];
+  return step.measurements.map((one) => ({ step, ...one }));
+}
+
+function hasVerdict(row, word) {
+  return [row.rate_verdict, row.service_verdict, row.response_verdict].includes(word);
+}
+
+/** The parts of a load in which the rows differ; what is alike stands above the table. */
+function partsThatDiffer(loads) {
+  const parts = [...new Set(loads.flatMap((one) => Object.keys(one)))];
+  return parts.filter((part) => new Set(loads.map((one) => one[part])).size > 1);
+}
+
+function plusMinus(metric, row) {
+  const half = metric.name === "overall_iops" ? halfWidth(row) : "";
+  return half ? el("span", { class: "quiet half" }, ` ${half}`) : null;
+}
+
+function sentence(words) {
+  const text = words[0].toUpperCase() + words.slice(1);
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

@@ -1,0 +1,105 @@
+"""The load of each measurement of a run, and the LUNs that it drove, in words.
+
+Rule: a load is told from the parameters of its row in summary.all.csv, which are those while it was measured. One that
+differs between workload instances has several values there: `4096(2/3) 8192(1/3)`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ...protocol.parameters import MAX, NEVER, Iosequencer
+from ..text.scaled import scaled_count, scaled_size
+from ..text.units import format_bytes, format_duration, format_fraction
+
+Row = Mapping[str, str]
+_ORDERS: Final[dict[str, str]] = {
+    Iosequencer.SEQUENTIAL: "sequential",
+    Iosequencer.RANDOM_STEADY: "random",
+    Iosequencer.RANDOM_INDEPENDENT: "random",
+}
+_WHOLE: Final = "all"  # as a range
+_MOST_NAMED: Final = 3  # hosts, or paths
+
+
+def load_parts(row: Row) -> dict[str, str]:
+    """The words of a measurement's load, by what they are of: "4KiB random reads", "depth 8", "at max"."""
+    parts = {
+        "access": _access(row),
+        "depth": _each("depth {}", row, "maxtags", str),
+        "range": _each("on bytes {}", row, "range", str, _WHOLE),
+        "pause": _each("think time {}", row, "think_time", lambda cell: format_duration(float(cell)), "0"),
+        "drop": _each("dropped after {}", row, "drop_after", lambda cell: format_duration(float(cell)), NEVER),
+        "rate": _rate(row.get("iops_setting", "")),
+    }
+    return {name: words for name, words in parts.items() if words}
+
+
+def shared_parts(loads: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Those that all these loads have alike."""
+    first, *others = loads or ({},)
+    return {name: words for name, words in first.items() if all(one.get(name) == words for one in others)}
+
+
+def luns_in_words(luns: Sequence[Row], instances: Sequence[Row]) -> str:
+    """The LUNs that have workload instances: "2 files of 1.00 GiB on 4 hosts". `luns`, `instances`: the rows of
+    luns.csv and of workloads.csv."""
+    used = {(row["host"], row["lun"]) for row in instances}
+    driven = [row for row in luns if (row["host"], row["path"]) in used]
+    hosts = sorted({row["host"] for row in driven})
+    if not driven:
+        return ""
+    on = ", ".join(hosts) if len(hosts) <= _MOST_NAMED else f"{len(hosts)} hosts"
+    return f"{_named(driven)} on {on}"
+
+
+def _named(luns: Sequence[Row]) -> str:
+    kinds = {row["kind"] for row in luns}
+    noun = {"file": "file", "block": "block device"}.get(kinds.pop(), "LUN") if len(kinds) == 1 else "LUN"
+    paths = sorted({row["path"] for row in luns})
+    each = paths[0] if len(luns) == 1 else f"{len(luns)} {noun}s"
+    sizes = sorted({int(row["size"]) for row in luns if row["size"]})
+    about = [scaled_size(size) for size in dict.fromkeys(sizes[:1] + sizes[-1:])]
+    makers = {" ".join(filter(None, (row.get("vendor", ""), row.get("model", "")))) for row in luns}
+    known = [one for one in makers if one] if len(makers) == 1 else []
+    size = " to ".join(about)
+    if len(luns) > 1 and size:
+        each, size = f"{each} of {size}", ""
+    more = ", ".join(filter(None, [*known, size]))
+    return f"{each} ({more})" if more else each
+
+
+def _access(row: Row) -> str:
+    sizes = _each("{}", row, "blocksize", lambda cell: format_bytes(int(cell)))
+    orders = dict.fromkeys(_ORDERS.get(one, one) for one in _values(row, "iosequencer"))
+    mix = _mix([float(one) for one in _values(row, "fraction_read")])
+    joint = " " if mix in ("", "reads", "writes") and len(orders) == 1 else ", "
+    return f"{sizes} {' and '.join(orders)}{joint}{mix}".strip(" ,")
+
+
+def _mix(shares: Sequence[float]) -> str:
+    match shares:
+        case []:
+            return ""
+        case [share]:
+            return {0.0: "writes", 1.0: "reads"}.get(share, f"{format_fraction(share)} reads")
+        case _:
+            return "reads and writes" if {*shares} == {0.0, 1.0} else "several mixes of reads and writes"
+
+
+def _each(words: str, row: Row, name: str, text: Callable[[str], str], unsaid: str = "") -> str:
+    """A parameter's values in words; "" where all are `unsaid`."""
+    values = _values(row, name)
+    said = [text(one) if one != unsaid else one for one in values]
+    return words.format(" and ".join(said)) if any(one != unsaid for one in values) else ""
+
+
+def _values(row: Row, name: str) -> list[str]:
+    """Those of a cell, of many the most frequent."""
+    cell = row.get(name, "").partition(" and ")[0]
+    return [one.partition("(")[0] for one in cell.split()]
+
+
+def _rate(setting: str) -> str:
+    if setting == MAX:
+        return "at max"
+    return f"at {scaled_count(float(setting))} IOPS" if setting else ""
