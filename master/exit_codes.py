@@ -87,7 +87,7 @@ OF_COMMANDS: Final = (
         "ivypy percentiles",
         ExitCode.INVALID,
         "With --check: histograms and logs of every I/O differ by more than a bucket. "
-        "With --sla: figures are discredited.",
+        "With --sla: figures that must not be used.",
     ),
 )
 

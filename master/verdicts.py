@@ -20,7 +20,7 @@ class Verdict(StrEnum):
     @property
     def sentence(self) -> str:
         return {
-            Verdict.VALID: "No reason discredits the number; there may be notes.",
+            Verdict.VALID: "The number can be used; there may be notes.",
             Verdict.PARTIAL: "The number is true, but covers less than the plan asked for: a host or device was "
             "missing for part of the time, or the measurement was interrupted.",
             Verdict.FAILED: "The number is true, and shows that the step did not reach what it had to: a threshold is "
@@ -71,9 +71,8 @@ class Reason(Enum):
         INVALID,
         ALL,
         "the storage did not keep up with this load",
-        "More I/O fell due than was completed, for one workload instance of the row or for all of them together: the "
-        "outstanding I/O (backlog and in flight, and what drop_after discarded) grew beyond the tolerance and chance. "
-        "Response times have no meaning.",
+        "More I/O fell due than was completed, for a workload instance of the row or for all together: the outstanding "
+        "I/O grew beyond the tolerance and chance. Response times have no meaning.",
         "Ask for less: `find`, `staircase` or a step at max show what is sustained. Or raise `maxtags`, if the "
         "storage takes more at once.",
     )
@@ -81,9 +80,8 @@ class Reason(Enum):
         (Severity.NOTE, Severity.INVALID),
         (Scope.RESPONSE,),
         "I/Os were issued late by the test host",
-        "Part of the response time is the generator's own lateness. Note: more than 10 % of the mean or p99, or more "
-        "than 25 % of the p99.9 or maximum; percentiles are compared with what they are when every I/O is counted "
-        "without its own lateness. Invalid: more than 25 % of the mean or p99.",
+        "Part of the response time is the generator's own lateness. Note: more than 10 % of the mean or p99, or 25 % "
+        "of the p99.9 or maximum. Invalid: more than 25 % of the mean or p99.",
         _CORES_OF_THEIR_OWN,
     )
     THOUGHT_TOO_LONG = (
@@ -99,14 +97,10 @@ class Reason(Enum):
         (Severity.NOTE, Severity.INVALID),
         LATENCY,
         "completions were found late by the test host",
-        "Completions of the row may have waited while their workload thread was preempted, busy, or in the submit call "
-        "of another LUN's I/Os. Note: more than 10 % of the service time's mean or p99, or more than 25 % of its "
-        "p99.9, each compared with what it is when every I/O is counted without its own delay. Invalid: more than 25 % "
-        "of the mean or p99 under a paced load. With iops: max, where the thread is always busy, only of the p99, and "
-        "where others kept it from running for long enough (cpu_contention) to explain that: for a part of the time as "
-        "large as the part of all service time that the delay of a hundredth of the I/Os is, and for at least half of "
-        "all delay, or with a delay of the p99 longer than two mean service times, which a thread's own work does not "
-        "cause.",
+        "Completions may have waited while their workload thread was preempted, busy, or in the submit call of another "
+        "LUN's I/Os. Note: more than 10 % of the service time's mean or p99, or 25 % of its p99.9. Invalid: more than "
+        "25 % of the mean or p99 of a paced load; with iops: max only of the p99, and where others took enough CPU "
+        "time (cpu_contention) to explain that.",
         "Leave the workload threads cores of their own (`engine: cpus`), or divide the load among more of them "
         "(`engine: threads`, `spread`).",
     )
@@ -114,23 +108,19 @@ class Reason(Enum):
         NOTE,
         (Scope.RATE, Scope.RESPONSE),
         "a core of a test host was busy all the time",
-        "A core of a workload thread was busy for the whole measurement. With iops: max the result is the host's "
-        "limit, not the storage's; paced I/Os are submitted late. Busy-waiting (`engine: spin`) does not count as "
-        "busy; nor does a core that other programs keep busy, while workload threads want it for less than 1 % of the "
-        "time. "
-        "Where other threads of the host had time left, the detail counts them: `spread` divides the load of a LUN "
-        "among more of them.",
+        "A core of a workload thread was busy for the whole measurement, busy-waiting (`engine: spin`) not counted. "
+        "With iops: max the result is the host's limit, not the storage's; paced I/Os are late. The detail counts "
+        "threads that had time left: `spread` gives them a part of the load.",
         "Use more cores or threads (`engine: threads`, `engine: cpus`, `spread`), more hosts, or larger blocks.",
     )
     CPU_CONTENTION = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "other programs took CPU time",
-        "Others took CPU time that workload threads needed; the detail says who: other processes, the hypervisor "
-        "(steal), the CPU quota of a cgroup, or a stall of the whole machine. Invalid, under iops: max: they kept "
-        "threads from running for 25 % of the time or more (the mean over those with iops: max), so "
-        "the figures are those of what was left of the host. Note: less, or a paced load; what it did to latencies, "
-        "generator_late and reap_delay say.",
+        "Others took CPU time that workload threads needed: other processes, the hypervisor (steal), a CPU quota of a "
+        "cgroup, or a stall of the whole machine. Invalid, under iops: max: for 25 % of the time or more, so the "
+        "figures are those of what was left of the host. Note: less, or a paced load, where generator_late and "
+        "reap_delay say what it did to latencies.",
         "Stop what else runs on the host, keep it off the cores of the workload threads (`engine: cpus`), or get the "
         "host more CPU.",
     )
@@ -146,10 +136,9 @@ class Reason(Enum):
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "a host did not hand over its results in time",
-        "Workload threads found no free buffer at a boundary. Note: all of a host's threads, for it was frozen or its "
-        "results were not read; the result of a later subinterval covers those before it, whose rows are without the "
-        "host, and nothing is missing in their sum. Invalid: some of its threads, whose figures are those of other "
-        "subintervals than the rest's.",
+        "Workload threads found no free buffer at a boundary. Note: all threads of a host that was frozen; a later "
+        "subinterval has what is missing in the rows before it. Invalid: some of its threads, so their figures are of "
+        "other subintervals than the rest's.",
         "Look for what froze the host (a hypervisor, SIGSTOP, a debugger, swapping) or its connection, or leave the "
         "workload threads cores of their own (`engine: cpus`).",
     )
@@ -186,9 +175,8 @@ class Reason(Enum):
         INVALID,
         LATENCY,
         "I/Os that failed may hide the tail of the latencies",
-        "I/Os that failed are in no latency, and they are more than a tenth of those that the p99 leaves out: that is "
-        "0.1 % of the I/Os. Where the step looks at a higher percentile, a tenth of what that leaves out: 0.01 % for a "
-        "p99.9.",
+        "I/Os that failed are in no latency, and they are more than a tenth of those above the p99 (0.1 % of all), or "
+        "above the higher percentile that the step looks at (0.01 % for a p99.9).",
         "As for io_errors. The percentile, and those above it, are those of the I/Os that succeeded.",
     )
     UNWRITTEN_EXTENTS = (
@@ -202,11 +190,10 @@ class Reason(Enum):
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "blocks were read that had never been written",
-        "Sampled reads returned zeros: the blocks were never written (a thin LUN, a trimmed SSD, a sparse file below a "
-        "loop device), so that no medium is touched; or somebody wrote zeros, which many arrays do not store either. "
-        "Note: more than 1 % of them. Invalid: more than 10 %, and at least three.",
-        "Fill the LUN first, with a step that writes all of it: `iosequencer: sequential`, `fraction_read: 0%`, "
-        "for at least its size / its write rate.",
+        "Sampled reads returned zeros: the blocks were never written (a thin LUN, a trimmed SSD, a sparse file), so no "
+        "medium is touched; or somebody wrote zeros, which many arrays do not store. Note: more than 1 % of the "
+        "samples. Invalid: more than 10 %, and at least three.",
+        "Fill the LUN first (`ivypy help fill`): write all of it with `iosequencer: sequential`, `fraction_read: 0%`.",
     )
     HOST_LOST = (
         PARTIAL,
@@ -219,18 +206,17 @@ class Reason(Enum):
         (Severity.NOTE, Severity.PARTIAL),
         ALL,
         "results of a host came late",
-        "No result of a host came in time: within 6 s of a subinterval's end, or 0.6 of the `lease` where that is "
-        "less. Rows of these subintervals are without it, and control decided without it, until a result of it was in "
-        "time again. Note: the results came in the end, and are in the measurement. Partial: some did not come.",
+        "No result of a host came within 6 s of a subinterval's end, or 0.6 of the `lease` where that is less. Rows of "
+        "these subintervals, and control, are without it. Note: the results came in the end, and are in the "
+        "measurement. Partial: some did not come.",
         "Look for what delays the host: `send_up_ms` in interlock.csv.",
     )
     HOST_NOT_AWAITED = (
         PARTIAL,
         ALL,
         "control went on without a host",
-        "Control (a measurement, a steady state, feedback control, a search, thresholds) went by the other hosts "
-        "alone, since a host had been late for a minute, and for 36 subintervals in a row. Its results may be in the "
-        "figures; in what control made of them they were not.",
+        "Control went by the other hosts alone, since a host had been late for a minute, and for 36 subintervals in a "
+        "row. Its results may be in the figures, but not in control's decisions.",
         "As for host_late. The detail has the subintervals.",
     )
     SHARED_LUN = (
@@ -252,9 +238,8 @@ class Reason(Enum):
         NOTE,
         ALL,
         "others used the disk",
-        "The disks of the LUNs did more than ivypy did on them, by more than 1 % of the bytes: another program or run, "
-        "a scrub or a backup on this machine used them, or what lies on the same disk (its other partitions; for "
-        "files, the file system). What another machine does on a shared LUN is not seen.",
+        "Others on this machine used the LUNs' disks (or their other partitions, or the file system): more than 1 % of "
+        "the bytes. What another machine does on a shared LUN is not seen.",
         "Measure when nobody else uses the disk.",
     )
     EDITED = (
@@ -268,8 +253,8 @@ class Reason(Enum):
         INVALID,
         ALL,
         "a host did not apply an edit",
-        "A host did not apply an edit that control or a person made, or nobody knew in time that it had: a part of the "
-        "measurement is of another load than was asked for.",
+        "A host did not apply an edit, or did not acknowledge it in time: a part of the measurement is of another load "
+        "than was asked for.",
         "Run the step again. log/<host>.log has the host's answer.",
     )
     EARLIER_BACKLOG = (
@@ -284,18 +269,18 @@ class Reason(Enum):
         INVALID,
         (Scope.RESPONSE,),
         "I/Os from before the measurement are in its tail",
-        "More than 0.5 % of the measured I/Os fell due before the measurement, beyond those that the load itself "
-        "leaves outstanding and beyond chance (1 in 1,000): the tail of the response times is theirs.",
+        "More than 0.5 % of the measured I/Os fell due before the measurement, beyond what the load itself leaves "
+        "outstanding: the tail of the response times is theirs.",
         "Lengthen `warmup`, so that a backlog of the time before is gone when the measurement begins.",
     )
     BASELINE_STEP = (
         (Severity.NOTE, Severity.PARTIAL, Severity.INVALID),
         ALL,
         "the step that this one refers to is in doubt",
-        "A setting is a share of what another step (the baseline step) measured. Note: a later measurement of that "
-        "step has a valid rate, but is invalid. Partial: that step was partial, and hosts that took no part in it have "
-        "no load; or it was at max, on what others left of the host. Invalid: that step was not valid otherwise, so "
-        "this one was not run.",
+        "A setting is a share of what another step (the baseline step) measured. Note: that step has a valid rate, but "
+        "a later measurement of it is invalid. Partial: it was partial, and hosts that took no part in it have no "
+        "load; or it was at max, on what others left of the host. Invalid: it was not valid otherwise, so this one was "
+        "not run.",
         "See to the baseline step first: its own reasons say how.",
     )
     HUNG_IOS = (
@@ -338,9 +323,9 @@ class Reason(Enum):
         NOTE,
         ALL,
         "disturbed subintervals were measured again",
-        "A host kept a workload thread from running for more than 5 % of these subintervals (run-queue delay, steal, "
-        "a machine stall), so they do not count: the measurement went on until it had its time in others. "
-        "A probe of a search was repeated. `disturbed: keep` lets them count.",
+        "Other programs, the hypervisor or a machine stall kept a workload thread from running for more than 5 % of "
+        "these subintervals. They do not count: others were measured in their place, or a probe of a search was "
+        "repeated. `disturbed: keep` lets them count.",
         "For fewer of them, stop what else runs on the host, or keep it off the cores of the workload threads "
         "(`engine: cpus`).",
     )
@@ -388,7 +373,7 @@ class Reason(Enum):
         ALL,
         "the clock of a host was set",
         "A host's clock was stepped, or slewed by more than 500 ppm (a suspended virtual machine, a time daemon): its "
-        "boundaries were not where they were planned; each next one moves back by at most 0.1 % of a subinterval.",
+        "subintervals did not begin and end as planned.",
         "Let the time daemon slew the clock, and do not suspend the host.",
     )
     SLOW_CONTROLLER = (
@@ -403,8 +388,8 @@ class Reason(Enum):
         NOTE,
         ALL,
         "the load was changed late",
-        "Control changed the load on what it saw of a subinterval only after the end of the next one: a host's result "
-        "came late, or the controller was stalled. The change acted so much later; nothing is missing.",
+        "Control changed the load a subinterval too late: a host's result came late, or the controller was stalled. "
+        "Nothing is missing.",
         "Look for what delays the host (`send_up_ms` in interlock.csv), or use a controller with free cores.",
     )
     QUEUE_DEPTH_LIMITED = (
@@ -419,8 +404,7 @@ class Reason(Enum):
         NOTE,
         LATENCY,
         "the kernel returned I/Os to be submitted again",
-        "The kernel returned submissions (EAGAIN); they were submitted again and kept their times. Under io_uring the "
-        "kernel itself submits again what a device returns: the time is in the latency, and nothing counts it.",
+        "The kernel returned submissions (EAGAIN); they were submitted again and kept their times.",
         "Lower `maxtags`.",
     )
     DROPPED_DUE = (
@@ -531,10 +515,8 @@ class Reason(Enum):
         (Severity.FAILED, Severity.INVALID),
         STEP,
         "a threshold was missed",
-        "The measurement breaches a threshold (slo) of the step. Invalid: the figure is blank, so nothing shows that "
-        "the threshold is met; or the load is at max, and the CPU time that was taken from it (cpu_contention) may "
-        "explain the miss, or a rate that has to be higher lacks the share of a host: nothing shows that the storage "
-        "misses it.",
+        "The measurement breaches a threshold (slo) of the step. Invalid: nothing shows that the storage misses it: "
+        "the figure is blank, or CPU time that others took (cpu_contention) or a missing host may explain the miss.",
         "Ask for less: `find` shows the highest load that meets the threshold. If the figure is blank, measure "
         "for longer. If others used the CPU, stop them, or set `iops`. If a host is missing, run the step again.",
     )

@@ -127,10 +127,9 @@ class Parameters:
         default=AUTO,
         metadata=about(
             Notation.COUNT_OR_AUTO,
-            "Number of workload threads that share its tags and its rate on each LUN: for a LUN that is faster than "
-            "one core. No more than the host's threads, nor than maxtags, are used. Each thread paces its own part. A "
-            "sequential workload stays on one thread. auto: where the host has fewer workload instances than threads, "
-            "those with iops max or above 100,000 use the idle threads too, each with 8 tags or more.",
+            "Number of workload threads that share its tags and its rate on each LUN, if that is faster than one "
+            "core; each paces its own part. A sequential workload stays on one. auto: at max or above 100,000 IOPS "
+            "idle threads help, each with 8 tags or more.",
             low=1,
             high=256,
             of_slave=True,
@@ -140,8 +139,8 @@ class Parameters:
         default=1,
         metadata=about(
             Notation.COUNT,
-            "Seed of the random sequences; each host, instance and step derives its own. The same seed gives the same "
-            "addresses and gaps; without it, each run has a seed of its own (`seed` in run.json).",
+            "Seed of the random sequences: the same seed gives the same addresses and gaps. Each host, instance and "
+            "step derives its own; `seed` in run.json has the run's.",
             low=0,
             high=(1 << 63) - 1,
         ),
@@ -150,8 +149,8 @@ class Parameters:
         default=NEVER,
         metadata=about(
             Notation.TIMEOUT,
-            "How long an I/O may wait for its submission after it fell due (open loop); one that has waited for longer "
-            "is discarded (column expired). never: what is due stays due.",
+            "How long an I/O may wait for its submission after it fell due (open loop), before it is discarded (column "
+            "expired). never: what is due stays due.",
             low=0.001,
             high=86400,
         ),
@@ -161,8 +160,7 @@ class Parameters:
         metadata=about(
             Notation.DURATION,
             "How long each tag waits between the end of its I/O and its next one, where iops is max (closed loop): "
-            "maxtags users that think for as long. In a step's first think_time the tags begin one after the other. "
-            "0: none. Without effect where IOPS are paced.",
+            "maxtags users that think. In a step's first think_time they begin one after the other.",
             low=0,
             high=86400,
         ),

@@ -23,10 +23,14 @@ _INSTEAD: Final = {  # words that people try
     "results": "show", "summary": "show", "ls": "list", "kill": "stop", "abort": "stop", "validate": "check",
     "lint": "check", "init": "quick", "diff": "compare", "html": "report", "sql": "query", "serve": "web",
 }  # fmt: skip
-_SAME_PAGE: Final = {"reasons": "verdicts", "notes": "verdicts", "partial": "verdicts", "failed": "verdicts"}
+_SAME_PAGE: Final = {
+    "reasons": "verdicts", "notes": "verdicts", "partial": "verdicts", "failed": "verdicts",
+    "topics": "index", "docs": "index", "jobs": "index", "ssd": "laptop-ssd", "ci": "nightly",
+}  # fmt: skip
 _WIDEST: Final = 200  # of a line of help before it is wrapped
 WIDEST_PAGE: Final = 100  # columns: a longer line is hard to read
 _COMMENT: Final = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+_NAMED_PAGE: Final = re.compile(r"\[([\w-]+)\]\(\1\.md\)")  # a link whose words are the topic
 DOCS: Final = Path(__file__).parents[2] / "docs"
 
 
@@ -57,7 +61,7 @@ def help_command(ctx: click.Context, topic: str | None) -> None:
     group, above = cli_of(ctx)
     if topic is None:
         click.echo(group.get_help(above))
-        click.echo(f"\nTopics of `ivypy help TOPIC`: {', '.join(topics())}.")
+        click.echo(f"\nTopics of `ivypy help TOPIC` (`index` says what each is for): {', '.join(topics())}.")
     elif topic in group.commands:
         command = group.commands[topic]
         click.echo(command.get_help(click.Context(command, info_name=topic, parent=above)))
@@ -83,7 +87,7 @@ def _rendered(markdown: str) -> str:
 
     width = min(columns_of_output() or NARROW, WIDEST_PAGE)
     console = Console(file=io.StringIO(), width=width, force_terminal=sys.stdout.isatty())
-    console.print(Markdown(_COMMENT.sub("", markdown), hyperlinks=False))
+    console.print(Markdown(_NAMED_PAGE.sub(r"\1", _COMMENT.sub("", markdown)), hyperlinks=False))
     assert isinstance(console.file, io.StringIO)
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
 

@@ -229,9 +229,9 @@ def schema(result: bool) -> ExitCode:
 @cli.command()
 def columns() -> ExitCode:
     """Print every column of the CSV files with unit and meaning."""
-    from ..output.doc_pages import columns_page
+    from ..output.doc_pages import columns_page, diagnosis_page
 
-    click.echo(columns_page())
+    click.echo(f"{columns_page()}\n{diagnosis_page()}")
     return ExitCode.OK
 
 

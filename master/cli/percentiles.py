@@ -76,7 +76,7 @@ _T = TypeVar("_T")  # what an option is parsed to
 @click.option("--coarseness", type=click.IntRange(0, 6), help="log_hist_coarseness. [default: detected]")
 @click.option("--log-hist-msec", type=click.IntRange(min=1), help="fio's log_hist_msec. [default: detected]")
 @click.option("--compat", type=click.Choice(["histo-log-pctiles", "fiologparser_hist", "fiologparser"]),
-              help="Print what this tool prints, including its errors (docs/percentiles.md lists them).")  # fmt: skip
+              help="Print what this tool prints, including its errors (docs/internals/percentiles.md).")  # fmt: skip
 @click.option("--show", type=click.Choice(["default", "sum", "average", "full", "all"]), default="default",
               help="With --compat fiologparser: its -s, -a, -f, -A.")  # fmt: skip
 @click.option("--output-unit", type=click.Choice(["nsec", "usec", "msec"]), default="usec",

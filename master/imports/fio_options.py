@@ -168,9 +168,11 @@ DEFAULT_ENGINE: Final = "psync"
 
 
 def option_table() -> str:
-    """A table of every option that the import knows, in Markdown."""
+    """A list of every option that the import knows, in Markdown; those with the same fate in one line."""
     rows = [(name, f"becomes {becomes}") for name, becomes in MAPPED.items()]
     rows += [(name, f"refused: {why}") for name, why in REFUSED.items()]
     rows += [(name, f"{why}" + (f"; {near}" if near else "")) for name, (why, near, _) in UNMAPPED.items()]
-    lines = [f"| `{name}` | {text} |" for name, text in sorted(rows)]
-    return "\n".join(["| option | in a plan |", "|---|---|", *lines, ""])
+    options: dict[str, list[str]] = {}
+    for name, text in sorted(rows):
+        options.setdefault(text, []).append(f"`{name}`")
+    return "".join(f"- {', '.join(names)}: {text}\n" for text, names in options.items())

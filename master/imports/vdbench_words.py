@@ -156,14 +156,17 @@ def unknown(typed: str, kind: str) -> str:
 
 
 def keyword_table() -> str:
-    """A table of every keyword that the import knows, in Markdown; without those that are needless."""
-    rows = [
-        f"| {'' if kind == 'general' else kind} | `{name}` | {_in_words(fate)} |"
-        for kind, table in TABLES.items()
-        for name, fate in table.items()
-        if not isinstance(fate, Needless) and not (kind == "rd" and name in LOOPS)
-    ]
-    return "\n".join(["| of | keyword | in a plan |", "|---|---|---|", *rows, ""])
+    """A list of every keyword that the import knows, in Markdown; those with the same fate in one line."""
+    keywords: dict[str, dict[str, list[str]]] = {}
+    for kind, table in TABLES.items():
+        for name, fate in table.items():
+            if not isinstance(fate, Needless) and not (kind == "rd" and name in LOOPS):
+                by_kind = keywords.setdefault(_in_words(fate), {})
+                by_kind.setdefault("" if kind == "general" else f"{kind}: ", []).append(f"`{name}`")
+    return "".join(
+        f"- {'; '.join(kind + ', '.join(names) for kind, names in by_kind.items())}: {text}\n"
+        for text, by_kind in keywords.items()
+    )
 
 
 def _in_words(fate: Fate) -> str:

@@ -354,16 +354,20 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
     "events.csv": (EVENTS,),
 }  # fmt: skip
 
+OF_THE_MACHINERY: Final = tuple(  # for those who look into ivypy itself
+    f"step*/{name}.csv" for name in ("interlock", "threads", "clock", "measure", "steady", "pid")
+)
+
 OTHER_FILES: Final = {
     "plan.yaml": "the plan, and the seed with which to repeat the run's addresses",
     "run.json": "command line, version, times, exit code; the steps with their verdicts, parameters and hosts",
     "result.json": "the results as one document, written at the end; its schema is printed by `ivypy schema --result`",
     "report.html": "the [report](report.md), written at the end",
     "histograms.sqlite": "every host's histograms of every subinterval; its schema is in master/output/histogram_db.py",
-    "connectors.sqlite": "what connectors said of each rollup instance in every subinterval, as sums; its schema is "
-    "in master/output/connector_sums.py",
+    "connectors.sqlite": "what connectors reported of each rollup instance in every subinterval, as sums; its schema "
+    "is in master/output/connector_sums.py",
     "log/<host>.log": "all messages to and from a host",
-    "step*/steady.json": "the newest window of a steady-state criterion: [control](control.md#steady-states)",
+    "step*/steady.json": "the newest window of a steady-state criterion: [control](control.md)",
     "step*/late/<host>.jsonl": "results that are in no sum, truncated or after the last subinterval, as they were sent",
 }
 

@@ -1,134 +1,142 @@
-"""docs/columns.md, docs/verdicts.md and docs/exit-codes.md, printed from the tables that the program runs on.
+"""docs/columns.md, internals/columns.md, verdicts.md and exit-codes.md, printed from the program's own tables.
 
 scripts/docs writes them; a test compares them.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Final
 
+from ...protocol.parameters import PARAMETERS
 from ..exit_codes import NOT_REACHED, OF_COMMANDS, ORDER, ExitCode
 from ..rollup.figures import CATEGORIES
 from ..rollup.generator_checks import LATENESS_INVALID, LATENESS_NOTE
-from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS
+from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS, Metric
 from ..rollup.thread_stats import BUSY_PERCENT
 from ..stats.confidence import FEWEST_STATED
 from ..stats.percentiles import FEWEST_BEYOND
 from ..text.suggestions import OLD_NAMES
 from ..verdicts import ALL, STEP, Reason, Severity, Verdict
 from .column import Column, Group
-from .columns import FILES, METRIC_COLUMNS, OTHER_FILES, metric_columns
+from .columns import FILES, METRIC_COLUMNS, OF_THE_MACHINERY, OTHER_FILES, metric_columns
 
 _GENERATED: Final = "<!-- Printed by scripts/docs from the program's own tables: do not edit. -->"
-_COLUMNS_HEAD: Final = ("column", "unit", "meaning")
 
 _COLUMNS_START: Final = f"""\
-Column names are lower_snake: category, what, unit, statistic. No file scales its numbers. A blank cell means that the
-number does not exist: nothing was counted, or the figure would have no meaning.
+A name says category, quantity, unit and statistic: `read_service_us_p99`. No file scales its numbers. A blank cell: the
+number does not exist. Every metric is explained once, [below](#metrics); the workload's parameters
+[in the plan](plan.md#workloads).
 
-- **Digits**: counts are exact. Times that are whole or half nanoseconds (min, max, percentiles) have nine significant
-  digits, everything else seven.
-- **Percentiles** come from the merged histogram and are never means of percentiles. The figure is the middle of the
-  bucket that holds the sample of that rank. It is at most 1/128 away from the sample, and never outside min and max. It
-  is blank where fewer than {FEWEST_BEYOND} samples lie above it (insufficient samples).
-- **Response time** starts when the I/O fell due, so it includes the wait during a stall. It is blank where a workload
-  instance of the row is not paced, and in the summary where the load was not sustained.
-- **Categories**: the files of rollup instances have the columns of a category (`write`, `random_read` ...) once it saw
-  an I/O, in all rows. What has no columns did nothing. The tables of `ivypy query`, `ivypy export` and `ivypy.load`
-  have all columns.
-- **Rates** are sums over hosts; each host's I/Os are divided by the real length of its own subinterval.
-- **Half-widths** belong to the printed figure. They allow for subintervals that depend on each other (effective sample
-  size), and are blank for fewer than {FEWEST_STATED} subintervals.
-- **Parameters** that differ between workload instances read `value(k/n)`: k of the row's n instances have it. A range
-  reads `first-end`, in bytes, or `all`.
-- **File names**: bytes of instance names outside [A-Za-z0-9._=+-] become %XX, and long names end in a hash; index.csv
-  maps names to files.
-- **Slow disks**: a disk that is slow, or stalls for a while, delays these files and nothing else. If events or log
-  lines are lost because of that, `events.csv` says so (`not_written`). Results are never left out: after 60 s without
-  progress the run ends with an error.
+- **Percentiles** come from merged histograms, never from percentiles. They are within 1/128 of the sample, and blank
+  where fewer than {FEWEST_BEYOND} samples lie above (insufficient samples).
+- **Response time** starts when the I/O fell due. It is blank where a workload instance is not paced, and in the
+  summary where the load was not sustained.
+- **Categories** (`write`, `random_read` ...) have columns once they saw an I/O. `ivypy query`, `ivypy export` and
+  `ivypy.load` have all.
+- **Rates** are sums over hosts, each by the real length of its own subinterval.
+- **Half-widths** allow for subintervals that depend on each other; blank below {FEWEST_STATED} subintervals.
+- **Parameters** that differ between instances read `value(k/n)`: k of n have it. A range reads `first-end` or `all`.
+- **Elements** are what connectors report about: ports, pools, processors of an array, disks.
+- **Digits**: counts are exact; min, max and percentiles have nine digits, all else seven.
+- **File names**: bytes outside [A-Za-z0-9._=+-] become %XX; long names end in a hash. `index.csv` maps them.
 """
 
 _OLD_START: Final = """\
 ## Renamed since 0.1.0
 
-`ivypy steady` and `ivypy percentiles` read the run folders of 0.1.0, too; `ivypy steady --metric` takes either name.
+`ivypy steady` and `ivypy percentiles` read those folders, too; `ivypy steady --metric` takes either name.
 """
 
 _VERDICTS_START: Final = """\
-Every row of a summary has four verdicts: `rate_verdict`, `service_verdict` and `response_verdict` of its rates, service
-times and response times, and `verdict` of what the step was for: the metrics that its measure, steady, slo, find or pid
-looks at (and of a search also the rate, its result), else rates and service times. The console shows figures that are
-discredited in brackets, `[1,234]`, and partial ones in parentheses, `(1,234)`, with the hosts below the row where some
-are missing: `of 1 of 3 hosts`. A step that takes `50% of step X` needs only a valid rate of X.
+A row of a summary has four verdicts: `rate_verdict`, `service_verdict` and `response_verdict` of its figures, and
+`verdict` of what the step was for: the metrics that its measure, steady, slo, find or pid looks at, else rates and
+service times. Do not use figures in brackets, `[1,234]`: they are invalid. Figures in parentheses, `(1,234)`, are
+partial. A step at `50% of step X` needs only a valid rate of X. To get rid of a reason:
+[my run is invalid](invalid.md).
 
 """
 
-_REASONS_START: Final = """\
+_REASONS_START: Final = f"""\
 ## Reasons
 
-The column `reasons` lists each reason with its severity and what was seen, for example
-`generator_late[note] (12% of the mean)`; several are joined with `; `.
+The column `reasons` has them with severity and detail, joined with `; `: `generator_late[note] (12% of the mean)`.
+`ivypy show --reasons` prints all, the console only the one that matters most. Below, in parentheses:
 
-- **severity**: `note` leaves a verdict as it is; `partial`, `failed` and `invalid` are the verdict of the figures in
-  the reason's scope. The worst counts.
-- **remedy**: what to do about it. The console shows the cause where one is found (a reason that explains others, like
-  other processes on the host's CPU), else the reason that weighs most, and one remedy; `ivypy show --reasons` all.
-- **scope**: the figures that the reason discredits: `rate` (IOPS, MiB/s), `service` times, `response` times or all. A
-  reason of scope `step` discredits none: only the column `verdict` has it.
+- **severity**: a `note` changes no verdict. `partial`, `failed` and `invalid` become the verdict; the worst counts.
+- **scope**: the figures concerned: rate (IOPS, MiB/s), service times, response times or all. `step`: only `verdict`.
+
+Lateness and reap delay are compared mean with mean and p99 with p99: a note above {LATENESS_NOTE:.0%}, `invalid` above
+{LATENESS_INVALID:.0%}. How: [statistics](internals/statistics.md#lateness-and-reap-delay). A core is busy from
+{BUSY_PERCENT:g} % on.
 """
 
 
 _CODES_OF_STEPS: Final = """\
 ## Of a run
 
-Each step has a code, which follows from its verdict ([verdicts](verdicts.md)):
+A step's [verdict](verdicts.md) gives its code:
 
-- `invalid`: {invalid}, or {target} where the only reasons are targets that were not reached
-  ({targets}).
-  A threshold whose figure is discredited or blank, or that stands beside a load that was not sustained, gives
-  {invalid}, never {slo}. So does one that a load at
-  max misses, where the CPU time that was taken from it may explain the miss (`cpu_contention`);
-  and a rate that has to be higher, where it lacks the share of a host.
-- `failed`: {slo} where a threshold is missed, or {target} where a search ended unresolved.
+- `invalid`: {invalid}; or {target}, where only a target was not reached ({targets}).
+  A threshold whose figure is not to be used is {invalid}, never {slo}: so it is where the load was not sustained, or
+  where CPU time that others took (`cpu_contention`), or a missing host, may explain the miss.
+- `failed`: {slo} for a missed threshold, {target} for an unresolved search.
 - `partial`: {partial}. `valid`: 0.
 
-Of the codes of several steps, the first of these counts: {order}. An interrupted run always exits with {interrupted}.
+Of several steps, the first of these counts: {order}. An interrupted run exits with {interrupted}.
 """
 
 
 def pages() -> dict[str, str]:
     """File name in docs/: text."""
-    return {"columns.md": columns_page(), "verdicts.md": verdicts_page(), "exit-codes.md": exit_codes_page()}
+    return {
+        "columns.md": columns_page(),
+        "internals/columns.md": diagnosis_page(),
+        "verdicts.md": verdicts_page(),
+        "exit-codes.md": exit_codes_page(),
+    }
 
 
 def columns_page() -> str:
-    """Every file, every column, every metric."""
-    files = [f"## {file}\n\n" + _file(groups) for file, groups in FILES.items()]
-    rows = ((f"`{one}`", content) for one, content in OTHER_FILES.items())
-    others = "## Other files\n\n" + _table(("file", "content"), rows)
-    return _page("Columns", [_COLUMNS_START, *files, others, "## Metrics\n\n" + _metrics(), _OLD_START, _old_names()])
+    """Every file that users read, every column, every metric."""
+    files = _files(file for file in FILES if file not in OF_THE_MACHINERY)
+    diagnostics = (
+        f"[Columns for diagnosis](internals/columns.md): {', '.join(f'`{file}`' for file in OF_THE_MACHINERY)}.\n"
+    )
+    others = "## Other files\n\n" + "".join(f"- `{one}`: {content}\n" for one, content in OTHER_FILES.items())
+    return _page(
+        "Columns",
+        [_COLUMNS_START, *files, others, diagnostics, "## Metrics\n\n" + _metrics(), _OLD_START, _old_names()],
+    )
+
+
+def diagnosis_page() -> str:
+    """The files that show how ivypy itself worked and decided."""
+    start = (
+        "How threads, clocks and the controller worked, and how control decided; the rest: [columns](../columns.md).\n"
+    )
+    return _page("Columns for diagnosis", [start, *_files(OF_THE_MACHINERY)])
+
+
+def _files(names: Iterable[str]) -> list[str]:
+    """A section for each file; those with the same columns have one."""
+    same: dict[tuple[Group, ...], list[str]] = {}
+    for file in names:
+        same.setdefault(FILES[file], []).append(file)
+    explained: set[Column] = set()
+    return [f"## {'; '.join(files)}\n\n" + _file(groups, explained) for groups, files in same.items()]
 
 
 def verdicts_page() -> str:
     """Verdicts, and every reason with its severities and scope."""
-    verdicts = _table(("verdict", "meaning"), ((f"`{verdict}`", verdict.sentence) for verdict in Verdict))
+    verdicts = "".join(f"- `{verdict}`: {verdict.sentence}\n" for verdict in Verdict)
     by_severity = sorted(Reason, key=lambda reason: -max(map([*Severity].index, reason.severities)))
-    return _page(
-        "Verdicts",
-        [
-            _VERDICTS_START + verdicts,
-            _REASONS_START,
-            _table(("reason", "severity", "scope", "meaning", "remedy"), map(_reason, by_severity)),
-            "## Limits\n",
-            f"Lateness and reap delay are compared mean with mean and p99 with p99: a note above {LATENESS_NOTE:.0%}\n"
-            f"of the response or service time, `invalid` above {LATENESS_INVALID:.0%}. A core counts as busy from\n"
-            f"{BUSY_PERCENT:g} % on.\n",
-        ],
-    )
+    return _page("Verdicts", [_VERDICTS_START + verdicts, _REASONS_START, "".join(map(_reason, by_severity))])
 
 
-def _reason(reason: Reason) -> tuple[str, ...]:
+def _reason(reason: Reason) -> str:
     scope = {ALL: "all", STEP: "step"}.get(reason.scope) or ", ".join(reason.scope)
-    return f"`{reason.word}`", ", ".join(reason.severities[::-1]), scope, reason.sentence, reason.remedy
+    severities = ", ".join(reason.severities[::-1])
+    return f"- `{reason.word}` ({severities}; {scope}): {reason.sentence}\n  *Remedy*: {reason.remedy}\n"
 
 
 def exit_codes_page() -> str:
@@ -151,28 +159,44 @@ def exit_codes_page() -> str:
                 invalid=ExitCode.INVALID.value,
             ),
             "## Of other commands\n",
-            _table(("command", "code", "meaning"), others),
+            "".join(f"- {command} {code}: {meaning}\n" for command, code, meaning in others),
         ],
     )
 
 
-def _file(groups: Sequence[Group]) -> str:
-    """A file's columns in their order. Columns that depend on plan and hosts are described in words."""
-    parts: list[str] = []
-    columns: list[Column] = []
+def _file(groups: Sequence[Group], explained: set[Column]) -> str:
+    """A file's columns in their order; metrics, parameters and what a file before explains by their names alone."""
+    lines: list[str] = []
     for group in groups:
-        if group is not METRIC_COLUMNS and not isinstance(group, str):
-            columns.extend(group)
-            continue
-        parts += [_table(_COLUMNS_HEAD, map(_cells, columns))] if columns else []
-        columns = []
-        words = group if isinstance(group, str) else "every metric, in the order of [Metrics](#metrics)"
-        parts.append(f"Then {words}.\n")
-    return "\n".join([*parts, *([_table(_COLUMNS_HEAD, map(_cells, columns))] if columns else [])])
+        if group is METRIC_COLUMNS:
+            lines.append("- every [metric](#metrics)\n")
+        elif isinstance(group, str):
+            lines.append(f"- {group}\n")
+        else:
+            for after, columns in groupby(group, lambda column: _after_names(column, explained)):
+                same = [*columns]
+                lines += map(_line, same) if after is None else [f"- {_names(same)}{after}\n"]
+            explained.update(group)
+    return "".join(lines)
+
+
+def _after_names(column: Column, explained: set[Column]) -> str | None:
+    """Return what follows the name of a column that is explained elsewhere."""
+    if column.name in METRICS or column.name in PARAMETERS:
+        return ""
+    return ": as above" if column in explained else None
+
+
+def _line(column: Column) -> str:
+    return f"- `{column.name}`{f' ({column.unit})' if column.unit else ''}: {column.meaning}\n"
+
+
+def _names(columns: Iterable[Column]) -> str:
+    return ", ".join(f"`{column.name}`" for column in columns)
 
 
 def _old_names() -> str:
-    return _table(("0.1.0", "now"), ((f"`{old}`", f"`{now}`") for old, now in OLD_NAMES.items()))
+    return ", ".join(f"`{old}`: `{now}`" for old, now in OLD_NAMES.items()) + "\n"
 
 
 def _metrics() -> str:
@@ -180,17 +204,27 @@ def _metrics() -> str:
     of_first = [metric for metric in METRICS.values() if metric.category == first]
     return "\n".join(
         (
-            _table(_COLUMNS_HEAD, map(_cells, metric_columns((*LOAD, *HOSTS)))),
-            f"Then, for `{first}` and in the same way for {', '.join(f'`{other}`' for other in others)}:\n",
-            _table(_COLUMNS_HEAD, map(_cells, metric_columns(of_first))),
-            "At the end, for all paced I/O together:\n",
-            _table(_COLUMNS_HEAD, map(_cells, metric_columns(LATENESS))),
+            _series((*LOAD, *HOSTS)),
+            f"For `{first}`, and in the same way for {', '.join(f'`{other}`' for other in others)}:\n",
+            _series(of_first),
+            "For all paced I/O together:\n",
+            _series(LATENESS),
+            "`_sd`: standard deviation (n - 1). `_p99`: 99 % took at most this long. `_min` and `_max` are exact.\n",
         )
     )
 
 
-def _cells(column: Column) -> tuple[str, ...]:
-    return f"`{column.name}`", column.unit, column.meaning
+def _series(metrics: Iterable[Metric]) -> str:
+    """A line for each metric; the statistics of one time stand in one."""
+    lines: list[str] = []
+    for (category, _), several in groupby(metrics, lambda metric: metric.series):
+        same = [*several]
+        if category and len(same) > 1:
+            meaning, _, _ = same[0].meaning.rpartition(": ")
+            lines.append(f"- {_names(metric_columns(same))}: {meaning}\n")
+        else:
+            lines += map(_line, metric_columns(same))
+    return "".join(lines)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -4,8 +4,8 @@ Rule: the text about a key stands with the key, in schema.py, schema_control.py,
 and suggestions.py, never here.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from pydantic_core import PydanticUndefined
 
@@ -26,6 +26,7 @@ from .read.schema import (
     GoDoc,
     HostDoc,
     LiveDoc,
+    LoopDoc,
     LunsDoc,
     PlanDoc,
     RollupDoc,
@@ -41,16 +42,16 @@ NEEDED = "needed"
 _INTRODUCTION = """\
 # The plan
 
-A plan is a YAML file. `ivypy check PLAN` prints what it would do and reports every fault in it, without touching a
-host. This page is printed from the code; `ivypy schema` prints the same as a JSON schema for editors. Words are
-explained in the [glossary](glossary.md).
+A plan is a YAML file. `ivypy check PLAN` prints what it would do and every fault in it, without touching a host.
+`ivypy schema` prints this page as a JSON schema for editors. The [glossary](glossary.md) explains the words. Below,
+the default of a key stands in parentheses.
 
-Each key decides how its value is read, so YAML's guesses do not matter: `1:30` is not a number, `010` is not eight, and
-`yes` is not true. Tags and merge keys are not supported; anchors and aliases are.
+Each key decides how its value is read: `1:30` is not a number, `010` is not eight, `yes` is not true. Anchors and
+aliases work; tags and merge keys do not.
 
-`${name}` in any text, quoted or not, is replaced by the value of a parameter. Declare parameters with their defaults
-under `parameters:`, and set them with `-D name=value`. Inside `{ }` and `[ ]`, `${name}` needs quotes. `$${` is a plain
-`${`. `${user}`, your user name, needs no declaration and may stand in defaults.
+`${name}` in any text is replaced by the value of a parameter: declared with its default under `parameters:`, set with
+`-D name=value`. It needs quotes inside `{ }` and `[ ]`. `$${` is a plain `${`. `${user}`, your user name, is always
+there.
 """
 
 _UNITS = """\
@@ -58,8 +59,8 @@ _UNITS = """\
 
 | quantity | written | note |
 |---|---|---|
-| size | `4096`, `8KiB`, `8k`, `1.5GiB`, `1.5G`, `100GB` | KiB and a bare `k`, `M`, `G` are powers of 1024, as in fio \
-and vdbench; kB, MB are powers of 1000. In conditions on LUNs (`size: ">= 10TB"`) a bare letter is rejected |
+| size | `4096`, `8KiB`, `8k`, `1.5GiB`, `1.5G`, `100GB` | KiB, and a bare `k`, `M`, `G`: powers of 1024; kB, MB: of \
+1000. Conditions on LUNs (`size: ">= 10TB"`) need a full unit |
 | time | `5s`, `250ms`, `1m30s`, `2h`, `0` | d, h, m (or min), s, ms, us, ns; a number without a unit is rejected |
 | fraction | `70%`, `0.7` | a number above 1 without a percent sign is rejected |
 | IOPS | `max`, `5000`, `5k`, `1.5M`, `50% of step NAME` | k and M are 1,000 and 1,000,000 |
@@ -86,6 +87,12 @@ _SECTIONS: list[tuple[str, type[Section]]] = [
     ("live", LiveDoc),
     ("engine", EngineDoc),
 ]
+
+_SAME_KEYS: Final[dict[type[Section], tuple[str, type[Section]]]] = {
+    HostDoc: ("ssh", Access),
+    GoDoc: ("defaults", TimesDoc),
+    LoopDoc: ("workloads", WorkloadDoc),
+}
 
 _SELECT = """\
 ## `select` and `match`
@@ -123,58 +130,44 @@ is partial, and a host that was not in its measurement has no load. If its rate 
 _CONSENT = """\
 ## Consent
 
-Consent covers everything that the plan could write: in any step, loop or edit. It is settled before the run starts. A
-LUN that is not the plan's own file is written only with `destroy: true` in the plan **and** `--destroy TOKEN` on the
-command line. `ivypy devices PLAN` prints the token. It is a hash over the list of these LUNs: each with its host's name
-in the plan, its path, its machine, its size and its identity:
+A LUN that is not the plan's own file is written only with `destroy: true` in the plan **and** `--destroy TOKEN` on the
+command line. `ivypy devices PLAN` prints the token, the LUNs that would be overwritten, and by what each is known.
+Consent covers everything that the plan could write, in any step, loop or edit.
 
-| LUN | identity |
-|---|---|
-| disk | its WWN and its serial number |
-| partition | its disk, its PARTUUID, and its start on the disk |
-| volume, array | its UUID; of a volume (device mapper) also its table, where root can read it |
-| multipath map | its UUID |
-| loop device | its backing file (filesystem, inode, birth time) or device; its start and end there |
-| device with none of these | its `diskseq` in the kernel, new at each attachment: a restart changes the token |
-| the same before Linux 5.15 | its first and last 64 KiB: writing there changes the token |
-| file | its filesystem, inode and birth time, and its last change (ctime) by anybody but ivypy; where birth times are \
-not kept (NFS), also its first and last 64 KiB |
+The token is a hash over these LUNs: host, path, machine, size and identity (serial number and WWN, UUID, or what the
+kernel knows: [identity](internals/identity.md)). Another disk at the same path needs another token. The host checks it
+again when it opens a LUN, and refuses everything else.
 
-The token of a file ends with its contents. What ivypy itself wrote is no change: after a run it notes that in the
-file's extended attribute `user.ivypy.written`. After a slave that was killed, or where the filesystem has no such
-attributes, the token is a new one, and `ivypy devices` prints it. Other changes of the file (`chmod`, `mv`) end it,
-too.
-
-**The token of a device is about the device, not about what it holds**: it stays the same when somebody stores other
-data there. Known signatures are refused all the same ([what is never written](never-written.md)), nothing else. Do not
-keep commands with the token of a disk that is also used otherwise. A loop device is known by its backing file, without
-that file's last change.
-
-`ivypy devices` shows the identity of each LUN (`known by`). Discovery lists all LUNs without opening them. It opens
-only the LUNs that the plan selects: it reads their first and last bytes, opens each device exclusively for a moment and
-locks each file. After that nothing is discovered again; only the files of the plan's `create` are added. Before the
-host writes to a LUN, it does the same and compares the open LUN with what was agreed to. It refuses everything else,
-and every edit that would write outside the agreed part of a LUN.
+- **A file's token** ends when anybody but ivypy changes the file (also `chmod`, `mv`). After a killed slave, or
+  on a filesystem without extended attributes, it is a new one as well.
+- **A device's token is about the device, not its contents**: it stays good when somebody stores other data there.
+  Known [signatures](never-written.md) are refused all the same, nothing else. Do not keep commands with the token of a
+  disk that is also used otherwise.
 """
 
 
 def plan_reference() -> str:
     """docs/plan.md."""
     sections = "\n".join(_section(title, model) for title, model in _SECTIONS)
-    foreign = _table(
-        ("elsewhere", "here"),
-        [(f"`{word}`", f"`{same}`") for word, same in sorted(SAME.items())]
-        + [(f"`{word}`", advice) for word, advice in sorted(INSTEAD.items()) if word not in SAME],
+    attributes = _list(
+        (f"`{name}`", row.holds + ("" if row.selectable else "; only rollups"), row.doc)
+        for name, row in ATTRIBUTES.items()
     )
-    attributes = _table(
-        ("attribute", "holds", "meaning"),
-        [
-            (f"`{name}`", row.holds + ("" if row.selectable else "; only rollups"), row.doc)
-            for name, row in ATTRIBUTES.items()
-        ],
+    foreign = (
+        "## Words of other tools\n\nThe error names ivypy's word, which stands here before the colon.\n\n"
+        + _inverted({word: f"`{same}`" for word, same in SAME.items()})
+        + "\nWithout a word of ivypy's:\n\n"
+        + "".join(f"- `{word}`: {advice}\n" for word, advice in sorted(INSTEAD.items()) if word not in SAME)
     )
-    words = f"## Words of other tools\n\nWhere a plan uses one of these, the error names ivypy's word.\n\n{foreign}"
-    return "\n".join([_INTRODUCTION, _UNITS, sections, _SELECT, attributes, _CONSENT, _EDITS, words])
+    return "\n".join([_INTRODUCTION, _UNITS, sections, _SELECT, attributes, _CONSENT, _EDITS, foreign])
+
+
+def _inverted(words: Mapping[str, str]) -> str:
+    """A line for each value, with all of its words."""
+    values: dict[str, list[str]] = {}
+    for word, value in sorted(words.items()):
+        values.setdefault(value, []).append(f"`{word}`")
+    return "".join(f"- {value}: {', '.join(same)}\n" for value, same in sorted(values.items()))
 
 
 def schema() -> dict[str, Any]:
@@ -193,11 +186,25 @@ def _without_null(node: Any) -> Any:
 
 
 def _section(title: str, model: type[Section]) -> str:
-    doc = (model.__doc__ or "").strip()
+    doc = " ".join((model.__doc__ or "").split())
     heading = f"## `{title}`" if title else "## Top-level keys"
-    rows = [(f"`{key}`", _default(model, key), _meaning(model, key)) for key in model.model_fields]
+    same = _explained(model)
+    rows = [(f"`{key}`", _default(model, key), _meaning(model, key)) for key in model.model_fields if key not in same]
     rows.sort(key=lambda row: row[1] != NEEDED)
-    return f"{heading}\n\n{doc}\n\n{_table(('key', 'default', 'meaning'), rows)}"
+    above = [f"- {', '.join(f'`{key}`' for key in same)}: as in `{_SAME_KEYS[model][0]}`\n"] if same else []
+    return f"{heading}\n\n{doc}\n\n{''.join([_list(rows), *above])}"
+
+
+def _explained(model: type[Section]) -> list[str]:
+    """The keys that another section explains in the same words."""
+    _, other = _SAME_KEYS.get(model, ("", None))
+    if other is None:
+        return []
+    return [
+        key
+        for key, field in model.model_fields.items()
+        if key in other.model_fields and field.description == other.model_fields[key].description
+    ]
 
 
 def _default(model: type[Section], key: str) -> str:
@@ -230,6 +237,5 @@ def _bounds(key: str) -> str:
     return f"From {written(key, row.low)} to {written(key, row.high)}."
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+def _list(rows: Iterable[tuple[str, str, str]]) -> str:
+    return "".join(f"- {key}{f' ({default})' if default else ''}: {text}\n" for key, default, text in rows)

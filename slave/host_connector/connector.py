@@ -159,14 +159,13 @@ class HostConnector:
 
 
 def metric_table() -> str:
-    """The metrics as the docs have them, in Markdown; one that several element types have in one row."""
+    """The metrics as the docs have them, in Markdown; one that several element types have in one line."""
     elements: dict[ElementMetric, list[str]] = {}
     for metric in METRICS:
         elements.setdefault(replace(metric, element=""), []).append(f"`{metric.element}`")
-    lines = ["| element | attribute | unit | of several | meaning |", "|---|---|---|---|---|"]
+    lines: dict[str, list[str]] = {}
     for metric, names in elements.items():
         several = "ratio of sums" if metric.per else metric.combine
-        lines.append(
-            f"| {', '.join(names)} | `{metric.attribute}` | {metric.unit or '-'} | {several} | {metric.meaning} |"
-        )
-    return "\n".join([*lines, ""])
+        unit = f"{metric.unit}; " if metric.unit else ""
+        lines.setdefault(", ".join(names), []).append(f"- `{metric.attribute}` ({unit}{several}): {metric.meaning}\n")
+    return "\n".join(f"{names}:\n\n{''.join(of)}" for names, of in lines.items())

@@ -221,4 +221,4 @@ def test_the_queries_of_the_docs_run(folder: Path, command: str) -> None:
 
 def test_the_python_of_the_docs_runs(folder: Path) -> None:
     (text,) = re.findall(r"```python\n(import ivypy\n\nruns.*?)```", (ROOT / "docs/analysis.md").read_text(), re.DOTALL)
-    exec(text.replace('"runs/oltp-20261123T141213Z"', repr(str(folder))).replace('"half"', '"two"'), {})
+    exec(text.replace('"runs/oltp-20260301T120000Z"', repr(str(folder))).replace('"half"', '"two"'), {})

@@ -1,4 +1,4 @@
-"""docs/connectors.md and the example program: every line, plan and class in them is one that works."""
+"""docs/connectors.md, its protocol and the example program: every line, plan and class in them is one that works."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from tests.support.connector_program import by_name, running, serving
 from tests.support.plan import completed
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "connectors.md").read_text()
+PAGE = "".join((DOCS / name).read_text() for name in ("connectors.md", "internals/connector-protocol.md"))
 EXAMPLE = DOCS / "examples/connector.py"
 
 

@@ -1,7 +1,8 @@
 """Prints what the published tools print, for scripts that read it: `--compat`.
 
-Rule: number for number where theirs is right, and, on purpose, where theirs is merely odd (docs/percentiles.md lists
-how). Where a tool crashes or loses data, ours does the sane thing. Nothing here is used for ivypy's own numbers.
+Rule: number for number where theirs is right, and, on purpose, where theirs is merely odd (how:
+docs/internals/percentiles.md). Where a tool crashes or loses data, ours does the sane thing. Nothing here is used for
+ivypy's own numbers.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -34,7 +34,7 @@ COLUMNS: Final = {
     "percentiles.",
     "interval": "The interval's number from 0, or `whole`: the whole span in one row.",
     "start_s": "Start of the interval in seconds: from the jobs' start, or, with stamps from 1970, from the first "
-    "interval's start; with stamps from another moment, as a note says, by their own clock or from the first row.",
+    "interval's start; with other stamps a note says from when.",
     "end_s": "End of the interval. An interval is (start, end]: what completed exactly at the end belongs to it.",
     "start_utc": "Start as a date, where the logs' stamps count from 1970; else blank.",
     "logs": "Number of logs that cover at least part of the interval, and of all logs: `127/128`.",
@@ -53,10 +53,8 @@ COLUMNS: Final = {
     "notes": "`insufficient p99`: fewer than ten I/Os lie above it, so it is noise. "
     "`saturated p99 max`: lower bounds. "
     "`partial 55%`: the logs cover 55 % of the interval. `split 12% count 880..1020 mean max p99_9`: 12 % of the "
-    "I/Os may belong to a neighbouring interval, since their row of the log crosses a boundary (it is divided by time) "
-    "or lies next to a pause. The interval holds 880 to 1,020 of the logged I/Os, and the named figures may be off by "
-    "more than a bucket's width: the mean, those that exceed everything that is certainly in this interval, and "
-    "percentiles that lie elsewhere if the divided rows' I/Os do. "
+    "I/Os are of rows of the log that cross a boundary, so they may belong to a neighbouring interval: this one holds "
+    "880 to 1,020 I/Os, and the named figures may be off by more than a bucket's width. "
     "`blank`: response times that the run's own rows leave blank.",
 }
 
@@ -313,6 +311,4 @@ def columns(percentiles: Sequence[float]) -> list[str]:
 
 def documentation() -> str:
     """The columns, as docs/percentiles.md has them."""
-    return "\n".join(
-        ["| column | meaning |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in COLUMNS.items())]
-    )
+    return "\n".join(f"- `{name}`: {text}" for name, text in COLUMNS.items())

@@ -300,8 +300,8 @@ class TimesDoc(Section):
     )
     on_invalid: Annotated[OnInvalid | None, ON_INVALID] = about(
         "What follows if the step's verdict is invalid: continue (the default), stop (the run ends) or repeat 2: the "
-        "step runs again, up to twice, until it is not. A step that was skipped is left as it is. Further attempts are "
-        "named `NAME+attempt=2`; the last one counts for `50% of step NAME`, `ivypy percentiles` and the exit code."
+        "step runs again, up to twice, until it is not. Further attempts are named `NAME+attempt=2`; the last one "
+        "counts."
     )
     cooldown: Annotated[float | None, duration_field()] = about("Time without I/O before the next step.")
 
@@ -338,34 +338,30 @@ class EngineDoc(Section):
     """How the engine does the I/O, on every host, for the whole run."""
 
     backend: Annotated[str, choice_field(BACKENDS)] = about(
-        "I/O backend: libaio, io_uring, auto (libaio; where a step runs at max, at 100,000 IOPS or more, or under "
-        "control, io_uring if a trial of a second on the host's LUNs shows that it is clearly faster), nvme (NVMe "
-        "commands through io_uring to whole NVMe namespaces; [untested on hardware](hosts.md#nvme-commands)), or null "
-        "to measure ivypy itself.",
+        "I/O backend: libaio; io_uring; auto (libaio, unless a step needs more and a trial shows that io_uring is "
+        "clearly faster); nvme (NVMe commands, [untested on hardware](hosts.md#nvme-commands)); null to measure ivypy "
+        "itself.",
         "auto",
     )
     threads: Annotated[int, count_field(0, 256)] = about(
-        "Number of workload threads per host; 0: one per core. With backend libaio and two or more, LUNs whose submit "
-        "calls may block (their driver or file system lacks RWF_NOWAIT) have threads of their own.",
+        "Number of workload threads per host; 0: one per core. With libaio, LUNs whose submit calls may block have "
+        "threads of their own.",
         0,
     )
     cpus: Annotated[tuple[int, ...], CORES] = about(
-        "Cores of each host for workload threads, like `0-3,8` (in { } it needs quotes): a thread on each, or "
-        "`threads` threads spread evenly. Default: all but core 0 and its sibling (all, where there are fewer than "
-        "four).",
+        "Cores of each host for workload threads, like `0-3,8` (in { } it needs quotes). Default: all but core 0 and "
+        "its sibling (all, where there are fewer than four).",
         (),
     )
     spin: Annotated[Spin, SPIN] = about(
-        "Whether workload threads busy-wait instead of sleeping, so that paced I/Os leave on time and a fast LUN's "
-        "completions are found at once. auto: for a sixteenth of the time, and for up to half of it where sleeps would "
-        "end so late that response times show it and nothing else wants the core. on: while anything will fall due or "
-        "is in flight: a core per thread is always busy. off: never.",
+        "Whether workload threads busy-wait instead of sleeping, so that I/Os leave on time and completions are found "
+        "at once. auto: for a sixteenth of the time, up to half where nothing else wants the core. on: a core per "
+        "thread is always busy. off: never.",
         Spin.AUTO,
     )
     cpu_dma_latency: Annotated[int | None, count_field(0, 1_000_000)] = about(
         "Microseconds: during the run, the hosts' cores enter no idle state that takes longer to leave; 0: none. "
-        "For the whole machine, by /dev/cpu_dma_latency, which needs root; a host where it has no effect is an event. "
-        "Default: the host's own setting.",
+        "Needs root (/dev/cpu_dma_latency). Default: the host's own setting.",
         None,
     )
     polled: Annotated[bool, FLAG] = about(
@@ -374,8 +370,8 @@ class EngineDoc(Section):
         False,
     )
     reserved_huge_pages: Annotated[bool, FLAG] = about(
-        "Whether I/O buffers of 2 MiB and more may take huge pages that the administrator reserved "
-        "(vm.nr_hugepages), perhaps for a database or virtual machines. Without, they use transparent huge pages.",
+        "Whether large I/O buffers may take huge pages that the administrator reserved (vm.nr_hugepages), perhaps for "
+        "a database or virtual machines.",
         False,
     )
 
@@ -473,14 +469,13 @@ class PlanDoc(Section):
         True,
     )
     prepare_timeout: Annotated[float, duration_field(1.0, 24 * 3600.0)] = about(
-        "How long a host may take, without progress, for each command that prepares it (starting its threads, "
-        "allocating and pinning I/O buffers, opening LUNs), and how long it may be silent between steps: a busy host "
-        "answers late.",
+        "How long a host may take, without progress, for each command that prepares it, and how long it may be silent "
+        "between steps.",
         USUAL_PREPARE_S,
     )
     start_timeout: Annotated[float, duration_field(0.1, 3600.0)] = about(
-        "How long a host may take to be ready for a step that starts. A step whose hosts are not all ready when it "
-        "is to start is started anew, once, with a later start.",
+        "How long a host may take to be ready for a step that starts; a step that not all are ready for is started "
+        "anew, once.",
         USUAL_START_S,
     )
     lease: Annotated[float, duration_field(SHORTEST_LEASE_NS / 1e9, 3600.0)] = about(

@@ -88,8 +88,8 @@ _METRIC_DOC: Final = (
 )
 
 
-def _metric(default: Any = ...) -> Any:
-    return Field(default=default, description=_METRIC_DOC)
+def _metric(default: Any = ..., doc: str = "A metric, named as in `measure`.") -> Any:
+    return Field(default=default, description=doc)
 
 
 def _rollup(text: str) -> Any:
@@ -100,7 +100,7 @@ class MeasureDoc(Section):
     """When the measurement is complete: after a `time` (`measure: 60s` for short), or when a metric is accurate."""
 
     time: Annotated[float | None, _MEASURED_TIME] = about("Measure for this long.")
-    metric: Annotated[str | None, _METRIC] = _metric(None)
+    metric: Annotated[str | None, _METRIC] = _metric(None, _METRIC_DOC)
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must reach the accuracy.")
     accuracy: Annotated[float, fraction_field()] = about(
         "Half-width of the confidence interval, as a share of the value.", 0.02
