@@ -52,7 +52,7 @@ _TITLES = ("step", "metric", "A", "B", "change", "95 % interval", "p (Holm)", "o
 
 
 def json_of(comparison: Comparison) -> str:
-    """One object; docs/compare.md has its keys. Changes are fractions, latencies microseconds."""
+    """One object; docs/internals/statistics.md has its keys. Changes are fractions, latencies microseconds."""
     return json.dumps(
         {
             "a": [_run(run) for run in comparison.a],

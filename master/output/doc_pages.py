@@ -123,7 +123,7 @@ def _files(names: Iterable[str]) -> list[str]:
     for file in names:
         same.setdefault(FILES[file], []).append(file)
     explained: set[Column] = set()
-    return [f"## {'; '.join(files)}\n\n" + _file(groups, explained) for groups, files in same.items()]
+    return [f"## {', '.join(f'`{file}`' for file in files)}\n\n" + _file(groups, explained) for groups, files in same.items()]
 
 
 def verdicts_page() -> str:
@@ -136,7 +136,8 @@ def verdicts_page() -> str:
 def _reason(reason: Reason) -> str:
     scope = {ALL: "all", STEP: "step"}.get(reason.scope) or ", ".join(reason.scope)
     severities = ", ".join(reason.severities[::-1])
-    return f"- `{reason.word}` ({severities}; {scope}): {reason.sentence}\n  *Remedy*: {reason.remedy}\n"
+    remedy = reason.remedy.replace("log/<host>.log", "`log/<host>.log`")
+    return f"- `{reason.word}` ({severities}; {scope}): {reason.sentence}\n  *Remedy*: {remedy}\n"
 
 
 def exit_codes_page() -> str:
