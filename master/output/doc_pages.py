@@ -123,7 +123,10 @@ def _files(names: Iterable[str]) -> list[str]:
     for file in names:
         same.setdefault(FILES[file], []).append(file)
     explained: set[Column] = set()
-    return [f"## {', '.join(f'`{file}`' for file in files)}\n\n" + _file(groups, explained) for groups, files in same.items()]
+    return [
+        f"## {', '.join(f'`{file}`' for file in files)}\n\n" + _file(groups, explained)
+        for groups, files in same.items()
+    ]
 
 
 def verdicts_page() -> str:
