@@ -65,7 +65,9 @@ def help_command(ctx: click.Context, topic: str | None) -> None:
     elif topic in group.commands:
         command = group.commands[topic]
         click.echo(command.get_help(click.Context(command, info_name=topic, parent=above)))
-    elif (page := _SAME_PAGE.get(topic, topic)) in topics():
+        if topic in topics():
+            click.echo(f"\nMore: ivypy help {topic}.md")
+    elif (page := _SAME_PAGE.get(topic, topic.removesuffix(".md"))) in topics():
         click.echo_via_pager(_rendered((DOCS / f"{page}.md").read_text(encoding="utf-8")))
     else:
         raise PlanError(f"{topic}: neither a command nor a topic{_instead(topic, [*group.commands, *topics()])}")

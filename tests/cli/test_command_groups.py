@@ -32,7 +32,9 @@ def test_help_knows_commands_and_topics() -> None:
     page = said("help", "invalid").output
     assert page.strip().startswith("My run is invalid: what now?") and max(map(len, page.splitlines())) <= 80
     assert said("help", "notes").output == said("help", "verdicts").output
-    assert {"invalid", "plan", "quick"} <= {*topics()} and all(name in said("help").output for name in topics())
+    assert said("help", "compare").output.endswith("More: ivypy help compare.md\n")
+    assert said("help", "compare.md").output.strip().startswith("Compare runs")
+    assert {"index", "invalid", "plan"} <= {*topics()} and all(name in said("help").output for name in topics())
 
 
 @pytest.mark.parametrize(
