@@ -8,28 +8,30 @@ import io
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import HostsError, IvypyError, PlanError
 from ..exit_codes import ExitCode
 from ..live import stdio
-from ..live.choose_view import close_view
 from .active_runs import attach, edit, mark, pause, skip, status, stop, unpause
 from .analysis import export, query
 from .command_groups import CommandGroups, help_command
 from .compare import compare
 from .connector import connector
 from .import_plan import import_plan
-from .metrics import METRICS, METRICS_BY, METRICS_FILE, exported
 from .percentiles import percentiles
 from .quick import PlanCommand, not_a_plan, quick
-from .report import NO_REPORT, report, report_at_end
-from .results import begin_junit, list_runs, show, write_junit
+from .report import report
+from .results import list_runs, show
+from .run_outputs import output_options, outputs_of, run_and_show
 from .steady import steady
 from .view_options import view_of, view_options
-from .web import need_web, page_of_run, web
+from .web import web
+
+if TYPE_CHECKING:
+    from ..plan.model import Plan
 
 PLAN_PATH = click.Path(path_type=Path, dir_okay=False)
 PLAN = click.argument("plan", type=PLAN_PATH, metavar="PLAN.yaml")
@@ -139,55 +141,30 @@ def names_a_plan(name: str) -> bool:
     help="Consent to overwrite exactly the LUNs for which `ivypy devices` prints this token.",
 )
 @HOSTS
-@click.option(
-    "--junit",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="At the end, write JUnit's XML for CI: a test case for each step and threshold.",
-)
-@click.option("--web", "with_page", is_flag=True, help="Show the run in the browser: prints the address of its page.")
-@NO_REPORT
-@METRICS
-@METRICS_FILE
-@METRICS_BY
+@click.option("--user", metavar="NAME", help="The user to log in as, instead of the plan's.")
+@click.option("--name", metavar="NAME", help="Begins the run folder's name, instead of the plan's.")
+@click.option("--dry-run", is_flag=True, help="Print what the plan would run, as `ivypy check` does; run nothing.")
+@output_options
 @view_options
 def run(
-    plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, hosts: str | None, junit: Path | None,
-    with_page: bool, no_report: bool, metrics: str, metrics_file: Path | None, metrics_by: str, ui: str,
-    every: str, verbose: bool,
+    plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, hosts: str | None, user: str | None,
+    name: str | None, dry_run: bool, ui: str, every: str, verbose: bool, **words: Any,
 ) -> ExitCode:  # fmt: skip
     """Run PLAN.yaml and write a folder of CSV files.
 
     Ctrl-C once halts the I/O, writes the results so far and exits with 130; twice gives up the hosts; three times
     exits at once.
     """
-    from ..live.choose_view import watcher
-    from ..live.view_decorators import KeepsTheEnd
-    from ..run.session.run import Options, run_plan
-    from ..run.session.signals import run_until_pressed
+    from ..plan.describe import describe
+    from ..run.session.run import Options
 
-    view = view_of(ui, every, verbose)
-    if with_page:
-        need_web()
-    if junit is not None:
-        begin_junit(junit, plan)
-    loaded = _load(plan, defines, hosts)
-    options = Options(root=root, destroy=destroy, command_line=tuple(sys.argv))
-    page = page_of_run(root) if with_page else None
-    watching = exported(watcher(view), loaded, metrics, metrics_file, metrics_by)
-    end = KeepsTheEnd(watching)
-    code = ExitCode.INTERRUPTED
-    try:
-        code = run_until_pressed(lambda presses: run_plan(loaded, options, end, presses))
-        return code
-    finally:
-        close_view(watching)
-        if page is not None:
-            page.end(stay=code is not ExitCode.INTERRUPTED)
-        if junit is not None and end.folder:
-            write_junit(junit, Path(end.folder))
-        if loaded.report and not no_report:
-            report_at_end(end, view.ui)
+    view, outputs = view_of(ui, every, verbose), outputs_of(words)
+    if dry_run:
+        stdio.say(describe(_load(plan, defines, hosts, user, name)))
+        return ExitCode.OK
+    outputs.begin(str(plan))
+    loaded = _load(plan, defines, hosts, user, name)
+    return run_and_show(loaded, Options(root=root, destroy=destroy, command_line=tuple(sys.argv)), view, outputs)
 
 
 @cli.command()
@@ -242,18 +219,20 @@ for command in (
     cli.add_command(command)
 
 
-def _load(path: Path, defines: tuple[str, ...], hosts: str | None = None) -> Any:
-    from ..plan.load import load
+def _load(
+    path: Path, defines: tuple[str, ...], hosts: str | None = None, user: str | None = None, name: str | None = None
+) -> "Plan":
+    from ..plan.load import Instead, load
 
     pairs = {}
     for define in defines:
-        name, equals, value = define.partition("=")
-        if not equals or not name:
+        parameter, equals, value = define.partition("=")
+        if not equals or not parameter:
             raise PlanError(f"-D {define}: write -D NAME=VALUE")
-        pairs[name] = value
-    if instead := not_a_plan(path):
-        raise PlanError(instead)
-    return load(path, pairs, hosts)
+        pairs[parameter] = value
+    if remedy := not_a_plan(path):
+        raise PlanError(remedy)
+    return load(path, pairs, Instead(hosts, user, name))
 
 
 def main() -> None:

@@ -18,11 +18,10 @@ import click
 from ..control.choices import LATENCIES
 from ..errors import PlanError
 from ..exit_codes import ExitCode
-from ..live.choose_view import View, close_view, watcher
 from ..live.terminal_width import columns_of, fitted
 from ..text.suggestions import did_you_mean
 from .quick_fio import nearest_to, without_fio_flags
-from .report import NO_REPORT, report_at_end
+from .run_outputs import output_options, outputs_of, run_and_show
 from .view_options import view_of, view_options
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class PlanCommand(click.Command):
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options of the load, in the order in which --help shows them."""
-    options = [
+    options: list[Callable[[Any], Any]] = [
         click.option("--rw", "--readwrite", default="randread", show_default=True, metavar="KIND",
                      help="read, write, randread, randwrite, rw or randrw."),
         click.option("--bs", "--blocksize", "blocksize", default="4k", show_default=True, metavar="SIZE",
@@ -92,7 +91,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--ramp", "--ramp-time", "ramp", metavar="TIME",
                      help="Time under load before it.  [default: 2s, or 1s for less than 10s]"),
         click.option("--size", "--filesize", "size", metavar="SIZE",
-                     help="Size of a new file; of what exists, only the first so many bytes are driven."),
+                     help="Size of a new file; of an existing file or device, use only the first SIZE."),
         click.option("--rate", "--rate-iops", "rate", metavar="RATE",
                      help="20000 or 20k I/Os per second in all, 200MiB/s, or 80% of the maximum, measured first."),
     ]  # fmt: skip
@@ -117,10 +116,10 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
                      help="Save the plan in a new file."),
         click.option("--dry-run", is_flag=True, help="Print the plan; run nothing."),
         click.option("--destroy", metavar="TOKEN",
-                     help="Agree to overwrite the LUNs of which a refusal shows this token."),
+                     help="Overwrite them. TOKEN is in the refusal of the same command without it."),
         click.option("-o", "--output", "root", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"),
                      show_default=True, metavar="ROOT", help="Folder in which to create the run folder."),
-        NO_REPORT,
+        output_options,
         view_options,
     ]  # fmt: skip
     for option in reversed(options):
@@ -148,7 +147,7 @@ def quick(
     from .quick_plan import QuickOptions, quick_plan
 
     view = view_of(ui, every, verbose)
-    save, dry_run, no_report = words.pop("save"), words.pop("dry_run"), words.pop("no_report")
+    save, dry_run, outputs = words.pop("save"), words.pop("dry_run"), outputs_of(words)
     named = [*paths, *(part for text in words.pop("filename") for part in text.split(":") if part)]
     objectives = {key: words.pop(key) for key in list(words) if key.startswith("objective_")}
     if not named and not words["select"]:
@@ -175,7 +174,11 @@ def quick(
     if dry_run:
         click.echo(made.text, nl=False)
         return ExitCode.OK
-    return _run(plan, made.heading, root, destroy, view, command, not no_report)
+    from ..run.session.run import Options
+
+    outputs.begin(options.name)
+    wanted = Options(root, destroy, tuple(sys.argv), command)
+    return run_and_show(plan, wanted, view, outputs, lambda ends: _result(made.heading, ends))
 
 
 def _typed(context: click.Context) -> list[str]:
@@ -352,25 +355,6 @@ def repeatable(words: Sequence[str]) -> str:
         elif not word.startswith(("--destroy=", "--save=")):
             kept.append(word)
     return shlex.join(["ivypy", *kept])
-
-
-def _run(
-    plan: "Plan", heading: str, root: Path, destroy: str | None, view: View, command: str, reports: bool
-) -> ExitCode:
-    """As `ivypy run`, with a result of a few lines instead of the table of steps."""
-    from ..live.view_decorators import KeepsTheEnd
-    from ..run.session.run import Options, run_plan
-    from ..run.session.signals import run_until_pressed
-
-    watching = watcher(view, lambda ends: _result(heading, ends))
-    end = KeepsTheEnd(watching)
-    options = Options(root, destroy, tuple(sys.argv), command)
-    try:
-        return run_until_pressed(lambda presses: run_plan(plan, options, end, presses))
-    finally:
-        close_view(watching)
-        if reports:
-            report_at_end(end, view.ui)
 
 
 def _result(heading: str, ends: "RunEnds") -> list[str]:

@@ -40,7 +40,7 @@ def list_runs(root: Path, as_json: bool) -> ExitCode:
     return ExitCode.PLAN if faults else ExitCode.OK
 
 
-def begin_junit(file: Path, plan: Path) -> None:
+def begin_junit(file: Path, plan: str) -> None:
     """Before a run: JUnit's XML that says that it has not ended, in the place of that of an earlier run.
 
     Raises PlanError, OutputError.
@@ -49,7 +49,7 @@ def begin_junit(file: Path, plan: Path) -> None:
 
     from ..results.junit import junit_of_no_run
 
-    _save_junit(file, junit_of_no_run(str(plan), datetime.now(UTC)))
+    _save_junit(file, junit_of_no_run(plan, datetime.now(UTC)))
 
 
 def _save_junit(file: Path, text: str) -> None:

@@ -1,7 +1,7 @@
 """Which watcher the options of a command mean. They are imported when one is wanted, so that `--help` is quick."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -57,7 +57,7 @@ def close_view(watching: "Watcher") -> None:
         pass
 
 
-def watcher(view: View, result: "Callable[[RunEnds], list[str]] | None" = None) -> "Watcher":
+def watcher(view: View, result: "Callable[[RunEnds], Sequence[str]] | None" = None) -> "Watcher":
     """`result`: lines for people in the place of the table of steps."""
     from .json_lines import JsonLines
     from .line_view import TextLines
@@ -79,4 +79,4 @@ def watcher(view: View, result: "Callable[[RunEnds], list[str]] | None" = None) 
             from .terminal_view import Terminal
 
             inner = Terminal(cast(TextIO, out))
-    return ThreadedView(inner if result is None else WithResult(inner, write, result))
+    return ThreadedView(inner if result is None else WithResult(inner, write, result, view.in_detail))

@@ -1,7 +1,7 @@
 """Views around another view: only the end of a run, a result in the place of its table, a thread of their own."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -49,16 +49,20 @@ class KeepsTheEnd:
 
 
 class WithResult:
-    """Shows a run, and at its end a result instead of the table of its steps, which has the verdicts, too."""
+    """Shows a run, and at its end a result instead of the table of its steps, which has the verdicts, too. `in_detail`:
+    how each step ended, besides."""
 
-    def __init__(self, inner: Watcher, write: Callable[[str], None], result: Callable[[RunEnds], list[str]]) -> None:
+    def __init__(
+        self, inner: Watcher, write: Callable[[str], None], result: Callable[[RunEnds], Sequence[str]], in_detail: bool
+    ) -> None:
         self._inner = inner
         self._write = write
         self._result = result
+        self._in_detail = in_detail
 
     def show(self, report: Report) -> None:
         if not isinstance(report, RunEnds) or not report.steps:
-            if not isinstance(report, StepEnds):
+            if self._in_detail or not isinstance(report, StepEnds):
                 self._inner.show(report)
             return
         self._inner.close()

@@ -8,9 +8,10 @@ import getpass
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from ..errors import PlanError
 from ..text.scaled import scaled_size
@@ -26,8 +27,20 @@ LARGEST: Final = 8 << 20  # bytes of a plan
 NO_DEFINES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def load(path: Path, defines: Mapping[str, str] = NO_DEFINES, hosts: str | None = None) -> Plan:
-    """The plan in a file. `defines`: values for its parameters, as from -D; `hosts`: those instead of the plan's.
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """Values of a command line in place of the plan's own; None is as in the plan."""
+
+    hosts: str | None = None
+    user: str | None = None  # of ssh
+    name: str | None = None
+
+
+AS_IT_IS: Final = Instead()
+
+
+def load(path: Path, defines: Mapping[str, str] = NO_DEFINES, instead: Instead = AS_IT_IS) -> Plan:
+    """The plan in a file. `defines`: values for its parameters, as from -D.
 
     Raises PlanError if the file cannot be read, and PlanFaults, whose text is the complete report of all faults.
     """
@@ -37,7 +50,7 @@ def load(path: Path, defines: Mapping[str, str] = NO_DEFINES, hosts: str | None 
         raise PlanError(f"{path}: byte {error.start} is not UTF-8 text; save the plan as UTF-8") from None
     except OSError as error:
         raise PlanError(f"{path}: {error.strerror or error}; a plan is a YAML file") from None
-    return _read(text, str(path), defines, path, hosts)
+    return _read(text, str(path), defines, path, instead)
 
 
 def bytes_of(path: Path, what: str) -> bytes:
@@ -59,20 +72,32 @@ def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
     return _read(text, name, defines, None)
 
 
-def _read(text: str, name: str, defines: Mapping[str, str], path: Path | None, hosts: str | None = None) -> Plan:
+def _read(text: str, name: str, defines: Mapping[str, str], path: Path | None, instead: Instead = AS_IT_IS) -> Plan:
     slurm = _allocation()
     document = parse(text.replace("\r\n", "\n"), name)
     faults = Faults(document)
     faults.collected += document.faults
     substituted = substitute(document, defines, _user())
     faults.collected += substituted.faults
-    if hosts is not None:
-        substituted.data["hosts"] = _host_names(hosts)
+    _replace(substituted.data, instead)
     doc, removed = validated(substituted.data, faults)
     plan = resolved(doc, removed, substituted.values, path, slurm, faults)
     if plan is None:
         raise PlanFaults(faults.collected, document.text)
     return plan
+
+
+def _replace(data: dict[str, Any], instead: Instead) -> None:
+    """In the plan's sections. A section that is not what it should be stays, for its own fault."""
+    if instead.hosts is not None:
+        data["hosts"] = _host_names(instead.hosts)
+    if instead.name is not None:
+        if not instead.name.strip():
+            raise PlanError("--name: write a name; the run's folder begins with it")
+        data["name"] = instead.name
+    ssh = data.get("ssh") or {}
+    if instead.user is not None and isinstance(ssh, dict):
+        data["ssh"] = {**ssh, "user": instead.user}
 
 
 def _user() -> str:

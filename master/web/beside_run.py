@@ -6,14 +6,13 @@ its own end: then the server stays for those who look at its page. A run that wa
 """
 
 import asyncio
-import select
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from .live_clients import LiveClients
 
@@ -22,7 +21,6 @@ LAST_S: Final = 5.0  # for pages to read how an interrupted run ended
 ALONE_S: Final = 10.0  # without a client, who may only be loading the page again
 LONGEST_S: Final = 12 * 3600.0
 ROUND_S: Final = 0.5
-BEGIN_S: Final = 10.0  # for the server to print its address
 PROGRAM: Final = "from ivypy.master.cli.main import main; main()"
 
 
@@ -45,7 +43,8 @@ class PageBesideRun:
     """Holds the child. `address` of the page; "" where the server did not start, and `fault` says why."""
 
     def __init__(self, root: Path) -> None:
-        """Start it, and wait for its address. `root`: the folder in which the run makes its own."""
+        """Start it, and wait for its address, as long as it takes: Ctrl-C ends the wait. `root`: the folder in which
+        the run makes its own."""
         self.address = self.fault = ""
         words = ["web", "--beside-run", "--", str(root)]
         with tempfile.TemporaryFile() as errors:
@@ -54,12 +53,11 @@ class PageBesideRun:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
             )  # fmt: skip
             assert self._process.stdout is not None
-            self.address = _line(self._process.stdout)
+            self.address = self._process.stdout.readline().decode().strip()  # "" where it ended before
             if not self.address:
-                self._process.kill()
                 self._process.wait()
                 errors.seek(0)
-                self.fault = errors.read(4096).decode(errors="replace").strip() or f"no address in {BEGIN_S:g} s"
+                self.fault = errors.read(4096).decode(errors="replace").strip() or "the server ended without a word"
             self._process.stdout.close()
 
     def end(self, stay: bool) -> None:
@@ -69,9 +67,3 @@ class PageBesideRun:
             if stay:
                 self._process.stdin.write(STAY)
             self._process.stdin.close()
-
-
-def _line(stream: IO[bytes]) -> str:
-    """The first line; "" where none comes in time."""
-    ready, _, _ = select.select([stream], [], [], BEGIN_S)
-    return stream.readline().decode().strip() if ready else ""

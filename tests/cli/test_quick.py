@@ -246,3 +246,9 @@ def test_a_device_is_read_without_consent_and_leads_from_run_to_quick(shm: Path)
         done = ivypy("quick", device, "--rw=read", "--bs=64k", "--time=1", "--ui=none")
         assert done.returncode in ENDED, done.stderr
         assert digest(device) == before
+
+
+def test_outputs_are_those_of_run() -> None:
+    done = CliRunner().invoke(cli, ["quick", NEW, "--size=1M", "--rw=randread", "--junit=/nowhere/x.xml"])
+    assert isinstance(done.exception, PlanError) and "there is no folder /nowhere" in str(done.exception)
+    assert not Path("runs").exists()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.errors import PlanError
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
-from ivypy.master.plan.load import load, read
+from ivypy.master.plan.load import Instead, load, read
 from ivypy.master.plan.read.yaml_positions import PlanFaults
 from ivypy.master.plan.select.host_ranges import expand
 from tests.support.plan import completed
@@ -157,5 +157,5 @@ def test_faults_of_the_option_name_it(given: str, fault: str, tmp_path: Path, mo
     path = tmp_path / "p.yaml"
     path.write_text(completed("hosts: lab1"))
     with pytest.raises(PlanError, match=f"^--hosts.*{fault}"):
-        load(path, {}, given)
-    assert [host.name for host in load(path, {}, "x[1-2],local").hosts] == ["x1", "x2", "local"]
+        load(path, {}, Instead(hosts=given))
+    assert [host.name for host in load(path, {}, Instead(hosts="x[1-2],local")).hosts] == ["x1", "x2", "local"]

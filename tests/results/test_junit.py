@@ -171,5 +171,5 @@ def test_a_run_that_is_refused_leaves_no_earlier_ones_result(tmp_path: Path) -> 
 def test_a_file_that_is_not_its_own_is_refused_before_the_run(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "other.yaml").write_text(PLAN_TEXT)
     with pytest.raises(PlanError, match=said):
-        begin_junit(tmp_path / name, Path("p.yaml"))
+        begin_junit(tmp_path / name, "p.yaml")
     assert (tmp_path / "other.yaml").read_text() == PLAN_TEXT

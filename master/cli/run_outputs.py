@@ -1,0 +1,91 @@
+"""How a run is shown beside its console and what it leaves besides its folder, alike for `ivypy run` and `ivypy quick`:
+a page in the browser, metrics for Prometheus, JUnit's XML for CI, the report.
+
+Rule: this module only parses words; heavy modules are imported when the command runs, so that --help is quick.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..exit_codes import ExitCode
+from ..live.choose_view import View, close_view, watcher
+from .metrics import METRICS, METRICS_BY, METRICS_FILE, exported
+from .report import NO_REPORT, report_at_end
+from .results import begin_junit, write_junit
+from .web import need_web, page_of_run
+
+if TYPE_CHECKING:
+    from ..live.reports import RunEnds
+    from ..plan.model import Plan
+    from ..run.session.run import Options
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutputs:
+    """The options, by their names."""
+
+    junit: Path | None
+    with_page: bool
+    no_report: bool
+    metrics: str
+    metrics_file: Path | None
+    metrics_by: str
+
+    def begin(self, run: str) -> None:
+        """Before the plan is read. `run`: its name, for CI. Raises PlanError, OutputError."""
+        if self.with_page:
+            need_web()
+        if self.junit is not None:
+            begin_junit(self.junit, run)
+
+
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that RunOutputs has."""
+    options = [
+        click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+                     help="At the end, write JUnit's XML for CI: a test case for each step and threshold."),
+        click.option("--web", "with_page", is_flag=True,
+                     help="Show the run in the browser: prints the address of its page."),
+        NO_REPORT, METRICS, METRICS_FILE, METRICS_BY,
+    ]  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def outputs_of(words: dict[str, Any]) -> RunOutputs:
+    """Takes the options out of a command's `words`."""
+    return RunOutputs(**{field.name: words.pop(field.name) for field in fields(RunOutputs)})
+
+
+def run_and_show(
+    plan: "Plan",
+    options: "Options",
+    view: View,
+    outputs: RunOutputs,
+    result: "Callable[[RunEnds], Sequence[str]] | None" = None,
+) -> ExitCode:
+    """Run a plan to its end. `result`: the lines that stand in place of the table of steps."""
+    from ..live.view_decorators import KeepsTheEnd
+    from ..run.session.run import run_plan
+    from ..run.session.signals import run_until_pressed
+
+    watching = exported(watcher(view, result), plan, outputs.metrics, outputs.metrics_file, outputs.metrics_by)
+    end = KeepsTheEnd(watching)
+    page, code = None, ExitCode.INTERRUPTED
+    try:
+        page = page_of_run(options.root) if outputs.with_page else None
+        code = run_until_pressed(lambda presses: run_plan(plan, options, end, presses))
+        return code
+    finally:
+        close_view(watching)
+        if page is not None:
+            page.end(stay=code is not ExitCode.INTERRUPTED)
+        if outputs.junit is not None and end.folder:
+            write_junit(outputs.junit, Path(end.folder))
+        if plan.report and not outputs.no_report:
+            report_at_end(end, view.ui)
