@@ -18,7 +18,6 @@ _UNSTEADY_LOAD: Final = (
     Reason.STEADY_NOT_REACHED,
     Reason.STEADY_LOST,
     Reason.TARGET_NOT_HELD,
-    Reason.SEARCH_UNRESOLVED,
 )
 _OF_FAILED: Final = (Reason.FAILED_TAIL,)  # however few have failed
 LEAST_SHARE_OF_RATES: Final = 0.05

@@ -34,7 +34,7 @@ NOT_REACHED: Final = frozenset(
         Reason.STEADY_LOST,
         Reason.TARGET_NOT_HELD,
         Reason.SEARCH_UNBOUNDED,
-        Reason.SEARCH_UNRESOLVED,
+        Reason.SEARCH_NEVER_MET,
     }
 )
 ORDER: Final = (
@@ -99,7 +99,7 @@ _EXIT_SENTENCES = {
     ExitCode.REFUSED: "Nothing was started: this would write to a device in use, or without consent.",
     ExitCode.SLO_MISSED: "A threshold of the plan, or of the command line, was missed, by figures that are valid.",
     ExitCode.NOT_REACHED: "A target was not reached: an accuracy, a steady state, a value to hold, or the "
-    "resolution of a search.",
+    "target of a search.",
     ExitCode.PARTIAL: "At least one step is partial: cut short, or a host or device was lost.",
     ExitCode.INVALID: "At least one step is invalid. What now: ivypy help invalid",
     ExitCode.INTERRUPTED: "Interrupted by Ctrl-C or `ivypy stop`; the results so far are written.",

@@ -24,7 +24,7 @@ class Verdict(StrEnum):
             Verdict.PARTIAL: "The number is true, but covers less than the plan asked for: a host or device was "
             "missing for part of the time, or the measurement was interrupted.",
             Verdict.FAILED: "The number is true, and shows that the step did not reach what it had to: a threshold is "
-            "missed, or a search ended without a result of its resolution. Only of `verdict`.",
+            "missed, or no load meets the target of a search. Only of `verdict`.",
             Verdict.INVALID: "The number is not a measurement of what the plan asked for; the reasons say why.",
         }[self]
 
@@ -491,9 +491,30 @@ class Reason(Enum):
     SEARCH_UNBOUNDED = (
         INVALID,
         ALL,
-        "no load was found on both sides of the target",
-        "The search found no load that meets its target, or none that fails it: there is no bracket.",
-        "Choose a target between what the lowest load and max give: find.csv has the probes.",
+        "the search cannot say which load meets the target",
+        "The search ended without probes on both sides of its target: they were unclear, or its time was over.",
+        "Give the search more time (`within`), or choose another target: find.csv has the probes.",
+    )
+    SEARCH_NEVER_MET = (
+        FAILED,
+        STEP,
+        "no load meets the target",
+        "The metric is above the target of the search even at the lowest load that it probes.",
+        "Choose a higher target: find.csv has the probes.",
+    )
+    SEARCH_ALWAYS_MET = (
+        NOTE,
+        ALL,
+        "every load meets the target",
+        "No load that the storage sustains is above the target of the search: it bears what it does at max.",
+        "None is needed; a lower target shows where latency rises.",
+    )
+    SEARCH_FOUND = (
+        NOTE,
+        ALL,
+        "the highest load that meets the target",
+        "The result of a search, with the interval that holds the true load at its confidence.",
+        "None is needed; more time (`within`, `probes`, `longest_probe`) narrows the interval.",
     )
     SEARCH_DISTURBED = (
         INVALID,
@@ -501,15 +522,8 @@ class Reason(Enum):
         "a test host was too busy for the search",
         "Three probes of the search in a row were unclear, and a host kept workload threads from running in each: the "
         "search ended, as more would be unclear too.",
-        "Stop what else runs on the host, keep it off the cores of the workload threads (`engine: cpus`), or get the "
-        "host more CPU.",
-    )
-    SEARCH_UNRESOLVED = (
-        FAILED,
-        STEP,
-        "the search ended with a wide bracket",
-        "The search ended with a bracket wider than its resolution.",
-        "Allow more or longer probes (`probes`, `longest_probe`), or a coarser `resolution`.",
+        "Stop what else runs on the host, or get it more CPU. A plan can keep others off the workload threads' cores "
+        "(`engine: cpus`).",
     )
     SLO_MISSED = (
         (Severity.FAILED, Severity.INVALID),

@@ -62,7 +62,7 @@ INVALID = Finding(Reason.NO_SAMPLES)
 UNSUSTAINED = Finding(Reason.LOAD_NOT_SUSTAINED)
 MISSED = Finding(Reason.SLO_MISSED, "", Severity.FAILED)
 BLANK = Finding(Reason.SLO_MISSED, "", Severity.INVALID)
-UNRESOLVED = Finding(Reason.SEARCH_UNRESOLVED)
+NEVER_MET = Finding(Reason.SEARCH_NEVER_MET)
 UNBOUNDED = Finding(Reason.SEARCH_UNBOUNDED)
 
 
@@ -74,8 +74,8 @@ UNBOUNDED = Finding(Reason.SEARCH_UNBOUNDED)
         ((NOTED, PARTIAL), Verdict.PARTIAL, ExitCode.PARTIAL),
         ((MISSED,), Verdict.FAILED, ExitCode.SLO_MISSED),
         ((PARTIAL, MISSED), Verdict.FAILED, ExitCode.SLO_MISSED),
-        ((UNRESOLVED,), Verdict.FAILED, ExitCode.NOT_REACHED),
-        ((UNRESOLVED, MISSED), Verdict.FAILED, ExitCode.SLO_MISSED),
+        ((NEVER_MET,), Verdict.FAILED, ExitCode.NOT_REACHED),
+        ((NEVER_MET, MISSED), Verdict.FAILED, ExitCode.SLO_MISSED),
         ((PARTIAL, INVALID), Verdict.INVALID, ExitCode.INVALID),
         ((LOST,), Verdict.INVALID, ExitCode.NOT_REACHED),
         ((UNBOUNDED, PARTIAL, NOTED), Verdict.INVALID, ExitCode.NOT_REACHED),
@@ -97,7 +97,7 @@ def test_the_worst_severity_counts(findings: tuple[Finding, ...], verdict: Verdi
         ([(), (NOTED,)], ExitCode.OK),
         ([(PARTIAL,), ()], ExitCode.PARTIAL),
         ([(INVALID,), (PARTIAL,)], ExitCode.INVALID),
-        ([(INVALID,), (UNRESOLVED,)], ExitCode.NOT_REACHED),
+        ([(INVALID,), (NEVER_MET,)], ExitCode.NOT_REACHED),
         ([(LOST,), (MISSED,), (INVALID,)], ExitCode.SLO_MISSED),
         ([(MISSED, INVALID), (PARTIAL,)], ExitCode.INVALID),
     ],

@@ -104,6 +104,8 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
             )
         )  # fmt: skip
     options += [
+        click.option("--within", metavar="TIME",
+                     help="Longest time of that search; more narrows its interval.  [default: 3m]"),
         click.option("--select", multiple=True, metavar="ATTR=VALUE,...",
                      help="Block devices by attribute, as in plans: vendor=HITACHI, 'size>=1T'."),
         click.option("--filename", multiple=True, hidden=True),
@@ -138,7 +140,7 @@ def quick(
     \b
     ivypy quick /dev/nvme1n1 --rw randread --bs 4k --iodepth 32 --time 30s
     ivypy quick /data/new.bin --size 10G --rw randrw --rwmixread 70 --rate 80%
-    ivypy quick '/dev/sd[b-e]' --rw randread --p99 5ms
+    ivypy quick '/dev/sd[b-e]' --rw randread --p99 5ms --within 3m
     ivypy quick --hosts lab[01-16] --select vendor=HITACHI --rw read --bs 1M
 
     A file that does not exist is created and removed afterwards. Writing to anything else needs a token, which the

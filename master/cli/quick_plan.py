@@ -14,6 +14,7 @@ from typing import Final
 
 from ...protocol.parameters import PARAMETERS
 from ..control.choices import LATENCIES
+from ..control.search import shortest_search
 from ..errors import PlanError
 from ..text.suggestions import suggestion
 from ..text.units import format_bytes, format_duration, parse_bytes, parse_duration
@@ -28,6 +29,7 @@ LONG_WARMUP_S: Final = 2.0
 SHORT_WARMUP_S: Final = 1.0
 HIGHEST_RATE: Final = 5e7  # beyond it, bytes are meant, as fio's --rate has them
 LEAST_BLOCK: Final = int(PARAMETERS["blocksize"].low or 1)  # bytes; a block is a multiple of it
+USUAL_SEARCH_S: Final = 180.0
 SHORTEST_PROBE, LONGEST_PROBE = 10, 10_000  # subintervals, as `find` takes them
 OBJECTIVES: Final = {name.replace("_", "."): name for name in LATENCIES}  # --p99.9: the metric's statistic
 
@@ -83,6 +85,7 @@ class QuickOptions:
     size: str | None = None
     rate: str | None = None
     objectives: tuple[tuple[str, str], ...] = ()  # ("p99", "5ms")
+    within: str | None = None
     backend: str | None = None
     name: str = "quick"
 
@@ -322,6 +325,8 @@ def _steps(
     options: QuickOptions, rw: Rw, blocksize: int, measure_s: float, ramp_s: float, workloads: Sequence[_Workload]
 ) -> tuple[list[str], str]:
     """The plan's steps, and what they are in a few words."""
+    if options.within is not None and not options.objectives:
+        raise PlanError("--within: the longest time of a search; name what to search for, like --p99 5ms")
     if options.objectives:
         return _find(options, measure_s, ramp_s, workloads)
     took = format_duration(measure_s)
@@ -390,18 +395,25 @@ def _find(
         raise PlanError(f"--{name} {text}: write a time with its unit, like 5ms or 500us") from None
     if not target_s:
         raise PlanError(f"--{name} {text}: write a time above 0, like 5ms")
+    within_s = USUAL_SEARCH_S if options.within is None else seconds("--within", options.within)
+    shortest_s = shortest_search(max(1, round(ramp_s)))
+    if within_s < shortest_s:
+        raise PlanError(
+            f"--within {options.within}: a run at max and two probes take {format_duration(shortest_s)}; allow more"
+        )
     longest = min(max(round(measure_s), SHORTEST_PROBE), LONGEST_PROBE)
     return [
         "steps:",
-        "  - go:                         # the highest rate that meets it, as a bracket",
+        "  - go:                         # the highest rate that meets it, with its interval",
         f"      name: {_quoted(name)}",
         f"      warmup: {format_duration(ramp_s)}",
         "      find:",
         f"        metric: overall_response_us_{OBJECTIVES[name]}",
         f"        target: {text.strip()}",
         "        resolution: 5%",
+        f"        within: {format_duration(within_s)}",
         f"        longest_probe: {longest:<4}     # subintervals",
-    ], f"search for {name} at most {text.strip()}"
+    ], f"search for {name} at most {text.strip()} within {format_duration(within_s)}"
 
 
 def _quoted(text: str) -> str:

@@ -1,26 +1,31 @@
-"""One probe of a search: a load, held until it is clear whether the metric meets its target there.
+"""One probe of a search: a load, held until it is clear on which side of the target the metric is, or for as long as it
+tells more than another load would.
 
-Rule: a probe passes or fails only where the target lies outside the metric's confidence interval, at a confidence
-stricter than the search's own, so that a bracket of two such answers can be relied on. Anything else is unclear.
-A load that is not sustained fails whatever the metric: its outstanding I/Os would grow without end.
+Rule: a probe passes or fails only where the target lies outside the metric's interval at ANSWER; anything else is
+unclear, and counts for the curve through all probes all the same. A load that is not sustained fails whatever the
+metric: its outstanding I/Os would grow without end.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
+from typing import Final
 
 import numpy as np
 
 from ..rollup.overload import account, why_not_sustained
-from ..stats.estimate import Estimate, estimates
-from ..stats.sample_matrix import matrix_of
+from ..stats.confidence import t_quantile
+from ..stats.crossing import TargetReading
+from ..stats.estimate import estimate
 from .focus import Focus
 from .observation import Observation, achieved_iops
+from .target_reading import readings
 
-FEWEST = 10  # subintervals before an answer
-_EARLY = 20.0  # times the tolerance: what two subintervals show
-_DOUBT = 1.0  # widths grow by this over the effective samples: in a short series even the correlation is uncertain
+ANSWER: Final = 0.99  # confidence of a pass and of a fail
+FEWEST: Final = 10  # subintervals before an answer
+FEWEST_READ: Final = 5  # subintervals that say something, where there is no time for more
+_EARLY: Final = 20.0  # times the tolerance: what two subintervals show
 
 
 class ProbeAnswer(StrEnum):
@@ -35,13 +40,12 @@ class ProbeQuestion:
 
     focus: Focus
     target: float
-    confidence: float
     longest_probe: int  # subintervals after which a probe that is not clear is left
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """An answered probe."""
+    """A probe, finished or so far."""
 
     iops: float  # total, as set
     achieved: float
@@ -53,27 +57,10 @@ class Probe:
     first: int  # subintervals, both included
     last: int
     above: bool = False  # its value is above the target, however surely
+    readings: Mapping[str, TargetReading] = field(default_factory=dict)  # by instance; none where not sustained
 
 
-def probed(question: ProbeQuestion, tolerance: float, iops: float, seen: Sequence[Observation]) -> Probe | None:
-    """The probe's answer, or None to go on; `seen` are its subintervals so far."""
-    overloaded = _falls_behind(tolerance, seen)
-    if len(seen) < FEWEST and not overloaded:
-        return None
-    worst, instance = _worst(question, seen)
-    answer = ProbeAnswer.FAIL if overloaded else _answer(question, worst)
-    if answer is None:
-        if len(seen) < question.longest_probe:
-            return None
-        answer = ProbeAnswer.UNCLEAR
-    achieved = achieved_iops(load for one in seen for load in one.loads["all"].values())
-    value = worst.value if worst else None
-    width = worst.half_width if worst and worst.half_width < inf else None
-    above = overloaded or (value is not None and value > question.target)
-    return Probe(iops, achieved, answer, value, width, instance, not overloaded, seen[0].began, seen[-1].number, above)
-
-
-def _falls_behind(tolerance: float, seen: Sequence[Observation]) -> bool:
+def is_overloaded(tolerance: float, seen: Sequence[Observation]) -> bool:
     """Outstanding I/Os grow: far beyond the tolerance after two subintervals, else after as many as an answer."""
     if len(seen) < 2:
         return False
@@ -81,22 +68,38 @@ def _falls_behind(tolerance: float, seen: Sequence[Observation]) -> bool:
     return bool(why_not_sustained(account(one.outstanding for one in seen), within))
 
 
-def _worst(question: ProbeQuestion, seen: Sequence[Observation]) -> tuple[Estimate | None, str]:
-    """The estimate of the instance that is furthest from passing, widened for how little it rests on; and its name."""
-    rows = [one.samples[question.focus] for one in seen]
-    got = estimates(matrix_of(rows, question.focus.fraction), question.confidence)
-    got = replace(got, half_widths=got.half_widths * (1 + _DOUBT / got.effective))
-    upper = got.values + got.half_widths
-    blank = np.flatnonzero(np.isnan(upper))
-    place = int(blank[0]) if len(blank) else int(np.argmax(upper))  # a blank metric answers nothing
-    return got[place], list(rows[-1])[place]
+def probe_of(question: ProbeQuestion, tolerance: float, iops: float, seen: Sequence[Observation]) -> Probe:
+    """The probe as its subintervals so far show it, at least one; `iops` is its load."""
+    focus, target = question.focus, question.target
+    overloaded = is_overloaded(tolerance, seen)
+    each = readings(focus, target, iops, [one.samples[focus] for one in seen])
+    instance = _worst(each)
+    answer = ProbeAnswer.FAIL if overloaded else _answer(each[instance] if len(seen) >= FEWEST_READ else None)
+    got = estimate([one.samples[focus][instance] for one in seen], focus.fraction, ANSWER)
+    value, width = (got.value, got.half_width) if got else (None, inf)
+    known = {} if overloaded else {name: one for name, one in each.items() if one is not None}
+    worst = each[instance]
+    return Probe(
+        iops, achieved_iops(load for one in seen for load in one.loads["all"].values()), answer, value,
+        width if width < inf else None, instance, not overloaded, seen[0].began, seen[-1].number,
+        overloaded or (worst is not None and worst.excess > 0), known,
+    )  # fmt: skip
 
 
-def _answer(question: ProbeQuestion, worst: Estimate | None) -> ProbeAnswer | None:
+def _worst(each: Mapping[str, TargetReading | None]) -> str:
+    """The instance that is furthest from passing; a blank metric answers nothing."""
+    names = list(each)
+    upper = [inf if one is None else one.excess + _margin(one) for one in each.values()]
+    return names[int(np.argmax(upper))]
+
+
+def _margin(one: TargetReading) -> float:
+    return t_quantile((1 + ANSWER) / 2, one.freedom) * one.error
+
+
+def _answer(worst: TargetReading | None) -> ProbeAnswer:
     if worst is None:
-        return None
-    if worst.value + worst.half_width <= question.target:
+        return ProbeAnswer.UNCLEAR
+    if worst.excess + _margin(worst) <= 0:
         return ProbeAnswer.PASS
-    if worst.value - worst.half_width > question.target:
-        return ProbeAnswer.FAIL
-    return None
+    return ProbeAnswer.FAIL if worst.excess - _margin(worst) > 0 else ProbeAnswer.UNCLEAR

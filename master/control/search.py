@@ -1,38 +1,47 @@
-"""Search: the highest total IOPS whose metric meets the target, as a bracket: highest pass, lowest fail.
+"""Search: the highest total IOPS whose metric meets the target, with its interval, from all probes together.
 
-Rule: first a short run at max, for the capacity; then probes, each at the load that `bracket.next_load` returns and
-each beginning with an empty backlog: after a load that was not sustained, the load is 0 until no I/O is
-outstanding.
+Rule: first a short run at max, for the capacity; then probes, each at the load that `next_load` returns and each
+beginning with an empty backlog: after a load that was not sustained, the load is 0 until no I/O is outstanding.
+The search ends when the interval is narrow enough, or when its probes or its time are used up: what it knows then is
+its result, however wide. It fails only where no load meets the target.
 Where no load fails, or none passes, max is measured again: one unusual run must not decide the search.
 Where other hosts take part, or an edit makes another load, all of it starts anew: its probes were of another.
 A probe in which the generator was disturbed is repeated, once for each load. Three such probes in a row that are
 unclear end the search: more would be, too.
-The highest pass is the measurement; the bracket and every probe are rows of find.csv.
+Of the probes that met the target, the one next to the load that was found is the measurement; every probe is a row of
+find.csv.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import inf, log
 from typing import ClassVar, Final
 
-from ..rollup.disturbance import Disturbance, causes
+from ..rollup.disturbance import Disturbance, causes, too_busy
 from ..stats.metric_sample import value_of
 from ..stats.percentiles import fewest_ios
-from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words, format_amount, rounded
-from ..text.units import format_fraction
+from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words, format_amount
+from ..text.scaled import duration, scaled_range
+from ..text.units import format_duration, format_fraction
 from ..verdicts import Finding, Reason, Scope
-from .bracket import HIGHEST, Bracket, SearchBounds, bracket, expected, next_load
+from .bracket import bracket, standing
 from .choices import OnDisturbance
 from .control_state import Keys, MeasurementState, StepConditions
 from .decision import Cell, ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured, shortened
 from .fixed import MOST_SET_ASIDE
 from .focus import Focus, not_above_0
+from .load_estimate import HIGHEST, LoadEstimate, SearchBounds, load_estimate, next_load
 from .load_level import RunFacts
 from .observation import Observation, Phase, achieved_iops
-from .probe import Probe, ProbeAnswer, ProbeQuestion, probed
+from .probe import ANSWER, FEWEST, FEWEST_READ, Probe, ProbeAnswer, ProbeQuestion, is_overloaded, probe_of
 
-FEWEST_PROBES: Final = 4  # max, a pass, a fail, and the fail again
+FEWEST_PROBES: Final = 4  # max, and the probes that a curve takes
+FEWEST_READINGS: Final = 3  # probes that a narrow interval rests on
+LOOK: Final = 3  # subintervals at max that are used
+SAME_MAX: Final = 0.02  # two runs at max that differ by no more confirm each other
+LOOKS: Final = 5  # a probe's answer is looked at after every so many subintervals
 MOST_DISTURBED: Final = 3  # unclear probes in a row in which the generator was disturbed
 
 
@@ -52,22 +61,24 @@ class FindSpec:
 
     focus: Focus
     target: float
-    resolution: float  # width of the bracket, as a share of its lower end
-    confidence: float  # of each answer
+    resolution: float  # width of the interval, as a share of the load, that ends the search
+    confidence: float  # of the interval
     probes: int  # at most, the run at max included
     longest_probe: int  # subintervals after which a probe that is not clear is left
+    within_s: float | None  # time after which the search ends with what it knows; None: no limit
 
     @property
     def question(self) -> ProbeQuestion:
         """The question that each probe has to answer."""
-        return ProbeQuestion(self.focus, self.target, self.confidence, self.longest_probe)
+        return ProbeQuestion(self.focus, self.target, self.longest_probe)
 
     @property
     def in_words(self) -> str:
         target = format_amount(self.focus.unit, self.target)
         return (
             f"find: most total_iops with {self.focus.in_words} at most {target}, "
-            f"within {format_fraction(self.resolution)}, {self.probes} probes"
+            f"to {format_fraction(self.resolution)}, {self.probes} probes"
+            f"{'' if self.within_s is None else f', within {format_duration(self.within_s)}'}"
         )
 
     @property
@@ -86,15 +97,31 @@ class FindSpec:
         if not self.resolution > 0:
             yield "resolution", f"resolution is {format_fraction(self.resolution)}; it must be above 0"
         if self.probes < FEWEST_PROBES:
-            least = f"a bracket takes at least {FEWEST_PROBES} (max, a pass, a fail, and the fail again)"
+            least = f"a search takes at least {FEWEST_PROBES} (max, a pass, a fail, and one between them)"
             yield "probes", f"probes is {self.probes}; {least}"
 
+        shortest_s = shortest_search(max(1, step.warmup)) * step.subinterval_s
+        if self.within_s is not None and self.within_s < shortest_s:
+            yield (
+                "within",
+                (
+                    f"within is {format_duration(self.within_s)}; a run at max and two probes take "
+                    f"{format_duration(shortest_s)}; allow more, or shorten subinterval"
+                ),
+            )
+
     def longest_s(self, step: StepConditions, measured_s: float) -> float:
-        return self.probes * (self.longest_probe + 1) * step.subinterval_s
+        by_probes = self.probes * (self.longest_probe + 1) * step.subinterval_s
+        return by_probes if self.within_s is None else min(by_probes, self.within_s + step.subinterval_s)
 
     def state(self, step: StepConditions, measurement: MeasurementState, known: RunFacts) -> "Find":
         repeats = step.disturbed is OnDisturbance.SET_ASIDE
         return Find(self, step.tolerance, settle=max(1, step.warmup), repeats=repeats)
+
+
+def shortest_search(settle: int) -> int:
+    """Subintervals of a search that can have a result: at max, and two probes. `settle`: of each, that are not used."""
+    return LOOK + settle + 2 * (FEWEST + settle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +139,7 @@ class Find:
     spec: FindSpec
     tolerance: float  # achieved_iops_tolerance
     settle: int  # subintervals at a new load that are not used
-    look: int = 3  # subintervals at max that are
+    look: int = LOOK  # subintervals at max that are
     capacity: float | None = None  # None until it was measured; a plan may state it
     stage: SearchStage = SearchStage.MAX
     iops: float = 0.0  # of the present probe
@@ -127,6 +154,7 @@ class Find:
     disturbed: int = 0  # unclear probes in which the generator was disturbed, the last in a row
     earlier: int = 0  # probes of before it started anew
     changed: int | None = None  # the subinterval that other hosts took part in, the last
+    took_s: float = 0.0  # so far
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
@@ -144,6 +172,9 @@ class Find:
         return state, replace(decision, measured=tuple(map(state._with_repeated, decision.measured)))
 
     def _after(self, observation: Observation) -> "tuple[Find, Decision]":
+        return replace(self, took_s=observation.end_s)._decided(observation)
+
+    def _decided(self, observation: Observation) -> "tuple[Find, Decision]":
         if not observation.same_hosts:
             return replace(self, changed=observation.number)._anew(observation, "other hosts")
         if observation.other_load:
@@ -201,17 +232,29 @@ class Find:
         ends = bracket(self.probes)
         if ends.passed is None:
             return interrupted(number)
-        so_far = _window(ends.passed)
-        if ends.failed is None:
+        estimate = self.estimate()
+        if ends.failed is None or estimate is None or not self._is_bounded(estimate):
+            so_far = _window(ends.passed)
             why = Finding(Reason.SEARCH_UNBOUNDED, f"no load above {ends.passed.iops:.6g} IOPS was seen to fail")
             return shortened(replace(so_far, findings=(why,)))
-        if ends.width is not None and ends.width > self.spec.resolution:
-            why = Finding(Reason.SEARCH_UNRESOLVED, self._unresolved(ends.width))
-            return shortened(replace(so_far, findings=(why,)))
-        return shortened(so_far)
+        why = Finding(Reason.SEARCH_FOUND, self._in_words(estimate))
+        return shortened(replace(self._window_of(estimate), findings=(why,)))
+
+    @property
+    def _is_over(self) -> bool:
+        """The time of the search is."""
+        return self.spec.within_s is not None and self.took_s >= self.spec.within_s * (1 - 1e-9)
+
+    def _has_time(self, subintervals: int) -> bool:
+        """For so many more."""
+        if self.spec.within_s is None:
+            return True
+        return self.spec.within_s - self.took_s >= subintervals * self.length_s * (1 - 1e-9)
 
     def _at_max(self, observation: Observation) -> "tuple[Find, Decision]":
         if len(self.seen) < self.look:
+            if self._is_over:
+                return self._ended(observation, ())
             return self, Decision(Phase.WARMUP, progress="search: the load at max")
         capacity = achieved_iops(load for one in self.seen for load in one.loads["all"].values())
         if capacity <= 0:
@@ -225,7 +268,7 @@ class Find:
         if known is None:
             return replace(self, capacity=capacity)
         wider = max(known, capacity) if bracket(self.probes).passed else min(known, capacity)
-        return replace(self, capacity=wider, confirmed=abs(wider / known - 1) <= self.spec.resolution)
+        return replace(self, capacity=wider, confirmed=abs(wider / known - 1) <= SAME_MAX)
 
     def _draining(self, observation: Observation) -> "tuple[Find, Decision]":
         outstanding = sum(load.outstanding for load in observation.loads["all"].values())
@@ -237,25 +280,51 @@ class Find:
             return self, Decision(
                 Phase.TAIL, measured=(nothing_measured(observation.number, why),), progress=why.detail
             )
+        if self._is_over:
+            return self._ended(observation, ())
         if outstanding > 0 or observation.absent:
             return self, Decision(Phase.TRANSIENT, progress=f"search: {outstanding:,} I/Os outstanding")
         return self._start(observation, ())
 
     def _probing(self, observation: Observation) -> "tuple[Find, Decision]":
-        probe = probed(self.spec.question, self.tolerance, self.iops, self.seen) if self.seen else None
+        probe = self._finished(observation)
+        if probe is None and self._is_over:
+            return self._ended(observation, ())
         if probe is None:
             progress = f"search: probe {self._probe_number} at {self.iops:.6g} IOPS{self._so_far()}"
             return self, Decision(Phase.RUN, progress=progress)
+        disturbed = probe.answer is ProbeAnswer.UNCLEAR and bool(self._much_disturbed())
+        state = replace(self, disturbed=self.disturbed + 1 if disturbed else 0)
         if (why := self._why_repeated()) is not None:
-            state = replace(self, repeated=(*self.repeated, RepeatedProbe(self.iops, why)))
-            row = ControlRow("find.csv", state._cells(probe, repeated=True))
-            return state._to(self.iops, probe.sustained, observation, (row,))
-        unclear = probe.answer is ProbeAnswer.UNCLEAR and bool(self._much_disturbed())
-        state = replace(self, probes=(*self.probes, probe), disturbed=self.disturbed + 1 if unclear else 0)
-        rows = (ControlRow("find.csv", state._cells(probe, repeated=False)),)
+            state = replace(state, repeated=(*self.repeated, RepeatedProbe(self.iops, why)))
+        else:
+            state = replace(state, probes=(*self.probes, probe))
+        rows = (ControlRow("find.csv", state._cells(probe, repeated=why is not None)),)
         if state.disturbed == MOST_DISTURBED:
             return state, state._too_disturbed(observation.number, rows)
+        if why is not None:
+            return state._to(self.iops, probe.sustained, observation, rows)
         return state._next(observation, rows)
+
+    def _finished(self, observation: Observation) -> Probe | None:
+        """The present probe, if nothing more is to come of it."""
+        seen, question = self.seen, self.spec.question
+        if len(seen) < (FEWEST_READ if self._is_over else FEWEST) and not is_overloaded(self.tolerance, seen):
+            return None
+        longest = len(seen) >= question.longest_probe
+        overloaded = is_overloaded(self.tolerance, seen)
+        if not (overloaded or longest or self._is_over or len(seen) % LOOKS == 0):
+            return None  # who looks often enough sees by chance what he looks for
+        probe = probe_of(question, self.tolerance, self.iops, seen)
+        if not probe.sustained or self._is_over or longest:
+            return probe
+        if self._much_disturbed():  # it will not get clearer
+            return probe
+        if replace(self, probes=(*self.probes, probe)).is_narrow:
+            return probe
+        # Where no time is left for another probe, more of this one tells more than nothing.
+        has_time = self._has_time(self.settle + 1 + FEWEST)
+        return probe if probe.answer is not ProbeAnswer.UNCLEAR and has_time else None
 
     def _much_disturbed(self) -> list[Disturbance]:
         """Disturbances of the generator in the present probe, where they were more than a measurement sets aside."""
@@ -265,8 +334,7 @@ class Find:
     def _too_disturbed(self, number: int, rows: tuple[ControlRow, ...]) -> Decision:
         """The end, with the highest pass, if there is one."""
         passed = bracket(self.probes).passed
-        what = causes(self._much_disturbed())
-        why = Finding(Reason.SEARCH_DISTURBED, f"{MOST_DISTURBED} probes in a row were unclear: {what}")
+        why = Finding(Reason.SEARCH_DISTURBED, too_busy(self._much_disturbed()))
         measured = replace(_window(passed), findings=(why,)) if passed else nothing_measured(number, why)
         return Decision(Phase.TAIL, rows=rows, measured=(measured,), progress=f"search: {why.detail}")
 
@@ -274,7 +342,7 @@ class Find:
         """Why the probe that has just ended is repeated; None: it counts."""
         disturbed = self._much_disturbed()
         again = any(one.iops == self.iops for one in self.repeated)
-        if not self.repeats or again or not disturbed:
+        if not self.repeats or again or not disturbed or self._is_over:
             return None
         if self._runs + 1 >= self.spec.probes:
             return None
@@ -298,7 +366,11 @@ class Find:
         return f", {focus.metric} of {name} {shown} so far, target {aim}"
 
     def _next(self, observation: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
-        wanted = next_load(self.probes, self.spec.target, self._limits())
+        if self.is_narrow or self._runs >= self.spec.probes or not self._has_time(self.settle + FEWEST_READ):
+            return self._ended(observation, rows)
+        wanted = self._load_to_show() or next_load(
+            self.probes, self.spec.focus, self._bounds(), self.spec.confidence, self.spec.longest_probe
+        )
         if wanted is None and self._in_doubt():
             state = replace(
                 self,
@@ -311,10 +383,13 @@ class Find:
             progress = "search: max again, to confirm it"
             return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", None),), rows, progress=progress)
         if wanted is None:
-            measured, progress = self._result(observation.number)
-            return self, Decision(Phase.TAIL, rows=rows, measured=(measured,), progress=progress)
+            return self._ended(observation, rows)
         sustained = self.stage is not SearchStage.PROBE or self.probes[-1].sustained
         return self._to(wanted, sustained, observation, rows)
+
+    def _ended(self, observation: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
+        measured, progress = self._result(observation.number)
+        return self, Decision(Phase.TAIL, rows=rows, measured=(measured,), progress=progress)
 
     def _to(
         self, iops: float, sustained: bool, observation: Observation, rows: tuple[ControlRow, ...]
@@ -332,59 +407,106 @@ class Find:
 
     def _in_doubt(self) -> bool:
         """There is no bracket, and only one run at max shows that."""
-        found = bracket(self.probes)
-        one_sided = (found.passed is None) is not (found.failed is None)
+        ends = bracket(self.probes)
+        one_sided = (ends.passed is None) is not (ends.failed is None)
         return one_sided and not self.confirmed and self._runs < self.spec.probes
 
-    def _limits(self) -> SearchBounds:
+    def _bounds(self) -> SearchBounds:
         assert self.capacity is not None
-        return SearchBounds(
-            self.capacity, self.spec.resolution, self.spec.probes, self._runs - len(self.probes), self._lowest()
-        )
+        return SearchBounds(self.capacity, self._lowest())
 
     def _lowest(self) -> float:
         """IOPS that show a percentile within half of the longest probe; fewer would leave it blank."""
         fraction, time_s = self.spec.focus.fraction, self.spec.longest_probe * self.length_s / 2
         return 0.0 if fraction is None or time_s <= 0 else fewest_ios(fraction) / time_s
 
-    def result(self) -> tuple[float | None, Bracket]:
-        """(the load at which the target is expected, the bracket around it)."""
-        ends = bracket(self.probes)
-        wanted = None if self.capacity is None else expected(self.probes, self.spec.target, self.capacity)
-        return wanted, ends
+    def estimate(self) -> LoadEstimate | None:
+        """The load that meets the target, from all probes; None where they do not show it yet."""
+        if self.capacity is None:
+            return None
+        return load_estimate(self.probes, self._bounds(), self.spec.confidence)
+
+    @property
+    def is_narrow(self) -> bool:
+        """The interval is as narrow as the plan asks, and rests on more than two probes."""
+        if len(self.probes) < FEWEST_READINGS:
+            return False
+        estimate = self.estimate()
+        return (
+            estimate is not None
+            and self._is_bounded(estimate)
+            and estimate.crossing.width <= self.spec.resolution
+            and self._is_shown(estimate)
+        )
+
+    def _is_shown(self, estimate: LoadEstimate) -> bool:
+        """A probe met the target near the load that was found: the step's row is of it."""
+        least = estimate.crossing.low / (1 + self.spec.resolution)
+        return any(one.sustained and not one.above and one.iops >= least for one in standing(self.probes))
+
+    def _load_to_show(self) -> float | None:
+        """The load of a probe that is to meet the target near the load that was found, once that is known as well as it
+        will be: the interval is narrow, or only one probe is left."""
+        estimate = self.estimate()
+        if estimate is None or not self._is_bounded(estimate) or self._is_shown(estimate):
+            return None
+        is_last = self._runs + 1 >= self.spec.probes or not self._has_time(2 * (self.settle + 1 + FEWEST))
+        return estimate.crossing.low if is_last or estimate.crossing.width <= self.spec.resolution else None
+
+    def _is_bounded(self, estimate: LoadEstimate) -> bool:
+        """Probes were on both sides of the target, and the interval has both ends."""
+        stand = standing(self.probes)
+        return estimate.crossing.width < inf and {one.above for one in stand} == {True, False}
 
     def _result(self, number: int) -> tuple[Measured, str]:
-        """The highest pass is the measurement; findings say what is wrong with the bracket."""
-        wanted, ends = self.result()
+        """The probe at the load that was found is the measurement; findings say what is wrong with the search."""
+        estimate, ends = self.estimate(), bracket(self.probes)
         name = f"{self.spec.focus.metric} <= {amount_in_words(self.spec.focus.unit, self.spec.target, LIMIT_DIGITS)}"
+        if estimate is not None and self._is_bounded(estimate):
+            detail = f"{name} up to {self._in_words(estimate)}"
+            return replace(self._window_of(estimate), findings=(Finding(Reason.SEARCH_FOUND, detail),)), detail
         if ends.passed is None:
             lowest = min((one.iops for one in self.probes), default=0.0)
-            fails = ends.failed is not None
-            detail = f"{name} {'fails already' if fails else 'is unclear'} at the lowest load, {lowest:.6g} IOPS"
+            if ends.failed is not None and lowest <= self._bounds().bottom * (1 + 1e-9):
+                detail = f"{name} fails already at the lowest load, {lowest:.6g} IOPS"
+                return nothing_measured(number, Finding(Reason.SEARCH_NEVER_MET, detail)), detail
+            tried = f"from {lowest:.6g} IOPS up" if self.probes else "at no load: the time was over"
+            detail = f"{name} {'fails' if ends.failed else 'is unclear'} {tried}"
             return nothing_measured(number, Finding(Reason.SEARCH_UNBOUNDED, detail)), detail
-        passed = ends.passed
-        window = _window(passed)
-        if ends.failed is None and passed.iops < HIGHEST * (self.capacity or 0.0) * (1 - 1e-9):
-            detail = f"{name} up to {passed.iops:.6g} IOPS; it was unclear above, and no probe was left"
-            return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
-        if ends.failed is None:
+        window = _window(ends.passed)
+        if ends.failed is None and ends.passed.iops >= HIGHEST * (self.capacity or 0.0) * (1 - 1e-9):
             sure = "confirmed" if self.confirmed else "not confirmed: no probe was left"
-            detail = f"{name} never fails up to {passed.iops:.6g} of {self.capacity:.6g} IOPS at max, {sure}"
-            return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
-        assert ends.width is not None
-        progress = f"{name} up to {wanted:.6g} IOPS, between {passed.iops:.6g} (pass) and {ends.failed.iops:.6g} (fail)"
-        if ends.width <= self.spec.resolution:
-            return window, progress
-        detail = f"{progress}: {self._unresolved(ends.width)}; {self._runs} probes"
-        return replace(window, findings=(Finding(Reason.SEARCH_UNRESOLVED, detail),)), progress
+            detail = f"{name} never fails up to {ends.passed.iops:.6g} of {self.capacity:.6g} IOPS at max, {sure}"
+            return replace(window, findings=(Finding(Reason.SEARCH_ALWAYS_MET, detail),)), detail
+        over = "time" if self._is_over else "probes"
+        detail = f"{name} up to {ends.passed.iops:.6g} IOPS; above, the {over} were not enough to say".replace(
+            "time were", "time was"
+        )
+        return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
 
-    def _unresolved(self, width: float) -> str:
-        """A bracket that is wider than the resolution."""
-        resolution = self.spec.resolution
-        return f"{rounded(width, resolution, 1, '%')}, resolution {format_fraction(resolution)}"
+    def _in_words(self, estimate: LoadEstimate) -> str:
+        """`1.63 k IOPS (1.48 to 1.69 k, 95 %)`, and how much longer would halve the interval where it is too wide."""
+        crossing = estimate.crossing
+        load, ends = scaled_range(crossing.load, crossing.low, crossing.high)
+        text = f"{load} IOPS ({ends}, {100 * self.spec.confidence:g} %)"
+        if crossing.width <= self.spec.resolution:
+            return text
+        return f"{text}, about {duration(self.halving_s)} more would halve that"
+
+    @property
+    def halving_s(self) -> float:
+        """How much longer halves the interval, about: its width falls with the root of the time."""
+        return 3 * self.took_s
+
+    def _window_of(self, estimate: LoadEstimate) -> Measured:
+        """That of the probe next to the load that was found, of those that met the target."""
+        met = [one for one in standing(self.probes) if one.sustained and not one.above]
+        within = [one for one in met if one.iops <= estimate.crossing.high] or met
+        return _window(min(within, key=lambda one: abs(log(one.iops / estimate.crossing.load))))
 
     def _cells(self, probe: Probe, repeated: bool) -> dict[str, Cell]:
-        wanted, ends = self.result()
+        estimate, ends = self.estimate(), bracket(self.probes)
+        load = estimate.crossing if estimate is not None and self._is_bounded(estimate) else None
         return {
             "probe": self._probe_number - 1,
             "total_iops": probe.iops,
@@ -393,7 +515,7 @@ class Find:
             "target": self.spec.target,
             "value": probe.value,
             "half_width": probe.half_width,
-            "confidence_percent": 100 * self.spec.confidence,
+            "confidence_percent": 100 * ANSWER,
             "worst_instance": probe.instance,
             "sustained": probe.sustained,
             "answer": probe.answer.value,
@@ -401,7 +523,11 @@ class Find:
             "last_subinterval": probe.last,
             "highest_pass_iops": ends.passed.iops if ends.passed else None,
             "lowest_fail_iops": ends.failed.iops if ends.failed else None,
-            "expected_iops": wanted,
+            "expected_iops": load.load if load else None,
+            "low_iops": load.low if load else None,
+            "high_iops": load.high if load else None,
+            "interval_percent": 100 * self.spec.confidence if load else None,
+            "halving_s": self.halving_s if load else None,
             "repeated": repeated,
         }
 

@@ -84,9 +84,13 @@ FIND: Final = (
     Column("answer", "", "pass, fail or unclear"),
     _FIRST,
     _LAST,
-    Column("highest_pass_iops", "1/s", "lower end of the bracket so far"),
-    Column("lowest_fail_iops", "1/s", "upper end of the bracket so far"),
-    Column("expected_iops", "1/s", "where the target is expected"),
+    Column("highest_pass_iops", "1/s", "highest load that passed so far, of the answers that stand"),
+    Column("lowest_fail_iops", "1/s", "lowest load that failed so far"),
+    Column("expected_iops", "1/s", "the load that meets the target, from all probes so far"),
+    Column("low_iops", "1/s", "its interval: the lower end"),
+    Column("high_iops", "1/s", "its interval: the upper end"),
+    Column("interval_percent", "%", "confidence of that interval"),
+    Column("halving_s", "s", "how much longer would halve the interval, about"),
     Column(
         "repeated", "", "true: the generator was disturbed, so the answer does not count, and the probe is repeated"
     ),

@@ -202,7 +202,7 @@ def _level(value: Any, key: str, path: Path, faults: Faults) -> Level:
 def _find(doc: FindDoc, path: Path, faults: Faults) -> FindSpec:
     target = _amount(doc.metric, "target", doc.target, path, faults)
     focus = focus_on(doc.metric, doc.rollup)
-    return FindSpec(focus, target, doc.resolution, doc.confidence, doc.probes, doc.longest_probe)
+    return FindSpec(focus, target, doc.resolution, doc.confidence, doc.probes, doc.longest_probe, doc.within)
 
 
 def _slo(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> tuple[SloSpec, ...]:

@@ -19,6 +19,7 @@ from ...protocol.messages import Result
 from ...protocol.payload import CpuTaken
 from ..verdicts import Finding, Reason
 
+_THIS_HOST: Final = "local"  # as plans name the machine that the controller runs on
 MOST_UNDISTURBED_PERCENT: Final = 5.0  # of the subinterval's length; above, the generator was disturbed
 
 
@@ -37,6 +38,7 @@ class Disturbance:
     cause: Cause
     host: str
     percent: float  # of the subinterval's length
+    others_percent: float = 0.0  # of the time of the host's cores: what other programs used
 
 
 def lost_percent(taken: CpuTaken, length_ns: int) -> dict[Cause, float]:
@@ -60,7 +62,7 @@ def disturbance(results: Mapping[str, Result]) -> Disturbance | None:
     if any(result.faults for result in results.values()):
         return None
     lost = [
-        Disturbance(cause, host, percent)
+        Disturbance(cause, host, percent, result.taken.others)
         for host, result in results.items()
         for cause, percent in lost_percent(result.taken, result.length_ns).items()
         if percent > MOST_UNDISTURBED_PERCENT
@@ -71,6 +73,19 @@ def disturbance(results: Mapping[str, Result]) -> Disturbance | None:
 def causes(disturbances: Iterable[Disturbance]) -> str:
     """In words, the most frequent first: `run-queue delay, machine stall`."""
     return ", ".join(cause for cause, _ in Counter(one.cause for one in disturbances).most_common())
+
+
+def too_busy(disturbances: Sequence[Disturbance]) -> str:
+    """Why nothing can be said, in words; at least one disturbance: `this host is too busy to say: others use 95 % of
+    the CPU (run-queue delay)`."""
+    host, _ = Counter(one.host for one in disturbances).most_common(1)[0]
+    own = [one for one in disturbances if one.host == host]
+    name = "this host" if host == _THIS_HOST else host
+    others = sum(one.others_percent for one in own) / len(own)
+    lost = sum(one.percent for one in own) / len(own)
+    if others >= lost and Cause.RUN_QUEUE_DELAY in {one.cause for one in own}:
+        return f"{name} is too busy to say: others use {others:.0f} % of the CPU ({causes(own)})"
+    return f"{name} is too busy to say: threads had no core for {lost:.0f} % of the time ({causes(own)})"
 
 
 def set_aside_finding(disturbances: Sequence[Disturbance], counted: int) -> tuple[Finding, ...]:

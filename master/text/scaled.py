@@ -21,6 +21,15 @@ def scaled_count(value: float | None) -> str:
     return _scaled(value, _COUNTS)
 
 
+def scaled_range(value: float, low: float, high: float) -> tuple[str, str]:
+    """A count, and the range it lies in, in one unit where both ends have it: `1.63 k`, `1.48 to 1.69 k`."""
+    first, last = scaled_count(low), scaled_count(high)
+    unit = last.partition(" ")[2]
+    if unit and first.endswith(f" {unit}"):
+        first = first.removesuffix(f" {unit}")
+    return scaled_count(value), f"{first} to {last}"
+
+
 def scaled_time(us: float | None) -> str:
     """A latency, given in microseconds: `32.1 us`, `1.35 ms`, `2.18 s`."""
     return _scaled(us, _TIMES)

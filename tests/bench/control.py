@@ -289,18 +289,19 @@ WIDELY = ("M/M/1 75%", "M/M/4 40%", "M/M/4 75%", "linear 75%", "M/M/4, step chan
 
 
 def searched(name: str, sd: float, rho: float, seed: int) -> tuple[int, bool, bool, float, int] | None:
-    """(probes, within 3 %, bracket covers, its width, subintervals); None: no bracket."""
+    """(probes, within 3 %, interval covers, its width, subintervals); None: no interval."""
     subject = BY_NAME[name]
     trace = simulate(subject.plant(seed, sd, rho), Find(find_spec(LATENCY, subject.target), TOLERANCE, settle=1), 5000)
     assert isinstance(trace.state, Find)
-    wanted, found = trace.state.result()
-    if wanted is None or found.passed is None or found.failed is None or found.width is None:
+    estimate = trace.state.estimate()
+    if estimate is None or not estimate.crossing.width < inf:
         return None
+    found = estimate.crossing
     truth = subject.truth
-    covers = found.passed.iops <= truth * (1 + 1e-9) and truth <= found.failed.iops * (1 + 1e-9)
+    covers = found.low <= truth * (1 + 1e-9) and truth <= found.high * (1 + 1e-9)
     return (
         len(trace.state.probes) + trace.state.maxima,
-        abs(wanted / truth - 1) <= 0.03,
+        abs(found.load / truth - 1) <= 0.03,
         covers,
         found.width,
         trace.subintervals,
@@ -311,7 +312,7 @@ def find_table(runs: Runs) -> Table:
     yield "find: highest load for a target, resolution 2 %; probes include the run at max; noise 2 %"
     yield (
         f"{'plant':20} {'rho':>4} {'probes p50 / max':>17} {'in 3 %':>7} {'covers':>7} {'width p50':>10}"
-        f" {'subintervals':>13} {'no bracket':>11}"
+        f" {'subintervals':>13} {'no interval':>11}"
     )
     least, most = {"within": 1.0, "covers": 1.0}, 0
     for subject in [*SUBJECTS, *TROUBLED]:
@@ -328,7 +329,7 @@ def find_table(runs: Runs) -> Table:
             least["covers"] = min(least["covers"], float(np.mean(covers)))
             most = max(most, *probes)
     yield promise("within 3 % in 95 %", least["within"], least["within"] >= 0.95)
-    yield promise("the bracket covers in 95 %", least["covers"], least["covers"] >= 0.95)
+    yield promise("the interval covers in 95 %", least["covers"], least["covers"] >= 0.95)
     yield f"  promised: at most 12 probes: {'met' if most <= 12 else 'MISSED'}, {most} at most"
 
 

@@ -82,6 +82,8 @@ def test_a_sequential_mix_divides_the_depth_as_it_divides_the_ios() -> None:
         ({"rate": "100", "rw": "rw", "rwmixread": "70"}, ["workload=reads, set: { total_iops: 70 }"]),
         ({"rate": "80%", "rw": "rw"}, ["rollups: [ workload ]", "rollup: workload, set: { total_iops: 80% of"]),
         ({"objectives": (("p99", "5ms"),)}, ["metric: overall_response_us_p99\n", "target: 5ms", "longest_probe: 30"]),
+        ({"objectives": (("p99", "5ms"),)}, ["within: 3m"]),
+        ({"objectives": (("p99", "5ms"),), "within": "90"}, ["within: 1m30s"]),
         ({"objectives": (("p99.9", "5ms"),)}, ["metric: overall_response_us_p99_9\n"]),
         ({"objectives": (("mean", "800us"),), "time": "2"}, ["overall_response_us_mean", "longest_probe: 10"]),
         ({"hosts": "lab[01-16]", "user": "perf"}, ['hosts: "lab[01-16]"', 'ssh: { user: "perf" }', "[ host ]"]),
@@ -114,6 +116,9 @@ def test_a_new_file_alone_needs_no_consent_to_writing() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"within": "3m"}, "name what to search for"),
+        ({"objectives": (("p99", "5ms"),), "within": "20s"}, "--within 20s: a run at max and two probes take 29s"),
+        ({"objectives": (("p99", "5ms"),), "within": "soon"}, "--within: 'soon'"),
         ({"rw": "randraed"}, "did you mean 'randread'"),
         ({"rw": "trim"}, "does not trim"),
         ({"rw": "randtrim"}, "does not trim"),

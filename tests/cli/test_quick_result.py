@@ -90,23 +90,39 @@ def test_an_interrupted_run_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("passes", "fails", "said"),
+    ("columns", "said"),
     [
-        ("41200", "42100", "the highest rate that meets it is 41.2 k IOPS; the lowest that does not is 42.1 k"),
-        ("41200", "", "the highest rate that meets it is 41.2 k IOPS; none that does not"),
-        ("", "4705.8", "no rate that meets it was found; 4.71 k IOPS were probed last"),
+        (
+            {"expected_iops": "1634.7", "low_iops": "1479", "high_iops": "1694", "halving_s": "540"},
+            "the highest rate that meets it: 1.63 k IOPS (1.48 to 1.69 k, 95 %); about 9m00s more (--within) would",
+        ),
+        (
+            {"expected_iops": "990", "low_iops": "940", "high_iops": "1020", "halving_s": "60"},
+            "the highest rate that meets it: 990 IOPS (940 to 1.02 k, 95 %)",
+        ),
+        ({"highest_pass_iops": "41200"}, "41.2 k IOPS meet it; no rate that was tried does not"),
+        ({"highest_pass_iops": "41200", "lowest_fail_iops": "52100"}, "41.2 k IOPS meet it, 52.1 k do not"),
+        ({"lowest_fail_iops": "4705.8"}, "no rate that meets it was found; the lowest that was tried is 4.71 k IOPS"),
+        ({}, "no answer at 4.71 k IOPS, the last rate that was tried"),
     ],
 )
-def test_a_search_says_its_bracket(passes: str, fails: str, said: str) -> None:
-    probe = {"total_iops": "4705.8", "highest_pass_iops": passes, "lowest_fail_iops": fails}
-    assert said in " ".join(result_lines("h", ends(measurement()), [NOTHING], [LUN], [probe])).replace("   ", " ")
+def test_a_search_says_its_result(columns: dict[str, str], said: str) -> None:
+    probe = {"total_iops": "4705.8", "interval_percent": "95", **columns}
+    lines = " ".join(result_lines("h", ends(measurement()), [NOTHING], [LUN], [probe]))
+    assert said in " ".join(lines.split())
+
+
+def test_a_remedy_is_in_options_of_the_command() -> None:
+    unbounded = Finding(Reason.SEARCH_UNBOUNDED, "too short")
+    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(unbounded,))), [NOTHING], [LUN])
+    assert any("Give the search more time (--within)" in line for line in lines)
 
 
 def test_without_figures_the_result_says_why_there_are_none() -> None:
     unbounded, idle = Finding(Reason.SEARCH_UNBOUNDED, "too high"), Finding(Reason.NO_SAMPLES)
     lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(unbounded,))), [NOTHING], [LUN])
     assert "there is no measurement to show" in lines
-    assert "invalid: no load was found on both sides of the target (too high)" in lines
+    assert "invalid: the search cannot say which load meets the target (too high)" in lines
     lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(idle,))), [NOTHING], [LUN])
     assert "no I/O was completed" in lines
 

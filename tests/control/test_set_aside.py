@@ -254,8 +254,9 @@ def test_a_probe_that_was_disturbed_is_repeated_once_and_named() -> None:
     assert [row["repeated"] for row in rows] == [True] + [False] * (len(rows) - 1)
     assert rows[0]["total_iops"] == rows[1]["total_iops"] == first["total_iops"]
     assert [row["probe"] for row in rows] == [*range(1, len(rows) + 1)]
-    assert state.result()[1].passed is not None
-    assert state.result()[1].passed.iops == pytest.approx(calm.result()[1].passed.iops, rel=0.05)  # type: ignore[union-attr]
+    found, undisturbed = state.estimate(), calm.estimate()
+    assert found is not None and undisturbed is not None
+    assert found.crossing.load == pytest.approx(undisturbed.crossing.load, rel=0.05)
     (measured,) = decisions[-1].measured
     (note,) = [finding for finding in measured.findings if finding.reason is Reason.SET_ASIDE]
     assert str(note).startswith(f"set_aside[note] (probe 1 at {first['total_iops']:.6g} IOPS, ")
@@ -283,11 +284,12 @@ def test_a_search_on_a_host_that_is_too_busy_to_say_ends_after_three_unclear_pro
     spec = replace(find_spec(LATENCY, 3000.0, resolution=0.05, probes=40), longest_probe=20)
     plant = Plant(linear(2900, 0.2), 1000.0, noise(3, 0.3, 0.9), disturbance=lambda number: DELAY)
     trace = simulate(plant, Find(spec, TOLERANCE, settle=1, repeats=repeats), 2000)
-    answers = "".join(str(row["answer"])[0] for row in rows_of(trace.decisions) if not row["repeated"])
+    answers = "".join(str(row["answer"])[0] for row in rows_of(trace.decisions))
     assert answers.find("uuu") == len(answers) - 3
     (measured,) = trace.decisions[-1].measured
     said = [str(one) for one in measured.findings if one.reason is not Reason.SET_ASIDE]
-    assert said == ["search_disturbed[invalid] (3 probes in a row were unclear: run-queue delay)"]
+    assert len(said) == 1 and said[0].startswith("search_disturbed[invalid] (")
+    assert "is too busy to say: " in said[0]
 
 
 def test_a_search_that_is_unclear_on_calm_hosts_goes_on() -> None:

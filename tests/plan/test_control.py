@@ -227,7 +227,7 @@ def test_a_description_lists_measure_slo_and_find() -> None:
     assert f"    measure: until {P99} per host is known to 2% at 95% confidence, at least 1m\n" in text
     assert f"    slo: {P99} at most 2ms, aborted early\n" in text
     assert "    slo: overall_iops at least 5000\n" in text
-    assert f"    find: most total_iops with {P99} at most 1ms, within 2%, 12 probes\n" in text
+    assert f"    find: most total_iops with {P99} at most 1ms, to 2%, 12 probes\n" in text
     assert text.endswith("at most 1h4m20s in all\n")
 
 

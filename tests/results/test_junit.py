@@ -27,7 +27,7 @@ BLANK = Finding(Reason.SLO_MISSED, f"{FAST}: blank", Severity.INVALID)
 LATE = Finding(Reason.GENERATOR_LATE, "34% of the mean", Severity.INVALID)
 NOTE = Finding(Reason.TOO_FEW_SUBINTERVALS, "3")
 LOST = Finding(Reason.HOST_LOST, "h1")
-UNRESOLVED = Finding(Reason.SEARCH_UNRESOLVED, "9 %")
+NEVER_MET = Finding(Reason.SEARCH_NEVER_MET, "9 %")
 
 
 @pytest.mark.parametrize(
@@ -36,13 +36,13 @@ UNRESOLVED = Finding(Reason.SEARCH_UNRESOLVED, "9 %")
         (Verdict.VALID, (NOTE,), ["", "", ""]),
         (Verdict.VALID, (LATE,), ["", "", ""]),  # of figures that the step was not for
         (Verdict.FAILED, (MISSED,), ["", FAILURE, ""]),
-        (Verdict.FAILED, (UNRESOLVED,), [FAILURE, "", ""]),
-        (Verdict.FAILED, (UNRESOLVED, MISSED), [FAILURE, FAILURE, ""]),
+        (Verdict.FAILED, (NEVER_MET,), [FAILURE, "", ""]),
+        (Verdict.FAILED, (NEVER_MET, MISSED), [FAILURE, FAILURE, ""]),
         (Verdict.INVALID, (LATE, MISSED), [ERROR, ERROR, ERROR]),  # nothing is known of either threshold
         (Verdict.INVALID, (BLANK,), ["", ERROR, ERROR]),
         (Verdict.PARTIAL, (LOST,), [ERROR, "", ""]),
         (Verdict.FAILED, (LOST, MISSED), [ERROR, FAILURE, ""]),  # of the hosts that are left, and the storage's
-        (Verdict.FAILED, (LOST, UNRESOLVED), [ERROR, "", ""]),
+        (Verdict.FAILED, (LOST, NEVER_MET), [ERROR, "", ""]),
     ],
 )
 def test_a_failure_is_the_storages_and_an_error_is_not(

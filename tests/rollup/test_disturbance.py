@@ -12,6 +12,7 @@ from ivypy.master.rollup.disturbance import (
     Disturbance,
     disturbance,
     set_aside_finding,
+    too_busy,
 )
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count
 from ivypy.protocol.messages import IoFault, Result
@@ -135,3 +136,26 @@ def test_law_a_host_that_takes_more_than_the_threshold_always_disturbs(
 
 def _disturbed(percent: float) -> Result:
     return result(HostData(0, 0, {}), taken=CpuTaken(steal_beside=percent))
+
+
+@pytest.mark.parametrize(
+    ("lost", "text"),
+    [
+        (
+            [Disturbance(Cause.RUN_QUEUE_DELAY, "local", 60.0, 96.0), Disturbance(Cause.STEAL, "local", 9.0, 94.0)],
+            "this host is too busy to say: others use 95 % of the CPU (run-queue delay, steal)",
+        ),
+        (
+            [Disturbance(Cause.STEAL, "usr1", 40.0, 3.0)],
+            "usr1 is too busy to say: threads had no core for 40 % of the time (steal)",
+        ),
+    ],
+)
+def test_a_host_that_is_too_busy_to_say_is_named_with_what_takes_its_cpu(lost: list[Disturbance], text: str) -> None:
+    assert too_busy(lost) == text
+
+
+def test_a_disturbance_knows_what_others_used() -> None:
+    taken = CpuTaken(others=88.0, steal_beside=30.0)
+    disturbed = disturbance({"h": result(HostData(0, 0, {}), taken=taken)})
+    assert disturbed is not None and disturbed.others_percent == 88.0

@@ -185,15 +185,20 @@ class StaircaseDoc(Section):
 
 
 class FindDoc(Section):
-    """The highest total IOPS whose metric is at most the target, as a bracket: highest pass, lowest fail."""
+    """The highest total IOPS whose metric is at most the target, with its interval."""
 
     metric: Annotated[str, _METRIC] = _metric()
     target: Annotated[str, _AMOUNT] = Field(
         description="Largest value that passes: an amount of the metric with its unit."
     )
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must pass.")
-    resolution: Annotated[float, fraction_field()] = about("Width of the bracket, as a share of the load.", 0.02)
-    confidence: Annotated[float, _CONFIDENCE] = about("Confidence of each probe's answer.", 0.99)
+    resolution: Annotated[float, fraction_field()] = about(
+        "Width of the interval, as a share of the load, at which the search ends.", 0.02
+    )
+    within: Annotated[float | None, duration_field()] = about(
+        "Time after which the search ends with what it knows, from the start of the step; without it, by `probes`."
+    )
+    confidence: Annotated[float, _CONFIDENCE] = about("Confidence of the interval.", 0.95)
     probes: Annotated[int, count_field(FEWEST_PROBES, 1000)] = about(
         "Largest number of probes, including the run at max.", 12
     )

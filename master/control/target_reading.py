@@ -1,0 +1,79 @@
+"""How far the metric of each rollup instance is beyond the target in a probe, and how surely.
+
+Rule: of a percentile the share of I/Os slower than the target is used, which has a value however few I/Os there are.
+The error is that of a ratio of sums over subintervals, whose correlation counts: I/Os of one subinterval are slow
+together.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import log, sqrt
+
+import numpy as np
+
+from ..stats.confidence import autocorrelation_times
+from ..stats.crossing import TargetReading
+from ..stats.estimate import freedom
+from ..stats.metric_sample import MetricSample, ios
+from ..stats.percentiles import EDGES_NS, NS_PER_US, exact
+from ..stats.sample_matrix import matrix_of
+from .focus import Focus
+
+_DOUBT = 1.0  # errors grow by this over the effective samples: in a short series even the correlation is uncertain
+_LEAST_EFFECTIVE = 1.5  # subintervals: correlation cannot make fewer of them, for nothing could be said of it then
+_FAR = -20.0  # excess of a value below a 21st of the target: how far below means nothing
+
+
+def readings(
+    focus: Focus, target: float, iops: float, samples: Sequence[Mapping[str, MetricSample]]
+) -> dict[str, TargetReading | None]:
+    """By instance, for the load `iops`; None where the metric is blank or the subintervals are too few.
+
+    `samples`: of the focus, one mapping by instance for each subinterval.
+    """
+    rows = samples
+    if focus.fraction is not None:
+        rows = [{name: beyond(sample, target) for name, sample in row.items()} for row in samples]
+    values, series = matrix_of(rows, None).influences()
+    n = len(series)
+    times = np.minimum(autocorrelation_times(series), n / _LEAST_EFFECTIVE)
+    each: dict[str, TargetReading | None] = {}
+    for place, name in enumerate(rows[-1]):
+        value, effective = float(values[place]), n / float(times[place])
+        if np.isnan(value) or effective < _LEAST_EFFECTIVE * (1 - 1e-9):
+            each[name] = None
+            continue
+        variance = float(series[:, place] @ series[:, place]) / (n - float(times[place])) / effective
+        error, freedoms = sqrt(variance) * (1 + _DOUBT / effective), freedom(effective, n)
+        if focus.fraction is None:
+            each[name] = _of_value(iops, value, error, target, freedoms, n)
+        else:
+            count = sum(row[name].per for row in rows)
+            allowed = float(1 - exact(focus.fraction))
+            each[name] = _of_share(iops, value, error, count, allowed, freedoms, n)
+    return each
+
+
+def beyond(sample: MetricSample, target_us: float) -> MetricSample:
+    """The I/Os slower than the target, of all; the bucket that the target lies in is divided in proportion."""
+    if sample.counts is None:
+        return MetricSample(0.0, 0.0)
+    edges = EDGES_NS[sample.low : sample.low + len(sample.counts) + 1]
+    above = np.clip((edges[1:] - target_us * NS_PER_US) / np.diff(edges), 0.0, 1.0)
+    return MetricSample(float(sample.counts @ above), float(ios(sample)))
+
+
+def _of_value(iops: float, value: float, error: float, target: float, freedoms: float, n: int) -> TargetReading:
+    if value * (1 - _FAR) <= target:
+        relative = error / value if value > 0 else 0.0
+        return TargetReading(iops, _FAR, max((1 - _FAR) * relative, 1.0), freedoms, n)
+    return TargetReading(iops, 1 - target / value, target * error / value**2, freedoms, n)
+
+
+def _of_share(
+    iops: float, share: float, error: float, count: float, allowed: float, freedoms: float, n: int
+) -> TargetReading:
+    """Half an I/O is added (Agresti, Categorical Data Analysis, 3.1.1), and its error is never below a binomial one."""
+    slow = share * count + 0.5
+    relative = max(error * count / slow, 1 / sqrt(slow))
+    low = min(relative, 1.0) ** 2 / 2  # by which the logarithm of a noisy share is too low, in the mean
+    return TargetReading(iops, log(slow / (count + 1) / allowed) + low, relative, freedoms, n)
