@@ -32,6 +32,8 @@ _OPTIONS: Final = {
     "find": "--p99",
 }  # of this command, by key of the plan
 
+_ONLY_IN_PLANS: Final = ", keep it off the cores of the workload threads (`engine: cpus`)"
+
 Row = Mapping[str, str]  # of a CSV file, by column
 
 
@@ -153,6 +155,7 @@ def _verdict(measured: MeasurementRow, folder: str, width: int) -> list[str]:
 
 def _in_options(remedy: str) -> str:
     """A remedy in options of this command, where it has one for the plan's key."""
+    remedy = remedy.replace(_ONLY_IN_PLANS, "")
     for key, option in _OPTIONS.items():
         remedy = remedy.replace(f"`{key}`", option)
     return remedy

@@ -112,6 +112,12 @@ def test_a_search_says_its_result(columns: dict[str, str], said: str) -> None:
     assert said in " ".join(lines.split())
 
 
+def test_a_remedy_has_no_keys_that_only_a_plan_has() -> None:
+    busy = Finding(Reason.CPU_CONTENTION, "61 %", Severity.INVALID)
+    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(busy,))), [NOTHING], [LUN])
+    assert any("Stop what else runs on the host, or get the host more CPU." in line for line in lines)
+
+
 def test_a_remedy_is_in_options_of_the_command() -> None:
     unbounded = Finding(Reason.SEARCH_UNBOUNDED, "too short")
     lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(unbounded,))), [NOTHING], [LUN])
