@@ -113,8 +113,8 @@ def show(
     RUN is a run's folder, or the id of an active run: then its steps so far. Of a folder of runs it is the newest; by
     default that of ./runs.
     """
-    if as_json + as_csv + as_markdown > 1:
-        raise click.UsageError("--json, --csv and --md: choose one.")
+    if as_json + as_csv + as_markdown + all_reasons > 1:
+        raise click.UsageError("--json, --csv, --md and --reasons: choose one.")
     from ..live.line_view import columns_of_output, width_of_log
     from ..live.step_lines import local_now
     from ..results.find_runs import newest_of
