@@ -366,10 +366,15 @@ class Find:
         return f", {focus.metric} of {name} {shown} so far, target {aim}"
 
     def _next(self, observation: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
-        if self.is_narrow or self._runs >= self.spec.probes or not self._has_time(self.settle + FEWEST_READ):
+        if self._runs >= self.spec.probes or not self._has_time(self.settle + FEWEST_READ):
             return self._ended(observation, rows)
-        wanted = self._load_to_show() or next_load(
-            self.probes, self.spec.focus, self._bounds(), self.spec.confidence, self.spec.longest_probe
+        confirm = None
+        if self.is_narrow and (confirm := self._load_to_confirm()) is None:
+            return self._ended(observation, rows)
+        wanted = (
+            confirm
+            or self._load_to_show()
+            or next_load(self.probes, self.spec.focus, self._bounds(), self.spec.confidence, self.spec.longest_probe)
         )
         if wanted is None and self._in_doubt():
             state = replace(
@@ -437,7 +442,20 @@ class Find:
             and self._is_bounded(estimate)
             and estimate.crossing.width <= self.spec.resolution
             and self._is_shown(estimate)
+            and self._is_near(estimate)
         )
+
+    def _is_near(self, estimate: LoadEstimate) -> bool:
+        """Probes on both sides of the target are as near as the resolution: between them the curve may bend."""
+        stand = standing(self.probes)
+        met = max((one.iops for one in stand if not one.above), default=0.0)
+        above = min((one.iops for one in stand if one.above), default=inf)
+        return above - met <= self.spec.resolution * estimate.crossing.load
+
+    def _load_to_confirm(self) -> float | None:
+        """The load of the only probe above the target, which may have been slow by chance: it must not decide alone."""
+        above = [one.iops for one in standing(self.probes) if one.above]
+        return above[0] if len(above) == 1 else None
 
     def _is_shown(self, estimate: LoadEstimate) -> bool:
         """A probe met the target near the load that was found: the step's row is of it."""

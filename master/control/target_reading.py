@@ -14,7 +14,7 @@ from ..stats.confidence import autocorrelation_times
 from ..stats.crossing import TargetReading
 from ..stats.estimate import freedom
 from ..stats.metric_sample import MetricSample, ios
-from ..stats.percentiles import EDGES_NS, NS_PER_US, exact
+from ..stats.percentiles import MIDDLES_NS, NS_PER_US, exact
 from ..stats.sample_matrix import matrix_of
 from .focus import Focus
 
@@ -54,11 +54,11 @@ def readings(
 
 
 def beyond(sample: MetricSample, target_us: float) -> MetricSample:
-    """The I/Os slower than the target, of all; the bucket that the target lies in is divided in proportion."""
+    """The I/Os slower than the target, of all: those whose bucket's middle is, as it is for the percentile that is
+    printed."""
     if sample.counts is None:
         return MetricSample(0.0, 0.0)
-    edges = EDGES_NS[sample.low : sample.low + len(sample.counts) + 1]
-    above = np.clip((edges[1:] - target_us * NS_PER_US) / np.diff(edges), 0.0, 1.0)
+    above = MIDDLES_NS[sample.low : sample.low + len(sample.counts)] > target_us * NS_PER_US
     return MetricSample(float(sample.counts @ above), float(ios(sample)))
 
 
