@@ -160,6 +160,8 @@ def quick(
                 " `ivypy quick` alone lists what there is"
             )
         return _inventory(words["hosts"], words["user"])
+    if not dry_run:
+        outputs.begin(words["name"])
     command = repeatable(sys.argv[1:])
     options = QuickOptions(
         targets=tuple(targets(named, words["hosts"] is None, words["size"] is not None)),
@@ -178,7 +180,6 @@ def quick(
         return ExitCode.OK
     from ..run.session.run import Options
 
-    outputs.begin(options.name)
     wanted = Options(root, destroy, tuple(sys.argv), command)
     return run_and_show(plan, wanted, view, outputs, lambda ends: _result(made.heading, ends))
 

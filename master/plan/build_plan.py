@@ -130,9 +130,14 @@ def _lost(removed: Collection[Path], faults: Faults) -> set[str]:
     return lost | (faults.sections & {"hosts", "rollups", "connectors"})
 
 
+def is_plan_name(name: str) -> bool:
+    """Whether run folders can be called after it."""
+    return bool(name.strip()) and name.isprintable() and "/" not in name and not name.startswith(".")
+
+
 def _name(doc: PlanDoc, faults: Faults) -> str:
     name = doc.name or FilePath(faults.document.name).stem or "plan"
-    if "/" in name or name.startswith("."):
+    if not is_plan_name(name):
         faults.add(("name",), f"{name!r} cannot be a plan's name: its run folders are called after it")
     return name
 

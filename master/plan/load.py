@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ..errors import PlanError
 from ..text.scaled import scaled_size
-from .build_plan import resolved
+from .build_plan import is_plan_name, resolved
 from .hosts import HOST_NAME
 from .model import Plan
 from .read.schema_errors import validated
@@ -24,6 +24,7 @@ from .read.yaml_positions import Faults, PlanFaults, parse
 from .slurm import SLURM, Allocation, allocation_of, expand_list
 
 LARGEST: Final = 8 << 20  # bytes of a plan
+USER_NAME: Final = re.compile(r"[^\s-]\S*")
 NO_DEFINES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -92,9 +93,11 @@ def _replace(data: dict[str, Any], instead: Instead) -> None:
     if instead.hosts is not None:
         data["hosts"] = _host_names(instead.hosts)
     if instead.name is not None:
-        if not instead.name.strip():
-            raise PlanError("--name: write a name; the run's folder begins with it")
+        if not is_plan_name(instead.name):
+            raise PlanError(f"--name {instead.name!r}: the run's folder cannot be called so; write a name without /")
         data["name"] = instead.name
+    if instead.user is not None and not USER_NAME.fullmatch(instead.user):
+        raise PlanError(f"--user {instead.user!r}: not a user's name")
     ssh = data.get("ssh") or {}
     if instead.user is not None and isinstance(ssh, dict):
         data["ssh"] = {**ssh, "user": instead.user}

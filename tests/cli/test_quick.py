@@ -252,3 +252,9 @@ def test_outputs_are_those_of_run() -> None:
     done = CliRunner().invoke(cli, ["quick", NEW, "--size=1M", "--rw=randread", "--junit=/nowhere/x.xml"])
     assert isinstance(done.exception, PlanError) and "there is no folder /nowhere" in str(done.exception)
     assert not Path("runs").exists()
+
+
+def test_a_refused_command_leaves_no_result_of_an_earlier_one() -> None:
+    done = CliRunner().invoke(cli, ["quick", NEW, "--rw=sideways", "--junit=ci.xml"])
+    assert isinstance(done.exception, PlanError) and "--rw sideways" in str(done.exception)
+    assert "not ended" in Path("ci.xml").read_text() or "<error" in Path("ci.xml").read_text()

@@ -39,9 +39,21 @@ def test_a_section_that_is_wrong_has_its_own_fault(tmp_path: Path) -> None:
         load(path, {}, Instead(user="root"))
 
 
-def test_a_name_is_not_blank(plan: Path) -> None:
-    with pytest.raises(PlanError, match="--name: write a name"):
-        load(plan, {}, Instead(name=" "))
+@pytest.mark.parametrize(
+    ("instead", "said"),
+    [
+        (Instead(name=" "), "--name ' ': the run's folder cannot"),
+        (Instead(name="../../x"), "--name '../../x': the run's folder cannot"),
+        (Instead(name="a\nb"), "--name 'a\\nb': the run's folder cannot"),
+        (Instead(user=""), "--user '': not a user's name"),
+        (Instead(user="-oProxyCommand=x"), "--user '-oProxyCommand=x': not a user's name"),
+        (Instead(hosts="a,a"), "--hosts a,a: it names a twice"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line_is_said_of_it(plan: Path, instead: Instead, said: str) -> None:
+    with pytest.raises(PlanError) as error:
+        load(plan, {}, instead)
+    assert str(error.value).startswith(said)
 
 
 def test_a_dry_run_prints_what_check_prints_and_runs_nothing(plan: Path) -> None:
