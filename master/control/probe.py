@@ -89,7 +89,7 @@ def probe_of(question: ProbeQuestion, tolerance: float, iops: float, seen: Seque
 def _worst(each: Mapping[str, TargetReading | None]) -> str:
     """The instance that is furthest from passing; a blank metric answers nothing."""
     names = list(each)
-    upper = [inf if one is None else one.excess + _margin(one) for one in each.values()]
+    upper = [inf if one is None else min(one.excess + _margin(one), one.ceiling) for one in each.values()]
     return names[int(np.argmax(upper))]
 
 
@@ -100,6 +100,6 @@ def _margin(one: TargetReading) -> float:
 def _answer(worst: TargetReading | None) -> ProbeAnswer:
     if worst is None:
         return ProbeAnswer.UNCLEAR
-    if worst.excess + _margin(worst) <= 0:
+    if min(worst.excess + _margin(worst), worst.ceiling) <= 0:
         return ProbeAnswer.PASS
     return ProbeAnswer.FAIL if worst.excess - _margin(worst) > 0 else ProbeAnswer.UNCLEAR

@@ -6,7 +6,7 @@ together.
 """
 
 from collections.abc import Mapping, Sequence
-from math import log, sqrt
+from math import inf, log, sqrt
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from .focus import Focus
 
 _DOUBT = 1.0  # errors grow by this over the effective samples: in a short series even the correlation is uncertain
 _LEAST_EFFECTIVE = 1.5  # subintervals: correlation cannot make fewer of them, for nothing could be said of it then
+_FEW_BURSTS = 5.0  # of slow I/Os: the logarithm of fewer is far from normally distributed
+_LEAST_BURST = 4.0  # I/Os that are slow together, where too few are to show it
+_CEILING_Z = 2.576  # normal quantile of 0.995, the upper side of a clear answer
 _FAR = -20.0  # excess of a value below a 21st of the target: how far below means nothing
 
 
@@ -76,4 +79,17 @@ def _of_share(
     slow = share * count + 0.5
     relative = max(error * count / slow, 1 / sqrt(slow))
     low = min(relative, 1.0) ** 2 / 2  # by which the logarithm of a noisy share is too low, in the mean
-    return TargetReading(iops, log(slow / (count + 1) / allowed) + low, relative, freedoms, n)
+    ceiling = log(_most(share * count, error * count) / (count * allowed)) if count else inf
+    return TargetReading(iops, log(slow / (count + 1) / allowed) + low, relative, freedoms, n, ceiling)
+
+
+def _most(slow: float, error: float) -> float:
+    """The most slow I/Os that there surely are on average where so few were seen: bursts are Poisson's, whose exact
+    limit is a quantile of the gamma distribution (Garwood 1936), here by Wilson and Hilferty. Infinite where there are
+    many.
+    """
+    burst = max(_LEAST_BURST, error**2 / slow if slow else 0.0)
+    if slow >= _FEW_BURSTS * burst:
+        return inf
+    half = slow / burst + 1
+    return float(burst * half * (1 - 1 / (9 * half) + _CEILING_Z / (3 * sqrt(half))) ** 3)

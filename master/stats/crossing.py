@@ -46,6 +46,7 @@ class TargetReading:
     error: float
     freedom: float
     subintervals: int = 1
+    ceiling: float = inf  # that the excess is surely below, where too few I/Os are slow for an error to say it
 
 
 @dataclass(frozen=True, slots=True)
