@@ -59,7 +59,7 @@ def result_lines(
     if measured and summary:
         last = measured[-1]
         lines += [_before(one) for one in measured[:-1][-1:]]
-        lines += wrapped(_found(probes[-1]), width) if probes else []
+        lines += wrapped(_found(probes[-1], last.verdict), width) if probes else []
         # Of a step that was repeated the last attempt; a row that was torn is none.
         row: Row = next((row for row in reversed(summary) if row["name"] == last.name), {})
         figures = _figures(row, last, STATISTICS[width])
@@ -117,19 +117,16 @@ def _no_figures(measured: MeasurementRow) -> str:
     return "no I/O was completed" if idle else "there is no measurement to show"
 
 
-def _found(probe: Row) -> str:
+def _found(probe: Row, verdict: Verdict) -> str:
     """The search's result after its last probe: `the highest rate that meets it: 1.63 k IOPS (1.48 to 1.69 k,
     95 %)`, and how much longer would halve that.
     """
     load, low, high = (_number(probe, column) for column in ("expected_iops", "low_iops", "high_iops"))
-    if load is not None and low is not None and high is not None:
+    if load is not None and low is not None and high is not None and verdict is not Verdict.INVALID:
         value, ends = scaled_range(load, low, high)
-        more = scaled_duration(_number(probe, "halving_s") or 0.0)
-        percent = _number(probe, "interval_percent")
-        return (
-            f"the highest rate that meets it: {value} IOPS ({ends}, {percent:g} %);"
-            f" about {more} more (--within) would halve that"
-        )
+        halving_s, percent = _number(probe, "halving_s"), _number(probe, "interval_percent")
+        more = "" if halving_s is None else f"; about {scaled_duration(halving_s)} more (--within) would halve that"
+        return f"the highest rate that meets it: {value} IOPS ({ends}, {percent:g} %){more}"
     passes, fails = _number(probe, "highest_pass_iops"), _number(probe, "lowest_fail_iops")
     if passes is None and fails is None:
         return f"no answer at {scaled_count(_number(probe, 'total_iops'))} IOPS, the last rate that was tried"

@@ -545,7 +545,7 @@ class Find:
             "low_iops": load.low if load else None,
             "high_iops": load.high if load else None,
             "interval_percent": 100 * self.spec.confidence if load else None,
-            "halving_s": self.halving_s if load else None,
+            "halving_s": self.halving_s if load and load.width > self.spec.resolution else None,
             "repeated": repeated,
         }
 

@@ -90,7 +90,7 @@ FIND: Final = (
     Column("low_iops", "1/s", "its interval: the lower end"),
     Column("high_iops", "1/s", "its interval: the upper end"),
     Column("interval_percent", "%", "confidence of that interval"),
-    Column("halving_s", "s", "how much longer would halve the interval, about"),
+    Column("halving_s", "s", "how much longer would halve the interval, about; blank where it is as narrow as asked"),
     Column(
         "repeated", "", "true: the generator was disturbed, so the answer does not count, and the probe is repeated"
     ),
