@@ -23,7 +23,7 @@ from ..rollup.metrics import METRICS
 from ..summary.driven import load_parts, luns_in_words, shared_parts
 from ..summary.headline import ON_PAGE, OVER_LOAD, full_title, scope_of
 from ..summary.measured import MeasurementRow, StepEnds
-from ..summary.steps_table import advice_lines, run_sentence, why_of
+from ..summary.steps_table import advice_lines, run_sentence, words_of
 from ..text.metric_amounts import MetricUnit
 from ..verdicts import Finding
 from .growing_table import GrowingTable, number, number_or_text, unix_time
@@ -50,7 +50,7 @@ def document_of(run: KeptRun) -> dict[str, Any]:
         "format": FORMAT,
         "run": entry_data(entry),
         "sentence": "" if code is None or code in ORDER else ExitCode(code).sentence,  # verdicts are in the outcome
-        "outcome": run_sentence(_that_count(record, known)),
+        "outcome": run_sentence(_that_count(record, known), is_whole=code in ORDER),
         "driven": [*shared_parts(loads).values(), *filter(None, [_driven_luns(run.folder, luns)])],
         "plan_text": plan_text(run.folder),
         **headlines(),
@@ -151,7 +151,7 @@ def _measurement(
         "level": own.removeprefix(f"{step}:") if own != step else "",
         "stands": stands,
         **{name: row.get(name) or row["verdict"] for name in _VERDICTS},
-        "why": why_of(shown) if shown else "",
+        "why": words_of(shown) if shown else "",
         "advice": advice_lines(shown, known_remedies) if shown else [],
         "load": load_parts(row),
         "hosts_in": int(row.get("hosts_in") or 0),

@@ -14,7 +14,7 @@ from ..causes import DISCREDITED, is_explained, remedy_of
 from ..text.scaled import WIDEST
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
-from ..verdicts import Finding, Scope, Severity, Verdict
+from ..verdicts import Finding, Reason, Scope, Severity, Verdict
 from .headline import IOPS, NARROWEST, OF_MEASUREMENT, fitting, full_title, grouped, scope_of, title_of
 from .measured import MeasurementRow, StepEnds
 
@@ -45,7 +45,7 @@ def _explanation(measured: Sequence[tuple[int, MeasurementRow]], folder: str) ->
     known: set[str] = set()
     lines = []
     for number, row in measured:
-        if why_of(row):
+        if words_of(row):
             lines += [_verdict_line(number, row), *(f"  {line}" for line in advice_lines(row, known))]
     lines += details_lines([finding for _, row in measured for finding in row.findings], folder)
     return ["", *lines] if lines else []
@@ -62,9 +62,10 @@ def _groups(metrics: Sequence[str], longest: int, width: int) -> list[ColumnGrou
     return [ColumnGroup("", (TextColumn("step", -name), _VERDICT, *first.columns)), *others]
 
 
-def run_sentence(steps: Sequence[StepEnds]) -> str:
-    """How many of the measurements that steps stand for are valid, and why the others are not: "1 of 3 steps is valid.
-    half, mixed: others use the CPU." "" where no step has ended."""
+def run_sentence(steps: Sequence[StepEnds], is_whole: bool) -> str:
+    """How many of the steps are valid, and why the others are not: "1 of 3 steps is valid. half, mixed: others use the
+    CPU." "" where no step has ended. `is_whole`: the run came to its own end."""
+    ended = "" if is_whole else " that ended"
     why: dict[str, list[str]] = {}
     for step in steps:
         if step.verdict is not Verdict.VALID:
@@ -73,8 +74,8 @@ def run_sentence(steps: Sequence[StepEnds]) -> str:
     if not steps:
         return ""
     if not why:
-        return "The step is valid." if len(steps) == 1 else "All steps are valid."
-    head = f"{valid or 'None'} of {len(steps)} steps {'is' if valid == 1 else 'are'} valid." if len(steps) > 1 else ""
+        return f"The step{ended} is valid." if len(steps) == 1 else f"All steps{ended} are valid."
+    head = f"{valid or 'None'} of {len(steps)} steps{ended} {'is' if valid == 1 else 'are'} valid." if steps[1:] else ""
     return " ".join(filter(None, [head, *(f"{_listed(names)}: {cause}." for cause, names in why.items())]))
 
 
@@ -98,9 +99,9 @@ def verdict_lines(report: StepEnds) -> list[str]:
 
 
 def _verdict_line(number: int, measured: MeasurementRow, headline: str = "") -> str:
-    """Its verdict, and why."""
-    why = why_of(measured)
-    return f"step {number} {measured.name}: {measured.verdict}{headline}{': ' + why if why else ''}"
+    """Its verdict, what a search found, and why."""
+    words = words_of(measured)
+    return f"step {number} {measured.name}: {measured.verdict}{headline}{': ' + words if words else ''}"
 
 
 def _headline(measured: MeasurementRow) -> str:
@@ -153,6 +154,12 @@ def details_lines(findings: Sequence[Finding], folder: str) -> list[str]:
     counts = ((len(findings) - notes, "reason"), (notes, "note"))
     counted = " and ".join(f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count)
     return [f"{counted}:", f"  ivypy show --reasons{f' {shlex.quote(folder)}' if folder else ''}"]
+
+
+def words_of(measured: MeasurementRow) -> str:
+    """The load that a search found, and why the verdict is not valid; "" where there is neither."""
+    found = [finding.detail for finding in measured.findings if finding.reason is Reason.SEARCH_FOUND]
+    return "; ".join(filter(None, [*found, why_of(measured)]))
 
 
 def why_of(measured: MeasurementRow, detailed: bool = True) -> str:

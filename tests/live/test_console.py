@@ -35,6 +35,7 @@ from ivypy.master.summary.steps_table import (
     steps_table,
     verdict_lines,
     why_of,
+    words_of,
 )
 from ivypy.master.text.scaled import duration
 from ivypy.master.verdicts import ALL, Finding, Reason, Severity, Verdict, by_weight
@@ -407,6 +408,13 @@ def test_what_has_a_remedy_of_its_own_is_named_too(findings: tuple[Finding, ...]
     assert why_of(standing_for(findings, cause)) == why
 
 
+def test_what_a_search_found_is_said_with_its_verdict() -> None:
+    found = Finding(Reason.SEARCH_FOUND, "p99 <= 3 ms at 1.63 k IOPS (1.48 to 1.69 k, 95 %)")
+    assert words_of(standing_for((found,))) == found.detail
+    assert words_of(standing_for((LOST, found))) == f"{found.detail}; a host was lost ({LOST.detail})"
+    assert words_of(standing_for((LOST,))) == why_of(standing_for((LOST,)))
+
+
 def ended(name: str, *findings: Finding, cause: str = "") -> StepEnds:
     row = replace(standing_for(findings, cause), name=name)
     return StepEnds(0, name, row.verdict, findings, (row,))
@@ -428,7 +436,14 @@ def ended(name: str, *findings: Finding, cause: str = "") -> StepEnds:
     ],
 )
 def test_a_run_is_said_in_one_sentence(steps: tuple[StepEnds, ...], sentence: str) -> None:
-    assert run_sentence(steps) == sentence
+    assert run_sentence(steps, is_whole=True) == sentence
+
+
+def test_of_a_run_that_was_cut_off_only_the_steps_that_ended_are_valid() -> None:
+    assert run_sentence((ended("a"),), is_whole=False) == "The step that ended is valid."
+    assert run_sentence((ended("a"), ended("b")), is_whole=False) == "All steps that ended are valid."
+    lost = run_sentence((ended("a"), ended("b", LOST)), is_whole=False)
+    assert lost == "1 of 2 steps that ended is valid. b: a host was lost."
 
 
 def test_only_figures_that_are_there_can_be_used() -> None:

@@ -50,7 +50,7 @@ steps:
       slo: {{ metric: overall_service_us_p99, at_most: 5ms }}
   - go:
       name: knee
-      find: {{ metric: overall_response_us_p99, target: 3ms, resolution: 15%, probes: 4, longest_probe: 10 }}
+      find: {{ metric: overall_response_us_p99, target: 3ms, resolution: 15%, probes: 9, longest_probe: 15 }}
 """
 HELD = """\
 name: held

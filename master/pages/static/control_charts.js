@@ -3,7 +3,7 @@
 import { addresses } from "./source.js";
 import { draw, latencyAxis, layoutOf, timeLine, WIDE_MARGIN } from "./charts.js";
 import { el, fill, table } from "./dom.js";
-import { plain } from "./format.js";
+import { count, plain } from "./format.js";
 import { colours } from "./theme.js";
 
 /** Charts and tables of the control tables that the step has; none where there are none. */
@@ -213,6 +213,27 @@ async function drawLevels(rows, node) {
   );
 }
 
+/** The result of a search as parts of a chart over IOPS: {shapes, annotations}. `last`: the last row of find.csv. */
+export function intervalOf(last) {
+  const { expected_iops: load, low_iops: low, high_iops: high, interval_percent: percent } = last;
+  if (![load, low, high].every(Number.isFinite)) return { shapes: [], annotations: [] };
+  const of = colours();
+  const upright = {
+    type: "line",
+    xref: "x",
+    yref: "paper",
+    x0: load,
+    x1: load,
+    y0: 0,
+    y1: 1,
+    line: { color: of.green },
+  };
+  const band = { type: "rect", xref: "x", yref: "paper", x0: low, x1: high, y0: 0, y1: 1, line: { width: 0 } };
+  const text = `${count(load)} (${count(low)} to ${count(high)}, ${percent} %)`;
+  const words = { x: load, y: 1, yref: "paper", yanchor: "bottom", showarrow: false, text, font: { size: 11 } };
+  return { shapes: [{ ...band, fillcolor: of.shade, layer: "below" }, upright], annotations: [words] };
+}
+
 async function drawFind(rows, node) {
   const of = colours();
   const looks = { pass: [of.green, "circle"], fail: [of.red, "x"], unclear: [of.orange, "circle-open"] };
@@ -247,6 +268,7 @@ async function drawFind(rows, node) {
     layoutOf({
       hovermode: "closest",
       margin: WIDE_MARGIN,
+      ...intervalOf(rows[rows.length - 1]),
       xaxis: { title: "IOPS" },
       yaxis: metric.includes("_us_") ? latencyAxis(metric, traces) : { title: metric, type: "log" },
     }),

@@ -3,6 +3,7 @@
 
 import { addresses } from "./source.js";
 import { begun, discard, draw, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
+import { intervalOf } from "./control_charts.js";
 import { choice, el, fill } from "./dom.js";
 import { count, latency } from "./format.js";
 import { colours } from "./theme.js";
@@ -133,26 +134,10 @@ export class LoadChart {
         y: [search.target, search.target],
         line: { color: of.purple, dash: "longdash", width: 1.2 },
       });
-    for (const [edge, word] of searches.flatMap(bracketOf)) {
-      shapes.push({
-        type: "line",
-        xref: "x",
-        yref: "paper",
-        x0: edge,
-        x1: edge,
-        y0: 0,
-        y1: 1,
-        line: { color: word === "pass" ? of.green : of.red, dash: "dot" },
-      });
-      annotations.push({
-        x: edge,
-        y: 1,
-        yref: "paper",
-        yanchor: "bottom",
-        showarrow: false,
-        text: word,
-        font: { size: 11, color: of.ink },
-      });
+    for (const search of searches) {
+      const interval = intervalOf(search);
+      shapes.push(...interval.shapes);
+      annotations.push(...interval.annotations);
     }
     this.chart.hidden = !groups.size;
     if (!groups.size) {
@@ -216,13 +201,4 @@ function symbolsOf(measurements, scope) {
   return measurements.map((one) =>
     one.verdict === "failed" ? "x" : one[scope] === "invalid" ? "circle-open" : "circle",
   );
-}
-
-/** The ends of a search's bracket: [IOPS, "pass" or "fail"]. */
-function bracketOf(search) {
-  const ends = [
-    [search.highest_pass_iops, "pass"],
-    [search.lowest_fail_iops, "fail"],
-  ];
-  return ends.filter(([edge]) => typeof edge === "number");
 }
