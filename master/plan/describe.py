@@ -6,7 +6,8 @@ Rule: what is open until the hosts are known is shown as the plan has it.
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
-from typing import Any
+from math import ceil
+from typing import Any, Final
 
 from ..connectors.connector_spec import ConnectorSpec
 from ..control.choices import OnDisturbance
@@ -16,14 +17,16 @@ from ..control.threshold import SloSpec
 from ..hosts.host_spec import HostSpec, Launcher
 from ..rollup.instances import ALL, RollupSpec
 from ..stats.confidence import FEWEST_STATED
+from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import format_amount
 from ..text.plan_parameters import PlanParameters
 from ..text.units import format_bytes, format_duration, format_fraction
 from .attempts import OnInvalid
 from .connectors import SERVE
-from .model import Edit, Live, LunSelection, Plan, Step, Workload
+from .model import TOTAL_IOPS, Edit, Live, LunSelection, Plan, Step, Workload
 from .read.field_types import written
 
+_OF_P99: Final = fewest_ios(0.99)  # I/Os
 MOST_HOSTS = 8  # lines for hosts; of more, the middle is left out
 
 
@@ -38,7 +41,7 @@ def describe(plan: Plan) -> str:
         ("rollups", [_rollup(rollup) for rollup in plan.rollups]),
         ("parameters", [_pairs(plan.parameters)] if plan.parameters else []),
         ("live edits may ask for", _live(plan.live)),
-        ("steps", [line for step in plan.steps for line in _step(step)]),
+        ("steps", [line for step in plan.steps for line in _step(step, plan)]),
     ]
     body = [f"{title}\n" + "".join(f"  {line}\n" for line in lines) for title, lines in sections if lines]
     return f"plan {plan.name}\n" + "".join(body) + _total(plan)
@@ -126,7 +129,7 @@ def _rollup(rollup: RollupSpec) -> str:
     return f"{rollup.name}: {', '.join(demands)}" if demands else rollup.name
 
 
-def _step(step: Step) -> list[str]:
+def _step(step: Step, plan: Plan) -> list[str]:
     measure = "measure" if step.control.fixed else "measure at most"
     times = [("warmup", step.warmup_s), (measure, step.measuring_s), ("cooldown", step.cooldown_s)]
     shown = ", ".join(f"{name} {format_duration(seconds)}" for name, seconds in times if seconds)
@@ -134,11 +137,11 @@ def _step(step: Step) -> list[str]:
     lines += [f"    {_edit(edit)}" for edit in step.edits]
     lines += [f"    {line}" for line in _control(step.control)]
     lines += [f"    on_invalid: {step.on_invalid}"] if step.on_invalid != OnInvalid() else []
-    lines += [f"    note: {note}" for note in (*step.notes, *_poor(step))]
+    lines += [f"    note: {note}" for note in (*step.notes, *_poor(step, plan))]
     return lines
 
 
-def _poor(step: Step) -> Iterator[str]:
+def _poor(step: Step, plan: Plan) -> Iterator[str]:
     """Sentences that say what makes a poor test of the step."""
     measured = step.control.measurement
     if isinstance(measured, FixedSpec) and measured.subintervals < FEWEST_STATED:
@@ -146,6 +149,30 @@ def _poor(step: Step) -> Iterator[str]:
             f"{measured.subintervals} subintervals are too few for half-widths, which need {FEWEST_STATED}:"
             " a longer `measure`, or shorter subintervals"
         )
+    rate = _total_rate(step, plan)
+    if rate is not None and 0 < rate * step.subinterval_s < _OF_P99:
+        yield (
+            f"the p99 of a subinterval will be blank: it needs {_OF_P99:,} I/Os, and {rate:g} IOPS give"
+            f" {rate * step.subinterval_s:.0f}; `subinterval: {format_duration(ceil(_OF_P99 / rate))}` has enough"
+        )
+
+
+def _total_rate(step: Step, plan: Plan) -> float | None:
+    """I/Os per second of all workload instances together, where the plan alone says it."""
+    if step.control.load is not None:
+        return None
+    for edit in reversed(step.edits):
+        if edit.rollup == ALL and isinstance(total := edit.changes.get(TOTAL_IOPS), int | float):
+            return float(total)
+        if {TOTAL_IOPS, "iops"} & edit.changes.keys():
+            return None
+    rates = [workload.parameters.iops for workload in plan.workloads]
+    on_all = all(workload.select is None for workload in plan.workloads)
+    if plan.luns.select is not None or plan.luns.files or not on_all:
+        return None  # the hosts decide how many LUNs there are
+    luns = len(plan.hosts) * sum(file.count for file in plan.luns.create)
+    known = [float(rate) for rate in rates if isinstance(rate, int | float)]
+    return luns * sum(known) if len(known) == len(rates) else None
 
 
 def _control(spec: ControlSpec) -> Iterator[str]:

@@ -249,3 +249,37 @@ def test_a_plan_without_a_name_is_called_after_its_file(tmp_path: Path) -> None:
     path = tmp_path / "nightly run.yaml"
     path.write_text("\ufeff" + completed("lease: 10s"), encoding="utf-8")
     assert load(path).name == "nightly run"
+
+
+RATED = """\
+hosts: [{hosts}]
+luns: {{ create: {{ path: "/x/{{}}", size: 1MiB, count: {count} }} }}
+workloads: {{ w: {{ iops: {iops} }} }}
+defaults: {{ subinterval: {subinterval}, measure: 60s }}
+steps:
+{edits}  - go: {go}
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {},
+            "the p99 of a subinterval will be blank: it needs 1,000 I/Os, and 500 IOPS give 500; `subinterval: 2s` has",
+        ),
+        ({"count": 2}, None),
+        ({"hosts": "a, b"}, None),
+        ({"subinterval": "2s"}, None),
+        ({"iops": "max"}, None),
+        ({"iops": 0}, None),
+        ({"edits": "  - edit: { rollup: all=all, set: { total_iops: 300 } }\n"}, "`subinterval: 4s` has enough"),
+        ({"edits": "  - edit: { rollup: all=all, set: { total_iops: 1000 } }\n"}, None),
+        ({"edits": "  - edit: { rollup: all=all, set: { iops: max } }\n"}, None),
+        ({"go": "{ name: s, staircase: { start: 10, step: 10% } }"}, None),
+    ],
+)
+def test_a_step_whose_p99_will_be_blank_has_a_note(changed: dict[str, Any], said: str | None) -> None:
+    given = {"hosts": "a", "count": 1, "iops": 500, "subinterval": "1s", "edits": "", "go": "s"} | changed
+    text = describe(read(RATED.format(**given), "rated"))
+    assert said in text if said else "will be blank" not in text
