@@ -43,8 +43,8 @@ export function begun(view) {
   return () => view.draws === own;
 }
 
-/** Draw into a node, or draw it anew. Settles when the drawing is done. `otherwise`: the sentence that stands there where
- * no trace has a value. */
+/** Draw into a node, or draw it anew. Settles when the drawing is done. `otherwise`: the sentence that stands there
+ * where no trace has a value. */
 export async function draw(node, traces, layout, otherwise = "") {
   const isEmpty = otherwise && !traces.some((one) => one.y.some((value) => value !== null));
   sayInstead(node, isEmpty ? otherwise : "");

@@ -16,8 +16,8 @@ export function nines(fraction) {
   return -Math.log10(1 - fraction);
 }
 
-/** Points (nines, us) of a histogram that is given by its buckets' ends, as far as percentiles of the CSV go: at the last
- * one, FEWEST_ABOVE I/Os lie beyond it. */
+/** Points (nines, us) of a histogram that is given by its buckets' ends, as far as percentiles of the CSV go: at the
+ * last one, FEWEST_ABOVE I/Os lie beyond it. */
 export function distributionPoints(set) {
   const total = set.count.reduce((sum, one) => sum + one, 0);
   const found = { x: [], y: [] };

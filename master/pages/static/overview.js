@@ -203,7 +203,8 @@ export class Overview {
     ];
     this.sayPercentile(name, ys);
     const title = `${this.time} time`;
-    const words = `There are no ${this.time} times of ${this.direction === "all" ? "I/Os" : `${this.direction}s`}: ${WHY_NONE[this.time]}.`;
+    const whose = this.direction === "all" ? "I/Os" : `${this.direction}s`;
+    const words = `There are no ${this.time} times of ${whose}: ${WHY_NONE[this.time]}.`;
     await this.group.draw(this.charts.latency, lines, this.layout({ yaxis: latencyAxis(title, lines) }), words);
   }
 
