@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ..summary.measured import StepEnds
-from .reports import Instances, Nobody, Report, RunBegins, RunEnds, StepBegins, Subinterval, Watcher
+from .reports import Instances, MeasuredSoFar, Nobody, Report, RunBegins, RunEnds, StepBegins, Subinterval, Watcher
 
 MOST_ENDED: Final = 100  # steps that a new follower gets; a run may have thousands
 
@@ -30,6 +30,7 @@ class Broadcast:
         self.step: StepBegins | None = None
         self.running = False  # a step is
         self.last: Subinterval | None = None
+        self.so_far: MeasuredSoFar | None = None  # of that step
         self.ended: deque[StepEnds] = deque(maxlen=MOST_ENDED)
 
     def show(self, report: Report) -> None:
@@ -37,9 +38,11 @@ class Broadcast:
             case RunBegins():
                 self._begins = report
             case StepBegins():
-                self.step, self.running = report, True
+                self.step, self.running, self.so_far = report, True, None
             case Subinterval():
                 self.last = report
+            case MeasuredSoFar():
+                self.so_far = report
             case StepEnds():
                 self.ended.append(report)
                 self.running = False

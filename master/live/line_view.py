@@ -16,9 +16,20 @@ from ..summary.measured import StepEnds
 from ..summary.steps_table import reason_lines, steps_table, verdict_lines
 from ..text.wrapping import wrapped
 from .instances_table import instances_lines
-from .reports import SET_UP, EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, Subinterval
+from .reports import (
+    SET_UP,
+    EventLine,
+    Instances,
+    MeasuredSoFar,
+    Report,
+    RunBegins,
+    RunEnds,
+    RunStatus,
+    StepBegins,
+    Subinterval,
+)  # fmt: skip
 from .step_lines import left, local_now, step_line, step_position
-from .subinterval_lines import detailed_lines, header_lines, message_lines, subinterval_lines
+from .subinterval_lines import detailed_lines, header_lines, last_lines, message_lines, subinterval_lines
 from .terminal_width import columns_of
 
 HEADER_EVERY: Final = 20  # lines of subintervals
@@ -86,6 +97,8 @@ class TextLines:
                 return self._subinterval(report, width)
             case Instances():
                 return instances_lines(report, width)
+            case MeasuredSoFar():
+                return []
             case EventLine():
                 return [event_line(report)] if self._in_detail or report.kind not in SET_UP else []
             case StepEnds():
@@ -145,7 +158,7 @@ def standing_lines(standing: RunStatus, width: int, now: datetime) -> list[str]:
     else:
         lines.append(f"{step_position(step)}: {step.name}{', paused' if standing.paused else ''}")
         if last is not None and last.step == step.name:
-            lines += [*header_lines(width), *detailed_lines(last, width)]
+            lines += last_lines(last, standing.so_far, width)
             step_left, run_left = (
                 left(remaining_s, standing.paused, now) for remaining_s in (last.step_remaining_s, last.run_remaining_s)
             )

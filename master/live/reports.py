@@ -8,7 +8,7 @@ from typing import Final, Literal, Protocol
 
 from ...protocol.payload import NoticeKind
 from ..control.observation import Phase
-from ..summary.measured import StepEnds
+from ..summary.measured import MeasurementRow, StepEnds
 
 NOTE: Final = "note"  # of a step's plan
 # Kinds of events that say how a step was set up: nobody has to act on them.
@@ -54,6 +54,17 @@ class Steadiness:
 
 
 @dataclass(frozen=True, slots=True)
+class WorstInstance:
+    """The rollup instance with the highest p99 of a subinterval, of all types that have several."""
+
+    name: str  # type=name
+    metric: str  # the p99 of response times where any has one, else of service times
+    figure: float  # in the unit of the CSV
+    median: float  # of the instances of its type that have one
+    compared: int  # so many
+
+
+@dataclass(frozen=True, slots=True)
 class Subinterval:
     """One closed subinterval of `all=all`."""
 
@@ -71,6 +82,7 @@ class Subinterval:
     steady: Steadiness | None = None  # where the step waits for a steady state and its window is full
     paused: bool = False  # there is no load; the remaining times are from when the run goes on
     news: tuple[str, ...] = ()  # messages of what is not known beforehand: where the load and the measurement stand
+    worst: WorstInstance | None = None  # where a type has several instances with a p99
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +101,14 @@ class Instances:
     step: str
     number: int  # of the subinterval
     rows: tuple[InstanceRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSoFar:
+    """The measurement of the running step as if it ended now. It costs CPU time, so it comes now and then."""
+
+    step: str
+    row: MeasurementRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +143,10 @@ class RunStatus:
     ended: tuple[StepEnds, ...]  # the latest hundred
     hosts: dict[str, str]  # by name: "" where all is well, or why it is lost
     instances: Instances | None = None  # where they were asked for, and a subinterval has closed
+    so_far: MeasuredSoFar | None = None  # of `step`
 
 
-Report = RunBegins | StepBegins | Subinterval | Instances | StepEnds | EventLine | RunEnds | RunStatus
+Report = RunBegins | StepBegins | Subinterval | Instances | MeasuredSoFar | StepEnds | EventLine | RunEnds | RunStatus
 
 
 class Watcher(Protocol):

@@ -17,14 +17,14 @@ from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..summary.measured import StepEnds
 from ..text.foreign_json import json_of
-from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, Subinterval
+from .reports import EventLine, Instances, MeasuredSoFar, Report, RunBegins, RunEnds, RunStatus, StepBegins, Subinterval
 from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, FollowRequest, Rejection, Request, StatusRequest
 from .socket_paths import answers, connect, running
 from .socket_server import user_name
 
 CONNECT_S: Final = 5
 ANSWER_S: Final = 60.0  # for an edit that waits for another, and a host that is being lost
-REPORTS: Final = (RunBegins, StepBegins, Subinterval, Instances, StepEnds, EventLine, RunEnds)
+REPORTS: Final = (RunBegins, StepBegins, Subinterval, Instances, MeasuredSoFar, StepEnds, EventLine, RunEnds)
 _CREDENTIALS: Final = struct.Struct("3i")  # of SO_PEERCRED: process, user, group
 _UNSET: Final = 2**32 - 1  # a login that the kernel does not know: a container, a daemon
 

@@ -11,7 +11,7 @@ from typing import Final
 from ...protocol.lines import LONGEST_LINE
 from ...protocol.messages import wire_name
 from ..summary.measured import StepEnds
-from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, Subinterval
+from .reports import EventLine, Instances, MeasuredSoFar, Report, RunBegins, RunEnds, RunStatus, StepBegins, Subinterval
 
 LONGEST_REQUEST: Final = 64 << 10  # bytes of a line
 LONGEST_ANSWER: Final = LONGEST_LINE
@@ -145,6 +145,7 @@ ANSWERS: Final[dict[str, type[Answer | Report]]] = {
         StepBegins,
         Subinterval,
         Instances,
+        MeasuredSoFar,
         StepEnds,
         EventLine,
         RunEnds,

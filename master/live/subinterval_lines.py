@@ -19,25 +19,30 @@ from ..summary.headline import (
     NARROW,
     NARROWEST,
     OF_SUBINTERVAL,
+    SUBINTERVAL_METRICS,
     WIDE,
+    Figures,
+    full_title,
     grouped,
+    known_figures,
     of_direction,
     text_of,
     title_of,
 )
 from ..text import table
-from ..text.scaled import BLANK, WIDEST, scaled_count
+from ..text.scaled import BLANK, WIDEST, scaled_count, scaled_time
 from ..text.table import ColumnGroup, TextColumn
-from .reports import Subinterval
+from .reports import MeasuredSoFar, Subinterval, WorstInstance
 
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A column of a subinterval, and its text in a row of the whole, and in one of reads or writes."""
+    """A column of a subinterval, and its text in its row, and in one below it: of reads, of writes, of what was
+    measured so far."""
 
     column: TextColumn
     text: Callable[[Subinterval], str]
-    of_direction: Callable[[Subinterval, str], str] = lambda report, direction: ""
+    below: Callable[[Figures, str], str] = lambda figures, title: ""
 
 
 def _target(report: Subinterval) -> str:
@@ -57,13 +62,13 @@ def _metric(name: str) -> _Cell:
     return _Cell(
         TextColumn(title_of(name), WIDEST),
         lambda report: text_of(name, report.figures),
-        lambda report, direction: text_of(of_direction(name, direction), report.figures),
+        lambda figures, title: text_of(name, figures),
     )
 
 
 _TIME: Final = (
     _Cell(TextColumn("UTC", 8), lambda report: report.utc[11:19]),
-    _Cell(TextColumn("phase", -9), lambda report: report.phase, lambda report, direction: f"  {direction}"),
+    _Cell(TextColumn("phase", -9), lambda report: report.phase, lambda figures, title: title),
 )
 _NUMBER: Final = _Cell(TextColumn("#", 6), lambda report: str(report.number))  # 11 days of 1 s
 _TARGET: Final = _Cell(TextColumn("target", WIDEST), _target)
@@ -100,29 +105,59 @@ def header_lines(width: int) -> list[str]:
 
 def subinterval_lines(report: Subinterval, width: int) -> list[str]:
     """The figures, and what is wrong."""
+    return [_figures_line(report, width), *message_lines(_wrong(report, width))]
+
+
+def detailed_lines(report: Subinterval, width: int, so_far: MeasuredSoFar | None = None) -> list[str]:
+    """The figures, then of reads and writes where there are both, what the step has measured so far, what is wrong, and
+    control's messages."""
+    each = (_line_below(f"  {direction}", _of(report.figures, direction), width) for direction in _directions(report))
+    measured = [] if so_far is None else [_line_below("so far", so_far.row.figures, width)]
+    words = message_lines((*_wrong(report, width), *report.messages))
+    return [_figures_line(report, width), *each, *measured, *words]
+
+
+def last_lines(report: Subinterval, so_far: MeasuredSoFar | None, width: int) -> list[str]:
+    """The last subinterval in detail below its header, and the worst instance."""
+    worst = [] if report.worst is None else message_lines([worst_words(report.worst)])
+    return [*header_lines(width), *detailed_lines(report, width, so_far), *worst]
+
+
+def _figures_line(report: Subinterval, width: int) -> str:
     cells, groups = _fitting(width)
+    return table.row_line(groups, [cell.text(report) for cell in cells])
+
+
+def _wrong(report: Subinterval, width: int) -> list[str]:
+    """Missing hosts and errors, where they have no column."""
+    cells, _ = _fitting(width)
     wrong = []
     if report.hosts_in < report.hosts_of and _HOSTS not in cells:
         wrong.append(f"{report.hosts_in} of {report.hosts_of} hosts")
     if (errors := _errors(report)) and _ERRORS not in cells:
         wrong.append(f"{errors:,.0f} errors")
-    return [table.row_line(groups, [cell.text(report) for cell in cells]), *message_lines(wrong)]
+    return wrong
 
 
-def detailed_lines(report: Subinterval, width: int) -> list[str]:
-    """The figures, then of reads and writes where there are both, what is wrong, and control's messages."""
-    figures, *wrong = subinterval_lines(report, width)
+def worst_words(worst: WorstInstance) -> str:
+    """`worst: host=lab03, service p99 12.3 ms (median of 8: 1.20 ms)`."""
+    figure, median = scaled_time(worst.figure), scaled_time(worst.median)
+    return f"worst: {worst.name}, {full_title(worst.metric)} {figure} (median of {worst.compared}: {median})"
+
+
+def _line_below(title: str, figures: Figures, width: int) -> str:
     cells, groups = _fitting(width)
-    each = (
-        table.row_line(groups, [cell.of_direction(report, direction) for cell in cells])
-        for direction in _directions(report)
-    )
-    return [figures, *each, *wrong, *message_lines(report.messages)]
+    return table.row_line(groups, [cell.below(figures, title) for cell in cells])
 
 
 def message_lines(messages: Iterable[str]) -> list[str]:
     """Below a row of the table."""
     return [f"{'':9}{words}" for words in messages]
+
+
+def _of(figures: Figures, direction: str) -> Figures:
+    """Those of reads, or of writes, by the names that they have of all I/Os."""
+    return known_figures(SUBINTERVAL_METRICS, lambda name: figures.get(of_direction(name, direction)))
 
 
 def _directions(report: Subinterval) -> Sequence[str]:

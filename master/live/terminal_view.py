@@ -1,5 +1,6 @@
 """A run on a terminal: the lines of a log without those of subintervals, scrolling, above what changes in place: a bar
-for the step and one for the plan, the last subinterval, and control's messages.
+for the step and one for the plan, the last subinterval, what was measured so far, the worst instance, and control's
+messages.
 """
 
 import math
@@ -17,25 +18,26 @@ from ..summary.measured import StepEnds
 from ..text.wrapping import wrapped
 from ..verdicts import Verdict
 from .line_view import TextLines
-from .reports import EventLine, Report, RunEnds, StepBegins, Subinterval
+from .reports import EventLine, MeasuredSoFar, Report, RunEnds, StepBegins, Subinterval
 from .step_lines import left, local_now, step_position
-from .subinterval_lines import detailed_lines, header_lines
+from .subinterval_lines import last_lines
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.FAILED: "red", Verdict.INVALID: "red"}
 _BAR: Final = 20  # columns, on the narrowest terminal beside the longest end ("done Tue 02:15, 28m00s")
 
 
 class _Bars(Progress):
-    """The bars, and the last subinterval below them."""
+    """The bars, and below them the last subinterval, and what was measured so far."""
 
     last: Subinterval | None = None
+    so_far: MeasuredSoFar | None = None
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield from super().get_renderables()
         if self.last is None:
             return
         width = self.console.width
-        for line in ("", *header_lines(width), *detailed_lines(self.last, width)):
+        for line in ("", *last_lines(self.last, self.so_far, width)):
             for piece in wrapped(line, width) or [""]:
                 yield Text(piece, no_wrap=True, overflow="ellipsis")
 
@@ -65,6 +67,8 @@ class Terminal:
                 self._begin(report)
             case Subinterval():
                 self._advance(report)
+            case MeasuredSoFar():
+                self._progress.so_far = report  # shown with the next subinterval
             case RunEnds():
                 self.close()
         style = self._style(report)
@@ -75,7 +79,7 @@ class Terminal:
         self._progress.stop()
 
     def _begin(self, report: StepBegins) -> None:
-        self._progress.last = None
+        self._progress.last = self._progress.so_far = None
         self._progress.start()
         for task in (self._step, self._plan):
             if task is not None:

@@ -25,6 +25,7 @@ from ivypy.master.live.reports import (
     EventLine,
     InstanceRow,
     Instances,
+    MeasuredSoFar,
     Report,
     RunBegins,
     RunEnds,
@@ -32,6 +33,7 @@ from ivypy.master.live.reports import (
     Steadiness,
     StepBegins,
     Subinterval,
+    WorstInstance,
 )
 from ivypy.master.live.socket_client import Client, connected, exit_code_of, socket_of
 from ivypy.master.live.socket_messages import (
@@ -83,6 +85,7 @@ CLOSED = Subinterval(
     5,
     9,
     Steadiness("overall_iops:2.000000%", "holding", "all=all", 30.0, 1, "0.5%", 1.5, -0.25),
+    worst=WorstInstance("host=a", "overall_service_us_p99", 1.5, 1.0, 2),
 )
 FOUND = (Finding(Reason.HOST_LOST, "b: gone"), Finding(Reason.NO_SAMPLES))
 VERDICTS = (Verdict.PARTIAL, Verdict.INVALID, Verdict.INVALID, Verdict.PARTIAL)
@@ -91,13 +94,15 @@ ENDS = StepEnds(0, "one", Verdict.PARTIAL, FOUND, (MEASURED,))
 OF_HOST = InstanceRow("a", FIGURES)
 REPORTS: list[Report] = [
     RunBegins("/f", "p.yaml", 3), BEGINS, CLOSED, replace(CLOSED, figures={}),
-    Instances("host", "one", 3, (OF_HOST,)), ENDS, EventLine("u", "", "text"), RunEnds("/f", (ENDS,), 7, "words"),
+    Instances("host", "one", 3, (OF_HOST,)), MeasuredSoFar("one", MEASURED), ENDS,
+    EventLine("u", "", "text"), RunEnds("/f", (ENDS,), 7, "words"),
 ]  # fmt: skip
 MESSAGES: list[Request | Answer | Report] = [
     StatusRequest(), StatusRequest("host"), FollowRequest("host"), EditRequest(("all=all", "iops=5"), True),
     StopRequest(), SkipRequest(), PauseRequest(), UnpauseRequest(), MarkRequest("x"),
     Changed("what", (HostAnswer("a", "utc", 3, ""),)), Done("text"), Rejection(("one", "two")),
     RunStatus("/f", "p", 1, BEGINS, True, False, CLOSED, (ENDS,), {"a": "", "b": "lost"}),
+    RunStatus("/f", "p", 1, BEGINS, True, False, CLOSED, (), {}, None, MeasuredSoFar("one", MEASURED)),
     replace(CLOSED, steady=Steadiness("overall_iops_t:2.000000%", "seeking", "all=all", 30.0, 0, None, None, 0.0)),
     RunStatus("/f", "p", 1, None, False, False, None, (), {}), *REPORTS,
 ]  # fmt: skip
@@ -641,10 +646,11 @@ def test_status_as_text() -> None:
     assert lines[4].startswith("00:00:05 run")
     assert [line.strip() for line in lines[5:8]] == ["2 of 3 hosts", "so", "and so"]
     ends = "step done 23:59, 5s; run done Fri 00:00, 9s"
-    assert lines[8:] == [ends, "1 of 2 hosts taking part", "  b: it is gone"]
+    assert lines[8] == "         worst: host=a, service p99 1.50 us (median of 2: 1.00 us)"
+    assert lines[9:] == [ends, "1 of 2 hosts taking part", "  b: it is gone"]
     paused = standing_lines(replace(standing, paused=True), 80, now)
     assert paused[1] == "step 0 (1 of 2): one, paused"
-    assert paused[8:10] == [
+    assert paused[9:11] == [
         "step paused, 5s left; run paused, 9s left",
         "the measurement starts again when the run goes on: ivypy unpause",
     ]

@@ -13,14 +13,20 @@ from ivypy.master.live.reports import (
     EventLine,
     InstanceRow,
     Instances,
+    MeasuredSoFar,
     Report,
     RunBegins,
     RunEnds,
     RunStatus,
     StepBegins,
     Subinterval,
+    WorstInstance,
 )
-from ivypy.master.live.subinterval_lines import LAYOUTS, detailed_lines, header_lines, subinterval_lines
+from ivypy.master.live.subinterval_lines import (
+    LAYOUTS,
+    last_lines,
+    subinterval_lines,
+)
 from ivypy.master.summary.headline import (
     DIRECTIONS,
     HALF_WIDTH,
@@ -51,12 +57,36 @@ def closed(figures: dict[str, float], hosts_in: int = 3, errors: int = 0) -> Sub
     )  # fmt: skip
 
 
+ALL_VERDICTS = Verdict.PARTIAL, Verdict.VALID, Verdict.VALID, Verdict.VALID
+
+
+def so_far(figures: dict[str, float]) -> MeasuredSoFar:
+    return MeasuredSoFar("one", MeasurementRow("one", *ALL_VERDICTS, (), "", figures))
+
+
+def test_below_the_last_subinterval_is_what_was_measured_so_far_and_the_worst_instance() -> None:
+    now = {IOPS: 1100.0, "overall_service_us_p99": 900.0, "read_service_us_p99": 800.0}
+    measured = {IOPS: 1000.0, "overall_service_us_p99": 1200.0, HALF_WIDTH: 5.0}
+    worst = WorstInstance("host=lab03", "overall_service_us_p99", 12_300.0, 1200.0, 8)
+    lines = last_lines(replace(closed(now), worst=worst), so_far(measured), 80)
+    assert [" ".join(line.split()) for line in lines[2:]] == [
+        "00:00:05 transient 999999 1.10 k - | - 900 us - | -",
+        "read 7 - | - 800 us - | -",
+        "write 3 - | - - - | -",
+        "so far 1.00 k - | - 1.20 ms - | -",
+        "what control says",
+        "worst: host=lab03, service p99 12.3 ms (median of 8: 1.20 ms)",
+    ]
+
+
 @pytest.mark.parametrize("width", LAYOUTS)
-@given(figures=HEADLINES)
-def test_every_line_fits_and_figures_stay_below_their_titles(width: int, figures: dict[str, float]) -> None:
-    lines = [*header_lines(width), *detailed_lines(closed(figures), width)]
+@given(figures=HEADLINES, measured=HEADLINES)
+def test_every_line_fits_and_figures_stay_below_their_titles(
+    width: int, figures: dict[str, float], measured: dict[str, float]
+) -> None:
+    lines = last_lines(closed(figures), so_far(measured), width)
     assert max(map(len, lines)) <= width
-    bars = [[place for place, letter in enumerate(line) if letter == "|"] for line in lines[:5]]
+    bars = [[place for place, letter in enumerate(line) if letter == "|"] for line in lines[:6]]
     assert all(one == bars[1][: len(one)] for one in bars)
 
 
@@ -157,7 +187,8 @@ STEPS = st.builds(
 INSTANCES = st.builds(lambda rows: Instances("path", "one", 3, tuple(rows)), st.lists(ROWS, min_size=1, max_size=4))
 STATUSES = st.builds(
     lambda plan, step, last, ended, lost, instances: RunStatus(
-        "runs/a", plan, 7, step, True, last.paused, replace(last, step=step.name), (ended,), {"h": lost}, instances
+        "runs/a", plan, 7, step, True, last.paused, replace(last, step=step.name), (ended,), {"h": lost}, instances,
+        MeasuredSoFar(step.name, ended.measured[-1]),
     ),
     WORDS, STEPS, CLOSED, ENDED, WORDS, st.one_of(st.none(), INSTANCES),
 )  # fmt: skip

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.control.decision import Measured
+from ivypy.master.control.observation import Phase
 from ivypy.master.errors import OutputError
+from ivypy.master.live.reports import MeasuredSoFar, Subinterval
 from ivypy.master.output import folder as run_folder
 from ivypy.master.output.full_disk import patiently
 from ivypy.master.output.writer_thread import Writer
@@ -74,6 +76,19 @@ def test_whatever_fails_is_reported_once_and_ends_nothing(
     assert len(calls) > 1 and ended.code is usual.code and ended.step.verdict is usual.step.verdict
     assert ended.events("so_far") == ["what the step has measured so far is not kept: no such luck"]
     assert not usual.events("so_far") and not (ended.folder / "so_far").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("always")
+def test_watchers_are_shown_what_was_measured_so_far(tmp_path: Path) -> None:
+    """Whoever is shown it after the last subinterval of the measurement sees what the CSV says in the end."""
+    staged = a_step(tmp_path)
+    shown = [report for report in staged.eyes.seen if isinstance(report, MeasuredSoFar)]
+    assert len(shown) > 1 and {report.step for report in shown} == {"one"}
+    assert shown[-1].row.figures == staged.step.measured[-1].figures
+    begun = next(at for at, report in enumerate(staged.eyes.seen) if isinstance(report, MeasuredSoFar))
+    measured = [one.phase for one in staged.eyes.seen[:begun] if isinstance(one, Subinterval)]
+    assert Phase.RUN in measured, "nothing is measured before"
 
 
 async def test_what_fails_for_a_full_disk_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

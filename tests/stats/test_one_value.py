@@ -131,7 +131,7 @@ class Shown:
     def report(self) -> Subinterval:
         timing = record(self.interval, SETTINGS, "run").timing
         closed = ClosedSubinterval(0, Phase.RUN, 0, self.interval, Decision(Phase.RUN), timing, SETTINGS)
-        return subinterval_report(closed, self.figures, STEP, utc(self.start_utc_ns), 0.0, 0.0)
+        return subinterval_report(closed, self.figures, STEP, ROLLUPS, utc(self.start_utc_ns), 0.0, 0.0)
 
     def control(self, metric: str) -> float | None:
         """What a PID, a threshold and a criterion are given."""

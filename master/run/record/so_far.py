@@ -54,20 +54,23 @@ class SoFarKeeper:
         take: Callable[[], SoFar],
         read: Callable[[Measured, IsGivenUp], Window],
         prepare: Callable[[StepOutcome], Callable[[], object]],
+        then: Callable[[], None] = lambda: None,
     ) -> Coroutine[Any, Any, None]:
         """Once more. `take` is called now; while the result is awaited, `read` and `prepare` are in a thread, and what
-        that one returns in the writer's. Cancel it when the step ends. Raises nothing."""
+        that one returns in the writer's; `then` is called once that is written. Cancel it when the step ends. Raises
+        nothing."""
         self._due_ns, self._cost_ns = None, 0
         try:
-            return self._keep(self._counted(take), read, prepare)
+            return self._keep(self._counted(take), read, prepare, then)
         except Exception as error:
-            return self._keep(error, read, prepare)
+            return self._keep(error, read, prepare, then)
 
     async def _keep(
         self,
         so_far: SoFar | Exception,
         read: Callable[[Measured, IsGivenUp], Window],
         prepare: Callable[[StepOutcome], Callable[[], object]],
+        then: Callable[[], None],
     ) -> None:
         wait_ns = 0
         try:
@@ -77,6 +80,7 @@ class SoFarKeeper:
             outcome = self._counted(partial(so_far.outcome, windows))
             write = await self._apart(lambda _: prepare(outcome))
             await self._writer.attempt(partial(self._counted, write))
+            self._counted(then)
         except Exception as error:
             wait_ns = round(AFTER_FAILURE_S * 1e9)
             self._failed(error)

@@ -14,7 +14,7 @@ from ...connectors.element_figures import Connected
 from ...connectors.gathered import Gathered, GatherState
 from ...connectors.gathering import GatheredSubinterval
 from ...control.decision import Cell, ControlRow, Measured
-from ...live.reports import NOTE, StepBegins
+from ...live.reports import NOTE, MeasuredSoFar, StepBegins
 from ...output.connector_files import ConnectorFiles
 from ...output.csv_text import utc
 from ...output.histogram_db_reader import HistogramReader
@@ -25,6 +25,7 @@ from ...rollup.decode_result import whole
 from ...rollup.instances import Rollups
 from ...rollup.merge import Merger
 from ...rollup.window import Window
+from ...summary.measured import MeasurementRow
 from ..step.step_measurements import real_length_ns
 from ..step.step_types import ClosedSubinterval, SoFar, StepOutcome, SummedMeasurement
 from .run_recorder import RunRecorder
@@ -57,6 +58,7 @@ class StepRecorder:
         self._remaining_s = step.planned_s
         self._later_steps_s = 0.0
         self._running = 0  # number of the subinterval that is running
+        self._newest: MeasurementRow | None = None  # of what was measured so far
         self._judge: Callable[[StepOutcome], StepResult] | None = None
         self.stored_late = 0  # how often late results have been stored
         self._late: dict[int, dict[str, Result]] = {}  # by subinterval and host: to be stored
@@ -95,13 +97,18 @@ class StepRecorder:
         return self._judge is not None and self._run.so_far.is_due
 
     def so_far(self, take: Callable[[], SoFar]) -> Coroutine[Any, Any, None]:
-        """Record what was measured so far, as if the step had ended so. Raises nothing."""
-        return self._run.so_far.keep(take, self._sum, self._write_so_far)
+        """Record what was measured so far, as if the step had ended so, and report it. Raises nothing."""
+        return self._run.so_far.keep(take, self._sum, self._write_so_far, self._show_so_far)
+
+    def _show_so_far(self) -> None:
+        if self._newest is not None and self._newest.figures:
+            self._run.hub.show(MeasuredSoFar(self._step.name, self._newest))
 
     def _write_so_far(self, outcome: StepOutcome) -> Callable[[], None]:
         """In a thread."""
         assert self._judge is not None
         result = self._judge(outcome)
+        self._newest = result.ends.measured[-1]
         measured = [one.measured for one in outcome.measurements if isinstance(one, SummedMeasurement)]
         windows = tuple(MeasuredWindow(one.first, one.last, one.set_aside) for one in measured)
         connectors = "".join(map(self._connector_rows, measured))
@@ -129,8 +136,8 @@ class StepRecorder:
             self._document("steady.json", decision.steady)
         self._remaining_s = remaining_s(closed, self._step, self._remaining_s)
         times = self._remaining_s, self._later_steps_s
-        report = subinterval_report(closed, figures, self._step, utc(end_utc_ns), *times)
         step, rollups = self._step, self._rollups
+        report = subinterval_report(closed, figures, step, rollups, utc(end_utc_ns), *times)
         self._run.hub.show_subinterval(report, lambda by: instances_of(closed, figures, step, rollups.type(by)))
 
     def measured(self, measurement: SummedMeasurement) -> None:

@@ -3,7 +3,7 @@
 Rule: the same figures as the CSV row of `all=all`, blank where that is blank.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final, Literal
 
@@ -12,22 +12,29 @@ import numpy as np
 from ....protocol.parameters import MAX
 from ...causes import cause_of
 from ...control.observation import Phase
-from ...live.reports import InstanceRow, Instances, Steadiness, Subinterval
+from ...live.reports import InstanceRow, Instances, Steadiness, Subinterval, WorstInstance
 from ...output.record_types import SummaryRecord
 from ...plan.model import Step
 from ...rollup.figures import Figures
-from ...rollup.instances import RollupType
-from ...rollup.metrics import METRICS, value
-from ...summary.headline import DIRECTIONS, HALF_WIDTH, MEASUREMENT_METRICS, SUBINTERVAL_METRICS, of_direction
+from ...rollup.instances import Rollups, RollupType
+from ...rollup.metrics import METRICS, Quantity, value
+from ...summary.headline import DIRECTIONS, HALF_WIDTH, MEASUREMENT_METRICS, SUBINTERVAL_METRICS, names_of, of_direction
 from ...summary.measured import MeasurementRow
 from ...verdicts import Finding, Scope, by_weight, counting_for, verdict_of
 from ..step.step_types import ALL_ROW, ClosedSubinterval
 
+_P99: Final = (*names_of(Quantity.RESPONSE, "p99"), *names_of(Quantity.SERVICE, "p99"))
 _OF_SUBINTERVAL: Final = (*SUBINTERVAL_METRICS, "errors", "cpu_busy_percent", "busiest_core_percent")
 
 
 def subinterval_report(
-    closed: ClosedSubinterval, figures: Figures, step: Step, end_utc: str, remaining_s: float, later_steps_s: float
+    closed: ClosedSubinterval,
+    figures: Figures,
+    step: Step,
+    rollups: Rollups,
+    end_utc: str,
+    remaining_s: float,
+    later_steps_s: float,
 ) -> Subinterval:
     """`remaining_s`: of the step; `later_steps_s`: how long the steps after it are planned to take."""
     merged, settings = closed.interval.merged, closed.settings
@@ -46,6 +53,7 @@ def subinterval_report(
         run_remaining_s=remaining_s + later_steps_s,
         paused=closed.decision.paused,
         steady=_steadiness(closed.decision.steady),
+        worst=worst_instance(figures, rollups.types),
     )
 
 
@@ -109,6 +117,24 @@ def instances_of(closed: ClosedSubinterval, figures: Figures, step: Step, kind: 
     found = _figures_of(figures, SUBINTERVAL_METRICS, [one.row for one in kind.instances])
     rows = (InstanceRow(one.name, own) for one, own in zip(kind.instances, found, strict=True))
     return Instances(kind.name, step.name, closed.number, tuple(rows))
+
+
+def worst_instance(figures: Figures, types: Iterable[RollupType]) -> WorstInstance | None:
+    """None where fewer than two instances of each type have a p99. Of equal ones, that of the type named first."""
+    several = [kind for kind in types if len(kind.instances) > 1]
+    for metric in _P99 if several else ():
+        times = value(figures, METRICS[metric])
+        worst: WorstInstance | None = None
+        for kind in several:
+            of_kind = times[[instance.row for instance in kind.instances]]
+            known = of_kind[~np.isnan(of_kind)]
+            if len(known) < 2 or (worst is not None and known.max() <= worst.figure):
+                continue
+            name = f"{kind.name}={kind.instances[int(np.nanargmax(of_kind))].name}"
+            worst = WorstInstance(name, metric, float(known.max()), float(np.median(known)), len(known))
+        if worst is not None:
+            return worst
+    return None
 
 
 def _of_directions(figures: Figures) -> list[str]:

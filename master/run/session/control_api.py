@@ -120,6 +120,7 @@ class ControlApi:
             ended=tuple(hub.ended),
             hosts={name: driver.lost or "" for name, driver in self._drivers.items()},
             instances=hub.instances(by),
+            so_far=hub.so_far,
         )
 
     async def edit(self, words: Sequence[str], force: bool, who: str) -> Changed:
