@@ -11,6 +11,7 @@ from ivypy.master.plan.load import read
 from ivypy.master.verdicts import Scope, Severity, Verdict
 from ivypy.protocol.parameters import Iosequencer
 from tests.support.doc_pages import ROOT, pages
+from tests.support.gallery import EXHIBITS, GALLERY
 from tests.support.screenshots import IMAGES, pictures
 
 
@@ -56,8 +57,13 @@ def test_pictures_are_those_that_the_script_writes_and_each_is_linked() -> None:
         for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
         for target in re.findall(r"\]\(([^)\s]+\.png)\)", page.read_text())
     }
-    assert linked == {*IMAGES.iterdir()}
-    assert {path.name for path in linked} == {picture.file for picture in pictures(everything=False)}
+    assert linked == {*IMAGES.iterdir(), *GALLERY.glob("*.png")}
+    written = {IMAGES / picture.file for picture in pictures(everything=False)}
+    assert linked == written | {exhibit.picture for exhibit in EXHIBITS}
+
+
+def test_each_plan_of_the_gallery_has_its_place() -> None:
+    assert [exhibit.plan for exhibit in EXHIBITS] == sorted(GALLERY.glob("*.yaml")) and len(EXHIBITS) == 12
 
 
 def test_the_readmes_plan_is_a_plan() -> None:

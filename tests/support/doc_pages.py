@@ -8,6 +8,7 @@ from ivypy.master.output.doc_pages import pages as output_pages
 from ivypy.master.plan.doc_pages import plan_reference
 from ivypy.protocol.states import state_tables
 from ivypy.slave.host_connector.connector import metric_table
+from tests.support import gallery
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,6 +30,7 @@ def pages() -> dict[Path, str]:
     return {
         **{ROOT / "docs" / name: text for name, text in output_pages().items()},
         ROOT / "docs" / "plan.md": plan_reference(),
+        gallery.PAGE: gallery.page(),
         from_fio: between(from_fio.read_text(), "fio-options", option_table()),
         from_vdbench: between(from_vdbench.read_text(), "vdbench-keywords", keyword_table()),
         of_hosts: between(of_hosts.read_text(), "host-metrics", metric_table()),

@@ -1,4 +1,7 @@
-"""Pictures of the page's views, of the simulated runs that its tests look at; `scripts/screenshots` writes them."""
+"""Pictures of the page's views, of the simulated runs that its tests look at, and of the gallery's runs.
+
+`scripts/screenshots` writes them.
+"""
 
 import sys
 import tempfile
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.browser import PHONE, WIDE, chromium
+from tests.support.gallery import EXHIBITS, Exhibit
 from tests.support.page_server import Answers, serving
 from tests.support.shown_runs import gathered, held, tour
 
@@ -19,6 +23,7 @@ DRAWN = """() => {
 }"""
 SETTLES_MS = 1500  # drawings in 3-D, and what moves into its place
 WIDTHS = {"wide": WIDE, "phone": PHONE}
+FIRST_SCREEN = {"width": 1200, "height": 1150}  # of an exhibit
 THEMES = ("light", "dark")
 
 
@@ -82,6 +87,16 @@ def take(browser: Any, address: str, picture: Picture, folder: Path, panel: str)
     context.close()
 
 
+def take_exhibit(browser: Any, address: str, exhibit: Exhibit) -> None:
+    """The first screen of its view."""
+    page = browser.new_page(viewport=FIRST_SCREEN, color_scheme="light", timezone_id="UTC")
+    page.goto(f"{address}/#/run/{exhibit.name}{exhibit.route}")
+    page.wait_for_function(DRAWN)
+    page.wait_for_timeout(SETTLES_MS)
+    page.screenshot(path=exhibit.picture)
+    page.close()
+
+
 def main(words: list[str]) -> None:
     """Of the documentation into docs/images, or with `--all FOLDER` of every view in both themes and at both widths."""
     match words:
@@ -96,10 +111,15 @@ def main(words: list[str]) -> None:
         folders = {"tour": tour(Path(root), "2B").folder, "held": held(Path(root)).folder}
         folders["array"] = gathered(Path(root)).folder
         folders["again"] = tour(Path(root), "2B", seed=100).folder
+        exhibits = () if everything else EXHIBITS
+        folders |= {exhibit.name: exhibit.run(Path(root)).folder for exhibit in exhibits}
         with serving(Answers(folders)) as address, chromium() as browser:
             for picture in pictures(everything):
                 take(browser, address, picture, folder, "" if everything else picture.view.panel)
                 print(folder / picture.file)
+            for exhibit in exhibits:
+                take_exhibit(browser, address, exhibit)
+                print(exhibit.picture)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import asyncio
 from array import array
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,17 +74,19 @@ steps:
 
 
 class ScatteringSlave(SimulatedSlave):
-    """Its latencies are log-normal, where those of the simulated slave are all the same in a subinterval."""
+    """Its latencies are log-normal, where those of the simulated slave are all the same in a subinterval. In those of
+    `stalled`, every twentieth waits."""
 
-    def __init__(self, name: str, seed: int, **more: Any) -> None:
+    def __init__(self, name: str, seed: int, stalled: Collection[int] = STALLED, **more: Any) -> None:
         super().__init__(name, **more)
+        self.stalled = stalled
         self.faults.lateness_ns = 0  # else the I/Os that were late would have to be among those that there are
         self.random = np.random.default_rng(seed)
 
     def scattered(self, subinterval: int, ns: int, count: int) -> NDArray[np.int64]:
-        """Latencies of so many I/Os; in a stall, every twentieth waits."""
+        """Latencies of so many I/Os."""
         factors = np.exp(SPREAD * self.random.standard_normal(count))
-        if subinterval in STALLED:
+        if subinterval in self.stalled:
             factors[::20] *= STALL_FACTOR
         latencies: NDArray[np.int64] = np.rint(ns * factors).astype(np.int64)
         return latencies

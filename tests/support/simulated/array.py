@@ -31,7 +31,7 @@ from tests.support.simulated.slave import MemoryPipe, SimulatedSlave
 OF_PLAN = "connectors: { array: { program: array, join: path, attributes: [ pg ] }, host: off }\n"  # LUNs: /x/0, /x/1
 GATHER_S = 0.01
 NOISE = 0.02  # standard deviation of a figure's logarithm
-GROUPS = {"/x/0": "1-1", "/x/1": "1-2"}
+GROUPS = {"0": "1-1", "1": "1-2"}  # by the last letter of a LUN's path
 METRICS = (
     ElementMetric("mp", "busy_percent", Unit.PERCENT, meaning="a processor's busy time"),
     ElementMetric("pg", "busy_percent", Unit.PERCENT, combine=Combine.MAX, meaning="its busiest disk's"),
@@ -45,10 +45,13 @@ class SimulatedArray:
     """`capacity`: IOPS at which processor 0 is wholly busy. It declines the gathers with these numbers, the one before
     a step's first subinterval included."""
 
-    def __init__(self, slaves: Mapping[str, SimulatedSlave], capacity: float, declines: Collection[int] = ()) -> None:
+    def __init__(
+        self, slaves: Mapping[str, SimulatedSlave], capacity: float, declines: Collection[int] = (), folder: str = "/x"
+    ) -> None:
         self._slaves = slaves
         self._capacity = capacity
         self._declines = declines
+        self._folder = folder  # of the LUNs
         self._random = np.random.default_rng(0)
         self._gathers = 0
         self._at = 0.0
@@ -76,8 +79,8 @@ class SimulatedArray:
         pipe.to_controller.put_nowait(b"")
 
     def config(self, luns: Sequence[str]) -> tuple[Iterable[ElementMetric], Iterable[Fact]]:
-        facts = [(f"0{path[-1]}", name, value) for path, group in GROUPS.items() for name, value in
-                 (("path", path), ("pg", group))]  # fmt: skip
+        facts = [(f"0{lun}", name, value) for lun, group in GROUPS.items() for name, value in
+                 (("path", f"{self._folder}/{lun}"), ("pg", group))]  # fmt: skip
         return METRICS, [Fact("ldev", *one) for one in facts]
 
     def gather(self) -> Iterable[Fact]:
@@ -108,5 +111,5 @@ class SimulatedArray:
             for number, workload in slave.workloads.items():
                 iops = slave.parameters[number].iops
                 asked = math.inf if iops == MAX else float(iops)
-                found[GROUPS[workload.lun]] += min(asked, self._capacity / 2 / len(self._slaves))
+                found[GROUPS[workload.lun[-1]]] += min(asked, self._capacity / 2 / len(self._slaves))
         return found
