@@ -18,6 +18,7 @@ from ..exit_codes import ExitCode
 from ..live.reports import Nobody, Report, RunBegins, RunEnds, StepBegins, Subinterval, Watcher
 from ..plan.load import load, read
 from ..plan.model import Plan
+from ..report.pictures import Picture, picture_of
 from ..results.finished_run import why_no_results
 from ..results.result_document import MeasurementDocument, ReasonDocument, StepDocument, result_of
 from ..rollup.metrics import METRICS
@@ -50,6 +51,10 @@ class RunResult:
     def load(self, frames: Frames | None = None) -> LoadedRuns:
         """Its tables, as `ivypy.load` gives them."""
         return load_runs(self.folder, frames)
+
+    def picture(self, name: str = "latency") -> Picture:
+        """A chart of it, as `LoadedRuns.picture` makes it."""
+        return picture_of(self.folder, name)
 
     def __repr__(self) -> str:
         return f"<{self.folder.name}: exit code {self.exit_code}, {', '.join(map(repr, self.steps.values()))}>"

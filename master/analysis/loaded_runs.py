@@ -11,6 +11,7 @@ import numpy as np
 
 from ...protocol.histogram import bucket_of
 from ..errors import PlanError
+from ..report.pictures import Picture, picture_of
 from ..results.find_runs import runs_of
 from ..rollup.instances import ALL
 from ..stats.percentiles import percentile
@@ -91,6 +92,15 @@ class LoadedRuns:
         """A row for each used bucket of a measurement."""
         return self.table("histograms", by)
 
+    def picture(self, name: str = "latency", *, run: str | None = None) -> Picture:
+        """A chart that a notebook shows: "latency" or "iops" over time, "heatmap", "distribution", or "load" (latency
+        against it). `run`: needed where there are several. Raises PlanError."""
+        names = {folder.resolve().name: folder for folder in self.folders}
+        if (run is None and len(names) > 1) or (run is not None and run not in names):
+            asked = "which run?" if run is None else f"no run {run!r};"
+            raise PlanError(f"{asked} there are {', '.join(names)}{suggestion(run, names) if run else ''}")
+        return picture_of(self.folders[0] if run is None else names[run], name)
+
     def percentile(
         self, fraction: float, step: str, *, run: str | None = None, category: str = "overall", time: str = "service",
         instance: str = f"{ALL}={ALL}",
@@ -142,7 +152,7 @@ class LoadedRuns:
 _ATTRIBUTES: Final = (
     "summary", "events", "hosts", "luns", "cpu", "windows", "workloads", "threads", "connectors", "elements",
 )  # fmt: skip
-_NAMES: Final = (*_ATTRIBUTES, "measurements", "subintervals", "histograms", "percentile", "table")
+_NAMES: Final = (*_ATTRIBUTES, "measurements", "subintervals", "histograms", "percentile", "picture", "table")
 
 
 _TITLES: Final = ("run", "name", "verdict", *IN_NOTEBOOKS)

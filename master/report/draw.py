@@ -5,6 +5,7 @@ gap in the data is a gap in the line.
 """
 
 import importlib.util
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -55,7 +56,13 @@ def save_figure(made: "Figure", path: Path) -> None:
 
 
 def _write(made: "Figure", path: Path) -> None:
-    made.savefig(path, dpi=DPI, metadata={"Software": SOFTWARE})
+    path.write_bytes(png_of(made))
+
+
+def png_of(made: "Figure") -> bytes:
+    stream = io.BytesIO()
+    made.savefig(stream, format="png", dpi=DPI, metadata={"Software": SOFTWARE})
+    return stream.getvalue()
 
 
 def latency_lines(axes: "Axes", data: OverTime, time: str) -> None:

@@ -6,7 +6,7 @@ Rule: a file of the run that is damaged, or gone, costs the charts that need it,
 import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,8 +15,10 @@ import numpy as np
 
 from ...protocol.histogram import lower_edges
 from ..errors import OutputError, PlanError
+from ..output.named_files import save
 from ..pages.run_data import RunData
 from ..stats.percentiles import FEWEST_BEYOND
+from ..text.suggestions import suggestion
 from . import draw
 from .archive import FAILURES
 from .over_time import Floats, LatencyCounts, OverTime, distribution_points
@@ -56,6 +58,40 @@ def write_pictures(folders: Sequence[Path], into: Path) -> Iterator[Path]:
                 yield path
     if faults:
         raise PlanError("\n".join(faults))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Picture:
+    """A chart, which a notebook shows."""
+
+    name: str
+    png: bytes
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: a PNG of {len(self.png):,} bytes>"
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+    def save(self, path: Path | str) -> None:
+        """Write it to a file. Raises OutputError."""
+        there = Path(path)
+        save(there, lambda: there.write_bytes(self.png))
+
+
+def picture_of(folder: Path, name: str) -> Picture:
+    """One chart of a run. Raises PlanError where there is no such one, nothing for it to show, or no matplotlib."""
+    make = _MAKERS.get(name)
+    if make is None:
+        raise PlanError(f"{name!r} is no picture; there are {', '.join(_MAKERS)}{suggestion(name, _MAKERS)}")
+    draw.check_matplotlib()
+    try:
+        made = make(RunData(folder))
+    except FAILURES as error:
+        raise PlanError(f"{name} is not drawn: {error}") from None
+    if made is None:
+        raise PlanError(f"{folder.name} has nothing that {name} could show")
+    return Picture(name, draw.png_of(made))
 
 
 def _latency(data: RunData) -> "Figure | None":

@@ -171,6 +171,11 @@ def test_a_percentile_of_the_stored_histogram_is_that_of_the_csv(
         (lambda runs: runs.table("event"), "did you mean 'events'"),
         (lambda runs: runs.percentile(99, "two"), "99 is no share of the I/Os, between 0 and 1: write 0.99 for p99"),
         (lambda runs: runs.percentile(99.9, "two"), "write 0.999 for p99.9"),
+        (
+            lambda runs: runs.picture("latencies"),
+            "there are latency, iops, heatmap, distribution, load; did you mean 'latency'",
+        ),
+        (lambda runs: runs.picture(run="other"), "no run 'other'; there are "),
         (lambda runs: runs.percentile(0, "two"), "0 is no share of the I/Os, between 0 and 1"),
     ],
 )
@@ -186,6 +191,19 @@ def test_several_runs_are_one_table(folder: Path, tmp_path: Path) -> None:
     assert len(both.summary) == 2 * len(rows(folder / "summary.csv")), "summary.csv names the folder as it was made"
     assert {one["run"] for one in both.hosts} == {folder.name, "again"}
     assert repr(both) == f"<2 runs of ivypy: {folder.name}, again>"
+
+
+def test_a_run_is_shown_as_a_picture_and_one_of_several_by_its_name(folder: Path, tmp_path: Path) -> None:
+    runs = ivypy.load(folder)
+    picture = runs.picture("iops")
+    assert picture._repr_png_().startswith(b"\x89PNG") and repr(picture).startswith("<iops: a PNG of ")
+    assert runs.picture("distribution").png != picture.png, "each name has its own"
+    picture.save(tmp_path / "iops.png")
+    assert (tmp_path / "iops.png").read_bytes() == picture.png
+    both = ivypy.load([folder, shutil.copytree(folder, tmp_path / "again")])
+    assert both.picture("iops", run="again").png != picture.png, "its title is the run's name"
+    with pytest.raises(PlanError, match=re.escape(f"which run? there are {folder.name}, again")):
+        both.picture("iops")
 
 
 def test_a_notebooks_table_escapes_names(folder: Path) -> None:
