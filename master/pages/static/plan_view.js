@@ -77,10 +77,10 @@ function method() {
     "Service time is from submission to completion. " +
       "Response time is from when the I/O fell due, so it includes the wait during a stall; " +
       "it is blank where the load is not paced.",
-    "Figures in brackets are discredited by a verdict, those in parentheses are partial. " +
+    "Do not use figures in [brackets]: the verdict says why. Those in (parentheses) are of a part of the test. " +
       "A measurement is valid, partial (true, but of less than the plan asked for), failed (true, and a threshold " +
       "is missed) or invalid (no measurement of what was asked for).",
-    "Subintervals in which the generator itself was disturbed are set aside; " +
+    "Subintervals in which the test host itself was disturbed do not count; " +
       "whether it was follows only from what it measures about itself.",
   ];
   return el(
