@@ -3,4 +3,6 @@
 from importlib.metadata import version
 from typing import Final
 
-VERSION: Final = version("ivypy")
+from ..protocol.distribution import DISTRIBUTION
+
+VERSION: Final = version(DISTRIBUTION)

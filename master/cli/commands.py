@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...protocol.distribution import DISTRIBUTION
 from ..errors import HostsError, IvypyError, PlanError
 from ..exit_codes import ExitCode
 from ..live import stdio
@@ -47,7 +48,7 @@ HOSTS = click.option("--hosts", metavar="NAMES", help=HOSTS_HELP)
 
 
 @click.group(cls=CommandGroups, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="ivypy", prog_name="ivypy")
+@click.version_option(package_name=DISTRIBUTION, prog_name="ivypy")
 def cli() -> None:
     """Distributed storage load generation, with a verdict on every number.
 

@@ -29,6 +29,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
 from ...protocol.payload import Facts
 from ..errors import PlanError
+from ..version import VERSION
 from .load_type import make_connector
 
 INPUT, OUTPUT, ERRORS = 0, 1, 2
@@ -63,9 +64,7 @@ def main(arguments: list[str]) -> int:
 
 def serve(name: str, connector: Connector, outward: int) -> None:
     """Answer commands until the input ends. Raises ProtocolError at what is no command."""
-    from importlib.metadata import version
-
-    _write(outward, encode_line(ConnectorHello(CONNECTOR_PROTOCOL, name, version("ivypy"))))
+    _write(outward, encode_line(ConnectorHello(CONNECTOR_PROTOCOL, name, VERSION)))
     reader = LineReader()
     while data := os.read(INPUT, READ_BYTES):
         for line in reader.feed(data):

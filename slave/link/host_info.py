@@ -11,6 +11,7 @@ import platform
 import pwd
 from pathlib import Path
 
+from ...protocol.distribution import DISTRIBUTION
 from ...protocol.messages import PROTOCOL_VERSION, Hello, Role
 from ...protocol.payload import Attribute
 from ...protocol.text import why_unsendable
@@ -67,7 +68,7 @@ def identity() -> tuple[str, str]:
     except ModuleNotFoundError:
         from importlib.metadata import version  # slow, and needed by no bundle
 
-        return version("ivypy"), ""
+        return version(DISTRIBUTION), ""
     return str(bundle.VERSION), Path(__file__).resolve().parents[3].name
 
 

@@ -4,12 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from ivypy import __version__
+from ivypy.protocol.distribution import DISTRIBUTION
 from tests.support.fork_server import COMMAND
+from tests.support.real_runs import ROOT
 
 SLOW_IMPORT = """\
 import time
@@ -55,3 +58,27 @@ def test_the_command_has_no_threads_of_numpy_unless_its_user_wants_them(said: di
 def test_the_started_command_prints_its_version() -> None:
     done = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == (f"ivypy, version {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from ivypy import __version__; print(__version__)",
+        "from ivypy.slave.link.host_info import identity; print(identity()[0])",
+        "from ivypy.master.cli.commands import cli; cli(['--version'], prog_name='ivypy')",
+    ],
+    ids=["package", "slave", "command"],
+)
+def test_another_distribution_called_ivypy_does_not_change_the_version(code: str, tmp_path: Path) -> None:
+    """PyPI has one."""
+    info = tmp_path / "ivypy-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ivypy\nVersion: 0.1\n")
+    around = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=around, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == __version__ != "0.1"
+
+
+def test_the_code_knows_the_name_that_installers_use() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (project["name"], project["version"]) == (DISTRIBUTION, __version__)

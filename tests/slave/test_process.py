@@ -11,12 +11,12 @@ import time
 from array import array
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ivypy import __version__
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.lines import encode_line
@@ -45,7 +45,7 @@ def test_it_sends_hello_first() -> None:
     with Client() as slave:
         hello = slave.hear()
         assert isinstance(hello, m.Hello)
-        assert (hello.role, hello.protocol, hello.version) == (m.Role.SLAVE, m.PROTOCOL_VERSION, version("ivypy"))
+        assert (hello.role, hello.protocol, hello.version) == (m.Role.SLAVE, m.PROTOCOL_VERSION, __version__)
         assert (hello.hostname, hello.pid) == (os.uname().nodename, slave.process.pid)
         assert (hello.kernel, hello.machine) == (os.uname().release, os.uname().machine)
         assert hello.python == ".".join(map(str, sys.version_info[:3]))
