@@ -7,6 +7,7 @@ import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from glob import glob
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from setuptools import Command, Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -27,7 +28,7 @@ ENGINE_FLAGS = ["-O3", LTO, "-fvisibility=hidden", "-pthread"]
 GLIBC = "2.28"
 MACHINES = ("aarch64", "x86_64")
 PORTABLE = Path("slave/engine/portable")
-FOR_ALL_HOSTS = "IVYPY_PORTABLE" in os.environ  # scripts/wheel: with these engines, and without this machine's own
+WHEEL_FOR = os.environ.get("IVYPY_WHEEL_FOR")  # scripts/wheel: for controllers of this kind, with these engines
 IN_PLACE = "IVYPY_IN_PLACE" in os.environ  # scripts/setup: scripts/extensions builds the modules
 
 
@@ -51,6 +52,9 @@ class BuildExtensions(build_ext):
     def build_extensions(self) -> None:
         """Without a path of this machine's Python: the engine goes to test hosts, where it may be anybody's folder."""
         self.compiler.linker_so = [word for word in self.compiler.linker_so if "-rpath" not in word]
+        if WHEEL_FOR:
+            cross = cross_compiler(WHEEL_FOR, Path(self.build_temp) / "include")
+            self.compiler.set_executables(compiler_so=[*cross, "-fPIC"], linker_so=[*cross, "-shared", "-s"])
         super().build_extensions()
 
     def build_extension(self, ext: Extension) -> None:
@@ -82,8 +86,32 @@ class BuildPortable(Command):
             list(pool.map(build_portable, self.machines.split(",")))
 
 
+def cross_compiler(machine: str, headers: Path) -> list[str]:
+    """zig's compiler for this kind of machine, with Python's headers.
+
+    Debian's Python.h includes that processor's own pyconfig.h, which is not here. A copy of this machine's stands for
+    it in `headers`: the limited API is the same for each.
+    """
+    python = Path(sysconfig.get_path("include"))
+    own = python.parent / str(sysconfig.get_config_var("MULTIARCH")) / python.name / "pyconfig.h"
+    if own.exists():
+        copy = headers / f"{machine}-linux-gnu" / python.name / "pyconfig.h"
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(own.read_bytes())
+    return [
+        sys.executable,
+        "-m",
+        "ziglang",
+        "cc",
+        "-target",
+        f"{machine}-linux-gnu.{GLIBC}",
+        f"-I{headers}",
+        f"-I{python}",
+    ]
+
+
 def build_portable(machine: str) -> None:
-    """Unless it is new enough. The limited API is the same for each processor, so this machine's Python.h will do."""
+    """Unless it is new enough."""
     folder = "slave/engine"
     sources = sorted(glob(f"{folder}/**/*.c", recursive=True))
     headers = glob(f"{folder}/**/*.h", recursive=True)
@@ -93,11 +121,9 @@ def build_portable(machine: str) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     fresh = place.with_suffix(f".{os.getpid()}")
     flags = [flag if flag != LTO else "-flto" for flag in ENGINE_FLAGS]
-    include = [f"-I{folder}", f"-I{sysconfig.get_path('include')}"]
-    zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.{GLIBC}"]
-    subprocess.run(
-        [*zig, "-shared", "-fPIC", "-s", *C_FLAGS, *flags, *LINKED, *include, *sources, "-lm", "-o", fresh], check=True
-    )
+    with TemporaryDirectory() as copied:
+        cross = [*cross_compiler(machine, Path(copied)), "-shared", "-fPIC", "-s"]
+        subprocess.run([*cross, *C_FLAGS, *flags, *LINKED, f"-I{folder}", *sources, "-lm", "-o", fresh], check=True)
     fresh.rename(place)
 
 
@@ -110,13 +136,13 @@ if __name__ == "__main__":
             "": ["*.pyi", "py.typed"],
             "ivypy": ["docs/*.md"],  # for `ivypy help`
             "ivypy.master.pages": ["static/*"],
-            "ivypy.slave.engine": ["portable/*/*.so"] if FOR_ALL_HOSTS else [],
+            "ivypy.slave.engine": ["portable/*/*.so"] if WHEEL_FOR else [],
         },
         include_package_data=False,
         ext_modules=[] if IN_PLACE else [
             extension("ivypy.master.logs.native._rows", "master/logs/native", ["-O3"], extra_link_args=list(LINKED)),
             # The engine's .so lies beside its C files, which stay out of the wheel.
-            *([] if FOR_ALL_HOSTS else [extension(
+            *([] if WHEEL_FOR else [extension(
                 "ivypy.slave.engine._engine", "slave/engine", list(ENGINE_FLAGS),
                 extra_link_args=[*ENGINE_FLAGS, *LINKED], libraries=["m"],
             )]),
