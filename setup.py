@@ -138,6 +138,7 @@ if __name__ == "__main__":
             "ivypy.master.pages": ["static/*"],
             "ivypy.slave.engine": ["portable/*/*.so"] if WHEEL_FOR else [],
         },
+        data_files=[("share/man/man1", ["docs/ivypy.1"])],
         include_package_data=False,
         ext_modules=[] if IN_PLACE else [
             extension("ivypy.master.logs.native._rows", "master/logs/native", ["-O3"], extra_link_args=list(LINKED)),
