@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ivypy import __version__
 from ivypy.master.errors import HostsError, RefusedError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.line_view import TextLines
@@ -519,8 +520,8 @@ def test_faults_of_all_hosts_are_reported_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("protocol", "version", "says"),
     [
-        (1, "0.0.9", r"a: it runs ivypy 0\.0\.9, the controller 0\.1\.0"),
-        (9, "0.1.0", r"a: it runs ivypy 0\.1\.0 with protocol 9, the controller protocol"),
+        (1, "0.0.9", f"a: it runs ivypy 0.0.9, the controller {__version__}"),
+        (9, __version__, f"a: it runs ivypy {__version__} with protocol 9, the controller protocol"),
     ],
 )
 def test_a_host_of_another_version_is_refused(tmp_path: Path, protocol: int, version: str, says: str) -> None:
@@ -631,7 +632,7 @@ def test_hosts_and_luns_that_are_not_alike_are_events_before_the_first_step(tmp_
     def slave(name: str) -> SimulatedSlave:
         governor = "powersave" if name == "c" else "performance"
         hello = m.Hello(
-            m.Role.SLAVE, m.PROTOCOL_VERSION, "0.1.0", "", name, 1, "3.11", "6.1", "2.36", "x86_64", (0, 1), "tsc",
+            m.Role.SLAVE, m.PROTOCOL_VERSION, __version__, "", name, 1, "3.11", "6.1", "2.36", "x86_64", (0, 1), "tsc",
             ("null", "libaio"), 65536, facts={"governor": governor},
         )  # fmt: skip
         luns = (lun_of("/dev/sdb", kind="block"), lun_of("/dev/sdc", kind="block", scheduler="bfq"))

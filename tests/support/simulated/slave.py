@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ivypy import __version__
 from ivypy.protocol import messages as m
 from ivypy.protocol.connector import ElementMetric
 from ivypy.protocol.counters import (
@@ -182,7 +183,7 @@ class SimulatedSlave:
             self._say(
                 self.faults.hello
                 or m.Hello(
-                    m.Role.SLAVE, m.PROTOCOL_VERSION, "0.1.0", "", self.name, 1, "3.11.7", "6.18", "2.36", "x86_64",
+                    m.Role.SLAVE, m.PROTOCOL_VERSION, __version__, "", self.name, 1, "3.11.7", "6.18", "2.36", "x86_64",
                     (0, 1), "tsc", ("null", "libaio"), 65536,
                 )
             )  # fmt: skip
