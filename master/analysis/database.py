@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import OutputError, PlanError
 from ..rollup.metrics import of_nothing
+from ..text.libraries import to_install
 from ..text.suggestions import suggestion
 from .tables import TABLES, Part, Type, Value, columns_of, header_of, left_out, parts_of, read_columns, type_of
 
@@ -198,5 +199,5 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError:
-        raise PlanError("this needs DuckDB, which is not installed: pip install duckdb") from None
+        raise PlanError(f"this needs DuckDB, which is not installed: {to_install('duckdb')}") from None
     return duckdb

@@ -16,6 +16,7 @@ from ..results.find_runs import runs_of
 from ..rollup.instances import ALL
 from ..stats.percentiles import percentile
 from ..summary.headline import IN_NOTEBOOKS, marked, scope_of
+from ..text.libraries import to_install
 from ..text.suggestions import suggestion
 from ..verdicts import Verdict
 from .tables import as_frame, checked_table, parts_of, read_columns
@@ -179,7 +180,7 @@ def load(runs: str | Path | Iterable[str | Path], frames: Frames | None = None) 
     if frames is not None and frames not in _KINDS:
         raise PlanError(f"frames is {frames!r}; there are {', '.join(_KINDS)}{suggestion(frames, _KINDS)}")
     if frames in ("pandas", "polars") and not find_spec(frames):
-        raise PlanError(f"{frames} is not installed: pip install {frames}, or leave `frames` out")
+        raise PlanError(f"{frames} is not installed: {to_install(frames)}, or leave `frames` out")
     words = [runs] if isinstance(runs, str | Path) else [*runs]
     left_out: list[str] = []
     folders = [folder for word in words for folder in runs_of(str(word), left_out)]

@@ -11,6 +11,7 @@ import click
 from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..live import stdio
+from ..text.libraries import to_install
 from .metrics import METRICS
 from .results import ROOT
 
@@ -31,7 +32,7 @@ def need_web() -> None:
         try:
             import_module(name)
         except ImportError:
-            raise PlanError(f"the page needs {name}: pip install {name}") from None
+            raise PlanError(f"the page needs {name}: {to_install(name)}") from None
 
 
 def page_of_run(root: Path) -> "PageBesideRun":

@@ -15,6 +15,7 @@ from ..report.archive import ArchiveLimits, archive_of
 from ..report.one_file import MARK, has_plotly
 from ..report.write_report import check_place, save_page
 from ..results.finished_run import FinishedRun
+from ..text.libraries import to_install
 from .compare import Comparison
 from .connector_metrics import ConnectorCompared
 from .outcomes import Basis, Judged, Outcome
@@ -192,7 +193,7 @@ def write_page(path: Path, comparison: Comparison) -> str:
     check_place(path, MARK.encode())
     if not has_plotly():
         save(path, lambda: path.write_text(html_of(comparison), encoding="utf-8"))
-        return f"{path}: without charts: they need plotly: pip install plotly"
+        return f"{path}: without charts: they need plotly: {to_install('plotly')}"
     shown = {
         run.folder: f"{letter}{number} {run.folder.name}"
         for letter, runs in (("A", comparison.a), ("B", comparison.b))

@@ -12,6 +12,7 @@ from typing import Final
 
 from ...protocol.connector import Cannot, Connector
 from ..errors import PlanError
+from ..text.libraries import to_install
 from ..text.suggestions import did_you_mean, listed
 
 GROUP: Final = "ivypy.connectors"
@@ -75,5 +76,5 @@ def _remedy(point: EntryPoint, missing: str | None) -> str:
     for requirement in needed:
         found = re.match(r"[\w.-]+", requirement)
         if found and found[0].replace("_", "-").lower() == top:
-            return f"; install it: pip install {found[0]}"
+            return f"; install it: {to_install(found[0])}"
     return f"; install what {package} needs for it" if package else ""

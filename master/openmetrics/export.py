@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import IvypyError, OutputError, PlanError
 from ..live.reports import Report, RunBegins, RunEnds, Subinterval, Watcher
+from ..text.libraries import to_install
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -79,7 +80,7 @@ def registry_of(folders: Callable[[], Iterable[Path]], types: tuple[str, ...] | 
     try:
         from prometheus_client import CollectorRegistry
     except ImportError:
-        raise PlanError("metrics need prometheus-client: pip install prometheus-client") from None
+        raise PlanError(f"metrics need prometheus-client: {to_install('prometheus-client')}") from None
     from .collector import RunCollector
 
     registry = CollectorRegistry(auto_describe=False)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import PlanError
 from ..output.named_files import save
+from ..text.libraries import to_install
 from .over_time import Floats, OverTime, log_densities, nines
 from .write_report import check_place
 
@@ -34,7 +35,7 @@ SOFTWARE: Final = "ivypy report"  # in each picture's head
 def check_matplotlib() -> None:
     """Raises PlanError where it is missing."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise PlanError("pictures need matplotlib: pip install matplotlib; .html needs none")
+        raise PlanError(f"pictures need matplotlib: {to_install('matplotlib')}; .html needs none")
 
 
 def figure(panels: int, height: float, heights: Sequence[float] | None = None) -> "tuple[Figure, list[Axes]]":

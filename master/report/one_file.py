@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import PlanError
+from ..text.libraries import to_install
 
 MARK: Final = '<meta name="generator" content="ivypy report">'  # in each file that is one
 _PLOTLY: Final = "plotly.min.js"
@@ -117,7 +118,7 @@ def _plotly() -> tuple[str, str]:
     """Plotly's JavaScript as base64 of gzip, and its hash in a policy. Raises PlanError."""
     spec = importlib.util.find_spec("plotly")  # not imported: that takes longer than all that is done here
     if spec is None or spec.origin is None:
-        raise PlanError("a report needs plotly: pip install plotly")
+        raise PlanError(f"a report needs plotly: {to_install('plotly')}")
     script = (Path(spec.origin).parent / "package_data" / _PLOTLY).read_bytes()
     return base64.b64encode(gzip.compress(script, _LEVEL, mtime=0)).decode(), _hash(script.decode())
 
