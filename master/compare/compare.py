@@ -9,6 +9,7 @@ from typing import Final
 
 from ..errors import OutputError, PlanError
 from ..output.histogram_db_reader import HistogramReader
+from ..plan.attempts import attempts_that_count, step_of_attempt
 from ..results.finished_run import FinishedRun, Key, StepRow, read_run
 from ..rollup.instances import ALL
 from ..rollup.metrics import HOW_SHORT, MEAN, METRICS, SHORT_NAMES, Metric, Quantity, full_name, metric_of
@@ -97,12 +98,19 @@ def compare(sides: Sides, question: Question) -> Comparison:
 
 
 def _read(name: str, folder: Path, types: Sequence[str]) -> FinishedRun:
-    """A run whose searches are keyed by their steps' names alone: the load in a row's name is what the run found.
+    """A run with the last attempt of each step, keyed by the name that the plan gives the step.
 
-    Raises PlanError.
+    The load in the row's name of a search is no part of the key: it is what the run found. Raises PlanError.
     """
     run = read_run(name, folder, types)
-    rows = {key._replace(step=run.searches.get(row.number, key.step)): row for key, row in run.rows.items()}
+    names = {step["number"]: str(step["name"]) for step in run.record.get("steps") or ()}
+    counting = attempts_that_count(names.values())
+    rows: dict[Key, StepRow] = {}
+    for key, row in run.rows.items():
+        attempt = names.get(row.number, key.step)
+        if attempt in counting or row.number not in names:
+            step = run.searches.get(row.number, key.step)
+            rows[key._replace(step=step.replace(attempt, step_of_attempt(attempt), 1))] = row
     return replace(run, rows=rows)
 
 

@@ -23,6 +23,7 @@ from ivypy.master.stats.metric_sample import value_of
 from tests.support.compared_runs import Made, runs, set_cells, sides
 from tests.support.doc_pages import ROOT
 
+ATTEMPT_2 = "max+attempt=2"
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("test_compare")]  # which make the same runs
 
 
@@ -196,6 +197,18 @@ def test_what_searches_found_is_compared_though_each_found_another_load(tmp_path
             set_cells(run, "max", kind, name=f"max:total_iops={700 + place}", iops_setting=str(700 + place))
     found = as_json(before, after, "--metric", "iops,mean", "--by", "host")
     assert {(row["step"], row["outcome"]) for row in found["rows"]} == {("max", "equivalent")}
+    assert found["exit_code"] == ExitCode.OK and found["differences"] == []
+
+
+def test_of_a_repeated_step_the_last_attempt_is_compared(tmp_path: Path) -> None:
+    """Whose name is that of its step, so that nights with and without a second attempt match."""
+    before, after = sides(tmp_path, runs(3), [*runs(2), Made(steps=("max", ATTEMPT_2), seed=3)])
+    steps = [{"number": number, "name": name, "verdict": "valid"} for number, name in enumerate(("max", ATTEMPT_2))]
+    record = json.loads((after[2] / "run.json").read_text()) | {"steps": steps}
+    (after[2] / "run.json").write_text(json.dumps(record))
+    set_cells(after[2], "max", service_verdict="invalid", reasons="reap_delay[invalid] (90% of the mean)")
+    found = as_json(before, after)
+    assert {row["step"] for row in found["rows"]} == {"max"}
     assert found["exit_code"] == ExitCode.OK and found["differences"] == []
 
 
