@@ -49,10 +49,10 @@ def begin_junit(file: Path, plan: str) -> None:
 
     from ..results.junit import junit_of_no_run
 
-    _save_junit(file, junit_of_no_run(plan, datetime.now(UTC)))
+    save_junit(file, junit_of_no_run(plan, datetime.now(UTC)))
 
 
-def _save_junit(file: Path, text: str) -> None:
+def save_junit(file: Path, text: str) -> None:
     """In the place of an earlier one, but of no other file: not of a plan that was named by mistake."""
     from ..output.named_files import save
 
@@ -83,7 +83,7 @@ def write_junit(file: Path, folder: Path) -> None:
 
     entry, why = entry_of(folder, datetime.now(UTC)), why_no_results(folder)
     measured = MeasuredSteps("all", ()) if why else read_measured(folder, "all", ())
-    _save_junit(file, junit_of(entry, measured, read_record(folder), why))
+    save_junit(file, junit_of(entry, measured, read_record(folder), why))
 
 
 @click.command()

@@ -21,7 +21,7 @@ from ..text.suggestions import did_you_mean, listed, suggestion
 from ..verdicts import Reason, Scope, Severity, Verdict
 from .connector_metrics import ConnectorCompared, compare_connectors
 from .differences import Difference, differences, plan_lines
-from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, exit_code, judge
+from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, RunFigure, exit_code, judge
 from .samples import samples_of
 from .sides import Sides
 
@@ -75,7 +75,12 @@ def compare(sides: Sides, question: Question) -> Comparison:
         for letter, folders in (("A", sides.a), ("B", sides.b))
     )
     _check_copies((*before, *after))
-    keys = _keys(before, after, question.steps)
+    keys = _keys(before, after, question.steps, must_share=not sides.is_history)
+    dropped: list[str] = []
+    if sides.is_history:
+        present = {key.step for run in after for key in run.rows}
+        dropped = list(dict.fromkeys(key.step for key in keys if key.step not in present))
+        keys = [key for key in keys if key.step in present]
     basis = Basis.of(len(before), len(after))
     ours, theirs = ([_Figures(run, metrics, basis) for run in side] for side in (before, after))
     rows = [
@@ -89,9 +94,9 @@ def compare(sides: Sides, question: Question) -> Comparison:
         b=after,
         limit=question.limit,
         basis=basis,
-        plan_lines=tuple(plan_lines(before, after)),
-        differences=tuple(differences(before, after)),
-        notes=(*sides.left_out, *_notes((*before, *after), keys)),
+        plan_lines=tuple(plan_lines(before, after)) if before else (),
+        differences=tuple(differences(before, after)) if before else (),
+        notes=(*sides.left_out, *_notes((*before, *after), keys), *_of_dropped(dropped)),
         rows=tuple(judge(rows, question.limit)),
         connectors=tuple(compare_connectors(before, after, keys, question.limit) if question.connectors else ()),
     )
@@ -139,7 +144,7 @@ def _metrics(names: Collection[str]) -> list[Metric]:
     return list(dict.fromkeys(metrics))
 
 
-def _keys(a: Sequence[FinishedRun], b: Sequence[FinishedRun], steps: Collection[str]) -> list[Key]:
+def _keys(a: Sequence[FinishedRun], b: Sequence[FinishedRun], steps: Collection[str], must_share: bool) -> list[Key]:
     """The keys that some run has, in the order of the runs; of these steps alone where any is named. Raises
     PlanError.
     """
@@ -148,7 +153,7 @@ def _keys(a: Sequence[FinishedRun], b: Sequence[FinishedRun], steps: Collection[
     for step in steps:
         if step not in names:
             raise PlanError(f"--step {step}: no run has a step of this name{suggestion(step, names)}")
-    if not {key.step for key in keys} & {key.step for key in other_keys}:
+    if must_share and not {key.step for key in keys} & {key.step for key in other_keys}:
         lists = [", ".join(dict.fromkeys(key.step for key in side)) or "none" for side in (keys, other_keys)]
         raise PlanError(f"no step has the same name on both sides: A has {lists[0]}; B has {lists[1]}")
     chosen = set(steps or names)
@@ -159,11 +164,11 @@ def _keys(a: Sequence[FinishedRun], b: Sequence[FinishedRun], steps: Collection[
 
 
 def _has_none(runs: Sequence[FinishedRun], key: Key, metric: Metric) -> bool:
-    """Whether it is a response time, and all runs have the row but no response time: their load is at max."""
-    if not metric.needs_pacing or not all(key in run.rows for run in runs):
+    """Whether it is a response time, and no run that has the row has one: their load is at max."""
+    if not metric.needs_pacing:
         return False
     mean = metric_of(metric.category, metric.quantity, MEAN)
-    rows = [run.rows[key] for run in runs]
+    rows = [run.rows[key] for run in runs if key in run.rows]
     return not any(row.figure(mean) or row.verdict(metric.scope) is Verdict.INVALID for row in rows)
 
 
@@ -184,6 +189,11 @@ def _notes(runs: Sequence[FinishedRun], keys: Collection[Key]) -> Iterator[str]:
         by_runs.setdefault((", ".join(names), reasons), []).append(key_text)
     for (names_text, reasons), keys_of in by_runs.items():
         yield f"{names_text}: {listed(keys_of)}: partial: {reasons}"
+
+
+def _of_dropped(steps: Sequence[str]) -> Iterator[str]:
+    if steps:
+        yield f"not compared, since the newest runs do not have it: step {listed([*steps])}"
 
 
 class _Figures:
@@ -219,6 +229,12 @@ class _Figures:
             value = interpolated_value(self.samples(key, metric), metric.fraction)
         assert value is not None, f"{self.run.folder}: {key}: {metric.name}"
         return value
+
+    def shown(self, key: Key, metric: Metric, left_out: str) -> RunFigure:
+        """With the summary's value where it may not be compared: None where it has none."""
+        row = self.run.rows.get(key)
+        value = (row.figure(metric) if row else None) if left_out else self.value(key, metric)
+        return RunFigure(self.run.name, value, left_out)
 
     def samples(self, key: Key, metric: Metric) -> Sequence[MetricSample]:
         """A sample a subinterval; none where the histograms have none."""
@@ -264,15 +280,17 @@ def _reasons(row: StepRow, severity: Severity, scope: Scope | None = None) -> li
 
 def _compared(key: Key, metric: Metric, a: Sequence[_Figures], b: Sequence[_Figures], basis: Basis) -> Compared:
     left_out = {one.run.name: why for one in (*a, *b) if (why := one.why_not(key, metric))}
+    figures = tuple(one.shown(key, metric, left_out.get(one.run.name, "")) for one in (*a, *b))
     before, after = ([one.value(key, metric) for one in side if one.run.name not in left_out] for side in (a, b))
-    change, why = None, _grouped(left_out)
+    change, why, counts = None, _grouped(left_out), f"{len(before)} and {len(after)} runs"
     if basis is Basis.RUNS and min(len(before), len(after)) >= FEWEST_RUNS:
         change = between_runs(before, after)
+        why = f"{counts}; {why}" if why else ""
     elif basis is Basis.WITHIN and not why:
         change, why = _within(key, metric, a[0], b[0])
-    elif before and after:
-        why = f"{len(before)} and {len(after)} runs, three a side are needed" + (f"; {why}" if why else "")
-    return Compared(key, metric, _geometric_mean(before), _geometric_mean(after), change, why)
+    elif not why or (before and after):
+        why = f"{counts}, three a side are needed" + (f"; {why}" if why else "")
+    return Compared(key, metric, _geometric_mean(before), _geometric_mean(after), change, why, figures)
 
 
 def _geometric_mean(values: Sequence[float]) -> float | None:

@@ -47,6 +47,15 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class RunFigure:
+    """A figure of one run. `left_out`: why it does not count; "" where it does."""
+
+    run: str  # A1, A2 ... B1
+    value: float | None
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Compared:
     """A figure of both sides: the geometric mean of the runs that have it; None where none has."""
 
@@ -55,7 +64,8 @@ class Compared:
     a: float | None
     b: float | None
     change: LogRatio | None = None
-    why: str = ""  # it is not compared, where there is no change
+    why: str = ""  # it is not compared, where there is no change; else which runs are left out
+    runs: tuple[RunFigure, ...] = ()  # of all runs, A's first
 
     @property
     def relative(self) -> float | None:

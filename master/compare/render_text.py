@@ -15,6 +15,7 @@ from .connector_metrics import ConnectorCompared
 from .outcomes import ALPHA, Basis, Judged, Outcome
 
 WIDTH: Final = 80
+MOST_LISTED: Final = 5  # runs of a side; of more, the first and the last
 MOST_DIFFERENCES: Final = 30  # lines; JSON and HTML have all
 SAME: Final = "A and B have the same plan, hosts, LUNs and settings."
 CONNECTORS: Final = "What connectors said; no direction is better, and the exit code does not depend on it."
@@ -87,7 +88,7 @@ def text_of(comparison: Comparison) -> str:
 
 def _lines(comparison: Comparison) -> Iterator[str]:
     for letter, runs in (("A", comparison.a), ("B", comparison.b)):
-        yield f"{letter}: {counted_runs(runs)}: {' '.join(str(run.folder) for run in runs)}"
+        yield f"{letter}: {counted_runs(runs)}{listed_runs(runs)}"
     yield from _what_differs(comparison)
     for note in comparison.notes:
         yield f"note: {note}"
@@ -101,6 +102,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
                 whys.setdefault(row.compared.why, []).append(short_name(row.compared.metric))
         for why, names in whys.items():
             yield f"  {', '.join(names)}: {why}"
+    yield from named_runs(comparison)
     yield from _connectors(comparison.connectors)
     yield ""
     yield method(comparison)
@@ -140,6 +142,12 @@ def cells(row: Judged) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+def figures_text(row: Judged) -> str:
+    """In a line: both sides, the change, its interval and the outcome."""
+    _, a, b, change, between, outcome = cells(row)
+    return f"{a} -> {b}, {change}, 95 % interval {between}, {outcome}"
+
+
 def _row(texts: Sequence[str]) -> Iterator[str]:
     """A line; a long name has one of its own."""
     name, a, b, change, between, outcome = texts
@@ -147,6 +155,22 @@ def _row(texts: Sequence[str]) -> Iterator[str]:
         yield name
         name = ""
     yield f"{name:{_NAME}} {a:>7} {b:>7} {change:>7} {between:>16} {outcome}"
+
+
+def listed_runs(runs: Sequence[FinishedRun]) -> str:
+    """After their number: all of a few, else the first and the last."""
+    folders = [str(run.folder) for run in runs]
+    if len(folders) > MOST_LISTED:
+        return f": {folders[0]} to {folders[-1]}"
+    return f": {' '.join(folders)}" if folders else ""
+
+
+def named_runs(comparison: Comparison) -> Iterator[str]:
+    """The folders of the runs that some row leaves out by name, A7: of a side whose runs are not all listed."""
+    left_out = {one.run for row in comparison.rows for one in row.compared.runs if one.left_out}
+    for runs in (comparison.a, comparison.b):
+        if len(runs) > MOST_LISTED:
+            yield from (f"{run.name}: {run.folder}" for run in runs if run.name in left_out)
 
 
 def counted_runs(runs: Sequence[FinishedRun]) -> str:
@@ -169,7 +193,8 @@ def markdown_of(comparison: Comparison) -> str:
     """For a ticket."""
     lines = [f"**{_plain(conclusion(comparison))}**", ""]
     for letter, runs in (("A", comparison.a), ("B", comparison.b)):
-        lines.append(f"- {letter}: {counted_runs(runs)}: {', '.join(_literal(str(run.folder)) for run in runs)}")
+        lines.append(f"- {letter}: {counted_runs(runs)}{_literal_runs(runs)}")
+    lines += [f"- {_literal(line)}" for line in named_runs(comparison)]
     lines += [f"- note: {_literal(note)}" for note in comparison.notes]
     differ = lines_of_differences(comparison)
     lines += ["", "What differs between A and B:", ""] if differ else ["", SAME]
@@ -180,6 +205,13 @@ def markdown_of(comparison: Comparison) -> str:
         lines += ["", CONNECTORS, "", "| step | metric | A | B | change | 95 % interval | p (Holm) | outcome |"]
         lines += ["|---|---|--:|--:|--:|--:|--:|---|", *map(_markdown_connector, comparison.connectors)]
     return "\n".join([*lines, "", method(comparison)])
+
+
+def _literal_runs(runs: Sequence[FinishedRun]) -> str:
+    folders = [_literal(str(run.folder)) for run in runs]
+    if len(folders) > MOST_LISTED:
+        return f": {folders[0]} to {folders[-1]}"
+    return f": {', '.join(folders)}" if folders else ""
 
 
 def _markdown_row(row: Judged) -> str:

@@ -21,6 +21,7 @@ from .run_entries import RunEntry, RunState
 
 FAILURE: Final = "failure"
 ERROR: Final = "error"
+SKIPPED: Final = "skipped"  # neither passed nor red: of what cannot be told yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class JunitCase:
     """One test case."""
 
     name: str
-    kind: str = ""  # FAILURE or ERROR; "": passed
+    kind: str = ""  # FAILURE, ERROR or SKIPPED; "": passed
     message: str = ""
 
 
@@ -82,23 +83,25 @@ def junit_of(entry: RunEntry, measured: MeasuredSteps, record: Mapping[str, Any]
     cases = [case for step in measured.steps for case in cases_of(step, thresholds[step.number])]
     if cases and entry.state is not RunState.ENDED:
         cases.append(JunitCase("run", ERROR, "it did not end, or not yet: steps may be missing"))
-    plan = entry.folder.name.rpartition("-")[0] or entry.plan
-    return _text(entry.folder.name, plan, entry.start, entry.length_s or 0, cases or [JunitCase("run", ERROR, why)])
+    return junit_text(
+        entry.folder.name, entry.name, entry.start, entry.length_s or 0, cases or [JunitCase("run", ERROR, why)]
+    )
 
 
 def junit_of_no_run(plan: str, now: datetime) -> str:
     """The text until a run ends; so it stays, should that be refused or killed. `plan`: its path; `now`: in UTC."""
     name = PurePath(plan).stem
-    return _text(name, name, now, 0, [JunitCase("run", ERROR, f"no run of {plan} has ended: its output says why")])
+    return junit_text(name, name, now, 0, [JunitCase("run", ERROR, f"no run of {plan} has ended: its output says why")])
 
 
-def _text(suite: str, plan: str, start: datetime, length_s: float, cases: Sequence[JunitCase]) -> str:
+def junit_text(suite: str, plan: str, start: datetime, length_s: float, cases: Sequence[JunitCase]) -> str:
+    """The file's text. `plan`: the name of the class that CI systems group by."""
     kinds = [case.kind for case in cases]
     root = Element("testsuites")
     suite_element = SubElement(
         root, "testsuite", name=_printable(suite), timestamp=start.isoformat(timespec="seconds").replace("+00:00", ""),
         time=f"{length_s:.3f}", tests=f"{len(cases)}", failures=f"{kinds.count(FAILURE)}",
-        errors=f"{kinds.count(ERROR)}",
+        errors=f"{kinds.count(ERROR)}", skipped=f"{kinds.count(SKIPPED)}",
     )  # fmt: skip
     for case in cases:
         element = SubElement(suite_element, "testcase", classname=_printable(plan), name=_printable(case.name))

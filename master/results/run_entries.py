@@ -5,11 +5,12 @@ crash. Of another user's run nobody but root can tell, and where there are no lo
 """
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 from ..errors import PlanError
@@ -18,6 +19,8 @@ from ..text.scaled import BLANK, duration
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..verdicts import Severity, Verdict
 from .checked_files import RUN_JSON, is_others, lives, read_record, that_count
+
+_FOLDER: Final = re.compile(r"(.+)-\d{8}T\d{6}Z(?:-\d+)?", re.DOTALL)  # name, stamp, and a brother's number
 
 
 class RunState(StrEnum):
@@ -41,6 +44,12 @@ class RunEntry:
     length_s: float | None  # until now where it is running; None where it is not known
     hosts: tuple[str, ...]
     steps: tuple[str, ...]  # that began
+
+    @property
+    def name(self) -> str:
+        """Of the plan, or of `--name`, as the folder's name begins; of a folder with another name its plan file's."""
+        found = _FOLDER.fullmatch(self.folder.name)
+        return found[1] if found else PurePath(self.plan).stem
 
 
 def entries_below(root: Path, now: datetime) -> tuple[list[RunEntry], list[str]]:

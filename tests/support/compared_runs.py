@@ -5,7 +5,7 @@ import functools
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from tests.support import small_run
 from tests.support.rollup_results import HostData, result
 
 PLAN = "name: compared\nsteps: [ go: max ]\n"
+DAY_S = 86400
 IOS = 60  # of a workload instance in a subinterval
 
 
@@ -41,11 +42,13 @@ class Made:
     argv: Sequence[str] = ("ivypy", "run", "p.yaml")
     exit_code: int | None = 0  # None: the run has not ended
     began_s: int = 0  # after others
+    name: str = "compared"  # of the plan
     hosts: Sequence[str] = field(default=small_run.HOSTS)
 
     def write(self, root: Path) -> Path:
         """Its folder, a new one under `root`. What it measured is made once for runs of its name."""
-        run = RunFolder.create(root, "compared", datetime(2025, 11, 21, 11, 10, tzinfo=UTC))
+        at = datetime(2025, 11, 21, 11, 10, tzinfo=UTC) + timedelta(days=self.began_s // DAY_S)
+        run = RunFolder.create(root, self.name, at)
         end = None if self.exit_code is None else small_run.START + small_run.LENGTH
         start = small_run.START + self.began_s * 10**9
         run.run(RunRecord("0.1.0", tuple(self.argv), "p.yaml", start, 7, end, self.exit_code))
@@ -118,6 +121,14 @@ def sides(root: Path, before: Sequence[Made], after: Sequence[Made]) -> tuple[li
     ones = [replace(one, began_s=place).write(root / "before") for place, one in enumerate(before)]
     others = [replace(one, began_s=len(ones) + place).write(root / "after") for place, one in enumerate(after)]
     return ones, others
+
+
+def nights(root: Path, levels: Sequence[float], **same: object) -> list[Path]:
+    """The folders of runs a day apart, each so much slower, in `root`."""
+    return [
+        Made(level, seed=n + 1, began_s=n * DAY_S, **same).write(root)  # type: ignore[arg-type]
+        for n, level in enumerate(levels)
+    ]
 
 
 def runs(count: int, slower: float = 1.0, **same: object) -> list[Made]:

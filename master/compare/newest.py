@@ -1,0 +1,85 @@
+"""Chooses both sides from a folder in which runs gather, night after night: the newest runs, and those before them.
+
+Rule: a run counts where it has ended with results, was not interrupted, and has the name of the newest that counts.
+Invalid runs count: their figures are left out one by one, since a load that the storage no longer sustains is what a
+regression looks like.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar, Final
+
+from ..errors import IvypyError, PlanError
+from ..exit_codes import ExitCode
+from ..results.finished_run import why_no_results
+from ..results.run_entries import RunEntry, RunState, entries_below
+from ..text.suggestions import listed
+from .sides import Sides
+
+NEWEST: Final = 3
+PREVIOUS: Final = 21
+_MOST_NAMED: Final = 3  # other plans
+
+
+class NoCompleteRun(IvypyError):
+    """A folder of runs of which none counts, so far."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.NOT_REACHED
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """How many runs stand on each side, at most."""
+
+    newest: int = NEWEST
+    previous: int = PREVIOUS
+
+
+def sides_of_history(root: Path, history: History, now: datetime) -> Sides:
+    """A: the runs before the newest; B: the newest. Each in the order of time; A may be empty.
+
+    Raises PlanError where `root` is no folder of runs, NoCompleteRun where none of its runs counts.
+    """
+    entries, faults = entries_below(root, now)
+    if not entries and not faults:
+        raise PlanError(f"{root}: there are no runs; name the folder that `ivypy run -o` made")
+    if any(entry.folder == root for entry in entries):
+        raise PlanError(f"{root}: one run; --newest takes the folder in which the runs are: {root.resolve().parent}")
+    whys = {entry.folder: _why_not(entry) for entry in entries}
+    complete = [entry for entry in entries if not whys[entry.folder]]
+    if not complete:
+        first = next(((folder, why) for folder, why in whys.items()), None)
+        example = f"; {first[0].name}: {first[1]}" if first else f"; {faults[0]}"
+        raise NoCompleteRun(f"Cannot tell: {root} has no complete run yet{example}")
+    name = complete[0].name
+    chosen = [entry for entry in complete if entry.name == name][: history.newest + history.previous]
+    newest, before = chosen[: history.newest], chosen[history.newest :]
+    since = [entry for entry in entries if entry.start >= chosen[-1].start]
+    left_out = [*faults, *_left_out(since, whys, name)]
+    return Sides(_in_order(before), _in_order(newest), tuple(left_out), is_history=True)
+
+
+def _in_order(entries: Sequence[RunEntry]) -> tuple[Path, ...]:
+    return tuple(entry.folder for entry in reversed(entries))
+
+
+def _left_out(entries: Sequence[RunEntry], whys: dict[Path, str], name: str) -> Iterator[str]:
+    """In words: runs that are not complete, and those of other names."""
+    for entry in entries:
+        if whys[entry.folder] and entry.name == name:
+            yield f"{entry.folder}: left out: {whys[entry.folder]}"
+    others = [entry.name for entry in entries if entry.name != name]
+    if others:
+        names = listed(list(dict.fromkeys(others)), _MOST_NAMED)
+        yield f"left out: {len(others)} run{'s' if len(others) > 1 else ''} of another name than {name}: {names}"
+
+
+def _why_not(entry: RunEntry) -> str:
+    """Why the run does not count; "" where it does."""
+    if entry.state is not RunState.ENDED:
+        return "it has not ended, or was cut off"
+    if entry.exit_code == ExitCode.INTERRUPTED:
+        return "it was interrupted"
+    return why_no_results(entry.folder)
