@@ -103,7 +103,7 @@ def compare(
         raise
     comparison = compare_runs(sides, question)
     if page is not None:
-        from ..compare.render_data import write_page
+        from ..compare.write_page import write_page
 
         if said := write_page(page, comparison):
             click.echo(said, err=True)

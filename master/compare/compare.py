@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import exp, log
 from pathlib import Path
 from statistics import fmean
@@ -26,6 +27,7 @@ from .samples import samples_of
 from .sides import Sides
 
 _MISSING: Final = frozenset({Reason.HOST_LOST.word, Reason.HOST_LATE.word, Reason.HOST_MISSING.word})  # partial
+_FEWEST_IN_SPAN: Final = 4  # names of runs
 _NAMED_BLANK: Final = "blank: no such I/O, too few samples, or no response time (iops: max)"
 
 
@@ -38,6 +40,7 @@ class Question:
     rollup_types: tuple[str, ...] = ()  # beside `all`
     limit: float = 0.03
     connectors: bool = False  # also what connectors said
+    more: tuple[str, ...] = ()  # metrics beside the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +69,15 @@ def comparable(metric: Metric) -> bool:
     return metric.is_rate
 
 
+def comparable_names() -> list[str]:
+    """Short names of all metrics that can be compared."""
+    return [short for short, full in SHORT_NAMES.items() if comparable(METRICS[full])]
+
+
 def compare(sides: Sides, question: Question) -> Comparison:
     """Compare the runs in these folders. Raises PlanError for a fault of the question, and for runs without results."""
-    metrics = _metrics(question.metrics)
+    named = _metrics(question.more) if question.more else []
+    metrics = list(dict.fromkeys([*_metrics(question.metrics), *named]))
     types = tuple(dict.fromkeys((ALL, *question.rollup_types)))
     before, after = (
         tuple(_read(f"{letter}{number}", folder, types) for number, folder in enumerate(folders, 1))
@@ -87,7 +96,7 @@ def compare(sides: Sides, question: Question) -> Comparison:
         _compared(key, metric, ours, theirs, basis)
         for key in keys
         for metric in metrics
-        if question.metrics or not _has_none((*before, *after), key, metric)
+        if question.metrics or metric in named or not _has_none((*before, *after), key, metric)
     ]
     return Comparison(
         a=before,
@@ -234,7 +243,7 @@ class _Figures:
         """With the summary's value where it may not be compared: None where it has none."""
         row = self.run.rows.get(key)
         value = (row.figure(metric) if row else None) if left_out else self.value(key, metric)
-        return RunFigure(self.run.name, value, left_out)
+        return RunFigure(self.run.name, value, left_out, row.number if row else None)
 
     def samples(self, key: Key, metric: Metric) -> Sequence[MetricSample]:
         """A sample a subinterval; none where the histograms have none."""
@@ -302,7 +311,14 @@ def _grouped(whys: Mapping[str, str]) -> str:
     by_why: dict[str, list[str]] = {}
     for name, why in whys.items():
         by_why.setdefault(why, []).append(name)
-    return "; ".join(f"{', '.join(names)}: {why}" for why, names in by_why.items())
+    return "; ".join(f"{', '.join(_spans(names))}: {why}" for why, names in by_why.items())
+
+
+def _spans(names: Sequence[str]) -> Iterator[str]:
+    """A1, A2 ... A9 as "A1 to A9": of four and more in a row. In their order."""
+    for _, numbered in groupby(enumerate(names), lambda at: (at[1][0], int(at[1][1:]) - at[0])):
+        row = [name for _, name in numbered]
+        yield from row if len(row) < _FEWEST_IN_SPAN else [f"{row[0]} to {row[-1]}"]
 
 
 def _within(key: Key, metric: Metric, a: _Figures, b: _Figures) -> tuple[LogRatio | None, str]:

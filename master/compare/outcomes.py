@@ -53,6 +53,7 @@ class RunFigure:
     run: str  # A1, A2 ... B1
     value: float | None
     left_out: str = ""
+    step: int | None = None  # its number in that run; None where it does not have it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,13 @@
-"""A comparison as JSON, and as a page of HTML that needs nothing else: its tables, and below them charts of the runs
-over each other, as `ivypy report` has them.
-"""
+"""A comparison as JSON, and its tables as HTML that needs nothing else."""
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from html import escape
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from ..errors import PlanError
-from ..output.named_files import save
-from ..report.archive import ArchiveLimits, archive_of
-from ..report.one_file import MARK, has_plotly
-from ..report.write_report import check_place, save_page
+from ..report.one_file import MARK
 from ..results.finished_run import FinishedRun
-from ..text.libraries import to_install
 from .compare import Comparison
 from .connector_metrics import ConnectorCompared
 from .outcomes import Basis, Judged, Outcome
@@ -54,31 +46,37 @@ _TITLES = ("step", "metric", "A", "B", "change", "95 % interval", "p (Holm)", "o
 
 def json_of(comparison: Comparison) -> str:
     """One object; docs/internals/statistics.md has its keys. Changes are fractions, latencies microseconds."""
-    return json.dumps(
-        {
-            "a": [_run(run) for run in comparison.a],
-            "b": [_run(run) for run in comparison.b],
-            "basis": {Basis.RUNS: "between_runs", Basis.WITHIN: "within_runs", Basis.NONE: None}[comparison.basis],
-            "max_regression": comparison.limit,
-            "exit_code": int(comparison.exit_code),
-            "conclusion": conclusion(comparison),
-            "method": method(comparison),
-            "plan_differences": list(comparison.plan_lines),
-            "differences": [
-                {"where": one.where, "fact": one.fact, "a": one.a, "b": one.b, "who": one.who}
-                for one in comparison.differences
-            ],
-            "notes": list(comparison.notes),
-            "rows": [_row(row) for row in comparison.rows],
-            "connectors": [_connector(row) for row in comparison.connectors],
-        },
-        indent=2,
-        allow_nan=False,
-    )
+    return json.dumps(data_of(comparison), indent=2, allow_nan=False)
+
+
+def data_of(comparison: Comparison) -> dict[str, Any]:
+    """The same as data."""
+    return {
+        "a": [_run(run) for run in comparison.a],
+        "b": [_run(run) for run in comparison.b],
+        "basis": {Basis.RUNS: "between_runs", Basis.WITHIN: "within_runs", Basis.NONE: None}[comparison.basis],
+        "max_regression": comparison.limit,
+        "exit_code": int(comparison.exit_code),
+        "conclusion": conclusion(comparison),
+        "method": method(comparison),
+        "plan_differences": list(comparison.plan_lines),
+        "differences": [
+            {"where": one.where, "fact": one.fact, "a": one.a, "b": one.b, "who": one.who}
+            for one in comparison.differences
+        ],
+        "notes": list(comparison.notes),
+        "rows": [_row(row) for row in comparison.rows],
+        "connectors": [_connector(row) for row in comparison.connectors],
+    }
 
 
 def _run(run: FinishedRun) -> dict[str, Any]:
-    return {"name": run.name, "folder": str(run.folder), "ended": bool(run.record.get("end_utc"))}
+    return {
+        "name": run.name,
+        "folder": str(run.folder),
+        "start_utc": run.record["start_utc"],
+        "ended": bool(run.record.get("end_utc")),
+    }
 
 
 def _row(row: Judged) -> dict[str, Any]:
@@ -98,6 +96,7 @@ def _row(row: Judged) -> dict[str, Any]:
         "regression": row.is_regression,
         "no_regression": row.is_no_regression,
         "why_not_compared": compared.why,
+        "runs": [asdict(one) for one in compared.runs],
     }
 
 
@@ -183,28 +182,3 @@ def _connector_figures(row: ConnectorCompared) -> str:
     why = f' <span class="why">({escape("; ".join(row.notes))})</span>' if row.notes else ""
     step = f'<td class="name">{escape(str(row.key))}</td>'
     return f"{step}{_cells([name])}{figures}<td>{escape(outcome)}{why}</td>"
-
-
-def write_page(path: Path, comparison: Comparison) -> str:
-    """Write the page; return a note about it, "" if there is none. Without plotly it has the tables alone.
-
-    Raises PlanError, OutputError.
-    """
-    check_place(path, MARK.encode())
-    if not has_plotly():
-        save(path, lambda: path.write_text(html_of(comparison), encoding="utf-8"))
-        return f"{path}: without charts: they need plotly: {to_install('plotly')}"
-    shown = {
-        run.folder: f"{letter}{number} {run.folder.name}"
-        for letter, runs in (("A", comparison.a), ("B", comparison.b))
-        for number, run in enumerate(runs, 1)
-    }
-    try:
-        archive = archive_of([*shown], ArchiveLimits(most_bytes=0), shown)
-    except PlanError as error:
-        save(path, lambda: path.write_text(html_of(comparison), encoding="utf-8"))
-        return f"{path}: without charts: {error}"
-    archive.left_out.clear()  # a comparison shows whole runs
-    archive.route = f"#/compare/{','.join(quote(run, safe='') for run in archive.runs)}"
-    save_page(path, archive, "ivypy compare", f"<style>\n{LOOK}</style>\n{body_of(comparison)}\n")
-    return ""

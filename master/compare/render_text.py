@@ -169,8 +169,9 @@ def named_runs(comparison: Comparison) -> Iterator[str]:
     """The folders of the runs that some row leaves out by name, A7: of a side whose runs are not all listed."""
     left_out = {one.run for row in comparison.rows for one in row.compared.runs if one.left_out}
     for runs in (comparison.a, comparison.b):
-        if len(runs) > MOST_LISTED:
-            yield from (f"{run.name}: {run.folder}" for run in runs if run.name in left_out)
+        named = [run for run in runs if run.name in left_out]
+        if len(runs) > MOST_LISTED >= len(named):
+            yield from (f"{run.name}: {run.folder}" for run in named)
 
 
 def counted_runs(runs: Sequence[FinishedRun]) -> str:

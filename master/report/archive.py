@@ -14,7 +14,7 @@ An answer is JSON, or binary where it is of histograms; a short one stands as it
 import base64
 import gzip
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -83,15 +83,23 @@ def _json(answer: Mapping[str, Any]) -> bytes:
     return json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
 
 
-def archive_of(folders: Sequence[Path], limits: ArchiveLimits, shown: Mapping[Path, str] | None = None) -> Archive:
-    """Of the runs in these folders. `shown`: names for some of them, instead of the folders' own.
+def archive_of(
+    folders: Sequence[Path], limits: ArchiveLimits, shown: Mapping[Path, str] | None = None,
+    recorded: Collection[Path] | None = None,
+) -> Archive:  # fmt: skip
+    """Of the runs in these folders, or only of those `recorded`. `shown`: names for some, instead of the folders' own.
 
     Raises PlanError where a run itself cannot be read.
     """
     archive = Archive()
     names = {folder.resolve(): name for folder, name in (shown or {}).items()}
     named = _named(folders)
-    runs = [_Recorder(run, RunData(folder), archive, limits, names.get(folder)) for run, folder in named.items()]
+    kept = named.values() if recorded is None else {folder.resolve() for folder in recorded}
+    runs = [
+        _Recorder(run, RunData(folder), archive, limits, names.get(folder))
+        for run, folder in named.items()
+        if folder in kept
+    ]
     for run in runs:
         run.record_whole()
     for run in runs:

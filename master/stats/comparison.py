@@ -6,7 +6,7 @@ matter. Runs are the unit of replication: `between_runs` decides, `within_runs` 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import copysign, expm1, fsum, hypot, inf, isfinite, log, sqrt
+from math import copysign, exp, expm1, fsum, hypot, inf, isfinite, log, sqrt
 from statistics import fmean
 
 from .confidence import CONFIDENCE, t_quantile, t_tail
@@ -80,6 +80,16 @@ def variance(values: Sequence[float]) -> float:
     distances = [value - values[0] for value in values]
     mean = fmean(distances)
     return fsum((one - mean) ** 2 for one in distances) / (len(values) - 1)
+
+
+def range_of_next(values: Sequence[float]) -> tuple[float, float]:
+    """Where the figure of one more run lies with 95 %, by these of two runs or more, all above 0.
+
+    The prediction interval of a normal distribution of the logarithms.
+    """
+    logs = [log(value) for value in values]
+    width = t_quantile(0.5 + CONFIDENCE / 2, len(logs) - 1) * sqrt(variance(logs) * (1 + 1 / len(logs)))
+    return exp(fmean(logs) - width), exp(min(fmean(logs) + width, _MOST_LOG))
 
 
 def comparable_estimate(samples: Sequence[MetricSample], fraction: float | None = None) -> Estimate | None:

@@ -32,7 +32,8 @@ from ..live.socket_messages import (
 from ..live.step_lines import local_now
 from ..pages.run_data import RunData
 from ..rollup.instances import ALL
-from .answers import REVALIDATED, WebAnswer, answer_of, failure, respond
+from .answers import REVALIDATED, WebAnswer, answer_of, encoded, failure, respond
+from .compared import MOST_COMPARED, compared
 from .live_clients import LiveClients
 from .open_runs import OpenRuns
 
@@ -60,6 +61,7 @@ class Routes:
         self._runs = runs
         self._clients = clients
         self._control = control
+        self._comparing = asyncio.Lock()  # one at a time: it reads many files
         self._acting = ThreadPoolExecutor(ACTING, "ivypy-web-act")
 
     def table(self) -> list[web.RouteDef]:
@@ -67,6 +69,7 @@ class Routes:
             web.get("/", self.page),
             web.get("/static/{name}", self.file),
             web.get("/api/runs", self.runs),
+            web.get("/api/compare", self.compare),
             web.get("/api/runs/{id}", self.document),
             *(web.get(f"{STEP}/{name}", self._of_step(name, compute)) for name, compute in _STEP_ANSWERS.items()),
             web.get("/api/runs/{id}/live", self.live),
@@ -83,6 +86,22 @@ class Routes:
 
     async def runs(self, request: web.Request) -> web.StreamResponse:
         return respond(request, await self._runs.list())
+
+    async def compare(self, request: web.Request) -> web.StreamResponse:
+        query = request.query
+        sides = [[run for run in query.get(side, "").split(",") if run] for side in "ab"]
+        if not all(sides):
+            raise web.HTTPBadRequest(text="a, b: name the ids of the runs of each side.")
+        if sum(map(len, sides)) > MOST_COMPARED:
+            raise web.HTTPBadRequest(text=f"At most {MOST_COMPARED} runs are compared.")
+        metrics = tuple(name for name in query.get("metric", "").split(",") if name)
+        before, after = [{await self._runs.folder(run): run for run in side} for side in sides]
+        async with self._comparing:
+            try:
+                data = await asyncio.to_thread(compared, before, after, metrics)
+            except PlanError as error:
+                return failure(422, str(error))
+        return respond(request, encoded(data))
 
     async def document(self, request: web.Request) -> web.StreamResponse:
         run = await self._runs.open(request.match_info["id"])

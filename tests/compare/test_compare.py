@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from ivypy.master.cli.compare import compare as command
-from ivypy.master.compare import render_data
+from ivypy.master.compare import write_page
 from ivypy.master.compare.samples import samples_of
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
@@ -203,9 +203,6 @@ def test_what_searches_found_is_compared_though_each_found_another_load(tmp_path
 def test_of_a_repeated_step_the_last_attempt_is_compared(tmp_path: Path) -> None:
     """Whose name is that of its step, so that nights with and without a second attempt match."""
     before, after = sides(tmp_path, runs(3), [*runs(2), Made(steps=("max", ATTEMPT_2), seed=3)])
-    steps = [{"number": number, "name": name, "verdict": "valid"} for number, name in enumerate(("max", ATTEMPT_2))]
-    record = json.loads((after[2] / "run.json").read_text()) | {"steps": steps}
-    (after[2] / "run.json").write_text(json.dumps(record))
     set_cells(after[2], "max", service_verdict="invalid", reasons="reap_delay[invalid] (90% of the mean)")
     found = as_json(before, after)
     assert {row["step"] for row in found["rows"]} == {"max"}
@@ -391,7 +388,7 @@ def test_the_page_needs_nothing_else_and_shows_names_as_they_are(tmp_path: Path)
 
 @pytest.mark.slow
 def test_without_plotly_the_page_has_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(render_data, "has_plotly", lambda: False)
+    monkeypatch.setattr(write_page, "has_plotly", lambda: False)
     page = tmp_path / "page.html"
     for _ in range(2):  # the second time in the place of the first
         run_compare(*sides(tmp_path / "runs", runs(3), runs(3, 1.1)), "--html", str(page))
@@ -404,7 +401,7 @@ def test_without_plotly_the_page_has_the_tables(tmp_path: Path, monkeypatch: pyt
 def test_the_page_takes_the_place_of_no_other_file(
     same: tuple[list[Path], list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plotly: bool
 ) -> None:
-    monkeypatch.setattr(render_data, "has_plotly", lambda: plotly)
+    monkeypatch.setattr(write_page, "has_plotly", lambda: plotly)
     page = tmp_path / "page.html"
     page.write_text("mine")
     with pytest.raises(PlanError, match="name another"):

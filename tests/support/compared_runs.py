@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ivypy.master.output.folder import RunFolder
-from ivypy.master.output.record_types import HostRecord, LunRecord, RunRecord, SummaryRecord, WindowRecord
+from ivypy.master.output.record_types import HostRecord, LunRecord, RunRecord, StepRecord, SummaryRecord, WindowRecord
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.parameters_in_force import Settings
@@ -51,7 +51,9 @@ class Made:
         run = RunFolder.create(root, self.name, at)
         end = None if self.exit_code is None else small_run.START + small_run.LENGTH
         start = small_run.START + self.began_s * 10**9
-        run.run(RunRecord("0.1.0", tuple(self.argv), "p.yaml", start, 7, end, self.exit_code))
+        ended = start + self.subintervals * small_run.LENGTH
+        steps = tuple(StepRecord(n, name, start, ended, "valid") for n, name in enumerate(self.steps))
+        run.run(RunRecord("0.1.0", tuple(self.argv), "p.yaml", start, 7, end and ended, self.exit_code, steps=steps))
         run.close()
         for name, content in _measured(replace(self, began_s=0, argv=(), exit_code=0), run.path.name).items():
             (run.path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ivypy.master.pages.run_data import RunData
+from ivypy.master.web.compared import compared
 
 STATIC = Path(__file__).parents[2] / "master" / "pages" / "static"
 POLICY = (
@@ -40,6 +41,8 @@ class Answers:
                 return json.dumps(
                     {"runs": [self.document(name)["run"] for name in self._data], "control": False}
                 ).encode()
+            case ["api", "compare"]:
+                return json.dumps(self._compared(parse_qs(split.query))).encode()
             case ["api", "runs", name]:
                 return json.dumps(self.document(name)).encode()
             case ["api", "runs", name, "steps", step, what]:
@@ -50,6 +53,11 @@ class Answers:
     def document(self, name: str) -> dict[str, Any]:
         found = self._data[name].document()
         return {**found, "run": {**found["run"], "id": name}}
+
+    def _compared(self, query: Mapping[str, list[str]]) -> dict[str, Any]:
+        before, after = ({self._data[run].folder: run for run in query[side][0].split(",")} for side in "ab")
+        metrics = tuple(query["metric"][0].split(",")) if "metric" in query else ()
+        return compared(before, after, metrics)
 
     def _of_step(self, data: RunData, step: int, what: str, query: Mapping[str, list[str]]) -> bytes:
         first = int(query.get("from", ["0"])[0])

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tests.support.browser import PHONE, WIDE, chromium
+from tests.support.compared_runs import nights, set_cells
 from tests.support.gallery import EXHIBITS, Exhibit
 from tests.support.page_server import Answers, serving
 from tests.support.shown_runs import gathered, held, tour
@@ -34,9 +37,11 @@ class View:
     panel: str = ""  # of the documentation's picture, where it is not the whole page
 
 
+NIGHTS = tuple(f"n{number}" for number in range(1, 25))  # the last three slower by 8 %
+BEFORE, AFTER = NIGHTS[:-3], NIGHTS[-3:]
 VIEWS = (
     View("runs", "#/"),
-    View("compare", "#/compare/tour,again"),
+    View("compare", f"#/compare/{','.join(BEFORE)}/{','.join(AFTER)}"),
     View("summary", "#/run/tour"),
     View("overview", "#/run/tour/step/1"),
     View("accuracy", "#/run/held/step/0", '[data-table="measure"]'),
@@ -110,7 +115,10 @@ def main(words: list[str]) -> None:
     with tempfile.TemporaryDirectory() as root:
         folders = {"tour": tour(Path(root), "2B").folder, "held": held(Path(root)).folder}
         folders["array"] = gathered(Path(root)).folder
-        folders["again"] = tour(Path(root), "2B", seed=100).folder
+        levels = np.exp(0.007 * np.random.default_rng(1).standard_normal(len(NIGHTS))) * ([1.0] * 21 + [1.08] * 3)
+        runs = nights(Path(root) / "nights", levels.tolist(), name="nightly", subintervals=24)
+        set_cells(runs[8], "max", service_verdict="invalid", reasons="reap_delay[invalid] (90% of the mean)")
+        folders |= zip(NIGHTS, runs, strict=True)
         exhibits = () if everything else EXHIBITS
         folders |= {exhibit.name: exhibit.run(Path(root)).folder for exhibit in exhibits}
         with serving(Answers(folders)) as address, chromium() as browser:

@@ -1,200 +1,358 @@
-// Several runs over each other: rate and latency over the time since each step began, and distributions.
+// Runs of two sides compared, as `ivypy compare` decides it: a row for each step and figure. The chosen row is drawn:
+// its figure of each run over the time of the runs, over the time within the runs, and its distribution.
 
-import { addresses } from "./source.js";
+import { addresses, listed, Missing } from "./source.js";
 import { begun, decimated, draw, discard, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
-import { badge, marked, choice, el, fill, prose, table } from "./dom.js";
+import { choice, counted, el, fill, prose, table } from "./dom.js";
 import { distributionPoints, nines } from "./distribution_view.js";
-import { figureText, standingMeasurement } from "./figures.js";
+import { changeText, count, latency, shortTime } from "./format.js";
+import { showTrend } from "./trend_chart.js";
 import { colours } from "./theme.js";
+import { untestedComparison } from "./untested_comparison.js";
 
 const DASHES = ["solid", "dash", "dot", "longdash", "dashdot"];
+const SIDES = ["a", "b"];
+const TITLES = { a: "A, before", b: "B, after" };
+const NEWEST = 3; // runs that are B, where so many and more are chosen
+const FEWEST_FOR_TREND = 3;
+const FEW_DIFFERENCES = 6; // lines that are shown at once
+const MARKS = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
 
-/** Show a comparison in a node; returns what ends it. */
-export function showComparison(source, node, ids) {
-  const view = new ComparisonView(source, node, ids);
+/** Show a comparison in a node; returns what ends it. `sides`: ids of the runs of A and of B; without B, by time. */
+export function showComparison(source, node, sides) {
+  const view = new ComparisonView(source, node, sides);
   view.open();
   return () => view.close();
 }
 
 class ComparisonView {
-  constructor(source, node, ids) {
-    [this.source, this.node, this.ids] = [source, node, ids];
-    this.isTested = document.querySelector(".comparison") !== null; // tables of `ivypy compare` stand above
+  constructor(source, node, sides) {
+    [this.source, this.node, this.sides] = [source, node, sides];
+    this.metrics = []; // besides the usual ones
+    this.place = 0; // of the row that is drawn
     this.charts = Object.fromEntries(
-      ["rate", "latency", "distribution"].map((name) => [name, el("div", { class: `chart ${name}` })]),
+      ["trend", "overlay", "distribution"].map((name) => [name, el("div", { class: `chart ${name}` })]),
     );
   }
 
   close() {
+    this.isClosed = true;
     Object.values(this.charts).forEach(discard);
   }
 
   async open() {
-    fill(this.node, el("p", { class: "empty", role: "status" }, "Loading the runs ..."));
+    document.title = "Comparison - ivypy";
+    fill(this.node, el("p", { class: "empty", role: "status" }, "Comparing the runs ..."));
     try {
-      this.documents = await Promise.all(this.ids.map((id) => this.source.json(addresses.run(id))));
+      if (!this.sides[1].length) {
+        const { runs } = await this.source.json(addresses.runs());
+        this.sides = sidesByTime(runs, this.sides[0]);
+        history.replaceState(null, "", routeOf(this.sides));
+      }
+      this.data = await this.compared();
     } catch (error) {
-      fill(this.node, el("p", { class: "empty", role: "alert" }, error.message));
+      if (!this.isClosed) fill(this.node, el("p", { class: "empty", role: "alert" }, error.message));
       return;
     }
-    document.title = "Comparison - ivypy";
-    this.names = [...new Set(this.documents.flatMap((one) => one.steps.map((step) => step.name)))];
-    const shared = this.names.filter((name) =>
-      this.documents.every((one) => one.steps.some((step) => step.name === name)),
-    );
-    this.step = shared[0] ?? this.names[0] ?? "";
+    if (this.isClosed) return;
+    this.runs = SIDES.flatMap((side) => this.data[side].map((run) => ({ ...run, side })));
+    this.choose(this.firstRow());
+  }
+
+  /** As the source has it; a report of several runs has only the runs. */
+  async compared() {
+    try {
+      return await this.source.json(addresses.compare(...this.sides, this.metrics));
+    } catch (error) {
+      if (this.source.isLive || !(error instanceof Missing)) throw error;
+      return untestedComparison(this.source, this.sides);
+    }
+  }
+
+  /** The row to begin with: one that is worse, if there is one. */
+  firstRow() {
+    const { rows } = this.data;
+    const worst = rows.findIndex((row) => row.regression);
+    return Math.max(worst >= 0 ? worst : rows.findIndex((row) => row.outcome === "worse"), 0);
+  }
+
+  /** Show a row's figure in the charts. */
+  choose(place) {
+    this.place = place;
+    const focused = document.activeElement?.dataset?.row;
     this.build();
-    await this.show();
+    if (focused !== undefined) this.node.querySelector(`[data-row="${focused}"]`)?.focus();
+    this.drawAll();
+  }
+
+  get row() {
+    return this.data.rows[this.place];
   }
 
   build() {
-    this.tableNode = el("div");
-    this.without = el("p", { class: "quiet" });
+    const { conclusion, method, notes } = this.data;
     fill(
       this.node,
-      ...this.head(),
+      el("h1", {}, `Comparison of ${this.runs.length} runs`),
+      el("p", { class: "outcome" }, prose(conclusion)),
       el(
-        "div",
-        { class: "bar" },
-        choice(
-          "step",
-          this.names.map((one) => [one, one]),
-          this.step,
-          (value) => {
-            this.step = value;
-            this.show();
-          },
-        ),
+        "ul",
+        { class: "sides" },
+        SIDES.map((side) => el("li", { class: side }, this.sideText(side))),
       ),
-      this.tableNode,
-      this.without,
-      this.panel("I/Os per second", this.charts.rate),
-      this.panel("Service time p99", this.charts.latency),
-      this.panel("Distribution of service time", this.charts.distribution),
+      notes.length
+        ? el(
+            "ul",
+            { class: "quiet" },
+            notes.map((one) => el("li", {}, one)),
+          )
+        : null,
+      this.differences(),
+      this.source.isLive ? el("div", { class: "bar" }, this.moreFigures()) : null,
+      this.figures(),
+      el("p", { class: "quiet method" }, method),
+      this.row ? this.panels() : null,
     );
   }
 
-  head() {
-    if (this.isTested) return [el("h2", {}, "The runs over each other")];
-    const words =
-      "These are overlays, without a test of what chance may do: `ivypy compare A --vs B` has intervals and outcomes.";
-    return [el("h1", {}, `Comparison of ${this.ids.length} runs`), el("p", { class: "quiet" }, prose(words))];
+  sideText(side) {
+    const runs = this.data[side];
+    if (!runs.length) return `${TITLES[side]}: no runs`;
+    const names =
+      runs.length > 2 ? `${runs[0].run} to ${runs[runs.length - 1].run}` : runs.map((one) => one.run).join(", ");
+    return `${TITLES[side]}: ${counted(runs.length, "run")}: ${names}`;
+  }
+
+  differences() {
+    const { plan_differences: plan, differences } = this.data;
+    if (!plan) return null; // nobody looked
+    const lines = differences.map(
+      ({ where, fact, a, b, who }) => `${where}: ${fact}: ${a} → ${b}${who ? ` (${who})` : ""}`,
+    );
+    if (!plan.length && !lines.length)
+      return this.data.a.length
+        ? el("p", { class: "quiet" }, "A and B have the same plan, hosts, LUNs and settings.")
+        : null;
+    return el(
+      "details",
+      { open: plan.length + lines.length <= FEW_DIFFERENCES },
+      el("summary", {}, `What differs between A and B: ${counted(plan.length + lines.length, "line")}`),
+      plan.length ? el("pre", { tabindex: 0 }, plan.join("\n")) : null,
+      el(
+        "ul",
+        {},
+        lines.map((one) => el("li", {}, one)),
+      ),
+    );
+  }
+
+  moreFigures() {
+    const shown = new Set(this.data.rows.map((row) => row.title));
+    const names = this.data.metrics.filter((name) => !shown.has(name));
+    return choice("another figure", [["", "choose"], ...names.map((one) => [one, one])], "", (name) => {
+      if (!name) return;
+      this.metrics.push(name);
+      this.added = name;
+      this.reread();
+    });
+  }
+
+  async reread() {
+    const isNewest = begun(this);
+    const data = await this.source.json(addresses.compare(...this.sides, this.metrics)).catch(() => null);
+    if (!isNewest() || this.isClosed || !data) return;
+    this.data = data;
+    this.choose(
+      Math.max(
+        data.rows.findIndex((row) => row.metric.endsWith(this.added) || row.title === this.added),
+        0,
+      ),
+    );
+  }
+
+  figures() {
+    const button = (row) => {
+      const place = this.data.rows.indexOf(row);
+      return el(
+        "button",
+        {
+          type: "button",
+          class: "small",
+          "data-row": place,
+          "aria-pressed": String(place === this.place),
+          "aria-label": `draw ${row.title} of ${row.key}`,
+          onclick: () => this.choose(place),
+        },
+        row.title,
+      );
+    };
+    return table(
+      "Figures: choose the one to draw",
+      [
+        { title: "figure", cell: button },
+        { title: "step", class: "step-name", cell: (row) => row.key },
+        { title: "outcome", cell: outcome },
+        { title: "change", number: true, cell: (row) => changeText(row.change) },
+        { title: "95 % interval", number: true, cell: (row) => row.interval?.map(changeText).join(" to ") ?? "-" },
+        { title: "A", number: true, cell: (row) => amount(row, row.a) },
+        { title: "B", number: true, cell: (row) => amount(row, row.b) },
+        { title: "runs left out, or why not compared", class: "why", cell: (row) => row.why_not_compared },
+      ],
+      this.data.rows,
+      { class: "compared" },
+    );
+  }
+
+  panels() {
+    const of = `${this.row.title} of ${this.row.key}`;
+    const overlaid = this.overlaid();
+    const few = overlaid.length < this.runs.length ? `, the last ${counted(overlaid.length, "run")}` : "";
+    return [
+      this.runs.length >= FEWEST_FOR_TREND ? this.panel(`Over the runs: ${of}`, this.charts.trend) : null,
+      this.runsTable(),
+      this.panel(`Within the runs: ${of}${few}`, this.charts.overlay),
+      this.panel(`Distribution of ${this.row.set} time in ${this.row.key}${few}`, this.charts.distribution),
+    ];
   }
 
   panel(title, chart) {
     return el("section", { class: "panel", "aria-label": title }, el("h2", {}, title), chart);
   }
 
-  /** [run, step] of each run that has the chosen step: of a repeated one the last. */
-  chosen() {
-    return this.documents
-      .map((found, place) => [this.ids[place], found, found.steps.findLast((one) => one.name === this.step)])
-      .filter(([, , step]) => step);
+  runsTable() {
+    const figures = new Map(this.row.runs.map((one) => [one.run, one]));
+    const link = (run) => (run.id ? el("a", { href: `#/run/${encodeURIComponent(run.id)}` }, run.run) : run.run);
+    const name = (run) => [`${run.name} `, link(run)];
+    const columns = [
+      { title: "run", cell: name },
+      { title: "side", cell: (run) => (this.source.isLive ? this.sideChoice(run) : run.side.toUpperCase()) },
+      { title: "started", cell: (run) => shortTime(Date.parse(run.start_utc) / 1000) },
+      { title: this.row.title, number: true, cell: (run) => this.ofRun(figures.get(run.name)) },
+      { title: "left out", class: "why", cell: (run) => figures.get(run.name)?.left_out ?? "" },
+    ];
+    return el(
+      "details",
+      { open: this.isOpen, ontoggle: (event) => (this.isOpen = event.target.open) },
+      el("summary", {}, `Each run${this.source.isLive ? ", and its side" : ""}`),
+      table(`${this.row.title} of ${this.row.key}, of each run`, columns, this.runs),
+    );
   }
 
-  async show() {
+  ofRun(figure) {
+    const text = amount(this.row, figure?.value);
+    return figure?.left_out && text !== "-" ? `[${text}]` : text;
+  }
+
+  /** Another side for a run, or none. */
+  sideChoice(run) {
+    const options = [
+      ["a", "A"],
+      ["b", "B"],
+      ["", "left out"],
+    ];
+    return choice(`side of ${run.run}`, options, run.side, (side) => {
+      const runs = this.runs.map((one) => (one.id === run.id ? { ...one, side } : one));
+      const sides = SIDES.map((which) => runs.filter((one) => one.side === which).map((one) => one.id));
+      if (sides.every((ids) => ids.length)) location.hash = routeOf(sides);
+      else this.choose(this.place);
+    });
+  }
+
+  /** The runs that are drawn over each other, with the step that has the row's figure. */
+  overlaid() {
+    const names = new Set(this.data.overlaid);
+    const steps = new Map(this.row.runs.map((one) => [one.run, one.step]));
+    return this.runs
+      .filter((run) => names.has(run.name) && run.id && steps.get(run.name) !== null)
+      .map((run) => ({ ...run, step: steps.get(run.name) }));
+  }
+
+  async drawAll() {
+    if (!this.row) return;
     const isNewest = begun(this);
-    const chosen = this.chosen();
-    const missing = this.documents
-      .map((one) => one.run.run)
-      .filter((run) => !chosen.some(([, found]) => found.run.run === run));
-    fill(this.without, missing.length ? `Without a step ${this.step}: ${missing.join(", ")}.` : "");
-    fill(
-      this.tableNode,
-      table(
-        this.step,
-        [
-          { title: "run", cell: ([, found]) => found.run.run },
-          { title: "verdict", cell: ([, , step]) => badge(step.verdict || step.state) },
-          ...this.documents[0].headline.map((metric) => ({
-            title: metric.title,
-            number: true,
-            cell: ([, , step]) => figure(standingMeasurement(step), metric),
-          })),
-        ],
-        chosen,
+    const row = this.row;
+    if (this.runs.length >= FEWEST_FOR_TREND) await showTrend(this.charts.trend, this.data, row);
+    const runs = this.overlaid();
+    const [type, instance] = [row.rollup_type, row.rollup_instance];
+    const orNone = (reading) => reading.catch(() => null);
+    const [series, sets] = await Promise.all([
+      Promise.all(runs.map((one) => orNone(this.source.json(addresses.series(one.id, one.step, type, instance, 0))))),
+      Promise.all(
+        runs.map((one) => orNone(this.source.json(addresses.distribution(one.id, one.step, type, instance)))),
       ),
-    );
-    const series = await Promise.all(
-      chosen.map(([id, , step]) => this.source.json(addresses.series(id, step.number, "all", "all", 0))),
-    );
-    const sets = await Promise.all(
-      chosen.map(([id, , step]) =>
-        this.source
-          .json(addresses.distribution(id, step.number, "all", "all"))
-          .then((one) => one.sets)
-          .catch(() => ({})),
-      ),
-    );
-    if (!isNewest()) return;
-    await this.drawLines(this.charts.rate, chosen, series, "overall_iops", {
-      yaxis: { title: "IOPS", rangemode: "tozero" },
-    });
-    await this.drawLines(this.charts.latency, chosen, series, "overall_service_us_p99", null);
-    const traces = chosen
-      .map(([, found], place) => this.distribution(found, sets[place]["overall.service"], place))
-      .filter(Boolean);
-    const marks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
-    const xaxis = {
-      title: "percentile",
-      tickvals: marks.map(nines),
-      ticktext: marks.map((one) => `${Number((one * 100).toFixed(5))} %`),
-    };
-    await draw(
-      this.charts.distribution,
-      traces,
-      layoutOf({ hovermode: "closest", xaxis, yaxis: latencyAxis("service time", traces), margin: WIDE_MARGIN }),
-      "No measurement of this step has service times.",
-    );
+    ]);
+    if (!isNewest() || this.isClosed) return;
+    await this.drawOverlay(runs, series);
+    await this.drawDistribution(runs, sets);
   }
 
-  /** A colour for each side where there are two, whose runs are named "A1 ...", "B1 ...", else for each run. */
-  look(found, place) {
-    const of = colours();
-    const [, side, number] = (this.isTested && /^([AB])(\d+) /.exec(found.run.run)) || [];
-    if (side)
-      return { color: side === "A" ? of.blue : of.orange, dash: DASHES[(number - 1) % DASHES.length], width: 1.8 };
-    const palette = [of.blue, of.orange, of.green, of.purple, of.red, of.grey];
-    return {
-      color: palette[place % palette.length],
-      dash: DASHES[Math.floor(place / palette.length + place) % DASHES.length],
-      width: 1.8,
-    };
-  }
-
-  async drawLines(node, chosen, series, metric, more) {
-    const traces = chosen.map(([, found], place) => {
-      const { start, length_s: length, metrics } = series[place];
+  async drawOverlay(runs, series) {
+    const traces = runs.flatMap((run, place) => {
+      const { start, length_s: length, metrics } = series[place] ?? {};
+      if (!metrics?.[this.row.metric]) return [];
       const xs = start.map((one, at) => one + (length[at] ?? 0) / 2 - start[0]);
-      return {
-        type: "scatter",
-        mode: "lines",
-        name: found.run.run.replaceAll("<", "&lt;"),
-        ...decimated(xs, metrics[metric]),
-        line: this.look(found, place),
-      };
+      return [{ ...this.line(run), ...decimated(xs, metrics[this.row.metric]) }];
     });
-    const layout = more ?? { yaxis: latencyAxis("service time p99", traces) };
+    const yaxis = this.row.is_rate
+      ? { title: this.row.title, rangemode: "tozero" }
+      : latencyAxis(this.row.title, traces);
     await draw(
-      node,
+      this.charts.overlay,
       traces,
-      layoutOf({ xaxis: { title: "seconds since the step began" }, margin: WIDE_MARGIN, ...layout }),
+      layoutOf({ xaxis: { title: "seconds since the step began" }, margin: WIDE_MARGIN, yaxis }),
       "No subinterval has this figure: a p99 needs 1,000 I/Os in one, so a higher rate or a longer `subinterval`.",
     );
   }
 
-  distribution(found, set, place) {
-    if (!set) return null;
-    return {
-      type: "scatter",
-      mode: "lines",
-      name: found.run.run.replaceAll("<", "&lt;"),
-      ...distributionPoints(set),
-      line: { ...this.look(found, place), shape: "hv" },
+  async drawDistribution(runs, sets) {
+    const traces = runs.flatMap((run, place) => {
+      const set = sets[place]?.sets[`overall.${this.row.set}`];
+      return set ? [{ ...this.line(run, "hv"), ...distributionPoints(set) }] : [];
+    });
+    const ticktext = MARKS.map((one) => `${Number((one * 100).toFixed(5))} %`);
+    const xaxis = { title: "percentile", tickvals: MARKS.map(nines), ticktext };
+    const yaxis = latencyAxis(`${this.row.set} time`, traces);
+    await draw(
+      this.charts.distribution,
+      traces,
+      layoutOf({ hovermode: "closest", xaxis, yaxis, margin: WIDE_MARGIN }),
+      `No measurement of this step has ${this.row.set} times.`,
+    );
+  }
+
+  /** A run's line: its side's colour, and a dash of its own. */
+  line(run, shape = "linear") {
+    const of = colours();
+    const place = this.data[run.side].findIndex((one) => one.name === run.name);
+    const line = {
+      color: run.side === "a" ? of.blue : of.orange,
+      dash: DASHES[place % DASHES.length],
+      width: 1.8,
+      shape,
     };
+    return { type: "scatter", mode: "lines", name: run.name, line };
   }
 }
 
-function figure(measured, metric) {
-  return marked(figureText(metric, measured?.metrics ?? {}), measured?.[metric.verdict]);
+/** The later runs are B: the newest three of six and more, else half of them. */
+function sidesByTime(runs, ids) {
+  const start = new Map(runs.map((run) => [run.id, Date.parse(run.start_utc)]));
+  const sorted = [...ids].sort((one, other) => (start.get(one) ?? 0) - (start.get(other) ?? 0));
+  const after = sorted.length >= 2 * NEWEST ? NEWEST : Math.floor(sorted.length / 2);
+  return [sorted.slice(0, sorted.length - after), sorted.slice(sorted.length - after)];
+}
+
+function routeOf(sides) {
+  return `#/compare/${sides.map(listed).join("/")}`;
+}
+
+function amount(row, value) {
+  return (row.is_rate ? count : latency)(value);
+}
+
+const SIGNS = { worse: "▼ ", better: "▲ " };
+
+function outcome(row) {
+  const kind = row.regression ? "regression" : row.outcome.replaceAll(" ", "-");
+  return el("span", { class: `compared-outcome ${kind}` }, prose(`${SIGNS[row.outcome] ?? ""}${row.outcome}`));
 }

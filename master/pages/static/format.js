@@ -35,6 +35,15 @@ export function percentText(value, digits = 1) {
   return value === null || value === undefined ? "-" : `${value.toFixed(digits)} %`;
 }
 
+/** A change as a fraction: "+8.73 %". */
+export function changeText(fraction) {
+  if (fraction === null || fraction === undefined) return "-";
+  const percent = 100 * fraction;
+  const size = Math.abs(percent);
+  const digits = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
+  return `${percent < 0 ? "" : "+"}${percent.toFixed(digits)} %`;
+}
+
 /** A length in seconds: "36s", "2m14s", "1h05m". */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "-";

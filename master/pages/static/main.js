@@ -7,10 +7,10 @@ import { showRun } from "./run_view.js";
 import { showComparison } from "./compare_view.js";
 import { watchTheme } from "./theme.js";
 
-/** {view, ...} of an address: "#/", "#/run/ID[/step/N][/TAB]", "#/compare/ID,ID". */
+/** {view, ...} of an address: "#/", "#/run/ID[/step/N][/TAB]", "#/compare/ID,ID[/ID,ID]". */
 function routeOf(hash) {
   const [, view, ids, ...rest] = hash.split("/");
-  if (view === "compare") return { view, ids: ids.split(",").map(decodeURIComponent) };
+  if (view === "compare") return { view, sides: [ids, rest[0] ?? ""].map(idsOf) };
   if (view !== "run" || !ids) return { view: "runs" };
   const hasStep = rest[0] === "step" && rest[1] !== "" && Number.isInteger(Number(rest[1]));
   return {
@@ -19,6 +19,10 @@ function routeOf(hash) {
     step: hasStep ? Number(rest[1]) : null,
     tab: (hasStep ? rest[2] : rest[0]) ?? "",
   };
+}
+
+function idsOf(text = "") {
+  return text.split(",").filter(Boolean).map(decodeURIComponent);
 }
 
 function complain(node, error) {
@@ -71,7 +75,7 @@ async function start() {
     end();
     document.title = "ivypy";
     const route = routeOf(location.hash);
-    if (route.view === "compare") end = showComparison(source, node, route.ids);
+    if (route.view === "compare") end = showComparison(source, node, route.sides);
     else if (route.view === "run") end = showRun(source, node, route, answer.control && source.isLive);
     else end = showRuns(source, node);
   };

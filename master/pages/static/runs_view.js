@@ -1,6 +1,6 @@
 // The list of runs: search, and the choice of those to compare.
 
-import { addresses } from "./source.js";
+import { addresses, listed } from "./source.js";
 import { badge, el, fill, table } from "./dom.js";
 import { duration, shortTime, utcTime } from "./format.js";
 
@@ -13,13 +13,27 @@ export function showRuns(source, node) {
   const chosen = new Set();
   const list = el("div");
   const compare = el("a", { class: "button", role: "button", "aria-disabled": "true" }, "Compare");
+  const all = el(
+    "button",
+    {
+      type: "button",
+      onclick: () => {
+        const ids = shown().map((run) => run.id);
+        const isAll = ids.every((id) => chosen.has(id));
+        ids.forEach((id) => (isAll ? chosen.delete(id) : chosen.add(id)));
+        showChoice();
+        render();
+      },
+    },
+    "Select all",
+  );
   const hint = el("span", { class: "quiet" });
   const faults = el("div", { class: "quiet" });
 
   function showChoice() {
     const ids = [...chosen];
     const isReady = ids.length > 1;
-    if (isReady) compare.setAttribute("href", `#/compare/${ids.map(encodeURIComponent).join(",")}`);
+    if (isReady) compare.setAttribute("href", `#/compare/${listed(ids)}`);
     else compare.removeAttribute("href");
     compare.setAttribute("aria-disabled", String(!isReady));
     compare.textContent = isReady ? `Compare ${ids.length} runs` : "Compare";
@@ -87,7 +101,7 @@ export function showRuns(source, node) {
       render();
     },
   });
-  fill(node, el("h1", {}, "Runs"), el("div", { class: "bar" }, search, compare, hint), list, faults);
+  fill(node, el("h1", {}, "Runs"), el("div", { class: "bar" }, search, all, compare, hint), list, faults);
   showChoice();
 
   let said = "";

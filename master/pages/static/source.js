@@ -4,6 +4,7 @@
 
 export const addresses = {
   runs: () => "/api/runs",
+  compare: (a, b, metrics) => `/api/compare?a=${listed(a)}&b=${listed(b)}&metric=${listed(metrics)}`,
   run: (id) => `/api/runs/${encodeURIComponent(id)}`,
   series: (id, step, by, instance, from) => stepAddress(id, step, "series", { by, instance, from }),
   histograms: (id, step, by, instance, from) => stepAddress(id, step, "histograms", { by, instance, from }),
@@ -14,6 +15,11 @@ export const addresses = {
   elements: (id, step, by, instance) => stepAddress(id, step, "elements", { by, instance }),
   elementLines: (id, step, metric) => stepAddress(id, step, "element_lines", { metric }),
 };
+
+/** Words of an address, separated by commas. */
+export function listed(words) {
+  return words.map(encodeURIComponent).join(",");
+}
 
 function stepAddress(id, step, what, query) {
   const words = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);

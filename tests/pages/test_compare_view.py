@@ -1,0 +1,202 @@
+"""The comparison in a real browser: live and as a file it shows what `ivypy compare` decides."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ivypy.master.cli.compare import compare as command
+from ivypy.master.compare.compare import Question
+from ivypy.master.compare.compare import compare as compare_runs
+from ivypy.master.compare.render_text import conclusion
+from ivypy.master.compare.sides import Sides
+from tests.pages.test_page import AXE, accessible
+from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen, chromium
+from tests.support.compared_runs import nights, set_cells
+from tests.support.page_server import Answers, serving
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytest.importorskip("plotly", reason="plotly is not installed")
+
+pytestmark = IN_A_BROWSER
+
+MARKUP = "<b>step</b>"
+LEVELS = [1.0, 1.004, 0.997, 1.002, 0.999, 1.003, 1.001, 0.998, 1.083, 1.081, 1.08]
+AFTER = 3
+DRAWN = """() => ['trend', 'overlay', 'distribution'].every((name) =>
+    document.querySelector(`.chart.${name}`)?.data?.length)"""
+TREND = "document.querySelector('.chart.trend').data.map((one) => [one.name, one.x.length, one.text ?? []])"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    runs = nights(tmp_path_factory.mktemp("nights"), LEVELS, name="nightly", subintervals=10, steps=("max", MARKUP))
+    set_cells(runs[2], "max", service_verdict="invalid", reasons="reap_delay[invalid] (90% of the mean)")
+    return {run.name: run for run in runs}
+
+
+@pytest.fixture(scope="module")
+def address(folders: dict[str, Path]) -> Iterator[str]:
+    with serving(Answers(folders)) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser(address: str) -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def file(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "compare.html"
+    root = next(iter(folders.values())).parent
+    done = CliRunner().invoke(command, [str(root), "--newest", "3", "--html", str(path)], standalone_mode=False)
+    assert done.exception is None, done.output
+    return path.as_uri()
+
+
+@pytest.fixture
+def seen(address: str) -> Seen:
+    return Seen(address)
+
+
+@pytest.fixture(params=["live", "file"])
+def page(request: pytest.FixtureRequest, browser: Any, seen: Seen, address: str, file: str) -> Iterator[Any]:
+    """The comparison, drawn."""
+    context = browser.new_context(viewport=WIDE, color_scheme="light", timezone_id="UTC")
+    if request.param == "live":
+        seen.watch(context)
+    page = context.new_page()
+    if request.param == "file":
+        page.goto(file)
+    else:
+        page.goto(f"{address}/#/")
+        page.wait_for_selector("table.runs")
+        page.get_by_role("button", name="Select all").click()
+        page.get_by_role("button", name=f"Compare {len(LEVELS)} runs").click()
+    page.wait_for_function(DRAWN)
+    yield page
+    assert seen.complaints() == []
+    context.close()
+
+
+def shown_rows(page: Any) -> list[list[str]]:
+    texts = "(rows) => rows.map((row) => [...row.cells].map((one) => one.innerText))"
+    rows: list[list[str]] = page.locator("table.compared tbody tr").evaluate_all(texts)
+    return rows
+
+
+def test_it_has_the_outcomes_and_intervals_of_the_command(page: Any, folders: dict[str, Path]) -> None:
+    runs = [*folders.values()]
+    comparison = compare_runs(Sides(tuple(runs[:-AFTER]), tuple(runs[-AFTER:])), Question())
+    assert page.locator("p.outcome").inner_text() == conclusion(comparison)
+    rows = shown_rows(page)
+    assert [row[0] for row in rows] == ["iops", "service_mean", "service_p99"] * 2
+    assert [row[1] for row in rows] == ["max"] * 3 + [MARKUP] * 3
+    for row, judged in zip(rows, comparison.rows, strict=True):
+        assert row[2].removeprefix("▼ ") == judged.outcome
+        low, high = judged.interval or (0.0, 0.0)
+        assert [float(one.replace("%", "")) for one in row[4].split(" to ")] == pytest.approx(
+            [100 * low, 100 * high], abs=0.051
+        )
+        assert row[7] == judged.compared.why
+    assert "7 and 3 runs; A3: discredited: reap_delay" in rows[1][7]
+
+
+def test_the_chosen_row_is_drawn_over_the_runs(page: Any) -> None:
+    """It begins with what is worse. A run that is left out is there, in grey, with why."""
+    pressed = page.locator("table.compared button[aria-pressed=true]")
+    assert pressed.inner_text() == "service_mean"
+    traces = {name: (points, text) for name, points, text in page.evaluate(TREND)}
+    assert (traces["A"][0], traces["B"][0], traces["left out"][0]) == (7, 3, 1)
+    assert traces["left out"][1][0].endswith("discredited: reap_delay") and "A3" in traces["left out"][1][0]
+    assert {"95 % of A", "limit, 3 %", "mean of A", "mean of B"} <= traces.keys()
+    page.get_by_role("button", name=f"draw iops of {MARKUP}").click()
+    page.wait_for_function("() => document.querySelector('.chart.trend').data.every((one) => one.name !== 'left out')")
+    assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true", "the focus stays"
+    assert page.get_by_role("heading", name=f"Over the runs: iops of {MARKUP}").count() == 1
+    assert page.locator("main b").count() == 0
+
+
+def test_the_last_runs_of_each_side_are_drawn_over_each_other(page: Any) -> None:
+    names = page.evaluate("document.querySelector('.chart.overlay').data.map((one) => one.name)")
+    assert names == [*(f"A{n}" for n in range(4, 9)), "B1", "B2", "B3"]
+    colours = page.evaluate("document.querySelector('.chart.overlay').data.map((one) => one.line.color)")
+    assert len({*colours[:5]}) == len({*colours[5:]}) == 1 and colours[0] != colours[5]
+
+
+def test_each_run_has_its_figure_in_a_table(page: Any) -> None:
+    page.locator("summary", has_text="Each run").click()
+    rows = page.locator("details[open] tbody tr").all_inner_texts()
+    assert len(rows) == len(LEVELS) and "discredited: reap_delay" in rows[2] and "[" in rows[2]
+
+
+def test_it_is_accessible_in_both_themes(page: Any) -> None:
+    page.locator("summary", has_text="Each run").click()
+    accessible(page)
+    page.locator("#theme").click()
+    page.wait_for_function(DRAWN)
+    accessible(page)
+
+
+def test_axe_finds_nothing(browser: Any, address: str, folders: dict[str, Path]) -> None:
+    axe = Path(pytest.importorskip("axe_playwright_python").__file__).with_name("axe.min.js").read_text()
+    context = browser.new_context(viewport=WIDE, bypass_csp=True)
+    page = context.new_page()
+    page.goto(f"{address}/#/compare/{','.join(folders)}")
+    page.wait_for_function(DRAWN)
+    page.locator("summary", has_text="Each run").click()
+    page.evaluate(f"{axe}; 0")
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        page.wait_for_function("(theme) => document.documentElement.dataset.theme === theme", arg=theme)
+        page.wait_for_function(DRAWN)
+        _, violations = page.evaluate(AXE, {})
+        assert violations == [], theme
+    context.close()
+
+
+def test_a_phone_shows_it_without_scrolling_to_the_side(browser: Any, address: str, folders: dict[str, Path]) -> None:
+    context = browser.new_context(viewport=PHONE)
+    page = context.new_page()
+    page.goto(f"{address}/#/compare/{','.join(folders)}")
+    page.wait_for_function(DRAWN)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    box = page.locator("table.compared tbody tr td").nth(1).bounding_box()  # the outcome
+    assert box["x"] + box["width"] <= PHONE["width"]
+    context.close()
+
+
+def test_live_another_figure_and_another_side_can_be_chosen(
+    browser: Any, seen: Seen, address: str, folders: dict[str, Path]
+) -> None:
+    context = browser.new_context(viewport=WIDE)
+    seen.watch(context)
+    page = context.new_page()
+    page.goto(f"{address}/#/compare/{','.join(folders)}")
+    page.wait_for_function(DRAWN)
+    page.get_by_label("another figure").select_option("p50")
+    page.wait_for_selector("table.compared button[aria-pressed=true] >> text=p50")
+    assert [row[0] for row in shown_rows(page)].count("service_p50") == 2
+    newest = [*folders][-1]
+    page.locator("summary", has_text="Each run").click()
+    page.get_by_label(f"side of {newest}").select_option("")
+    page.wait_for_function("() => document.querySelector('h1')?.textContent === 'Comparison of 10 runs'")
+    assert newest not in page.evaluate("location.hash")
+    assert "two" not in page.locator("p.outcome").inner_text()
+    assert page.locator("p.outcome").inner_text().startswith("Cannot tell"), "of two runs after"
+    assert seen.complaints() == []
+    context.close()
+
+
+def test_without_scripts_the_file_has_its_tables(browser: Any, file: str) -> None:
+    """As in a CI system that lets no page run any."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(file)
+    assert page.get_by_role("heading", name="Comparison of runs").is_visible()
+    assert page.get_by_role("cell", name="service_p99").first.is_visible()
+    context.close()
