@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.compared_runs import nights
 from tests.support.fork_server import COMMAND
 from tests.support.real_runs import ROOT
 
@@ -55,6 +56,14 @@ def run(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
+def run_step(name: str, folder: Path, results: Path) -> "subprocess.CompletedProcess[str]":
+    """A shell step of the workflow for GitHub, as its runner starts it."""
+    workflow = yaml.safe_load((ROOT / "docs/examples/nightly-workflow.yml").read_text())
+    (script,) = (one["run"] for one in workflow["jobs"]["nightly"]["steps"] if one.get("name") == name)
+    words = f"export GITHUB_STEP_SUMMARY={folder}/summary.md RESULTS={results}; set -eo pipefail\n{script}"
+    return run(words, folder)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_plans_of_a_page_are_without_fault(page: str, tmp_path: Path) -> None:
     with_plans(page, tmp_path)
@@ -68,15 +77,37 @@ def test_the_plans_of_a_page_are_without_fault(page: str, tmp_path: Path) -> Non
 def test_the_workflow_for_ci_measures_and_summarises(tmp_path: Path) -> None:
     """Its own shell step, as the runner of the CI service starts it."""
     with_plans("nightly", tmp_path)
-    workflow = yaml.safe_load((ROOT / "docs/examples/nightly-workflow.yml").read_text())
-    (measure,) = (one["run"] for one in workflow["jobs"]["nightly"]["steps"] if one.get("name") == "Measure")
+    for step in ("Measure", "Compare"):
+        done = run_step(step, tmp_path, tmp_path / "results")
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "cannot tell (yet)" in done.stdout, "in the first night"
     summary = tmp_path / "summary.md"
-    done = run(f"export GITHUB_STEP_SUMMARY={summary}; set -eo pipefail\n{measure}", tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(
         r"^\| \d+ oltp(\+attempt=\d)? \|", summary.read_text(), re.MULTILINE
     )  # repeated where it is invalid
     assert (tmp_path / "nightly.xml").read_text().count("<testcase") == 3
+    assert (tmp_path / "compare.xml").read_text().count("<skipped") == 5
+
+
+@pytest.mark.long
+def test_the_gitlab_job_warns_in_its_first_night(tmp_path: Path) -> None:
+    with_plans("nightly", tmp_path)
+    job = yaml.safe_load((ROOT / "docs/examples/nightly-gitlab.yml").read_text())["nightly"]
+    done = run(f"export RESULTS={tmp_path}/results; set -eo pipefail\n{job['script'][0]}", tmp_path)
+    assert done.returncode in job["allow_failure"]["exit_codes"], done.stdout + done.stderr
+    for file in (*job["artifacts"]["paths"], *job["artifacts"]["reports"]["junit"]):
+        assert (tmp_path / file).is_file()
+
+
+@pytest.mark.parametrize(("factor", "code", "word"), [(1.0, 0, ""), (1.12, 5, "::error::Slower than in the nights")])
+def test_the_comparing_step_fails_where_the_last_nights_were_slower(
+    tmp_path: Path, factor: float, code: int, word: str
+) -> None:
+    levels = [1.0, 1.004, 0.997, 1.002, 0.999, 1.003, *(factor * one for one in (1.001, 0.998, 1.002))]
+    nights(tmp_path / "results", levels, name="nightly", subintervals=12)
+    done = run_step("Compare", tmp_path, tmp_path / "results")
+    assert done.returncode == code and word in done.stdout, done.stdout + done.stderr
+    assert "| `max` | service_p99 |" in (tmp_path / "summary.md").read_text()
 
 
 @pytest.mark.long
