@@ -161,6 +161,7 @@ def run(
 
     view, outputs = view_of(ui, every, verbose), outputs_of(words)
     if dry_run:
+        outputs.refuse_in_dry_run()
         stdio.say(describe(_load(plan, defines, hosts, user, name)))
         return ExitCode.OK
     outputs.begin(str(plan))

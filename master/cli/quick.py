@@ -160,7 +160,9 @@ def quick(
                 " `ivypy quick` alone lists what there is"
             )
         return _inventory(words["hosts"], words["user"])
-    if not dry_run:
+    if dry_run:
+        outputs.refuse_in_dry_run()
+    else:
         outputs.begin(words["name"])
     command = repeatable(sys.argv[1:])
     options = QuickOptions(

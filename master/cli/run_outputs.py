@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import PlanError
 from ..exit_codes import ExitCode
 from ..live.choose_view import View, close_view, watcher
+from ..text.suggestions import listed
 from .metrics import METRICS, METRICS_BY, METRICS_FILE, exported
 from .report import NO_REPORT, report_at_end
 from .results import begin_junit, write_junit
@@ -34,6 +36,15 @@ class RunOutputs:
     metrics: str
     metrics_file: Path | None
     metrics_by: str
+
+    def refuse_in_dry_run(self) -> None:
+        """Raises PlanError for what only a run would write or show."""
+        options = {
+            "--junit": self.junit, "--web": self.with_page, "--metrics": self.metrics,
+            "--metrics-file": self.metrics_file,
+        }  # fmt: skip
+        if given := [option for option, value in options.items() if value]:
+            raise PlanError(f"--dry-run runs nothing, so there is nothing for {listed(given)}: leave one of them out")
 
     def begin(self, run: str) -> None:
         """Before the plan is read. `run`: its name, for CI. Raises PlanError, OutputError."""

@@ -56,6 +56,26 @@ def test_what_is_wrong_on_the_command_line_is_said_of_it(plan: Path, instead: In
     assert str(error.value).startswith(said)
 
 
+@pytest.mark.parametrize("command", [["run"], ["quick", "--size=16M"]], ids=["run", "quick"])
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--junit", "x.xml"], "--junit"),
+        (["--web"], "--web"),
+        (["--web", "--junit", "x.xml", "--metrics-file", "x.prom"], "--junit, --web and --metrics-file"),
+    ],
+)
+def test_a_dry_run_refuses_what_only_a_run_would_write(
+    plan: Path, command: list[str], words: list[str], named: str
+) -> None:
+    """Else a pipeline would look for a file that nobody writes."""
+    what = plan if command == ["run"] else plan.parent / "new.bin"
+    done = CliRunner().invoke(cli, [*command, str(what), "--dry-run", *words], standalone_mode=False)
+    assert isinstance(done.exception, PlanError)
+    assert f"--dry-run runs nothing, so there is nothing for {named}: " in str(done.exception)
+    assert not Path("x.xml").exists()
+
+
 def test_a_dry_run_prints_what_check_prints_and_runs_nothing(plan: Path) -> None:
     words = [str(plan), "--hosts", "lab[07-08]"]
     dry, checked = (CliRunner().invoke(cli, [*command, *words]) for command in (["run", "--dry-run"], ["check"]))
