@@ -16,9 +16,13 @@ from ...protocol.parameters import PARAMETERS
 from ..control.choices import LATENCIES
 from ..control.search import shortest_search
 from ..errors import PlanError
-from ..text.suggestions import suggestion
+from ..rollup.metrics import HOW_SHORT, METRICS, SHORT_NAMES, full_name
+from ..text.metric_amounts import parse_amount
+from ..text.suggestions import did_you_mean, suggestion
 from ..text.units import format_bytes, format_duration, parse_bytes, parse_duration
 
+_THRESHOLD: Final = re.compile(r"([A-Za-z0-9_.]+)\s*(<=|>=)\s*(\S.*)")
+_SIDES: Final = {"<=": "at_most", ">=": "at_least"}
 MIB: Final = 1 << 20
 LARGEST_NEW: Final = 1 << 30
 SMALLEST_NEW: Final = 16 * MIB
@@ -86,6 +90,7 @@ class QuickOptions:
     rate: str | None = None
     objectives: tuple[tuple[str, str], ...] = ()  # ("p99", "5ms")
     within: str | None = None
+    slo: tuple[str, ...] = ()  # "p99<=5ms,iops>=20k"
     backend: str | None = None
     name: str = "quick"
 
@@ -327,11 +332,14 @@ def _steps(
     """The plan's steps, and what they are in a few words."""
     if options.within is not None and not options.objectives:
         raise PlanError("--within: the longest time of a search; name what to search for, like --p99 5ms")
+    slo = _slo(options.slo)
     if options.objectives:
+        if slo:
+            raise PlanError(f"--slo with --{options.objectives[0][0]}: the search has its own threshold; leave one out")
         return _find(options, measure_s, ramp_s, workloads)
     took = format_duration(measure_s)
     if options.rate is None:
-        return ["steps:", f"  - go: {rw}"], f"at max for {took}"
+        return ["steps:", *_go(rw, slo)], f"at max for {took}"
     rate = options.rate.strip()
     if rate.endswith("%"):
         if not re.fullmatch(r"\d+(\.\d+)?\s*%", rate) or not 0 < float(rate[:-1]) <= 1000:
@@ -342,7 +350,7 @@ def _steps(
             "steps:",
             f"  - go: {{ name: max, measure: {first} }}",
             f"  - edit: {{ rollup: {scope}, set: {{ total_iops: {rate} of step max }} }}",
-            "  - go: rate",
+            *_go("rate", slo),
         ], f"{rate} of max for {took}"
     iops = _iops(rate, blocksize)
     shares = _shares(options, rw, workloads)
@@ -352,8 +360,31 @@ def _steps(
             f"  - edit: {{ rollup: {scope}, set: {{ total_iops: {iops * share:.10g} }} }}   # of all targets together"
             for scope, share in shares
         ),
-        "  - go: rate",
+        *_go("rate", slo),
     ], f"{iops:,.10g} IOPS for {took}"
+
+
+def _go(name: str, slo: Sequence[str]) -> list[str]:
+    return ["  - go:", f"      name: {name}", "      slo:", *slo] if slo else [f"  - go: {name}"]
+
+
+def _slo(texts: Sequence[str]) -> list[str]:
+    """`p99<=5ms,iops>=20k` as thresholds of a step. Raises PlanError."""
+    lines = []
+    for part in (part.strip() for text in texts for part in text.split(",")):
+        named = _THRESHOLD.fullmatch(part)
+        if named is None:
+            raise PlanError(f"--slo {part}: write METRIC<=VALUE or METRIC>=VALUE, like 'p99<=5ms' or 'iops>=20k'")
+        given, sign, value = named.groups()
+        name = full_name(given)
+        if name not in METRICS:
+            raise PlanError(f"--slo {part}: there is no such metric{did_you_mean(given, SHORT_NAMES)}; {HOW_SHORT}")
+        try:
+            parse_amount(METRICS[name].unit, value)
+        except ValueError as error:
+            raise PlanError(f"--slo {part}: {error}") from None
+        lines.append(f"        - {{ metric: {name}, {_SIDES[sign]}: {_quoted(value)} }}")
+    return lines
 
 
 def _shares(options: QuickOptions, rw: Rw, workloads: Sequence[_Workload]) -> list[tuple[str, float]]:
