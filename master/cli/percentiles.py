@@ -19,11 +19,26 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _FILE = click.Path(path_type=Path, dir_okay=False)
+_COMPAT = "compat"
 _OF_COMPAT = ("show", "output_unit", "divisor", "decimals", "directions")  # options that nothing else reads
 _T = TypeVar("_T")  # what an option is parsed to
 
 
-@click.command()
+class _WithCompatApart(click.Command):
+    """Lists the options that only --compat reads after the others."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own: list[tuple[str, str]] = []
+        of_compat: list[tuple[str, str]] = []
+        for option in self.get_params(ctx):
+            if record := option.get_help_record(ctx):
+                (of_compat if option.name in (_COMPAT, *_OF_COMPAT) else own).append(record)
+        for title, records in (("Options", own), ("Options to print what older tools print", of_compat)):
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+@click.command(cls=_WithCompatApart)
 @click.argument("paths", nargs=-1, required=True, type=_PATH, metavar="LOG|FOLDER ...")
 @click.option("--interval", metavar="LENGTH|auto:10%[:p95]",
               help="Length of the intervals, or the largest error of the named percentile in them. "

@@ -361,6 +361,9 @@ def test_help_is_quick_and_lists_every_option() -> None:
     ran: Ran = run("--help")
     for option in ("--interval", "--by", "--sla", "--compat", "--keep-going", "--start-times", "--json", "--check"):
         assert option in ran.out
+    usual, _, of_compat = ran.out.partition("Options to print what older tools print:")
+    for option in ("--compat", "--show", "--output-unit", "--divisor", "--decimals", "--directions"):
+        assert f"  {option} " in of_compat and f"  {option} " not in usual
 
 
 @pytest.mark.parametrize(
