@@ -17,6 +17,7 @@ import click
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from .table_options import TableForm, form_of, table_options
 
 if TYPE_CHECKING:
     from ..analysis.database import QueryResult
@@ -26,28 +27,32 @@ MOST_ROWS = 1000  # in a table for people
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="[RUN...] 'SELECT ...'")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV. [default where the output is no terminal]")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of objects.")
-def query(words: tuple[str, ...], as_csv: bool, as_json: bool) -> ExitCode:
+@table_options
+def query(words: tuple[str, ...], **forms: Any) -> ExitCode:
     """Ask the results of runs in SQL.
 
     RUN is a run's folder or a folder of runs, by default ./runs. The tables are summary, measurements, subintervals,
     histograms, events, windows, cpu, threads, connectors, elements, hosts, luns and workloads, with the columns of
-    docs/columns.md; each row names its run, and its step where it has one. Times are in UTC. Needs DuckDB: pip install
+    docs/columns.md; each row names its run, and its step where it has one. Times are in UTC. Where the output is no
+    terminal it is CSV. Needs DuckDB: pip install
     duckdb.
     """
-    if as_csv and as_json:
-        raise click.UsageError("--csv and --json: choose one.")
+    form = form_of(forms)
     *runs, sql = words
     if os.path.exists(sql):  # false, too, for a query that is longer than any path
         raise PlanError(f"{sql}: the last word is the query: ivypy query {sql} 'SELECT * FROM summary'")
     from ..analysis.database import query as ask
 
     answer = ask(_folders(runs), sql)
-    if as_json:
+    if form is TableForm.JSON:
         rows = [dict(zip(answer.columns, map(_in_json, row), strict=True)) for row in answer.rows]
         click.echo(json.dumps(rows, indent=1, default=str, allow_nan=False))
-    elif as_csv or not sys.stdout.isatty():
+    elif form is TableForm.MARKDOWN:
+        from ..text.row_texts import markdown_table
+
+        rows_of_text = ([_text(one) for one in row] for row in answer.rows)
+        click.echo(markdown_table(answer.columns, rows_of_text), nl=False)
+    elif form is TableForm.CSV or not sys.stdout.isatty():
         _print_csv(answer)
     else:
         _print_table(answer)
@@ -111,10 +116,14 @@ def _print_table(answer: "QueryResult") -> None:
         is_number = any(isinstance(row[place], int | float) for row in answer.rows)
         table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
     for row in answer.rows[:MOST_ROWS]:
-        table.add_row(*(Text("" if one is None else _cell(one)) for one in row))
+        table.add_row(*(Text(_text(one)) for one in row))
     Console(highlight=False).print(table)
     if len(answer.rows) > MOST_ROWS:
         click.echo(f"{len(answer.rows):,} rows, of which the first {MOST_ROWS:,}; --csv prints all", err=True)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else _cell(value)
 
 
 def _cell(value: Any) -> str:

@@ -12,6 +12,7 @@ import click
 from ..errors import PlanError
 from ..exit_codes import ExitCode
 from .results import save_junit
+from .table_options import TableForm, form_of, table_options
 
 if TYPE_CHECKING:
     from ..compare.sides import Sides
@@ -60,16 +61,15 @@ class _WithVersus(click.Command):
 @click.option("--max-regression", "limit", default=LIMIT, show_default=True, metavar="PERCENT",
               help="The change for the worse that is accepted; a smaller one is equivalent.")  # fmt: skip
 @click.option("--connectors", is_flag=True, help="Also compare what connectors said.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--md", "as_markdown", is_flag=True, help="Print Markdown.")
+@table_options
 @click.option("--html", "page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Also write a page that needs no network.")  # fmt: skip
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Also write JUnit's XML for CI: a test case for each step and figure.")  # fmt: skip
 def compare(
     a: tuple[str, ...], b: tuple[str, ...], newest: int | None, previous: int | None, metrics: tuple[str, ...],
-    steps: tuple[str, ...], rollup_types: tuple[str, ...], limit: str, connectors: bool, as_json: bool,
-    as_markdown: bool, page: Path | None, junit: Path | None,
+    steps: tuple[str, ...], rollup_types: tuple[str, ...], limit: str, connectors: bool, page: Path | None,
+    junit: Path | None, **words: Any,
 ) -> ExitCode:  # fmt: skip
     """Compare the runs A with the runs B: better, worse, equivalent, or not distinguishable.
 
@@ -81,12 +81,11 @@ def compare(
     ivypy compare before --vs after
     ivypy compare results --newest 3 --vs-previous 21     (of a nightly)
     """
-    if as_json and as_markdown:
-        raise click.UsageError("--json and --md: choose one.")
+    form = form_of(words)
     from ..compare.compare import Question
     from ..compare.compare import compare as compare_runs
     from ..compare.newest import NoCompleteRun
-    from ..compare.render_data import json_of
+    from ..compare.render_data import csv_text, json_of
     from ..compare.render_junit import junit_of, junit_of_none
     from ..compare.render_text import markdown_of, text_of
 
@@ -109,8 +108,10 @@ def compare(
             click.echo(said, err=True)
     if junit is not None:
         save_junit(junit, junit_of(comparison, now))
-    render: Any = json_of if as_json else markdown_of if as_markdown else text_of
-    click.echo(render(comparison))
+    render = {
+        TableForm.JSON: json_of, TableForm.CSV: csv_text, TableForm.MARKDOWN: markdown_of, TableForm.TEXT: text_of,
+    }  # fmt: skip
+    click.echo(render[form](comparison).removesuffix("\n"))
     return ExitCode(comparison.exit_code)
 
 

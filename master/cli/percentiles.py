@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from .table_options import TableForm, form_of, table_options
 
 if TYPE_CHECKING:
     from ..logs.execute import PercentilesOptions
@@ -47,8 +48,9 @@ class _WithCompatApart(click.Command):
 @click.option("--by", metavar="all,host,...",
               help="Groups: all, run, host, job, file, direction, or several joined as in host+direction. "
               "[default: all; of several runs, run]")  # fmt: skip
-@click.option("--format", "output_format", type=click.Choice(["csv", "json", "table"]),
-              help="Output format. [default: table on a terminal, else csv]")  # fmt: skip
+@table_options
+@click.option("--format", "output_format", type=click.Choice(["csv", "json", "md", "table"]), metavar="table",
+              help="Print the table where the output is no terminal: there it is CSV.")  # fmt: skip
 @click.option("-o", "--output", type=_FILE, help="Write to a file instead of standard output.")
 @click.option("--plot", "plots", multiple=True, type=_FILE, metavar="FILE.png|.html",
               help="Draw percentiles, a heat map and the rate; a page has a slider and each group.")  # fmt: skip
@@ -66,7 +68,7 @@ class _WithCompatApart(click.Command):
 @click.option("--sla", metavar="p95<=20ms,...", help="Thresholds for every interval; exit 5 if one is breached.")
 @click.option("--start-times", type=_FILE, metavar="HOSTS.csv",
               help="Start of each host's jobs: host,start[,drift_ppm][,uncertainty_s].")  # fmt: skip
-@click.option("--json", "json_files", multiple=True, type=_FILE,
+@click.option("--fio-json", "json_files", metavar="FILE", multiple=True, type=_FILE,
               help="fio's JSON (json+) of the same jobs: estimate the I/Os that its histogram logs lack.")  # fmt: skip
 @click.option("--keep-going", is_flag=True, help="Leave out faulty parts, list them, and exit 7.")
 @click.option("--check", is_flag=True,
@@ -134,6 +136,7 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
             faults.append(f"--{option}: {error}")
             return None
 
+    form = form_of(words, format=words["output_format"] is not None)
     interval = read("interval", parse_interval, words["interval"])
     percentages = read("percentiles", parse_percentiles, words["percentiles_text"])
     by = read("by", parse_by, words["by"])
@@ -153,7 +156,7 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
         interval=interval,
         percentiles=percentages,
         by=by,
-        output_format=words["output_format"] or _default_format(words["output"]),
+        output_format=words["output_format"] or _FORMATS.get(form) or _default_format(words["output"]),
         output=words["output"],
         plots=words["plots"],
         hgrm=words["hgrm"],
@@ -203,8 +206,11 @@ def _endings(option: str, paths: tuple[Path, ...], known: tuple[str, ...]) -> li
     ]
 
 
+_FORMATS = {TableForm.JSON: "json", TableForm.CSV: "csv", TableForm.MARKDOWN: "md"}
+
+
 def _default_format(output: Path | None) -> str:
-    """By the ending .json or .csv of the name; a terminal gets the table."""
+    """By the ending .json, .md or .csv of the name; a terminal gets the table."""
     if output is not None:
-        return {".json": "json", ".txt": "table"}.get(output.suffix, "csv")
+        return {".json": "json", ".md": "md", ".txt": "table"}.get(output.suffix, "csv")
     return "table" if sys.stdout.isatty() else "csv"

@@ -5,34 +5,39 @@ Rule: this module only parses words; heavy modules are imported when a command r
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from .table_options import TableForm, form_of, table_options
 
 ROOT: Final = Path("runs")  # where `run` and `quick` make their folders, unless they are told otherwise
 
 
 @click.command("list")
 @click.argument("root", required=False, default=ROOT, type=click.Path(path_type=Path), metavar="[ROOT]")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
-def list_runs(root: Path, as_json: bool) -> ExitCode:
+@table_options
+def list_runs(root: Path, **words: Any) -> ExitCode:
     """List the runs in the folder ROOT, by default ./runs, the newest first.
 
     For each: when it started, whether it is running, ended or was cut off, the worst verdict of its steps, how long it
     took, its hosts, the steps that began, and its folder.
     """
     from ..live.step_lines import local_now
-    from ..results.run_entries import entries_below, entry_data, entry_lines
+    from ..results.run_entries import entries_below, entry_csv, entry_data, entry_lines, entry_markdown
 
-    now = local_now()
+    form, now = form_of(words), local_now()
     entries, faults = entries_below(root, now)
     for fault in faults:
         click.echo(fault, err=True)
-    if as_json:
+    if form is TableForm.JSON:
         click.echo(json.dumps([entry_data(one) for one in entries], indent=2))
+    elif form is TableForm.CSV:
+        click.echo(entry_csv(entries), nl=False)
+    elif form is TableForm.MARKDOWN:
+        click.echo(entry_markdown(entries, now), nl=False)
     elif entries:
         click.echo("\n".join(entry_lines(entries, now)))
     elif not faults:
@@ -99,22 +104,19 @@ def write_junit(file: Path, folder: Path) -> None:
     help="What connectors said over each measurement, instead; also --by non_participating.",
 )
 @click.option("--reasons", "all_reasons", is_flag=True, help="All reasons, each with what to do, instead of the table.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print the rows of the summary.")
-@click.option("--md", "as_markdown", is_flag=True, help="Print Markdown, for a ticket or a CI's summary.")
+@table_options
 @click.option("--junit", "junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Also write JUnit's XML: a test case for each step and threshold.")  # fmt: skip
 def show(
-    run: str | None, steps: tuple[str, ...], by: str, of_connectors: bool, all_reasons: bool, as_json: bool,
-    as_csv: bool, as_markdown: bool, junit: Path | None,
+    run: str | None, steps: tuple[str, ...], by: str, of_connectors: bool, all_reasons: bool, junit: Path | None,
+    **words: Any,
 ) -> ExitCode:  # fmt: skip
     """Show what a run measured: the table with which it ended.
 
     RUN is a run's folder, or the id of an active run: then its steps so far. Of a folder of runs it is the newest; by
     default that of ./runs.
     """
-    if as_json + as_csv + as_markdown + all_reasons > 1:
-        raise click.UsageError("--json, --csv, --md and --reasons: choose one.")
+    form = form_of(words, reasons=all_reasons)
     from ..live.line_view import columns_of_output, width_of_log
     from ..live.step_lines import local_now
     from ..results.find_runs import newest_of
@@ -130,15 +132,15 @@ def show(
     if junit is not None:
         write_junit(junit, folder)
     if of_connectors:
-        click.echo(_said_by_connectors(folder, by, steps, as_json, as_csv, as_markdown), nl=False)
+        click.echo(_said_by_connectors(folder, by, steps, form), nl=False)
         return ExitCode.OK
     measured, entry = read_measured(folder, by, steps), entry_of(folder, now)
     sentence = "" if entry.exit_code is None else ExitCode(entry.exit_code).sentence
-    if as_json:
+    if form is TableForm.JSON:
         click.echo(result_of(folder, (by,), steps).model_dump_json(indent=1))
-    elif as_csv:
+    elif form is TableForm.CSV:
         click.echo(summary_text(folder, measured), nl=False)
-    elif as_markdown:
+    elif form is TableForm.MARKDOWN:
         click.echo(markdown_of(entry, measured, sentence), nl=False)
     else:
         width = columns_of_output() or width_of_log()
@@ -152,18 +154,16 @@ def show(
     return ExitCode.OK
 
 
-def _said_by_connectors(
-    folder: Path, by: str, steps: tuple[str, ...], as_json: bool, as_csv: bool, as_markdown: bool
-) -> str:
+def _said_by_connectors(folder: Path, by: str, steps: tuple[str, ...], form: TableForm) -> str:
     """Raises PlanError."""
     from ..results import connector_rows as render
     from ..results.connector_rows import required_rows
 
     rows = required_rows(folder, by, steps)
-    if as_json:
+    if form is TableForm.JSON:
         return render.connector_json(folder, rows) + "\n"
-    if as_csv:
+    if form is TableForm.CSV:
         return render.connector_csv(rows)
-    if as_markdown:
+    if form is TableForm.MARKDOWN:
         return render.connector_markdown(rows)
     return "\n".join([str(folder), "", *render.connector_lines(rows), ""])

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..report.one_file import MARK
 from ..results.finished_run import FinishedRun
+from ..text.row_texts import csv_of
 from .compare import Comparison
 from .connector_metrics import ConnectorCompared
 from .outcomes import Basis, Judged, Outcome
@@ -42,6 +43,12 @@ th, td {{ border-bottom: 1px solid #8886; padding: .25rem .7rem; text-align: lef
 <body>
 """
 _TITLES = ("step", "metric", "A", "B", "change", "95 % interval", "p (Holm)", "outcome")
+
+
+_CSV = (
+    "step", "rollup_type", "rollup_instance", "metric", "unit", "a", "b", "change", "low", "high", "p", "outcome",
+    "regression", "no_regression", "why_not_compared",
+)  # fmt: skip
 
 
 def json_of(comparison: Comparison) -> str:
@@ -115,6 +122,13 @@ def _connector(row: ConnectorCompared) -> dict[str, Any]:
         "outcome": str(row.outcome),
         "notes": list(row.notes),
     }
+
+
+def csv_text(comparison: Comparison) -> str:
+    """The rows of the JSON, and of connectors, as CSV: without the runs, the ends of the interval apart."""
+    rows = [_row(row) for row in comparison.rows] + [_connector(row) for row in comparison.connectors]
+    ends = [{"low": row["interval"][0], "high": row["interval"][1]} if row["interval"] else {} for row in rows]
+    return csv_of(_CSV, ([({**row, **both}).get(name) for name in _CSV] for row, both in zip(rows, ends, strict=True)))
 
 
 def html_of(comparison: Comparison) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ..errors import PlanError
 from ..output.run_files import may_follow
+from ..text.row_texts import csv_of, markdown_table
 from ..text.scaled import BLANK, duration
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..verdicts import Severity, Verdict
@@ -152,6 +153,18 @@ def entry_lines(entries: Iterable[RunEntry], now: datetime) -> list[str]:
     return [*header_lines([_COLUMNS]), *(row_line([_COLUMNS], _cells(entry, now)) for entry in entries)]
 
 
+def entry_csv(entries: Iterable[RunEntry]) -> str:
+    """Return what `entry_data` has as CSV; several hosts or steps with blanks between them."""
+    rows = [entry_data(entry) for entry in entries]
+    cells = [[" ".join(one) if isinstance(one, list) else one for one in row.values()] for row in rows]
+    return csv_of(_DATA, cells)
+
+
+def entry_markdown(entries: Iterable[RunEntry], now: datetime) -> str:
+    """The lines' table as Markdown."""
+    return markdown_table([column.title for column in _COLUMNS.columns], (_cells(entry, now) for entry in entries))
+
+
 def _cells(entry: RunEntry, now: datetime) -> tuple[str, ...]:
     return (
         f"{entry.start.astimezone(now.tzinfo):%Y-%m-%d %H:%M}",
@@ -162,6 +175,11 @@ def _cells(entry: RunEntry, now: datetime) -> tuple[str, ...]:
         str(len(entry.steps)),
         str(entry.folder),
     )
+
+
+_DATA: Final = (
+    "run", "folder", "state", "verdict", "exit_code", "plan", "version", "start_utc", "length_s", "hosts", "steps",
+)  # fmt: skip
 
 
 def entry_data(entry: RunEntry) -> dict[str, Any]:

@@ -54,6 +54,7 @@ def test_a_command_alone_answers_as_here_where_all_is_loaded(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
     folders = {"A": Made().write(tmp_path), "B": Made(seed=2, began_s=60).write(tmp_path)}
     Path("job.fio").write_text("[a]\nrw=randread\nsize=1m\nfilename=data\n")
     Path("nothing.yaml").write_text(

@@ -116,7 +116,9 @@ def test_the_tail_that_fio_never_wrote_is_estimated(tmp_path: Path) -> None:
     """Case 01's JSON knows 8.33 % more I/Os than its logs; with them, the percentiles are fio's own."""
     job = tmp_path / "fio.json"
     job.write_bytes(gzip.decompress((NULL4 / "in" / "fio-json-plus.json.gz").read_bytes()))
-    ran = run(*case_logs(NULL4, "*_clat_hist.*"), "--json", job, "--interpolation", "midpoint", "--by", "all,direction")
+    ran = run(
+        *case_logs(NULL4, "*_clat_hist.*"), "--fio-json", job, "--interpolation", "midpoint", "--by", "all,direction"
+    )
     assert ran.err.count("8.33% of all") == 2
     assert float(whole(ran)["count"]) == 1_919_968
     for direction in ("read", "write"):
@@ -134,7 +136,7 @@ def test_the_tail_has_as_many_ios_as_the_json_where_that_has_no_bins(tmp_path: P
     log_path = log(tmp_path / "a_clat_hist.1.log", [row(1000, 0, dict.fromkeys(range(500, 900), 1))])
     job = tmp_path / "fio.json"
     job.write_text(json.dumps({"jobs": [{"jobname": "a", "read": {"runtime": 2000, "clat_ns": {"N": 500}}}]}))
-    assert whole(run(log_path, "--json", job))["count"] == "500"
+    assert whole(run(log_path, "--fio-json", job))["count"] == "500"
 
 
 def test_a_stall_shows_where_it_happened() -> None:
@@ -247,7 +249,7 @@ def test_the_tail_of_jobs_that_a_client_ran_is_the_same(tmp_path: Path) -> None:
     sums = {**jobs[0], "jobname": "All clients"}
     client.write_text("<h1> Starting 4 processes\n" + json.dumps({"client_stats": [*jobs, sums]}, indent=1))
     logs = case_logs(NULL4, "*_clat_hist.*")
-    assert run(*logs, "--json", client).out == run(*logs, "--json", own).out != run(*logs).out
+    assert run(*logs, "--fio-json", client).out == run(*logs, "--fio-json", own).out != run(*logs).out
 
 
 @pytest.mark.parametrize(

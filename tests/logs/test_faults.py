@@ -137,7 +137,7 @@ WRONG_OPTIONS = [
     (["--plot", "x.gif"], "must end in .png or .html"),
     (["--exact"], "--exact needs logs of single I/Os"),
     (["--start-times", "/nowhere.csv"], "cannot be read"),
-    (["--json", "/nowhere.json"], "cannot be read"),
+    (["--fio-json", "/nowhere.json"], "cannot be read"),
     (["--check"], "expected as many"),
     (["--by", "host", "--hgrm", "x.hgrm"], "`all` is drawn, which --by does not have"),
 ]

@@ -359,7 +359,17 @@ def test_help_is_quick_and_lists_every_option() -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     ran: Ran = run("--help")
-    for option in ("--interval", "--by", "--sla", "--compat", "--keep-going", "--start-times", "--json", "--check"):
+    for option in (
+        "--interval",
+        "--by",
+        "--sla",
+        "--compat",
+        "--keep-going",
+        "--start-times",
+        "--fio-json",
+        "--csv",
+        "--check",
+    ):
         assert option in ran.out
     usual, _, of_compat = ran.out.partition("Options to print what older tools print:")
     for option in ("--compat", "--show", "--output-unit", "--divisor", "--decimals", "--directions"):

@@ -79,7 +79,7 @@ def _empty(path: Path) -> Fault:
 def _of_lines(path: Path, lines: list[str], hints: Hints) -> Source | Fault:
     name = named(path)
     if lines[0][0] in "{[":
-        return Fault(str(path), "is JSON, not a log", "fio's own result is given as --json FILE")
+        return Fault(str(path), "is JSON, not a log", "fio's own result is given as --fio-json FILE")
     # Of a histogram's thousands of cells only the leading ones are read.
     fields = [[cell.strip() for cell in line.split(",", _LOOKED_AT)[:_LOOKED_AT]] for line in lines]
     columns = lines[0].count(",") + 1

@@ -6,11 +6,12 @@ the digits of the run's own rows, others a thousandth of a microsecond; rates, s
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from io import StringIO
 from typing import Any, Final, TextIO
 
+from ...text.row_texts import markdown_table, markdown_text
 from ..readers.source import Format
 from ..result.table import WHOLE, LogResult, Row, columns, latency_text, rows
 
@@ -129,6 +130,26 @@ def _iops(iops: float | None) -> str:
 
 
 def write_table(result: LogResult, out: TextIO) -> None:
+    for title, lines in _tables(result):
+        out.write(f"{title}\n")
+        _write_aligned(lines, out)
+        out.write("\n")
+    for note in _notes(result):
+        out.write(f"{note}\n")
+
+
+def write_markdown(result: LogResult, out: TextIO) -> None:
+    for title, (heads, *lines) in _tables(result):
+        out.write(f"{markdown_text(title)}\n\n{markdown_table(heads, lines)}\n")
+    out.writelines(f"- {markdown_text(note)}\n" for note in _notes(result))
+
+
+def _notes(result: LogResult) -> list[str]:
+    return [*(f"note: {note}" for note in result.notes), *(f"left out: {part}" for part in result.left_out)]
+
+
+def _tables(result: LogResult) -> Iterator[tuple[str, list[list[str]]]]:
+    """Of each slice a title, and the rows with the columns' names first."""
     percentiles = [f"p{p:g}" for p in result.percentiles]
     heads = ["start s", "end s", "logs", "count", "iops", "min", "mean", *percentiles, "max", ""]
     for series in result.series:
@@ -149,13 +170,7 @@ def write_table(result: LogResult, out: TextIO) -> None:
                     row.notes,
                 ]
             )
-        out.write(f"{instance}   {instance.quantity_name} of {instance.format} logs\n")
-        _write_aligned(lines, out)
-        out.write("\n")
-    for note in result.notes:
-        out.write(f"note: {note}\n")
-    for left_out in result.left_out:
-        out.write(f"left out: {left_out}\n")
+        yield f"{instance}   {instance.quantity_name} of {instance.format} logs", lines
 
 
 def _write_aligned(lines: list[list[str]], out: TextIO) -> None:
@@ -168,6 +183,7 @@ def _write_aligned(lines: list[list[str]], out: TextIO) -> None:
 WRITERS: Final[dict[str, Callable[[LogResult, TextIO], None]]] = {
     "csv": write_csv,
     "json": write_json,
+    "md": write_markdown,
     "table": write_table,
 }
 
