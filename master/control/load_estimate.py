@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from ..stats.crossing import Crossing, Shape, TargetReading, crossing, moderated, with_one_more
+from ..stats.crossing import Crossing, Shape, TargetReading, crossing, moderated, reweighted, with_one_more
 from .bracket import Bracket, bracket, standing
 from .focus import Focus
 from .probe import Probe, ProbeAnswer
@@ -62,7 +62,7 @@ def load_estimate(probes: Sequence[Probe], bounds: SearchBounds, confidence: flo
     top = max(bounds.top, *(one.iops for one in below))
     curves = []
     for name in names:
-        of_one = tuple(moderated([one.readings[name] for one in below if name in one.readings]))
+        of_one = tuple(reweighted(moderated([one.readings[name] for one in below if name in one.readings]), top))
         if len({one.load for one in of_one}) < 2:
             return None
         curves.append((*crossing(of_one, bounds.bottom, top, 1 - (1 - confidence) / len(names)), of_one))

@@ -80,7 +80,8 @@ def _of_share(
     relative = max(error * count / slow, 1 / sqrt(slow))
     low = min(relative, 1.0) ** 2 / 2  # by which the logarithm of a noisy share is too low, in the mean
     ceiling = log(_most(share * count, error * count) / (count * allowed)) if count else inf
-    return TargetReading(iops, log(slow / (count + 1) / allowed) + low, relative, freedoms, n, ceiling)
+    fewer = (count + 1) * allowed
+    return TargetReading(iops, log(slow / fewer) + low, relative, freedoms, n, slow, fewer, ceiling)
 
 
 def _most(slow: float, error: float) -> float:

@@ -6,25 +6,29 @@ Model: the metric is first transformed so that it rises about evenly with the lo
 
 where W is an integrated Wiener process (the prior of a cubic smoothing spline: Wahba, Spline Models for Observational
 Data, 1.5), t e is what differs from probe to probe beyond the noise within them, and the noise has each reading's own
-standard error. s and t are averaged over a grid, by restricted likelihood (Rasmussen and Williams, Gaussian Processes
-for Machine Learning, 2.7). As the metric rises with the load, the target is crossed below x with the probability that
-y(x) is above 0: this probability is the distribution of the crossing. Student's t has the freedom that the readings
-give the curve there (Satterthwaite).
+standard error. x is the load, or stretched towards the top, where queues bend (`_warped`). That, s and t are averaged
+over a grid, by restricted likelihood (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2.7). As the
+metric rises with the load, the target is crossed below x with the probability that y(x) is above 0: this probability is
+the distribution of the crossing. Student's t has the freedom that the readings give the curve there (Satterthwaite).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import erfc, inf, isfinite, sqrt
+from math import erfc, inf, isfinite, log, sqrt
 from typing import Final
 
 import numpy as np
 
 from .percentiles import Floats
 
+_WARPS: Final = (0.0, 0.8, 0.95)
+_WARP_WEIGHTS: Final = (0.4, 0.3, 0.3)
 _BENDS: Final = (0.25, 0.8, 2.5, 10.0)  # s: by how much it changes the steepness over the range, as a multiple of it
-_BEND_WEIGHTS: Final = (0.3, 0.3, 0.25, 0.15)
+_BEND_WEIGHTS: Final = (0.5, 0.3, 0.15, 0.05)
 _SPREADS: Final = (0.0, 1.0, 2.0)  # t, as a multiple of the smallest standard error
-_SPREAD_WEIGHTS: Final = (0.5, 0.35, 0.15)
+_SPREAD_WEIGHTS: Final = (0.8, 0.15, 0.05)
+_ROUNDS: Final = 3  # of reweighting; the first does most
+_MOST_BEYOND: Final = 3.0  # times what the curve expects: more I/Os that are slow count as so many
 _FEWEST_MODERATED: Final = 4
 _BORROWED: Final = 8.0
 _BENT: Final = 0.08  # of the square of the excess: far from the target a reading says its side, and little of the slope
@@ -46,6 +50,8 @@ class TargetReading:
     error: float
     freedom: float
     subintervals: int = 1
+    slow: float = 0.0  # I/Os slower than the target; 0: the metric is no percentile
+    allowed: float = 0.0  # of so many I/Os as there were
     ceiling: float = inf  # that the excess is surely below, where too few I/Os are slow for an error to say it
 
 
@@ -64,6 +70,15 @@ class Crossing:
         return (self.high - self.low) / self.load if self.low > 0 and isfinite(self.high) else inf
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How smooth the curve is: the squares of s, per relative load cubed, and of t; and how the load is stretched."""
+
+    bend: float
+    spread: float
+    warp: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Curve:
     """The curve with one s and one t, at the places: its mean, standard error and freedom; and its likelihood."""
@@ -72,27 +87,21 @@ class _Curve:
     error: Floats
     freedom: Floats
     likelihood: float  # logarithm
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How smooth the curve is: the squares of s, per relative load cubed, and of t."""
-
-    bend: float
-    spread: float
+    shape: Shape
 
 
 def moderated(readings: Sequence[TargetReading]) -> list[TargetReading]:
     """The readings, with errors that borrow from each other: each estimated from few subintervals, they scatter.
 
-    Smyth (2004): the variance of a subinterval is taken as the mean of its own estimate and of a line through the
-    logarithms of all (less the bias of these, -1 / freedom), by their degrees of freedom; the line has at most
-    _BORROWED of them.
+    Smyth (2004): the variance of a subinterval, or of a slow I/O, is taken as the mean of its own estimate and of a
+    line through the logarithms of all (less the bias of these, -1 / freedom), by their degrees of freedom; the line has
+    at most _BORROWED of them.
     """
     if len(readings) < _FEWEST_MODERATED:
         return [*readings]
+    are_counts = _are_counts(readings)
     loads, squares, freedoms, counts = np.array(
-        [(one.load, one.error**2, one.freedom, one.subintervals) for one in readings]
+        [(one.load, one.error**2, one.freedom, one.slow if are_counts else one.subintervals) for one in readings]
     ).T
     if not (squares > 0).all():
         return [*readings]
@@ -109,18 +118,48 @@ def moderated(readings: Sequence[TargetReading]) -> list[TargetReading]:
     ]
 
 
+def _are_counts(readings: Sequence[TargetReading]) -> bool:
+    return all(one.slow > 0 for one in readings)
+
+
+def reweighted(readings: Sequence[TargetReading], top: float) -> list[TargetReading]:
+    """The readings as a log-linear model of counts has them, so that those which happened to see few slow I/Os do not
+    seem to know more than those which saw many; others as they are.
+
+    Iteratively reweighted least squares (McCullagh and Nelder, Generalized Linear Models, 2.5, with the dispersion of
+    9.2): where the curve expects m slow I/Os and there were n, the excess is the curve's + n / m - 1, and the square of
+    its error the dispersion / m.
+    """
+    if not _are_counts(readings) or len({one.load for one in readings}) < 2:
+        return [*readings]
+    loads, excess, slow, allowed, squares = np.array(
+        [(one.load, one.excess, one.slow, one.allowed, one.error**2) for one in readings]
+    ).T
+    fitted = [*readings]
+    for _ in range(_ROUNDS):
+        mean = max(_curves(fitted, loads, top), key=lambda curve: curve.likelihood).mean
+        mean = np.clip(mean, excess.min() - 1, excess.max() + 1)
+        expected = allowed * np.exp(mean)
+        response = mean + np.minimum(slow / expected - 1, _MOST_BEYOND)
+        errors = np.sqrt(squares * slow / expected)
+        fitted = [
+            replace(one, excess=float(beyond), error=float(error))
+            for one, beyond, error in zip(readings, response, errors, strict=True)
+        ]
+    return fitted
+
+
 def crossing(readings: Sequence[TargetReading], bottom: float, top: float, confidence: float) -> tuple[Crossing, Shape]:
     """The crossing between the loads `bottom` and `top`, and the most likely shape of the curve.
 
     Raises ValueError for fewer than two different loads.
     """
     places = np.linspace(bottom, top, _PLACES)
-    shapes, weights = _shapes(readings, top)
-    curves = [_curve(readings, places, top, shape) for shape in shapes]
-    logs = np.array([one.likelihood for one in curves]) + np.log(weights)
+    curves = _curves(readings, places, top)
+    logs = np.array([one.likelihood for one in curves])
     shares = np.exp(logs - logs.max())
     above = sum(share * _above_0(one) for share, one in zip(shares / shares.sum(), curves, strict=True))
-    return _quantiles(places, np.asarray(above), confidence), shapes[int(np.argmax(logs))]
+    return _quantiles(places, np.asarray(above), confidence), curves[int(np.argmax(logs))].shape
 
 
 def with_one_more(
@@ -134,16 +173,29 @@ def with_one_more(
     return _quantiles(places, _above_0(curve), confidence)
 
 
-def _shapes(readings: Sequence[TargetReading], top: float) -> tuple[list[Shape], Floats]:
-    loads, excess = np.array([(one.load / top, one.excess) for one in readings]).T
-    if not np.ptp(loads) > 0:
+def _curves(readings: Sequence[TargetReading], places: Floats, top: float) -> list[_Curve]:
+    """Of every shape, with what is likely beforehand in the likelihood."""
+    shares, excess = np.array([(one.load / top, one.excess) for one in readings]).T
+    if not np.ptp(shares) > 0:
         raise ValueError("a curve needs readings at two loads")
-    errors = _errors(readings)
-    steepness = max(float(np.ptp(excess)), float(errors.min())) / float(np.ptp(loads))
-    bends = [(one * steepness) ** 2 / float(np.ptp(loads)) for one in _BENDS]
-    spreads = [(one * float(errors.min())) ** 2 for one in _SPREADS]
-    shapes = [Shape(bend, spread) for bend in bends for spread in spreads]
-    return shapes, np.outer(_BEND_WEIGHTS, _SPREAD_WEIGHTS).ravel()
+    least = float(_errors(readings).min())
+    curves = []
+    for warp, warp_weight in zip(_WARPS, _WARP_WEIGHTS, strict=True):
+        range_of_loads = float(np.ptp(_warped(shares, warp)))
+        steepness = max(float(np.ptp(excess)), least) / range_of_loads
+        for bend, bend_weight in zip(_BENDS, _BEND_WEIGHTS, strict=True):
+            for spread, spread_weight in zip(_SPREADS, _SPREAD_WEIGHTS, strict=True):
+                shape = Shape((bend * steepness) ** 2 / range_of_loads, (spread * least) ** 2, warp)
+                curve = _curve(readings, places, top, shape)
+                weight = warp_weight * bend_weight * spread_weight
+                curves.append(replace(curve, likelihood=curve.likelihood + log(weight)))
+    return curves
+
+
+def _warped(shares: Floats, warp: float) -> Floats:
+    """Loads, as shares of the top, stretched as much as -log(1 - warp x load): a queue of many servers bends only next
+    to the top. 0: as they are."""
+    return np.asarray(-np.log1p(-warp * shares) / warp) if warp else shares
 
 
 def _errors(readings: Sequence[TargetReading]) -> Floats:
@@ -154,7 +206,8 @@ def _errors(readings: Sequence[TargetReading]) -> Floats:
 
 def _curve(readings: Sequence[TargetReading], places: Floats, top: float, shape: Shape) -> _Curve:
     """Universal kriging (Cressie, Statistics for Spatial Data, 3.4): of the line a + b x nothing is known before."""
-    x, wanted = np.array([one.load for one in readings]) / top, places / top
+    loads = np.array([one.load for one in readings])
+    x, wanted = _warped(loads / top, shape.warp), _warped(places / top, shape.warp)
     y, errors = np.array([one.excess for one in readings]), _errors(readings)
     origin = min(float(x.min()), float(wanted.min()))
     line, line_wanted = (np.column_stack((np.ones(len(one)), one - x.mean())) for one in (x, wanted))
@@ -164,7 +217,10 @@ def _curve(readings: Sequence[TargetReading], places: Floats, top: float, shape:
     of_line = np.linalg.inv(information)
     rest = y - line @ (of_line @ (line.T @ (inverse @ y)))
     likelihood = -0.5 * (
-        np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(information)[1] + float(rest @ inverse @ rest)
+        np.linalg.slogdet(covariance)[1]
+        + np.linalg.slogdet(information)[1]
+        - np.linalg.slogdet(line.T @ line)[1]  # Harville (1974): so that those of several warps compare
+        + float(rest @ inverse @ rest)
     )
     across = shape.bend * _wiener(wanted - origin, x - origin)
     lacking = line_wanted - across @ inverse @ line
@@ -176,7 +232,7 @@ def _curve(readings: Sequence[TargetReading], places: Floats, top: float, shape:
     freedoms = np.array([one.freedom for one in readings])
     variance = np.maximum(variance, parts.sum(axis=1) * 1e-6)
     freedom = np.maximum(variance, parts.sum(axis=1)) ** 2 / np.maximum((parts**2 / freedoms).sum(axis=1), 1e-300)
-    return _Curve(weights @ y, np.sqrt(variance), freedom, float(likelihood))
+    return _Curve(weights @ y, np.sqrt(variance), freedom, float(likelihood), shape)
 
 
 def _wiener(one: Floats, other: Floats) -> Floats:

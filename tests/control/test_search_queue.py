@@ -9,8 +9,11 @@ from tests.support.control_plants import simulate
 from tests.support.control_specs import TOLERANCE, find_spec
 from tests.support.queue_plant import P99, QueuePlant, rate_with
 
-# Servers, seconds of service, target in seconds: the truth is 1,456, 1,750, 1,079, 3,653 and 6,696 IOPS.
-LAWS = [(4, 0.002, 0.0115), (4, 0.002, 0.02), (1, 0.0005, 0.005), (16, 0.004, 0.022), (8, 0.001, 0.0055)]
+# Servers, seconds of service, target in seconds: the truth is 1,456, 1,750, 1,079, 1,377, 3,653, 6,696 and 5,955 IOPS.
+LAWS = [
+    (4, 0.002, 0.0115), (4, 0.002, 0.02), (1, 0.0005, 0.005), (2, 0.001, 0.008), (16, 0.004, 0.022),
+    (8, 0.001, 0.0055), (32, 0.005, 0.025),
+]  # fmt: skip
 WITHIN_S = 180.0
 CHANCE = 2.5  # standard errors that few seeds may be off
 
@@ -35,10 +38,10 @@ def check_law(servers: int, service_s: float, target_s: float, seeds: range, wid
 
 @pytest.mark.slow
 def test_a_search_on_a_queue_holds_the_true_load() -> None:
-    check_law(*LAWS[0], range(3), 0.12)
+    check_law(*LAWS[0], range(3), 0.1)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("law", LAWS)
 def test_law_the_interval_holds_the_true_load(law: tuple[int, float, float]) -> None:
-    check_law(*law, range(100), 0.1)
+    check_law(*law, range(100), 0.085)
