@@ -44,10 +44,10 @@ export class EventsView {
     fill(
       this.place,
       table(
-        `${counted(events.length, "event")}, the newest first`,
+        `${counted(events.length, "event")}, the newest first; times in ${zone(events[0].utc)}`,
         [
           {
-            title: `time (${zone(events[0].utc)})`,
+            title: "time",
             cell: (one) => el("time", { title: utcTime(one.utc) }, localTime(one.utc).slice(0, 19)),
           },
           { title: "step", cell: (one) => (one.step === null ? "" : `${one.step} ${steps.get(one.step) ?? ""}`) },
@@ -56,6 +56,7 @@ export class EventsView {
           { title: "what", class: "text", cell: (one) => one.text },
         ],
         events,
+        { class: "events" },
       ),
     );
   }
