@@ -97,9 +97,10 @@ class LoadedRuns:
         """A chart that a notebook shows: "latency" or "iops" over time, "heatmap", "distribution", or "load" (latency
         against it). `run`: needed where there are several. Raises PlanError."""
         names = {folder.resolve().name: folder for folder in self.folders}
-        if (run is None and len(names) > 1) or (run is not None and run not in names):
-            asked = "which run?" if run is None else f"no run {run!r};"
-            raise PlanError(f"{asked} there are {', '.join(names)}{suggestion(run, names) if run else ''}")
+        if run is None and len(names) > 1:
+            raise PlanError(f"which run? there are {', '.join(names)}")
+        if run is not None and run not in names:
+            raise PlanError(f"no run {run!r}; there are {', '.join(names)}{suggestion(str(run), names)}")
         return picture_of(self.folders[0] if run is None else names[run], name)
 
     def percentile(
@@ -175,7 +176,7 @@ def load(runs: str | Path | Iterable[str | Path], frames: Frames | None = None) 
     """Read runs back: a run's folder, a folder of runs, or several of these.
 
     `frames`: "pandas", "polars", or "lists", which are lists of dicts; by default the first that is installed. Raises
-    PlanError where a run cannot be read.
+    PlanError where a run cannot be read, or two have one name.
     """
     if frames is not None and frames not in _KINDS:
         raise PlanError(f"frames is {frames!r}; there are {', '.join(_KINDS)}{suggestion(frames, _KINDS)}")
@@ -186,5 +187,13 @@ def load(runs: str | Path | Iterable[str | Path], frames: Frames | None = None) 
     folders = [folder for word in words for folder in runs_of(str(word), left_out)]
     if not folders:
         raise PlanError("no run is named")
+    by_name: dict[str, Path] = {}
+    for folder in folders:
+        other = by_name.setdefault(folder.resolve().name, folder)
+        if other.resolve() != folder.resolve():
+            raise PlanError(
+                f"{other} and {folder}: both runs are named {folder.resolve().name}, by which tables tell them apart:"
+                " rename a folder, or load them one by one"
+            )
     installed: Frames = next((kind for kind in ("pandas", "polars") if find_spec(kind)), "lists")
-    return LoadedRuns(folders, frames or installed)
+    return LoadedRuns([*by_name.values()], frames or installed)

@@ -206,6 +206,14 @@ def test_a_run_is_shown_as_a_picture_and_one_of_several_by_its_name(folder: Path
         both.picture("iops")
 
 
+def test_two_runs_of_one_name_are_not_mixed(folder: Path, tmp_path: Path) -> None:
+    """Their histograms would be added up."""
+    twin = shutil.copytree(folder, tmp_path / "after" / folder.name)
+    with pytest.raises(PlanError, match=r"both runs are named .*: rename a folder, or load them one by one"):
+        ivypy.load([folder, twin])
+    assert ivypy.load([folder, folder]).folders == (folder,), "one that is named twice is itself"
+
+
 def test_a_notebooks_table_escapes_names(folder: Path) -> None:
     text = ivypy.load(folder)._repr_html_()
     assert "two&quot;" in text and '"two"' not in text
