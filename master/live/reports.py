@@ -55,12 +55,12 @@ class Steadiness:
 
 @dataclass(frozen=True, slots=True)
 class WorstInstance:
-    """The rollup instance with the highest p99 of a subinterval, of all types that have several."""
+    """The rollup instance that was slowest in a subinterval, of all types that have several."""
 
     name: str  # type=name
-    metric: str  # the p99 of response times where any has one, else of service times
+    metric: str  # the time by which it is the slowest; "": no I/O completed
     figure: float  # in the unit of the CSV
-    median: float  # of the instances of its type that have one
+    median: float  # of the instances of its type that completed any
     compared: int  # so many
 
 
@@ -82,7 +82,7 @@ class Subinterval:
     steady: Steadiness | None = None  # where the step waits for a steady state and its window is full
     paused: bool = False  # there is no load; the remaining times are from when the run goes on
     news: tuple[str, ...] = ()  # messages of what is not known beforehand: where the load and the measurement stand
-    worst: WorstInstance | None = None  # where a type has several instances with a p99
+    worst: WorstInstance | None = None  # where one is slower than the median of its type
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,10 @@ from ..summary.headline import (
 from ..text import table
 from ..text.scaled import BLANK, WIDEST, scaled_count, scaled_time
 from ..text.table import ColumnGroup, TextColumn
+from ..verdicts import Scope, Verdict
 from .reports import MeasuredSoFar, Subinterval, WorstInstance
+
+_OF_SCOPES: Final = {Scope.RATE: "IOPS", Scope.SERVICE: "service times", Scope.RESPONSE: "response times"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +115,18 @@ def detailed_lines(report: Subinterval, width: int, so_far: MeasuredSoFar | None
     """The figures, then of reads and writes where there are both, what the step has measured so far, what is wrong, and
     control's messages."""
     each = (_line_below(f"  {direction}", _of(report.figures, direction), width) for direction in _directions(report))
-    measured = [] if so_far is None else [_line_below("so far", so_far.row.figures, width)]
+    measured = [] if so_far is None else so_far_lines(so_far, width)
     words = message_lines((*_wrong(report, width), *report.messages))
     return [_figures_line(report, width), *each, *measured, *words]
+
+
+def so_far_lines(so_far: MeasuredSoFar, width: int) -> list[str]:
+    """The figures, of which level they are, and which of them are not to be used as it stands."""
+    row = so_far.row
+    level = row.name.removeprefix(so_far.step).removeprefix(":")
+    bad = [words for scope, words in _OF_SCOPES.items() if row.verdict_of(scope) is Verdict.INVALID]
+    words = [f"so far is of {level}"] * bool(level) + [f"so far: do not use its {', '.join(bad)}"] * bool(bad)
+    return [_line_below("so far", row.figures, width), *message_lines(words)]
 
 
 def last_lines(report: Subinterval, so_far: MeasuredSoFar | None, width: int) -> list[str]:
@@ -141,6 +153,8 @@ def _wrong(report: Subinterval, width: int) -> list[str]:
 
 def worst_words(worst: WorstInstance) -> str:
     """`worst: host=lab03, service p99 12.3 ms (median of 8: 1.20 ms)`."""
+    if not worst.metric:
+        return f"worst: {worst.name}, no I/O completed"
     figure, median = scaled_time(worst.figure), scaled_time(worst.median)
     return f"worst: {worst.name}, {full_title(worst.metric)} {figure} (median of {worst.compared}: {median})"
 

@@ -63,7 +63,9 @@ OF_INSTANCE: Final[dict[int, tuple[str, ...]]] = {
 }
 DIRECTIONS: Final = ("read", "write")
 SUBINTERVAL_METRICS: Final = tuple(dict.fromkeys(name for names in OF_SUBINTERVAL.values() for name in names))
-MEASUREMENT_METRICS: Final = tuple(dict.fromkeys(name for names in OF_MEASUREMENT.values() for name in names))
+MEASUREMENT_METRICS: Final = tuple(  # so far it stands below subintervals
+    dict.fromkeys((*(name for names in OF_MEASUREMENT.values() for name in names), *SUBINTERVAL_METRICS))
+)
 IN_NOTEBOOKS: Final = (IOPS, THROUGHPUT, *names_of(_SERVICE, "mean", "p99"), *names_of(_RESPONSE, "p99"))
 IN_COMPARISONS: Final = (IOPS, *names_of(_SERVICE, "mean", "p99"), *names_of(_RESPONSE, "mean", "p99"))
 ON_PAGE: Final = (

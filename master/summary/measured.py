@@ -17,7 +17,7 @@ class MeasurementRow:
     response_verdict: Verdict
     findings: tuple[Finding, ...]  # of `all=all`, and what stands on other rollup instances only; by weight
     cause: str  # of these findings, in one sentence; "" where none explains others
-    figures: dict[str, float]  # of MEASUREMENT_METRICS, in the CSV's units; those that are blank there are not in it
+    figures: dict[str, float]  # of what tables show, in the CSV's units; those that are blank there are not in it
     hosts_in: int = 0  # whose results its figures include
     hosts_of: int = 0  # of so many; 0: not known
     stands: bool = False  # whether the step stands for this one of its measurements

@@ -25,6 +25,7 @@ from ivypy.master.live.reports import (
 from ivypy.master.live.subinterval_lines import (
     LAYOUTS,
     last_lines,
+    so_far_lines,
     subinterval_lines,
 )
 from ivypy.master.summary.headline import (
@@ -77,6 +78,26 @@ def test_below_the_last_subinterval_is_what_was_measured_so_far_and_the_worst_in
         "what control says",
         "worst: host=lab03, service p99 12.3 ms (median of 8: 1.20 ms)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "verdicts", "said"),
+    [
+        ("one", (Verdict.PARTIAL,) * 4, []),
+        ("one:total_iops=500", (Verdict.VALID,) * 4, ["so far is of total_iops=500"]),
+        (
+            "one",
+            (Verdict.INVALID, Verdict.VALID, Verdict.INVALID, Verdict.PARTIAL),
+            ["so far: do not use its service times"],
+        ),
+        ("one", (Verdict.INVALID,) * 4, ["so far: do not use its IOPS, service times, response times"]),
+    ],
+)
+def test_what_was_measured_so_far_says_of_which_level_it_is_and_what_not_to_use(
+    name: str, verdicts: tuple[Verdict, Verdict, Verdict, Verdict], said: list[str]
+) -> None:
+    measured = MeasuredSoFar("one", MeasurementRow(name, *verdicts, (), "", {IOPS: 1.0}))
+    assert [line.strip() for line in so_far_lines(measured, 80)[1:]] == said
 
 
 @pytest.mark.parametrize("width", LAYOUTS)

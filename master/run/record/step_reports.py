@@ -18,12 +18,23 @@ from ...plan.model import Step
 from ...rollup.figures import Figures
 from ...rollup.instances import Rollups, RollupType
 from ...rollup.metrics import METRICS, Quantity, value
-from ...summary.headline import DIRECTIONS, HALF_WIDTH, MEASUREMENT_METRICS, SUBINTERVAL_METRICS, names_of, of_direction
+from ...summary.headline import (
+    DIRECTIONS,
+    HALF_WIDTH,
+    IOPS,
+    MEASUREMENT_METRICS,
+    SUBINTERVAL_METRICS,
+    names_of,
+    of_direction,
+)
 from ...summary.measured import MeasurementRow
 from ...verdicts import Finding, Scope, by_weight, counting_for, verdict_of
 from ..step.step_types import ALL_ROW, ClosedSubinterval
 
-_P99: Final = (*names_of(Quantity.RESPONSE, "p99"), *names_of(Quantity.SERVICE, "p99"))
+_TIMES: Final = (Quantity.RESPONSE, Quantity.SERVICE)
+_WORST_BY: Final = tuple(  # the first that all have: a p99 takes 1,000 I/Os, a response time a rate
+    name for statistic in ("p99", "mean") for time in _TIMES for name in names_of(time, statistic)
+)
 _OF_SUBINTERVAL: Final = (*SUBINTERVAL_METRICS, "errors", "cpu_busy_percent", "busiest_core_percent")
 
 
@@ -120,20 +131,28 @@ def instances_of(closed: ClosedSubinterval, figures: Figures, step: Step, kind: 
 
 
 def worst_instance(figures: Figures, types: Iterable[RollupType]) -> WorstInstance | None:
-    """None where fewer than two instances of each type have a p99. Of equal ones, that of the type named first."""
+    """One that waits for I/Os of which none completed; else the one with the highest of the times that all have which
+    completed any. Of equal ones, that of the type named first; None where none is above the median of its type."""
     several = [kind for kind in types if len(kind.instances) > 1]
-    for metric in _P99 if several else ():
+    rows = [[instance.row for instance in kind.instances] for kind in several]
+    done, waits = (value(figures, METRICS[metric]) for metric in (IOPS, "outstanding"))
+    for kind, own in zip(several, rows, strict=True):
+        stuck = np.flatnonzero((done[own] == 0) & (waits[own] > 0))
+        if len(stuck) and done[own].any():
+            return WorstInstance(f"{kind.name}={kind.instances[stuck[0]].name}", "", 0.0, 0.0, len(own))
+    worst: WorstInstance | None = None
+    for metric in _WORST_BY:
         times = value(figures, METRICS[metric])
-        worst: WorstInstance | None = None
-        for kind in several:
-            of_kind = times[[instance.row for instance in kind.instances]]
-            known = of_kind[~np.isnan(of_kind)]
-            if len(known) < 2 or (worst is not None and known.max() <= worst.figure):
+        if not several or any(np.isnan(times[own])[done[own] > 0].any() for own in rows):
+            continue
+        for kind, own in zip(several, rows, strict=True):
+            known = times[own][done[own] > 0]
+            if len(known) < 2 or known.max() <= (median := float(np.median(known))):
                 continue
-            name = f"{kind.name}={kind.instances[int(np.nanargmax(of_kind))].name}"
-            worst = WorstInstance(name, metric, float(known.max()), float(np.median(known)), len(known))
-        if worst is not None:
-            return worst
+            if worst is None or known.max() > worst.figure:
+                name = f"{kind.name}={kind.instances[int(np.nanargmax(times[own]))].name}"
+                worst = WorstInstance(name, metric, float(known.max()), median, len(known))
+        return worst
     return None
 
 
