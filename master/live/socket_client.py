@@ -84,7 +84,7 @@ def _of_folder(folder: Path) -> Path:
     except (OSError, ValueError, AttributeError) as error:
         raise PlanError(f"{folder}/run.json: cannot be read: {error}") from None
     if ended:
-        raise PlanError(f"{folder}: the run has ended, at {ended}; its results are in the folder")
+        raise PlanError(f"{folder}: the run has ended, at {ended}; what it measured: ivypy show {folder}")
     if not record.get("socket"):
         raise PlanError(f"{folder}: the run has no control socket; its events.csv says why")
     if os.geteuid() not in (0, owner):

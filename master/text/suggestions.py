@@ -149,6 +149,8 @@ def unknown_key(word: str, section: str, known: Iterable[str], elsewhere: Mappin
     same = SAME.get(plain, plain)
     if same != plain and same in choices:
         return f"; here it is called {same!r}"
+    if counted := {f"{plain}s", plain.removesuffix("s")} & {*choices}:
+        return f"; did you mean {counted.pop()!r}?"
     near = nearest(word, choices)
     if near is not None and plain not in INSTEAD and plain not in elsewhere:
         return f"; did you mean {near!r}?"

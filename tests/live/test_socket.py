@@ -146,7 +146,7 @@ def test_a_socket_is_its_users_and_goes_with_the_run(tmp_path: Path, runtime: Pa
 
     staged = stage(tmp_path, visit)
     assert list(runtime.iterdir()) == []
-    with pytest.raises(PlanError, match=r"the run has ended, at .*; its results are in the folder"):
+    with pytest.raises(PlanError, match=r"the run has ended, at .*; what it measured: ivypy show "):
         ask_folder(staged.folder)
 
 

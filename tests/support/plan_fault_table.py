@@ -10,6 +10,10 @@ FAULTS: list[tuple[str, str]] = [
         "1:15: U+000D ends a line for YAML, but not for editors; remove it, or use a plain newline",
     ),
     (
+        "step: [ go: one ]",
+        "1:1: unknown key 'step' in the plan; did you mean 'steps'?",
+    ),
+    (
         "runtime: 60",
         "1:1: unknown key 'runtime' in the plan; here it is called 'measure' and belongs in 'go' or 'defaults'",
     ),
