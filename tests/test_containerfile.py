@@ -1,4 +1,4 @@
-"""Containerfile: what it copies is what scripts/wheel makes, and no more of a clone than that is sent to the builder.
+"""Containerfile and recipes: what they take is what scripts/wheel makes, and no more of a clone goes to the builder.
 
 No image can be fetched here. Built and run it was by hand, with buildah.
 """
@@ -9,6 +9,8 @@ import re
 import subprocess
 import tomllib
 from pathlib import Path
+
+import pytest
 
 from ivypy import __version__
 from tests.support.real_runs import ROOT
@@ -62,3 +64,25 @@ def test_it_installs_the_newest_wheel_for_its_processor(tmp_path: Path) -> None:
     path, extra = wheel.rstrip("]").split("[")
     (newest,) = (name for name in WHEELS if platform.machine() in name)
     assert path == f"{tmp_path}/{newest}" and extra in PROJECT["optional-dependencies"]
+
+
+def install_commands() -> list[str]:
+    """Each line of the docs, and of their recipes, that installs a wheel by a pattern."""
+    files = [file for suffix in ("md", "yml", "yaml", "sh") for file in sorted((ROOT / "docs").rglob(f"*.{suffix}"))]
+    lines = [line.strip().removeprefix("- ") for file in files for line in file.read_text().splitlines()]
+    return [line for line in lines if ".whl" in line and " install " in line]
+
+
+def test_every_recipe_that_installs_a_wheel_is_known() -> None:
+    assert len(install_commands()) == 3
+
+
+@pytest.mark.parametrize("command", install_commands())
+def test_the_docs_install_the_newest_wheel_for_this_processor(command: str, tmp_path: Path) -> None:
+    for name in [name.replace(__version__, version) for name in WHEELS for version in ("1.0.0", "1.9.0", "1.10.0")]:
+        (tmp_path / name).touch()
+    script = re.sub(r"/opt/lab/|\bdist/", f"{tmp_path}/", command.replace("venv/bin/", ""))
+    printing = 'pip() { printf "%s\\n" "$@"; }; pipx() { pip "$@"; }; '
+    done = subprocess.run(["sh", "-euc", printing + script], capture_output=True, text=True, check=True)
+    wheels = [Path(word.partition("[")[0]).name for word in done.stdout.splitlines() if ".whl" in word]
+    assert wheels == [name.replace(__version__, "1.10.0") for name in WHEELS if platform.machine() in name]
