@@ -52,6 +52,8 @@ class _WithVersus(click.Command):
 )
 @click.option("--vs-previous", "previous", type=click.IntRange(FEWEST, MOST), metavar="M",
               help="With --newest: the most runs before them.  [default: 21]")  # fmt: skip
+@click.option("--name", "run_name", metavar="NAME",
+              help="With --newest: the runs of this plan or `run --name`.  [default: the newest run's]")  # fmt: skip
 @click.option("--metric", "metrics", multiple=True, metavar="NAME",
               help="A metric, like p99, iops, response_p99_9, read_mean. May be repeated. "
               "[default: iops, and mean and p99 of service and response times]")  # fmt: skip
@@ -67,9 +69,9 @@ class _WithVersus(click.Command):
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Also write JUnit's XML for CI: a test case for each step and figure.")  # fmt: skip
 def compare(
-    a: tuple[str, ...], b: tuple[str, ...], newest: int | None, previous: int | None, metrics: tuple[str, ...],
-    steps: tuple[str, ...], rollup_types: tuple[str, ...], limit: str, connectors: bool, page: Path | None,
-    junit: Path | None, **words: Any,
+    a: tuple[str, ...], b: tuple[str, ...], newest: int | None, previous: int | None, run_name: str | None,
+    metrics: tuple[str, ...], steps: tuple[str, ...], rollup_types: tuple[str, ...], limit: str, connectors: bool,
+    page: Path | None, junit: Path | None, **words: Any,
 ) -> ExitCode:  # fmt: skip
     """Compare the runs A with the runs B: better, worse, equivalent, or not distinguishable.
 
@@ -95,7 +97,7 @@ def compare(
     if junit is not None:
         save_junit(junit, junit_of_none(now))
     try:
-        sides = _sides(a, b, newest, previous, now)
+        sides = _sides(a, b, newest, previous, run_name, now)
     except NoCompleteRun as error:
         if junit is not None:
             save_junit(junit, junit_of_none(now, str(error)))
@@ -115,22 +117,24 @@ def compare(
     return ExitCode(comparison.exit_code)
 
 
-def _sides(a: tuple[str, ...], b: tuple[str, ...], newest: int | None, previous: int | None, now: datetime) -> "Sides":
+def _sides(
+    a: tuple[str, ...], b: tuple[str, ...], newest: int | None, previous: int | None, name: str | None, now: datetime
+) -> "Sides":
     """Raises PlanError, NoCompleteRun."""
     from ..compare.newest import NEWEST, PREVIOUS, History, sides_of_history
     from ..compare.sides import sides_of
 
-    if newest is None and previous is None:
+    if newest is None and previous is None and name is None:
         if not b:
             raise click.UsageError(
                 "name the runs to compare with: --vs B..., or of a folder of nightly runs --newest 3"
             )
         return sides_of(a, b)
     if b:
-        raise click.UsageError("--vs names the runs, --newest and --vs-previous choose them: give one of both.")
+        raise click.UsageError("--vs names the runs; --newest, --vs-previous and --name choose them: give one of both.")
     if len(a) != 1:
         raise click.UsageError("--newest takes one folder, in which all the runs are.")
-    return sides_of_history(Path(a[0]), History(newest or NEWEST, previous or PREVIOUS), now)
+    return sides_of_history(Path(a[0]), History(newest or NEWEST, previous or PREVIOUS, name), now)
 
 
 def _fraction(text: str) -> float:

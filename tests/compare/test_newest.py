@@ -1,6 +1,7 @@
 """`ivypy compare FOLDER --newest N`: the nights that are compared, what CI gets of it, and how often it is wrong."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -130,6 +131,34 @@ def test_what_did_not_end_or_has_another_name_is_left_out_and_said(tmp_path: Pat
     ]
 
 
+@pytest.fixture
+def slower_and_another(slower: Path, tmp_path: Path) -> Path:
+    """The slower nights, and a run of another name after them."""
+    root = tmp_path / "results"
+    shutil.copytree(slower, root)
+    Made(1.0, seed=94, began_s=30 * DAY_S, name="tried").write(root)
+    return root
+
+
+def test_a_newer_run_of_another_name_does_not_hide_the_nights(slower_and_another: Path) -> None:
+    """Its name is that of the comparison, but how many runs are not looked at is said, and how they would be."""
+    code, text = compare(slower_and_another, *WORDS)
+    assert code == ExitCode.NOT_REACHED
+    assert "note: 24 runs of nightly are not compared: --name nightly" in text
+
+
+@pytest.mark.parametrize("words", [(), ("--newest", "3"), ("--vs-previous", "21")])
+def test_a_name_chooses_the_runs(slower_and_another: Path, words: tuple[str, ...]) -> None:
+    code, text = compare(slower_and_another, "--name", "nightly", *words)
+    assert code == ExitCode.SLO_MISSED and "A: 21 runs: " in text and "tried" not in text
+
+
+def test_a_name_of_which_no_run_is_complete_cannot_tell(slower_and_another: Path) -> None:
+    Made(exit_code=130, began_s=31 * DAY_S, name="other").write(slower_and_another)
+    with pytest.raises(NoCompleteRun, match=r"has no complete run of other yet; other-.*: it was interrupted"):
+        compare(slower_and_another, "--name", "other")
+
+
 def test_an_invalid_night_is_left_out_of_its_figures_and_how_many_remain_is_said(tmp_path: Path) -> None:
     """It stays among the newest: a storage that cannot sustain the load any more makes every night invalid."""
     runs = nights(tmp_path, levels(12), name="nightly")
@@ -184,6 +213,9 @@ FAULTS = {
     "both": (["{root}", "--newest", "3", "--vs", "{run}"], click.UsageError, "give one of both"),
     "two folders": (["{root}", "{run}", "--newest", "3"], click.UsageError, "takes one folder"),
     "neither": (["{root}"], click.UsageError, "--vs B..., or of a folder of nightly runs --newest 3"),
+    "name and vs": (["{root}", "--name", "nightly", "--vs", "{run}"], click.UsageError, "give one of both"),
+    "misspelt name": (["{root}", "--name", "nightli"], PlanError, "--name nightli: no run in "),
+    "name of none": (["{root}", "--name", "x"], PlanError, "has this name; there is 'nightly'"),
     "one night": (["{root}", "--newest", "1"], click.UsageError, "3<=x"),
 }
 
