@@ -85,11 +85,9 @@ def compare(sides: Sides, question: Question) -> Comparison:
     )
     _check_copies((*before, *after))
     keys = _keys(before, after, question.steps, must_share=not sides.is_history)
-    dropped: list[str] = []
-    if sides.is_history:
-        present = {key.step for run in after for key in run.rows}
-        dropped = list(dict.fromkeys(key.step for key in keys if key.step not in present))
-        keys = [key for key in keys if key.step in present]
+    gone = _gone(keys, after) if sides.is_history else []
+    rare = [step for step in gone if sum(_has_step(run, step) for run in before) < FEWEST_RUNS]
+    keys = [key for key in keys if key.step not in rare]
     basis = Basis.of(len(before), len(after))
     ours, theirs = ([_Figures(run, metrics, basis) for run in side] for side in (before, after))
     rows = [
@@ -105,7 +103,7 @@ def compare(sides: Sides, question: Question) -> Comparison:
         basis=basis,
         plan_lines=tuple(plan_lines(before, after)) if before else (),
         differences=tuple(differences(before, after)) if before else (),
-        notes=(*sides.left_out, *_notes((*before, *after), keys), *_of_dropped(dropped)),
+        notes=(*sides.left_out, *_notes((*before, *after), keys), *_of_gone(gone, rare)),
         rows=tuple(judge(rows, question.limit)),
         connectors=tuple(compare_connectors(before, after, keys, question.limit) if question.connectors else ()),
     )
@@ -200,9 +198,26 @@ def _notes(runs: Sequence[FinishedRun], keys: Collection[Key]) -> Iterator[str]:
         yield f"{names_text}: {listed(keys_of)}: partial: {reasons}"
 
 
-def _of_dropped(steps: Sequence[str]) -> Iterator[str]:
-    if steps:
-        yield f"not compared, since the newest runs do not have it: step {listed([*steps])}"
+def _gone(keys: Sequence[Key], newest: Sequence[FinishedRun]) -> list[str]:
+    """The steps that none of the newest runs has."""
+    steps = dict.fromkeys(key.step for key in keys)
+    return [step for step in steps if not any(_has_step(run, step) for run in newest)]
+
+
+def _has_step(run: FinishedRun, step: str) -> bool:
+    return any(key.step == step for key in run.rows)
+
+
+def _of_gone(gone: Sequence[str], rare: Sequence[str]) -> Iterator[str]:
+    """Of steps that the newest runs lack. `rare`: those that too few runs had, and of which there are no rows."""
+    if missed := [step for step in gone if step not in rare]:
+        it = "it is" if len(missed) == 1 else "they are"
+        yield (
+            f"the newest runs do not have step {listed(missed)}: if {it} gone for good, name the others with --step, "
+            "or give the plan another name"
+        )
+    if rare:
+        yield f"not compared, since the newest runs do not have it: step {listed([*rare])}"
 
 
 class _Figures:

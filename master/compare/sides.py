@@ -15,7 +15,7 @@ class Sides:
     a: tuple[Path, ...]
     b: tuple[Path, ...]
     left_out: tuple[str, ...] = ()  # runs of a folder of runs, and why
-    is_history: bool = False  # B are the newest runs, A those before them: what B does not have is not compared
+    is_history: bool = False  # B are the newest runs, A those before them: B may lack steps
 
 
 def sides_of(a: Sequence[str], b: Sequence[str]) -> Sides:

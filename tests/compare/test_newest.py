@@ -175,17 +175,42 @@ def test_an_invalid_night_is_left_out_of_its_figures_and_how_many_remain_is_said
 
 @pytest.mark.parametrize(("new", "compared"), [(1, "not compared"), (3, "not compared"), (6, "equivalent")])
 def test_a_step_with_another_name_begins_anew(tmp_path: Path, new: int, compared: str) -> None:
-    """Neither red nor an error, and what only older nights have is not asked for."""
+    """Never red nor an error; the old name is "not compared" until `--step` or a new name of the plan leaves it out."""
     nights(tmp_path, levels(12), name="nightly", steps=("max",))
     count = len(list(tmp_path.iterdir()))
     for n, level in enumerate([1.0, 1.001, 1.002, 1.002, 1.0, 1.001][:new]):
         Made(level, seed=50 + n, began_s=(count + n) * DAY_S, name="nightly", steps=("most",)).write(tmp_path)
     found = as_json(tmp_path)
-    assert {row["outcome"] for row in found["rows"] if row["step"] == "most"} == {compared}
-    assert found["exit_code"] == (ExitCode.OK if new == 6 else ExitCode.NOT_REACHED)
-    if new >= 3:
-        assert {row["step"] for row in found["rows"]} == {"most"}
-        assert "not compared, since the newest runs do not have it: step max" in found["notes"]
+    outcomes = {(row["step"], row["outcome"]) for row in found["rows"]}
+    assert outcomes == {("max", "not compared"), ("most", compared)} and found["exit_code"] == ExitCode.NOT_REACHED
+    alone = as_json(tmp_path, "--step", "most")
+    assert alone["exit_code"] == (ExitCode.OK if new == 6 else ExitCode.NOT_REACHED)
+
+
+def test_a_step_that_the_newest_nights_lack_is_not_compared(tmp_path: Path) -> None:
+    """Its regression cannot be seen any more: not "no regression", and CI shows it."""
+    root = tmp_path / "results"
+    nights(root, levels(8), name="nightly", steps=("max", "half"))
+    for n, level in enumerate(levels(3, seed=2)):
+        Made(level, seed=60 + n, began_s=(8 + n) * DAY_S, name="nightly", steps=("max",)).write(root)
+    code, text = compare(root, "--newest", "3", "--junit", str(tmp_path / "compare.xml"))
+    assert code == ExitCode.NOT_REACHED
+    assert "the newest runs do not have step half: if it is gone for good, name the others with --step, or" in text
+    found = cases(tmp_path / "compare.xml")
+    assert {name: kind for name, kind in found.items() if "half" in name} == {
+        "half: iops": SKIPPED, "half: service_mean": SKIPPED, "half: service_p99": SKIPPED,
+    }  # fmt: skip
+    assert [kind for name, kind in found.items() if "max" in name] == ["", "", ""]
+
+
+def test_a_step_that_hardly_any_night_had_is_only_named(tmp_path: Path) -> None:
+    """Of fewer than three it could not have been compared either."""
+    nights(tmp_path, levels(2), name="nightly", steps=("max", "tried"))
+    for n, level in enumerate(levels(7, seed=2)):
+        Made(level, seed=60 + n, began_s=(2 + n) * DAY_S, name="nightly", steps=("max",)).write(tmp_path)
+    found = as_json(tmp_path)
+    assert found["exit_code"] == ExitCode.OK and {row["step"] for row in found["rows"]} == {"max"}
+    assert "not compared, since the newest runs do not have it: step tried" in found["notes"]
 
 
 def test_a_folder_without_a_complete_run_cannot_tell(tmp_path: Path) -> None:
