@@ -1,7 +1,8 @@
 """Chooses both sides from a folder in which runs gather, night after night: the newest runs, and those before them.
 
 Rule: a run counts where it has ended with results, was not interrupted, and has the name that is given, or else that of
-the newest that counts. Where too few have it, the output counts the runs of other names, which were not compared.
+the newest that counts; copies count once. Where too few have it, the output counts the runs of other names, which were
+not compared.
 Invalid runs count: their figures are left out one by one, since a load that the storage no longer sustains is what a
 regression looks like.
 """
@@ -10,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from shlex import quote
 from typing import ClassVar, Final
@@ -17,8 +20,10 @@ from typing import ClassVar, Final
 from ..errors import IvypyError, PlanError
 from ..exit_codes import ExitCode
 from ..output.file_names import stem
+from ..results.checked_files import Snapshot, read_whole
 from ..results.finished_run import why_no_results
 from ..results.run_entries import RunEntry, RunState, entries_below
+from ..rollup.instances import ALL
 from ..text.suggestions import listed, suggestion
 from .outcomes import FEWEST_RUNS
 from .sides import Sides
@@ -62,11 +67,16 @@ def sides_of_history(root: Path, history: History, now: datetime) -> Sides:
         example = f"; {first[0].name}: {first[1]}" if first else f"; {faults[0]}"
         of_name = f" of {history.name}" if history.name is not None else ""
         raise NoCompleteRun(f"Cannot tell: {root} has no complete run{of_name} yet{example}")
+    copies = _copies(complete)
+    entries, complete = ([entry for entry in some if entry.folder not in copies] for some in (entries, complete))
     name = complete[0].name
     chosen = [entry for entry in complete if entry.name == name][: history.newest + history.previous]
     newest, before = chosen[: history.newest], chosen[history.newest :]
     since = [entry for entry in entries if entry.start >= chosen[-1].start]
     left_out = [*faults, *_left_out(since, whys, name)]
+    left_out += [
+        f"{copy}: left out: a copy of {entry.folder.name}" for copy, entry in copies.items() if entry in chosen
+    ]
     if min(len(before), len(newest)) < FEWEST_RUNS:
         left_out += _not_looked_at(complete, name)
     else:
@@ -76,6 +86,35 @@ def sides_of_history(root: Path, history: History, now: datetime) -> Sides:
 
 def _in_order(entries: Sequence[RunEntry]) -> tuple[Path, ...]:
     return tuple(entry.folder for entry in reversed(entries))
+
+
+def _copies(complete: Sequence[RunEntry]) -> dict[Path, RunEntry]:
+    """The folders that have what another one has, and the entry of that one: whose name ivypy gave, or the shortest."""
+    copies: dict[Path, RunEntry] = {}
+    by_start = attrgetter("start")
+    for _, same_start in groupby(sorted(complete, key=by_start), by_start):
+        originals: list[tuple[RunEntry, bytes]] = []
+        candidates = sorted(same_start, key=lambda one: (one.is_renamed, len(one.folder.name), one.folder.name))
+        for entry in candidates if len(candidates) > 1 else ():
+            summary = _summary(entry.folder)
+            original = next((first for first, same in originals if same == summary), None)
+            if original:
+                copies[entry.folder] = original
+            else:
+                originals.append((entry, summary))
+    return copies
+
+
+def _summary(folder: Path) -> bytes:
+    """Of a complete run. Raises PlanError."""
+
+    def read(kept: Snapshot) -> bytes:
+        return kept.results.joinpath(f"summary.{ALL}.csv").read_bytes()
+
+    try:
+        return read_whole(folder, read)
+    except OSError as error:
+        raise PlanError(f"{error.filename}: {error.strerror}") from error
 
 
 def _left_out(entries: Sequence[RunEntry], whys: dict[Path, str], name: str) -> Iterator[str]:

@@ -52,6 +52,11 @@ class RunEntry:
         found = _FOLDER.fullmatch(self.folder.name)
         return found[1] if found else PurePath(self.plan).stem
 
+    @property
+    def is_renamed(self) -> bool:
+        """Whether its folder's name is none that ivypy gives."""
+        return _FOLDER.fullmatch(self.folder.name) is None
+
 
 def entries_below(root: Path, now: datetime) -> tuple[list[RunEntry], list[str]]:
     """The runs in a folder, or the run that the folder is; the newest first. And what could not be read, with why.

@@ -203,6 +203,19 @@ def test_a_step_that_the_newest_nights_lack_is_not_compared(tmp_path: Path) -> N
     assert [kind for name, kind in found.items() if "max" in name] == ["", "", ""]
 
 
+@pytest.mark.parametrize("night", [0, 4, 7])
+@pytest.mark.parametrize("copied", ["{}-copy", "backup-of-{}", "{}-9", "baseline"])
+def test_the_copy_of_a_night_counts_once(tmp_path: Path, night: int, copied: str) -> None:
+    """It does not stop the nightly, nor give the comparison its name."""
+    runs = nights(tmp_path, levels(8), name="nightly")
+    copy = tmp_path / copied.format(runs[night].name)
+    shutil.copytree(runs[night], copy)
+    found = as_json(tmp_path)
+    assert [run["folder"] for run in (*found["a"], *found["b"])] == [*map(str, runs)]
+    assert found["exit_code"] == ExitCode.OK
+    assert f"{copy}: left out: a copy of {runs[night].name}" in found["notes"]
+
+
 def test_a_step_that_hardly_any_night_had_is_only_named(tmp_path: Path) -> None:
     """Of fewer than three it could not have been compared either."""
     nights(tmp_path, levels(2), name="nightly", steps=("max", "tried"))
