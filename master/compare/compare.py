@@ -56,6 +56,7 @@ class Comparison:
     notes: tuple[str, ...]
     rows: tuple[Judged, ...]
     connectors: tuple[ConnectorCompared, ...] = ()
+    newest_left_out: tuple[str, ...] = ()  # notes on runs that would be among the newest of a history
 
     @property
     def exit_code(self) -> int:
@@ -106,6 +107,7 @@ def compare(sides: Sides, question: Question) -> Comparison:
         notes=(*sides.left_out, *_notes((*before, *after), keys), *_of_gone(gone, rare)),
         rows=tuple(judge(rows, question.limit)),
         connectors=tuple(compare_connectors(before, after, keys, question.limit) if question.connectors else ()),
+        newest_left_out=sides.newest_left_out,
     )
 
 

@@ -73,6 +73,8 @@ def sides_of_history(root: Path, history: History, now: datetime) -> Sides:
     chosen = [entry for entry in complete if entry.name == name][: history.newest + history.previous]
     newest, before = chosen[: history.newest], chosen[history.newest :]
     since = [entry for entry in entries if entry.start >= chosen[-1].start]
+    as_new = [entry for entry in since if entry.start >= newest[-1].start]
+    newest_left_out = (*_left_out(as_new, whys, name), *faults)  # what cannot be read may be the newest
     left_out = [*faults, *_left_out(since, whys, name)]
     left_out += [
         f"{copy}: left out: a copy of {entry.folder.name}" for copy, entry in copies.items() if entry in chosen
@@ -81,7 +83,9 @@ def sides_of_history(root: Path, history: History, now: datetime) -> Sides:
         left_out += _not_looked_at(complete, name)
     else:
         left_out += _of_other_names(since, name)
-    return Sides(_in_order(before), _in_order(newest), tuple(left_out), is_history=True)
+    return Sides(
+        _in_order(before), _in_order(newest), tuple(left_out), is_history=True, newest_left_out=newest_left_out
+    )
 
 
 def _in_order(entries: Sequence[RunEntry]) -> tuple[Path, ...]:

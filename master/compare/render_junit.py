@@ -1,7 +1,8 @@
 """A comparison as JUnit's XML: a test case for each step and figure.
 
 Rule: a failure is a regression that is shown. What cannot be told is skipped, never red: so are a nightly's first
-nights, and those after a disturbed one. A comparison that did not come about is an error, as no run is.
+nights, those after a disturbed one, and a newest run that does not count. A comparison that did not come about is an
+error, as no run is.
 """
 
 from datetime import datetime
@@ -14,14 +15,17 @@ from .outcomes import Basis, Judged
 from .render_text import figures_text, short_name
 
 SUITE: Final = "compare"
+LEFT_OUT: Final = "newest runs: left out"
 
 
 def junit_of(comparison: Comparison, now: datetime) -> str:
     """The file's text; `now` in UTC. The class is the plan of the newest run."""
     name = entry_of(comparison.b[-1].folder, now).name
     cases = [case_of(row, comparison.limit, comparison.basis) for row in comparison.rows]
-    nothing = JunitCase(SUITE, SKIPPED, "nothing could be compared")
-    return junit_text(SUITE, f"{name}.{SUITE}", now, 0, cases or [nothing])
+    cases = cases or [JunitCase(SUITE, SKIPPED, "nothing could be compared")]
+    if comparison.newest_left_out:
+        cases.append(JunitCase(LEFT_OUT, SKIPPED, "\n".join(comparison.newest_left_out)))
+    return junit_text(SUITE, f"{name}.{SUITE}", now, 0, cases)
 
 
 def case_of(row: Judged, limit: float, basis: Basis) -> JunitCase:

@@ -16,6 +16,7 @@ class Sides:
     b: tuple[Path, ...]
     left_out: tuple[str, ...] = ()  # runs of a folder of runs, and why
     is_history: bool = False  # B are the newest runs, A those before them: B may lack steps
+    newest_left_out: tuple[str, ...] = ()  # of `left_out`: runs as new as B's, and those that cannot be read
 
 
 def sides_of(a: Sequence[str], b: Sequence[str]) -> Sides:

@@ -226,6 +226,28 @@ def test_a_step_that_hardly_any_night_had_is_only_named(tmp_path: Path) -> None:
     assert "not compared, since the newest runs do not have it: step tried" in found["notes"]
 
 
+def test_a_newest_night_that_is_left_out_is_a_skipped_case(tmp_path: Path) -> None:
+    """Else all is green, though last night's run measured nothing."""
+    root = tmp_path / "results"
+    nights(root, levels(8), name="nightly")
+    interrupted = Made(seed=91, exit_code=130, began_s=9 * DAY_S, name="nightly").write(root)
+    code, _ = compare(root, "--newest", "3", "--junit", str(tmp_path / "compare.xml"))
+    found = cases(tmp_path / "compare.xml")
+    assert code == ExitCode.OK and found.pop("newest runs: left out") == SKIPPED and set(found.values()) == {""}
+    (skipped,) = ElementTree.parse(tmp_path / "compare.xml").getroot()[0].findall("testcase/skipped")
+    assert skipped.get("message") == f"{interrupted}: left out: it was interrupted"
+
+
+@pytest.mark.parametrize(("day", "is_a_case"), [(0, False), (4, False), (5, True), (6, True), (8, True)])
+def test_only_runs_as_new_as_the_newest_are_cases(tmp_path: Path, day: int, is_a_case: bool) -> None:
+    """An older one would be shown for three weeks."""
+    root = tmp_path / "results"
+    nights(root, levels(8), name="nightly")
+    Made(seed=91, exit_code=None, began_s=day * DAY_S, name="nightly").write(root)
+    compare(root, "--newest", "3", "--junit", str(tmp_path / "compare.xml"))
+    assert ("newest runs: left out" in cases(tmp_path / "compare.xml")) == is_a_case
+
+
 def test_a_folder_without_a_complete_run_cannot_tell(tmp_path: Path) -> None:
     Made(exit_code=130, name="nightly").write(tmp_path / "results")
     with pytest.raises(
