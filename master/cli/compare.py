@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import PlanError
 from ..exit_codes import ExitCode
 from .results import save_junit
 from .table_options import TableForm, form_of, table_options
@@ -86,13 +85,14 @@ def compare(
     form = form_of(words)
     from ..compare.compare import Question
     from ..compare.compare import compare as compare_runs
+    from ..compare.limit import parse_limit
     from ..compare.newest import NoCompleteRun
     from ..compare.render_data import csv_text, json_of
     from ..compare.render_junit import junit_of, junit_of_none
     from ..compare.render_text import markdown_of, text_of
 
     names = tuple(name.strip() for given in metrics for name in given.split(","))
-    question = Question(names, steps, rollup_types, _fraction(limit), connectors)
+    question = Question(names, steps, rollup_types, parse_limit(limit), connectors)
     now = datetime.now(UTC)
     if junit is not None:
         save_junit(junit, junit_of_none(now))
@@ -135,16 +135,3 @@ def _sides(
     if len(a) != 1:
         raise click.UsageError("--newest takes one folder, in which all the runs are.")
     return sides_of_history(Path(a[0]), History(newest or NEWEST, previous or PREVIOUS, name), now)
-
-
-def _fraction(text: str) -> float:
-    """Raises PlanError."""
-    from ..text.units import parse_fraction
-
-    try:
-        limit = parse_fraction(text)
-    except ValueError as error:
-        raise PlanError(f"--max-regression: {error}") from None
-    if not 0 <= limit < 1:
-        raise PlanError(f"--max-regression {text}: write a percentage from 0% to below 100%, for example {LIMIT}")
-    return limit

@@ -22,7 +22,8 @@ from ..text.suggestions import did_you_mean, listed, suggestion
 from ..verdicts import Reason, Scope, Severity, Verdict
 from .connector_metrics import ConnectorCompared, compare_connectors
 from .differences import Difference, differences, plan_lines
-from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, RunFigure, exit_code, judge
+from .limit import USUAL_LIMIT
+from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, RunFigure, exit_code, judge, untested
 from .samples import samples_of
 from .sides import Sides
 
@@ -38,9 +39,9 @@ class Question:
     metrics: tuple[str, ...] = ()  # names, also short ones; none: the usual ones
     steps: tuple[str, ...] = ()  # names; none: all
     rollup_types: tuple[str, ...] = ()  # beside `all`
-    limit: float = 0.03
+    limit: float = USUAL_LIMIT
     connectors: bool = False  # also what connectors said
-    more: tuple[str, ...] = ()  # metrics beside the others
+    added: tuple[str, ...] = ()  # metrics beside the others, that are shown and not tested
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Comparison:
     rows: tuple[Judged, ...]
     connectors: tuple[ConnectorCompared, ...] = ()
     newest_left_out: tuple[str, ...] = ()  # notes on runs that would be among the newest of a history
+    added: tuple[Judged, ...] = ()  # in no correction, conclusion or exit code
 
     @property
     def exit_code(self) -> int:
@@ -77,8 +79,8 @@ def comparable_names() -> list[str]:
 
 def compare(sides: Sides, question: Question) -> Comparison:
     """Compare the runs in these folders. Raises PlanError for a fault of the question, and for runs without results."""
-    named = _metrics(question.more) if question.more else []
-    metrics = list(dict.fromkeys([*_metrics(question.metrics), *named]))
+    tested, added = _metrics(question.metrics), _metrics(question.added) if question.added else []
+    metrics = list(dict.fromkeys([*tested, *added]))
     types = tuple(dict.fromkeys((ALL, *question.rollup_types)))
     before, after = (
         tuple(_read(f"{letter}{number}", folder, types) for number, folder in enumerate(folders, 1))
@@ -94,8 +96,12 @@ def compare(sides: Sides, question: Question) -> Comparison:
     rows = [
         _compared(key, metric, ours, theirs, basis)
         for key in keys
-        for metric in metrics
-        if question.metrics or metric in named or not _has_none((*before, *after), key, metric)
+        for metric in tested
+        if question.metrics or not _has_none((*before, *after), key, metric)
+    ]
+    shown = {(row.key, row.metric) for row in rows}
+    beside = [
+        _compared(key, metric, ours, theirs, basis) for key in keys for metric in added if (key, metric) not in shown
     ]
     return Comparison(
         a=before,
@@ -108,6 +114,7 @@ def compare(sides: Sides, question: Question) -> Comparison:
         rows=tuple(judge(rows, question.limit)),
         connectors=tuple(compare_connectors(before, after, keys, question.limit) if question.connectors else ()),
         newest_left_out=sides.newest_left_out,
+        added=tuple(map(untested, beside)),
     )
 
 

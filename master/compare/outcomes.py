@@ -44,6 +44,7 @@ class Outcome(StrEnum):
     EQUIVALENT = "equivalent"
     UNCLEAR = "not distinguishable"
     NOT_COMPARED = "not compared"
+    NOT_TESTED = "not tested"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,13 @@ def judge(rows: Sequence[Compared], limit: float) -> list[Judged]:
         else Judged(row, Outcome.NOT_COMPARED, None, None, False, False)
         for row in rows
     ]
+
+
+def untested(row: Compared) -> Judged:
+    """A row that is only shown: a figure chosen after the outcomes were seen would change those of the others."""
+    if row.change is None:
+        return Judged(row, Outcome.NOT_COMPARED, None, None, False, False)
+    return Judged(row, Outcome.NOT_TESTED, None, row.change.interval(1 - ALPHA), False, False)
 
 
 def _p_beyond(metric: Metric, change: LogRatio, limit: float) -> float:

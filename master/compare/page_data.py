@@ -13,7 +13,7 @@ from ..rollup.metrics import Quantity
 from ..stats.comparison import range_of_next
 from .compare import Comparison, comparable_names
 from .outcomes import FEWEST_RUNS, Judged
-from .render_data import data_of
+from .render_data import data_of, row_data
 from .render_text import short_name
 
 OVERLAID: Final = 5, 3  # runs of each side that are drawn over each other, the last ones
@@ -27,10 +27,13 @@ def page_data(comparison: Comparison, ids: Mapping[Path, str]) -> dict[str, Any]
         for entry in data[side]:
             folder = Path(entry["folder"])
             entry |= {"id": ids.get(folder), "run": names[folder]}
-    for row, judged in zip(data["rows"], comparison.rows, strict=True):
-        row |= _shown(judged, len(comparison.a))
+    rows = [
+        {**row_data(judged), **_shown(judged, len(comparison.a)), "is_added": is_added}
+        for is_added, some in ((False, comparison.rows), (True, comparison.added))
+        for judged in some
+    ]
     overlaid = [run.name for run in overlaid_of(comparison)]
-    return {**data, "overlaid": overlaid, "metrics": comparable_names()}
+    return {**data, "rows": rows, "overlaid": overlaid, "metrics": comparable_names()}
 
 
 def overlaid_of(comparison: Comparison) -> Sequence[FinishedRun]:

@@ -72,7 +72,7 @@ def data_of(comparison: Comparison) -> dict[str, Any]:
             for one in comparison.differences
         ],
         "notes": list(comparison.notes),
-        "rows": [_row(row) for row in comparison.rows],
+        "rows": [row_data(row) for row in comparison.rows],
         "connectors": [_connector(row) for row in comparison.connectors],
     }
 
@@ -86,7 +86,8 @@ def _run(run: FinishedRun) -> dict[str, Any]:
     }
 
 
-def _row(row: Judged) -> dict[str, Any]:
+def row_data(row: Judged) -> dict[str, Any]:
+    """A row of `rows`."""
     compared = row.compared
     return {
         "step": compared.key.step,
@@ -126,7 +127,7 @@ def _connector(row: ConnectorCompared) -> dict[str, Any]:
 
 def csv_text(comparison: Comparison) -> str:
     """The rows of the JSON, and of connectors, as CSV: without the runs, the ends of the interval apart."""
-    rows = [_row(row) for row in comparison.rows] + [_connector(row) for row in comparison.connectors]
+    rows = [row_data(row) for row in comparison.rows] + [_connector(row) for row in comparison.connectors]
     ends = [{"low": row["interval"][0], "high": row["interval"][1]} if row["interval"] else {} for row in rows]
     return csv_of(_CSV, ([({**row, **both}).get(name) for name in _CSV] for row, both in zip(rows, ends, strict=True)))
 

@@ -98,7 +98,7 @@ class Routes:
         before, after = [{await self._runs.folder(run): run for run in side} for side in sides]
         async with self._comparing:
             try:
-                data = await asyncio.to_thread(compared, before, after, metrics)
+                data = await asyncio.to_thread(compared, before, after, metrics, query.get("max_regression", ""))
             except PlanError as error:
                 return failure(422, str(error))
         return respond(request, encoded(data))

@@ -180,7 +180,7 @@ def test_live_another_figure_and_another_side_can_be_chosen(
     page.wait_for_function(DRAWN)
     page.get_by_label("another figure").select_option("p50")
     page.wait_for_selector("table.compared button[aria-pressed=true] >> text=p50")
-    assert [row[0] for row in shown_rows(page)].count("service_p50") == 2
+    assert [row[0].split()[0] for row in shown_rows(page)].count("service_p50") == 2
     newest = [*folders][-1]
     page.locator("summary", has_text="Each run").click()
     page.get_by_label(f"side of {newest}").select_option("")
@@ -188,6 +188,57 @@ def test_live_another_figure_and_another_side_can_be_chosen(
     assert newest not in page.evaluate("location.hash")
     assert "two" not in page.locator("p.outcome").inner_text()
     assert page.locator("p.outcome").inner_text().startswith("Cannot tell"), "of two runs after"
+    assert seen.complaints() == []
+    context.close()
+
+
+def test_live_the_limit_is_chosen_and_stays_in_the_address(
+    browser: Any, seen: Seen, address: str, folders: dict[str, Path]
+) -> None:
+    runs = [*folders.values()]
+    sides = Sides(tuple(runs[:-AFTER]), tuple(runs[-AFTER:]))
+    context = browser.new_context(viewport=WIDE)
+    page = context.new_page()
+    page.goto(f"{address}/#/compare/{','.join(folders)}")
+    page.wait_for_function(DRAWN)
+    outcome, field = page.locator("p.outcome"), page.get_by_label("max regression in percent")
+    assert (field.input_value(), "3 %" in outcome.inner_text()) == ("3", True)
+    for typed in ("12", "12 %"):
+        field.fill(typed)
+        field.press("Enter")
+        page.wait_for_function("() => document.querySelector('p.outcome').textContent.includes('12 %')")
+        assert outcome.inner_text() == conclusion(compare_runs(sides, Question(limit=0.12)))
+        assert page.evaluate("location.hash").endswith("/12")
+    field.fill("200")
+    field.press("Enter")
+    assert "from 0% to below 100%" in page.get_by_role("alert").inner_text()
+    assert "12 %" in outcome.inner_text() and page.evaluate("location.hash").endswith("/12")
+    page.reload()
+    page.wait_for_function(DRAWN)
+    assert field.input_value() == "12"
+    context.close()
+
+
+def test_live_an_added_figure_decides_nothing_and_can_be_taken_away(
+    browser: Any, seen: Seen, address: str, folders: dict[str, Path]
+) -> None:
+    context = browser.new_context(viewport=WIDE)
+    seen.watch(context)
+    page = context.new_page()
+    page.goto(f"{address}/#/compare/{','.join(folders)}")
+    page.wait_for_function(DRAWN)
+    before, outcome = shown_rows(page), page.locator("p.outcome").inner_text()
+    page.get_by_label("another figure").select_option("p50")
+    page.wait_for_selector("table.compared button[aria-pressed=true] >> text=service_p50")
+    added = [row for row in shown_rows(page) if "service_p50" in row[0]]
+    assert [row[2] for row in added] == ["not tested"] * 2 and all("to" in row[4] for row in added)
+    assert page.get_by_text("Not tested: a figure that was added here").is_visible()
+    assert [row for row in shown_rows(page) if row not in added] == before
+    assert page.locator("p.outcome").inner_text() == outcome
+    page.get_by_label("remove service_p50 of max").click()
+    page.wait_for_function(f"() => document.querySelectorAll('table.compared tbody tr').length === {len(before)}")
+    assert shown_rows(page) == before
+    assert page.get_by_label("another figure").locator("option", has_text="p50").count() > 0
     assert seen.complaints() == []
     context.close()
 

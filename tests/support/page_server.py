@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from ivypy.master.errors import PlanError
 from ivypy.master.pages.run_data import RunData
 from ivypy.master.web.compared import compared
 
@@ -57,7 +58,7 @@ class Answers:
     def _compared(self, query: Mapping[str, list[str]]) -> dict[str, Any]:
         before, after = ({self._data[run].folder: run for run in query[side][0].split(",")} for side in "ab")
         metrics = tuple(query["metric"][0].split(",")) if "metric" in query else ()
-        return compared(before, after, metrics)
+        return compared(before, after, metrics, *query.get("max_regression", ()))
 
     def _of_step(self, data: RunData, step: int, what: str, query: Mapping[str, list[str]]) -> bytes:
         first = int(query.get("from", ["0"])[0])
@@ -94,6 +95,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path.startswith("/api/"):
             try:
                 self._send(200, self.answers.of(self.path), "application/json")
+            except PlanError as error:
+                self._send(422, json.dumps({"error": str(error)}).encode(), "application/json")
             except KeyError as error:
                 self._send(404, json.dumps({"error": f"There is no {error.args[0]}."}).encode(), "application/json")
             return

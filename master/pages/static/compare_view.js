@@ -16,19 +16,22 @@ const TITLES = { a: "A, before", b: "B, after" };
 const NEWEST = 3; // runs that are B, where so many and more are chosen
 const FEWEST_FOR_TREND = 3;
 const FEW_DIFFERENCES = 6; // lines that are shown at once
+const NOT_TESTED = "Not tested: a figure that was added here takes no part in the correction and the conclusion.";
 const MARKS = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
 
-/** Show a comparison in a node; returns what ends it. `sides`: ids of the runs of A and of B; without B, by time. */
-export function showComparison(source, node, sides) {
-  const view = new ComparisonView(source, node, sides);
+/** Show a comparison in a node; returns what ends it. `sides`: ids of the runs of A and of B; without B, by time.
+ * `limit`: of a regression, in percent; "" for the usual one. */
+export function showComparison(source, node, sides, limit) {
+  const view = new ComparisonView(source, node, sides, limit);
   view.open();
   return () => view.close();
 }
 
 class ComparisonView {
-  constructor(source, node, sides) {
-    [this.source, this.node, this.sides] = [source, node, sides];
-    this.metrics = []; // besides the usual ones
+  constructor(source, node, sides, limit) {
+    [this.source, this.node, this.sides, this.limit] = [source, node, sides, limit];
+    this.metrics = []; // besides the usual ones, which are not tested
+    this.fault = ""; // of the limit that was typed
     this.place = 0; // of the row that is drawn
     this.charts = Object.fromEntries(
       ["trend", "overlay", "distribution"].map((name) => [name, el("div", { class: `chart ${name}` })]),
@@ -47,7 +50,7 @@ class ComparisonView {
       if (!this.sides[1].length) {
         const { runs } = await this.source.json(addresses.runs());
         this.sides = sidesByTime(runs, this.sides[0]);
-        history.replaceState(null, "", routeOf(this.sides));
+        history.replaceState(null, "", routeOf(this.sides, this.limit));
       }
       this.data = await this.compared();
     } catch (error) {
@@ -62,7 +65,7 @@ class ComparisonView {
   /** As the source has it; a report of several runs has only the runs. */
   async compared() {
     try {
-      return await this.source.json(addresses.compare(...this.sides, this.metrics));
+      return await this.source.json(addresses.compare(...this.sides, this.metrics, this.limit));
     } catch (error) {
       if (this.source.isLive || !(error instanceof Missing)) throw error;
       return untestedComparison(this.source, this.sides);
@@ -79,9 +82,9 @@ class ComparisonView {
   /** Show a row's figure in the charts. */
   choose(place) {
     this.place = place;
-    const focused = document.activeElement?.dataset?.row;
+    const focused = this.node.contains(document.activeElement) && document.activeElement.getAttribute("aria-label");
     this.build();
-    if (focused !== undefined) this.node.querySelector(`[data-row="${focused}"]`)?.focus();
+    if (focused) this.node.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
     this.drawAll();
   }
 
@@ -108,9 +111,11 @@ class ComparisonView {
           )
         : null,
       this.differences(),
-      this.source.isLive ? el("div", { class: "bar" }, this.moreFigures()) : null,
+      this.source.isLive ? el("div", { class: "bar" }, this.limitField(), this.moreFigures()) : null,
+      this.fault ? el("p", { class: "fault", role: "alert" }, this.fault) : null,
       this.figures(),
       el("p", { class: "quiet method" }, method),
+      this.metrics.length ? el("p", { class: "quiet method" }, NOT_TESTED) : null,
       this.row ? this.panels() : null,
     );
   }
@@ -146,31 +151,65 @@ class ComparisonView {
     );
   }
 
+  limitField() {
+    const input = el("input", {
+      type: "text",
+      inputmode: "decimal",
+      size: 5,
+      value: Number((100 * this.data.max_regression).toPrecision(6)),
+      "aria-label": "max regression in percent",
+      "aria-invalid": this.fault ? "true" : null,
+      onchange: (event) => this.askAgain({ limit: event.target.value.replace("%", "").trim() }),
+    });
+    return el("label", { class: "choice limit" }, el("span", {}, "max regression"), input, el("span", {}, "%"));
+  }
+
   moreFigures() {
-    const shown = new Set(this.data.rows.map((row) => row.title));
+    const shown = new Set(this.data.rows.flatMap(({ title }) => [title, title.replace(/^service_/, "")]));
     const names = this.data.metrics.filter((name) => !shown.has(name));
     return choice("another figure", [["", "choose"], ...names.map((one) => [one, one])], "", (name) => {
-      if (!name) return;
-      this.metrics.push(name);
-      this.added = name;
-      this.reread();
+      if (name) this.askAgain({ metrics: [...this.metrics, name] }, (row) => row.is_added && row.metric.endsWith(name));
     });
   }
 
-  async reread() {
+  /** A figure that was added is drawn, and takes no part in the conclusion: it can be taken away. */
+  remove(title) {
+    this.askAgain({ metrics: this.metrics.filter((name) => name !== title) });
+  }
+
+  /** The same runs with another limit or other figures; what is refused stays as it was. Drawn is the row that is
+   * `wanted`, else the one that was. */
+  async askAgain({ limit = this.limit, metrics = this.metrics }, wanted = () => false) {
     const isNewest = begun(this);
-    const data = await this.source.json(addresses.compare(...this.sides, this.metrics)).catch(() => null);
-    if (!isNewest() || this.isClosed || !data) return;
-    this.data = data;
-    this.choose(
-      Math.max(
-        data.rows.findIndex((row) => row.metric.endsWith(this.added) || row.title === this.added),
-        0,
-      ),
-    );
+    const before = this.row;
+    const isSame = (row) => row.key === before?.key && row.metric === before?.metric;
+    try {
+      const data = await this.source.json(addresses.compare(...this.sides, metrics, limit));
+      if (!isNewest() || this.isClosed) return;
+      [this.data, this.limit, this.fault] = [data, limit, ""];
+      this.metrics = [...new Set(data.rows.filter((row) => row.is_added).map((row) => row.title))];
+      history.replaceState(null, "", routeOf(this.sides, limit));
+    } catch (error) {
+      if (!isNewest() || this.isClosed) return;
+      this.fault = error.message;
+    }
+    const places = [wanted, isSame].map((is) => this.data.rows.findIndex(is));
+    this.choose(places.find((place) => place >= 0) ?? this.firstRow());
   }
 
   figures() {
+    const cell = (row) => [button(row), row.is_added ? [" ", removal(row)] : null];
+    const removal = ({ title, key }) =>
+      el(
+        "button",
+        {
+          type: "button",
+          class: "small",
+          "aria-label": `remove ${title} of ${key}`,
+          onclick: () => this.remove(title),
+        },
+        "×",
+      );
     const button = (row) => {
       const place = this.data.rows.indexOf(row);
       return el(
@@ -178,7 +217,6 @@ class ComparisonView {
         {
           type: "button",
           class: "small",
-          "data-row": place,
           "aria-pressed": String(place === this.place),
           "aria-label": `draw ${row.title} of ${row.key}`,
           onclick: () => this.choose(place),
@@ -189,7 +227,7 @@ class ComparisonView {
     return table(
       "Figures: choose the one to draw",
       [
-        { title: "figure", cell: button },
+        { title: "figure", cell },
         { title: "step", class: "step-name", cell: (row) => row.key },
         { title: "outcome", cell: outcome },
         { title: "change", number: true, cell: (row) => changeText(row.change) },
@@ -253,7 +291,7 @@ class ComparisonView {
     return choice(`side of ${run.run}`, options, run.side, (side) => {
       const runs = this.runs.map((one) => (one.id === run.id ? { ...one, side } : one));
       const sides = SIDES.map((which) => runs.filter((one) => one.side === which).map((one) => one.id));
-      if (sides.every((ids) => ids.length)) location.hash = routeOf(sides);
+      if (sides.every((ids) => ids.length)) location.hash = routeOf(sides, this.limit);
       else this.choose(this.place);
     });
   }
@@ -342,8 +380,8 @@ function sidesByTime(runs, ids) {
   return [sorted.slice(0, sorted.length - after), sorted.slice(sorted.length - after)];
 }
 
-function routeOf(sides) {
-  return `#/compare/${sides.map(listed).join("/")}`;
+function routeOf(sides, limit) {
+  return `#/compare/${[...sides.map(listed), ...(limit ? [encodeURIComponent(limit)] : [])].join("/")}`;
 }
 
 function amount(row, value) {

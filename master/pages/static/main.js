@@ -7,10 +7,10 @@ import { showRun } from "./run_view.js";
 import { showComparison } from "./compare_view.js";
 import { watchTheme } from "./theme.js";
 
-/** {view, ...} of an address: "#/", "#/run/ID[/step/N][/TAB]", "#/compare/ID,ID[/ID,ID]". */
+/** {view, ...} of an address: "#/", "#/run/ID[/step/N][/TAB]", "#/compare/ID,ID[/ID,ID[/5]]". */
 function routeOf(hash) {
   const [, view, ids, ...rest] = hash.split("/");
-  if (view === "compare") return { view, sides: [ids, rest[0] ?? ""].map(idsOf) };
+  if (view === "compare") return { view, sides: [ids, rest[0] ?? ""].map(idsOf), limit: idsOf(rest[1])[0] ?? "" };
   if (view !== "run" || !ids) return { view: "runs" };
   const hasStep = rest[0] === "step" && rest[1] !== "" && Number.isInteger(Number(rest[1]));
   return {
@@ -75,7 +75,7 @@ async function start() {
     end();
     document.title = "ivypy";
     const route = routeOf(location.hash);
-    if (route.view === "compare") end = showComparison(source, node, route.sides);
+    if (route.view === "compare") end = showComparison(source, node, route.sides, route.limit);
     else if (route.view === "run") end = showRun(source, node, route, answer.control && source.isLive);
     else end = showRuns(source, node);
   };

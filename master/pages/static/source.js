@@ -4,7 +4,9 @@
 
 export const addresses = {
   runs: () => "/api/runs",
-  compare: (a, b, metrics) => `/api/compare?a=${listed(a)}&b=${listed(b)}&metric=${listed(metrics)}`,
+  compare: (a, b, metrics, limit) =>
+    `/api/compare?a=${listed(a)}&b=${listed(b)}&metric=${listed(metrics)}` +
+    (limit ? `&max_regression=${encodeURIComponent(limit)}%25` : ""),
   run: (id) => `/api/runs/${encodeURIComponent(id)}`,
   series: (id, step, by, instance, from) => stepAddress(id, step, "series", { by, instance, from }),
   histograms: (id, step, by, instance, from) => stepAddress(id, step, "histograms", { by, instance, from }),
