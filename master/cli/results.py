@@ -4,6 +4,7 @@ Rule: this module only parses words; heavy modules are imported when a command r
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ from ..exit_codes import ExitCode
 from .table_options import TableForm, form_of, table_options
 
 ROOT: Final = Path("runs")  # where `run` and `quick` make their folders, unless they are told otherwise
+_HEAD: Final = 1024  # bytes of a file, which show what it is
+_JUNIT: Final = re.compile(rb"\s*(<\?xml[^>]*\?>)?\s*<testsuites[\s/>]")
 
 
 @click.command("list")
@@ -63,15 +66,15 @@ def save_junit(file: Path, text: str) -> None:
 
     if not file.parent.is_dir():
         raise PlanError(f"--junit {file}: there is no folder {file.parent}; make it first")
-    if file.is_file() and file.stat().st_size and not _is_xml(file):
-        raise PlanError(f"--junit {file}: a file that is no XML; name another")
+    if file.is_file() and file.stat().st_size and not _is_junit(file):
+        raise PlanError(f"--junit {file}: a file that is no JUnit XML; name another")
     save(file, lambda: file.write_text(text, encoding="utf-8", errors="replace"))
 
 
-def _is_xml(file: Path) -> bool:
+def _is_junit(file: Path) -> bool:
     try:
         with file.open("rb") as opened:
-            return opened.read(5) == b"<?xml"
+            return _JUNIT.match(opened.read(_HEAD)) is not None
     except OSError as error:
         raise PlanError(f"--junit {file}: not read: {error.strerror}") from None
 

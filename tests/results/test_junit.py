@@ -166,10 +166,28 @@ def test_a_run_that_is_refused_leaves_no_earlier_ones_result(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("no/x.xml", "there is no folder .*; make it first"), ("other.yaml", "a file that is no XML; name another")],
+    [
+        ("no/x.xml", "there is no folder .*; make it first"),
+        ("other.yaml", "a file that is no JUnit XML; name another"),
+        ("pom.xml", "a file that is no JUnit XML; name another"),
+        ("short.xml", "a file that is no JUnit XML; name another"),
+    ],
 )
 def test_a_file_that_is_not_its_own_is_refused_before_the_run(tmp_path: Path, name: str, said: str) -> None:
-    (tmp_path / "other.yaml").write_text(PLAN_TEXT)
+    texts = {
+        "other.yaml": PLAN_TEXT,
+        "pom.xml": '<?xml version="1.0"?>\n<project><!-- <testsuites> --></project>\n',
+        "short.xml": "<?xml",
+    }
+    for file, text in texts.items():
+        (tmp_path / file).write_text(text)
     with pytest.raises(PlanError, match=said):
         begin_junit(tmp_path / name, "p.yaml")
-    assert (tmp_path / "other.yaml").read_text() == PLAN_TEXT
+    assert {file: (tmp_path / file).read_text() for file in texts} == texts
+
+
+def test_a_file_of_junits_xml_or_an_empty_one_is_replaced(tmp_path: Path) -> None:
+    for text in ("", '<?xml version="1.0"?>\n\n<testsuites></testsuites>', "<testsuites/>"):
+        (tmp_path / "x.xml").write_text(text)
+        begin_junit(tmp_path / "x.xml", "p.yaml")
+        assert suite(tmp_path / "x.xml").get("name") == "p", text
