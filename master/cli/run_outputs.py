@@ -44,7 +44,8 @@ class RunOutputs:
             "--metrics-file": self.metrics_file,
         }  # fmt: skip
         if given := [option for option, value in options.items() if value]:
-            raise PlanError(f"--dry-run runs nothing, so there is nothing for {listed(given)}: leave one of them out")
+            remedy = "leave it out" if len(given) == 1 else "leave all out"
+            raise PlanError(f"--dry-run runs nothing, so there is nothing for {listed(given)}: {remedy}")
 
     def begin(self, run: str) -> None:
         """Before the plan is read. `run`: its name, for CI. Raises PlanError, OutputError."""
