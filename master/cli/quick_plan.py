@@ -16,12 +16,13 @@ from ...protocol.parameters import PARAMETERS
 from ..control.choices import LATENCIES
 from ..control.search import shortest_search
 from ..errors import PlanError
-from ..rollup.metrics import HOW_SHORT, METRICS, SHORT_NAMES, full_name
+from ..rollup.metrics import HOW_SHORT, METRICS, SHORT_NAMES, Quantity, full_name
 from ..text.metric_amounts import parse_amount
 from ..text.suggestions import did_you_mean, suggestion
 from ..text.units import format_bytes, format_duration, parse_bytes, parse_duration
 
 _THRESHOLD: Final = re.compile(r"([A-Za-z0-9_.]+)\s*(<=|>=)\s*(\S.*)")
+_CUT_NUMBER: Final = re.compile(r"[^,]*[<>]=\s*-?\d+(\s*,\s*\d[^,]*)+")  # 20,000: no metric begins with a digit
 _SIDES: Final = {"<=": "at_most", ">=": "at_least"}
 MIB: Final = 1 << 20
 LARGEST_NEW: Final = 1 << 30
@@ -332,7 +333,7 @@ def _steps(
     """The plan's steps, and what they are in a few words."""
     if options.within is not None and not options.objectives:
         raise PlanError("--within: the longest time of a search; name what to search for, like --p99 5ms")
-    slo = _slo(options.slo)
+    slo = _slo(options.slo, is_paced=options.rate is not None or bool(options.objectives))
     if options.objectives:
         if slo:
             raise PlanError(f"--slo with --{options.objectives[0][0]}: the search has its own threshold; leave one out")
@@ -368,21 +369,40 @@ def _go(name: str, slo: Sequence[str]) -> list[str]:
     return ["  - go:", f"      name: {name}", "      slo:", *slo] if slo else [f"  - go: {name}"]
 
 
-def _slo(texts: Sequence[str]) -> list[str]:
+def _thresholds(text: str) -> list[str]:
+    """The parts of `p99<=5ms,iops>=20k`. Raises PlanError for a comma that separates no two of them."""
+    if number := _CUT_NUMBER.search(text):
+        raise PlanError(f"--slo {number[0].strip()}: write no comma within a number; it separates thresholds")
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 1 and not all(parts):
+        raise PlanError(f"--slo {text}: a comma without a threshold; leave it out")
+    return parts
+
+
+def _slo(texts: Sequence[str], is_paced: bool) -> list[str]:
     """`p99<=5ms,iops>=20k` as thresholds of a step. Raises PlanError."""
     lines = []
-    for part in (part.strip() for text in texts for part in text.split(",")):
+    for part in (part for text in texts for part in _thresholds(text)):
         named = _THRESHOLD.fullmatch(part)
         if named is None:
-            raise PlanError(f"--slo {part}: write METRIC<=VALUE or METRIC>=VALUE, like 'p99<=5ms' or 'iops>=20k'")
+            raise PlanError(
+                f"--slo {part or repr(part)}: write METRIC<=VALUE or METRIC>=VALUE, like 'p99<=5ms' or 'iops>=20k'"
+            )
         given, sign, value = named.groups()
         name = full_name(given)
         if name not in METRICS:
             raise PlanError(f"--slo {part}: there is no such metric{did_you_mean(given, SHORT_NAMES)}; {HOW_SHORT}")
+        metric = METRICS[name]
         try:
-            parse_amount(METRICS[name].unit, value)
+            amount = parse_amount(metric.unit, value)
         except ValueError as error:
             raise PlanError(f"--slo {part}: {error}") from None
+        may_be_0 = sign == "<=" and metric.quantity is Quantity.CPU  # no steal
+        if amount < 0 or (amount == 0 and not may_be_0):
+            raise PlanError(f"--slo {part}: write {'0 or more' if may_be_0 else 'a value above 0'}")
+        if metric.needs_pacing and not is_paced:
+            service = part.replace("response", "service")
+            raise PlanError(f"--slo {part}: there is no response time at max; give a --rate, or write {service}")
         lines.append(f"        - {{ metric: {name}, {_SIDES[sign]}: {_quoted(value)} }}")
     return lines
 
