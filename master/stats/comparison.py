@@ -55,6 +55,8 @@ class LogRatio:
 
     def p_within(self, low: float, high: float) -> float:
         """That the log ratio is not between these (two one-sided tests, doubled as all p here are two-sided)."""
+        if not self.error and low <= self.log_ratio <= high:
+            return 0.0  # also on a bound: 0 is within 0 and 0
         return min(2 * max(self.p_above(low), self.p_below(high)), 1.0)
 
 

@@ -131,6 +131,7 @@ def test_a_difference_is_shown_where_the_95_percent_interval_is_without_0(errors
 def test_with_a_limit_of_0_what_is_the_same_is_no_regression(metric: str) -> None:
     (judged,) = judge([compared(0.0, 0.0, metric)], 0.0)
     assert judged.is_no_regression and not judged.is_regression
+    assert judged.outcome is Outcome.EQUIVALENT
 
 
 @pytest.mark.parametrize(
