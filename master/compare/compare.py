@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from math import exp, log
+from math import exp, log, log1p
 from pathlib import Path
 from statistics import fmean
 from typing import Final
@@ -23,7 +23,7 @@ from ..verdicts import Reason, Scope, Severity, Verdict
 from .connector_metrics import ConnectorCompared, compare_connectors
 from .differences import Difference, differences, plan_lines
 from .limit import USUAL_LIMIT
-from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, RunFigure, exit_code, judge, untested
+from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, Outcome, RunFigure, exit_code, judge, outliers, untested
 from .samples import samples_of
 from .sides import Sides
 
@@ -103,6 +103,7 @@ def compare(sides: Sides, question: Question) -> Comparison:
     beside = [
         _compared(key, metric, ours, theirs, basis) for key in keys for metric in added if (key, metric) not in shown
     ]
+    judged = tuple(judge(rows, question.limit))
     return Comparison(
         a=before,
         b=after,
@@ -110,8 +111,13 @@ def compare(sides: Sides, question: Question) -> Comparison:
         basis=basis,
         plan_lines=tuple(plan_lines(before, after)) if before else (),
         differences=tuple(differences(before, after)) if before else (),
-        notes=(*sides.left_out, *_notes((*before, *after), keys), *_of_gone(gone, rare)),
-        rows=tuple(judge(rows, question.limit)),
+        notes=(
+            *sides.left_out,
+            *_notes((*before, *after), keys),
+            *_of_gone(gone, rare),
+            *_of_outliers(judged, question.limit),
+        ),
+        rows=judged,
         connectors=tuple(compare_connectors(before, after, keys, question.limit) if question.connectors else ()),
         newest_left_out=sides.newest_left_out,
         added=tuple(map(untested, beside)),
@@ -227,6 +233,19 @@ def _of_gone(gone: Sequence[str], rare: Sequence[str]) -> Iterator[str]:
         )
     if rare:
         yield f"not compared, since the newest runs do not have it: step {listed([*rare])}"
+
+
+def _of_outliers(rows: Sequence[Judged], limit: float) -> Iterator[str]:
+    """Of runs that are so far from the others of their side that a figure's change cannot be told."""
+    steps: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for side in "AB" if row.outcome is Outcome.UNCLEAR else "":
+            counted = {one.run: one.value for one in row.compared.runs if one.run[0] == side and not one.left_out}
+            known = {name: value for name, value in counted.items() if value}
+            for name in outliers(known, log1p(limit)):
+                steps.setdefault(name, {})[row.compared.key.step] = None
+    for name, names in steps.items():
+        yield f"{name} is far from the other runs in {listed([*names])}: as long as it is one of them, less can be told"
 
 
 class _Figures:

@@ -5,10 +5,11 @@ only beyond doubt (exit 5), and so is its absence (exit 0); everything else is "
 one run a side decides nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from math import log1p
+from math import log, log1p
+from statistics import median
 from typing import Final
 
 from ..exit_codes import ExitCode
@@ -18,6 +19,8 @@ from ..stats.comparison import LogRatio, holm
 
 ALPHA: Final = 0.05
 FEWEST_RUNS: Final = 3  # a side
+_FEWEST_FOR_OUTLIERS: Final = 6  # runs of a side
+_FAR: Final = 5.0
 
 
 class Basis(Enum):
@@ -103,6 +106,18 @@ def judge(rows: Sequence[Compared], limit: float) -> list[Judged]:
         else Judged(row, Outcome.NOT_COMPARED, None, None, False, False)
         for row in rows
     ]
+
+
+def outliers(values: Mapping[str, float], least: float) -> list[str]:
+    """The runs whose figure is further from the median than _FAR robust standard deviations, and `least`, in natural
+    logarithms (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 3.3); none of fewer than _FEWEST_FOR_OUTLIERS.
+    """
+    if len(values) < _FEWEST_FOR_OUTLIERS:
+        return []
+    logs = {name: log(value) for name, value in values.items()}
+    middle = median(logs.values())
+    deviation = median(abs(one - middle) for one in logs.values()) / 0.6745
+    return [name for name, one in logs.items() if abs(one - middle) > max(_FAR * deviation, least)]
 
 
 def untested(row: Compared) -> Judged:

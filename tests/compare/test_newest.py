@@ -248,6 +248,18 @@ def test_only_runs_as_new_as_the_newest_are_cases(tmp_path: Path, day: int, is_a
     assert ("newest runs: left out" in cases(tmp_path / "compare.xml")) == is_a_case
 
 
+def test_a_night_that_is_far_from_the_others_is_named_while_it_blinds_the_comparison(tmp_path: Path) -> None:
+    """The slower ones are shown again once it has left."""
+    slower = [*levels(21), *([1.1] * 3)]
+    slower[8] = 3.0
+    nights(tmp_path, slower)
+    code, text = compare(tmp_path, "--newest", "3")
+    assert code == ExitCode.NOT_REACHED
+    assert "note: A9 is far from the other runs in max: as long as it is one of them, less can be told" in text
+    code, text = compare(tmp_path, "--newest", "3", "--vs-previous", "12")
+    assert code == ExitCode.SLO_MISSED and "is far from" not in text
+
+
 def test_a_folder_without_a_complete_run_cannot_tell(tmp_path: Path) -> None:
     Made(exit_code=130, name="nightly").write(tmp_path / "results")
     with pytest.raises(

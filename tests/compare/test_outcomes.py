@@ -6,7 +6,7 @@ from math import expm1, log1p
 import numpy as np
 import pytest
 
-from ivypy.master.compare.outcomes import Basis, Compared, Outcome, exit_code, judge
+from ivypy.master.compare.outcomes import Basis, Compared, Outcome, exit_code, judge, outliers
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.results.finished_run import Key
 from ivypy.master.rollup.metrics import METRICS
@@ -132,6 +132,28 @@ def test_with_a_limit_of_0_what_is_the_same_is_no_regression(metric: str) -> Non
     (judged,) = judge([compared(0.0, 0.0, metric)], 0.0)
     assert judged.is_no_regression and not judged.is_regression
     assert judged.outcome is Outcome.EQUIVALENT
+
+
+NEAR = {f"A{n}": 100.0 + n for n in range(6)}  # 2.5 and 1.5: median, and its absolute deviation
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "far"),
+    [
+        ({**NEAR, "A9": 140.0}, 0.03, ["A9"]),
+        ({**NEAR, "A9": 72.0}, 0.03, ["A9"]),
+        ({**NEAR, "A9": 140.0}, 0.4, []),
+        ({**NEAR, "A9": 109.0}, 0.03, []),
+        ({f"A{n}": 100.0 for n in range(6)} | {"A9": 102.0}, 0.03, []),
+        ({f"A{n}": 100.0 for n in range(6)} | {"A9": 104.0}, 0.03, ["A9"]),
+        ({"A1": 100.0, "A2": 100.0, "A3": 100.0, "A4": 100.0, "A5": 300.0}, 0.03, []),
+    ],
+)
+def test_a_run_is_far_from_the_others_beyond_five_robust_deviations_and_the_limit(
+    values: dict[str, float], least: float, far: list[str]
+) -> None:
+    """Of fewer than six runs none is."""
+    assert outliers(values, least) == far
 
 
 @pytest.mark.parametrize(
