@@ -6,7 +6,7 @@ from math import expm1, log1p
 import numpy as np
 import pytest
 
-from ivypy.master.compare.outcomes import Basis, Compared, Outcome, exit_code, judge, outliers
+from ivypy.master.compare.outcomes import Basis, Compared, Outcome, exit_code, judge, outliers, untested
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.results.finished_run import Key
 from ivypy.master.rollup.metrics import METRICS
@@ -134,7 +134,16 @@ def test_with_a_limit_of_0_what_is_the_same_is_no_regression(metric: str) -> Non
     assert judged.outcome is Outcome.EQUIVALENT
 
 
-NEAR = {f"A{n}": 100.0 + n for n in range(6)}  # 2.5 and 1.5: median, and its absolute deviation
+def test_a_row_that_is_only_shown_has_its_interval_and_decides_nothing() -> None:
+    row = compared(0.1)
+    shown, lacking = untested(row), untested(compared(None))
+    assert row.change is not None
+    assert (shown.outcome, shown.p, shown.interval) == (Outcome.NOT_TESTED, None, row.change.interval(0.95))
+    assert (lacking.outcome, lacking.interval) == (Outcome.NOT_COMPARED, None)
+    assert not any(row.is_regression or row.is_no_regression for row in (shown, lacking))
+
+
+NEAR = {f"A{n}": 100.0 + n for n in range(6)}  # with one above, the deviation is 2 of 103: far is beyond 15 %
 
 
 @pytest.mark.parametrize(
@@ -143,7 +152,8 @@ NEAR = {f"A{n}": 100.0 + n for n in range(6)}  # 2.5 and 1.5: median, and its ab
         ({**NEAR, "A9": 140.0}, 0.03, ["A9"]),
         ({**NEAR, "A9": 72.0}, 0.03, ["A9"]),
         ({**NEAR, "A9": 140.0}, 0.4, []),
-        ({**NEAR, "A9": 109.0}, 0.03, []),
+        ({**NEAR, "A9": 118.0}, 0.03, []),
+        ({**NEAR, "A9": 121.0}, 0.03, ["A9"]),
         ({f"A{n}": 100.0 for n in range(6)} | {"A9": 102.0}, 0.03, []),
         ({f"A{n}": 100.0 for n in range(6)} | {"A9": 104.0}, 0.03, ["A9"]),
         ({"A1": 100.0, "A2": 100.0, "A3": 100.0, "A4": 100.0, "A5": 300.0}, 0.03, []),
