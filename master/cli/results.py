@@ -79,8 +79,9 @@ def _is_junit(file: Path) -> bool:
         raise PlanError(f"--junit {file}: not read: {error.strerror}") from None
 
 
-def write_junit(file: Path, folder: Path) -> None:
-    """The run in a folder as JUnit's XML. Raises PlanError, OutputError."""
+def write_junit(file: Path, folder: Path, why_not: str = "") -> None:
+    """The run in a folder as JUnit's XML. `why_not`: why it measured nothing, where that is known. Raises PlanError,
+    OutputError."""
     from datetime import UTC, datetime
 
     from ..results.checked_files import read_record
@@ -91,7 +92,7 @@ def write_junit(file: Path, folder: Path) -> None:
 
     entry, why = entry_of(folder, datetime.now(UTC)), why_no_results(folder)
     measured = MeasuredSteps("all", ()) if why else read_measured(folder, "all", ())
-    save_junit(file, junit_of(entry, measured, read_record(folder), why))
+    save_junit(file, junit_of(entry, measured, read_record(folder), why_not or why))
 
 
 @click.command()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import PlanError
+from ..errors import IvypyError, PlanError
 from ..exit_codes import ExitCode
 from ..live.choose_view import View, close_view, watcher
 from ..text.suggestions import listed
@@ -88,16 +88,19 @@ def run_and_show(
 
     watching = exported(watcher(view, result), plan, outputs.metrics, outputs.metrics_file, outputs.metrics_by)
     end = KeepsTheEnd(watching)
-    page, code = None, ExitCode.INTERRUPTED
+    page, code, why_not = None, ExitCode.INTERRUPTED, ""
     try:
         page = page_of_run(options.root) if outputs.with_page else None
         code = run_until_pressed(lambda presses: run_plan(plan, options, end, presses))
         return code
+    except IvypyError as error:
+        why_not = str(error)
+        raise
     finally:
         close_view(watching)
         if page is not None:
             page.end(stay=code is not ExitCode.INTERRUPTED)
         if outputs.junit is not None and end.folder:
-            write_junit(outputs.junit, Path(end.folder))
+            write_junit(outputs.junit, Path(end.folder), why_not)
         if plan.report and not outputs.no_report:
             report_at_end(end, view.ui)

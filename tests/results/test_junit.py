@@ -18,6 +18,7 @@ from ivypy.master.run.session.run import Run
 from ivypy.master.summary.measured import StepEnds
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 from tests.results.test_run_entries import START, a_run
+from tests.support.real_runs import ivypy
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, controlled, stage
 from tests.support.simulated.slave import Faults, steady
 
@@ -145,6 +146,12 @@ def test_the_share_of_a_lost_host_is_no_failure_of_the_storage(tmp_path: Path, d
 
 
 PLAN_TEXT = "name: p\n"
+PLAN_OF_NO_FOLDER = """\
+hosts: [ local ]
+luns: { create: { path: "FOLDER/x", size: 16MiB } }
+workloads: { w: { iops: max } }
+steps: [ go: a ]
+"""
 
 
 def refused_run(tmp_path: Path, junit: Path) -> str:
@@ -153,6 +160,15 @@ def refused_run(tmp_path: Path, junit: Path) -> str:
     done = CliRunner().invoke(cli, ["run", str(tmp_path / "p.yaml"), "--junit", str(junit)], standalone_mode=False)
     assert isinstance(done.exception, PlanError)
     return str(done.exception)
+
+
+def test_a_run_that_measured_nothing_says_what_the_console_said(tmp_path: Path) -> None:
+    text = PLAN_OF_NO_FOLDER.replace("FOLDER", str(tmp_path / "none"))
+    (tmp_path / "p.yaml").write_text(text)
+    words = ["run", str(tmp_path / "p.yaml"), "-o", str(tmp_path / "runs"), "--junit", str(tmp_path / "x.xml")]
+    done = ivypy(*words, "--ui", "none")
+    (error,) = suite(tmp_path / "x.xml")[0]
+    assert (error.tag, f"{error.text}\n") == (ERROR, done.stderr) and "there is no folder" in done.stderr
 
 
 def test_a_run_that_is_refused_leaves_no_earlier_ones_result(tmp_path: Path) -> None:
