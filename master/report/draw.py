@@ -32,10 +32,10 @@ _MOST_NAMED: Final = 24  # steps whose names are written
 SOFTWARE: Final = "ivypy report"  # in each picture's head
 
 
-def check_matplotlib() -> None:
-    """Raises PlanError where it is missing."""
+def check_matplotlib(instead: str = "") -> None:
+    """Raises PlanError where it is missing. `instead`: what does without."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise PlanError(f"pictures need matplotlib: {to_install('matplotlib')}; .html needs none")
+        raise PlanError(f"pictures need matplotlib: {to_install('matplotlib')}{instead}")
 
 
 def figure(panels: int, height: float, heights: Sequence[float] | None = None) -> "tuple[Figure, list[Axes]]":
