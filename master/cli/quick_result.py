@@ -133,7 +133,7 @@ def _found(probe: Row, verdict: Verdict) -> str:
     if passes is None:
         return f"no rate that meets it was found; the lowest that was tried is {scaled_count(fails)} IOPS"
     if fails is None:
-        return f"{scaled_count(passes)} IOPS meet it; no rate that was tried does not"
+        return f"at least {marked(scaled_count(passes), verdict)} IOPS meet it; of no higher rate it could be told"
     return f"{scaled_count(passes)} IOPS meet it, {scaled_count(fails)} do not"
 
 

@@ -100,7 +100,7 @@ def test_an_interrupted_run_says_so() -> None:
             {"expected_iops": "990", "low_iops": "940", "high_iops": "1020", "halving_s": "60"},
             "the highest rate that meets it: 990 IOPS (940 to 1.02 k, 95 %)",
         ),
-        ({"highest_pass_iops": "41200"}, "41.2 k IOPS meet it; no rate that was tried does not"),
+        ({"highest_pass_iops": "41200"}, "at least 41.2 k IOPS meet it; of no higher rate it could be told"),
         ({"highest_pass_iops": "41200", "lowest_fail_iops": "52100"}, "41.2 k IOPS meet it, 52.1 k do not"),
         ({"lowest_fail_iops": "4705.8"}, "no rate that meets it was found; the lowest that was tried is 4.71 k IOPS"),
         ({}, "no answer at 4.71 k IOPS, the last rate that was tried"),
