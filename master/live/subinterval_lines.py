@@ -29,13 +29,12 @@ from ..summary.headline import (
     text_of,
     title_of,
 )
+from ..summary.steps_table import FIGURES_OF
 from ..text import table
 from ..text.scaled import BLANK, WIDEST, scaled_count, scaled_time
 from ..text.table import ColumnGroup, TextColumn
-from ..verdicts import Scope, Verdict
+from ..verdicts import Verdict
 from .reports import MeasuredSoFar, Subinterval, WorstInstance
-
-_OF_SCOPES: Final = {Scope.RATE: "IOPS", Scope.SERVICE: "service times", Scope.RESPONSE: "response times"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ def so_far_lines(so_far: MeasuredSoFar, width: int) -> list[str]:
     """The figures, of which level they are, and which of them are not to be used as it stands."""
     row = so_far.row
     level = row.name.removeprefix(so_far.step).removeprefix(":")
-    bad = [words for scope, words in _OF_SCOPES.items() if row.verdict_of(scope) is Verdict.INVALID]
+    bad = [words for scope, words in FIGURES_OF.items() if row.verdict_of(scope) is Verdict.INVALID]
     words = [f"so far is of {level}"] * bool(level) + [f"so far: do not use its {', '.join(bad)}"] * bool(bad)
     return [_line_below("so far", row.figures, width), *message_lines(words)]
 

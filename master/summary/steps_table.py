@@ -22,7 +22,8 @@ LEAST_NAME: Final = 18
 WIDEST_NAME: Final = 48  # half of it holds the load of a level
 _VERDICT: Final = TextColumn("verdict", -7)
 _WIDTH: Final = WIDEST + 2  # of a figure, in brackets
-_FIGURES: Final = {Scope.RATE: "IOPS", Scope.SERVICE: "service times", Scope.RESPONSE: "response times"}
+_GOALS: Final = (Reason.ACCURACY_NOT_REACHED, Reason.STEADY_NOT_REACHED, Reason.STEADY_LOST, Reason.TARGET_NOT_HELD)
+FIGURES_OF: Final = {Scope.RATE: "IOPS", Scope.SERVICE: "service times", Scope.RESPONSE: "response times"}
 
 
 def steps_table(steps: Sequence[StepEnds], width: int, folder: str = "", explained: bool = True) -> list[str]:
@@ -118,8 +119,8 @@ def advice_lines(measured: MeasurementRow, known: set[str]) -> list[str]:
         lines.append(measured.cause)
     elif measured.verdict is Verdict.INVALID and measured.figures:
         known_scopes = {scope_of(metric) for metric in measured.figures}
-        valid = [scope for scope in _FIGURES if scope in known_scopes and measured.verdict_of(scope) is Verdict.VALID]
-        usable = " and ".join(_FIGURES[scope] for scope in valid)
+        valid = [scope for scope in FIGURES_OF if scope in known_scopes and measured.verdict_of(scope) is Verdict.VALID]
+        usable = " and ".join(FIGURES_OF[scope] for scope in valid)
         lines += [f"its {usable} can be used"] if valid else []
     if measured.findings and measured.findings[0].severity is not Severity.NOTE:
         lines += _unknown(remedy_of(measured.findings[0], measured.findings), known)
@@ -178,6 +179,8 @@ def why_of(measured: MeasurementRow, detailed: bool = True) -> str:
     words = f"{worst.reason.short}{f' ({worst.detail})' if worst.detail and detailed else ''}"
     cause = "" if about_others else measured.cause
     phrases = [cause] if cause and is_explained(worst, measured.findings) else [words, *filter(None, [cause])]
+    if phrases == [cause] and worst.reason in _GOALS:
+        phrases = [f"{words}, most likely because {cause}"]
     known = {remedy_of(worst, measured.findings)}
     others = [one.reason.short for one in weighty[1:] if _unknown(remedy_of(one, measured.findings), known)]
     phrases += [short for short in others if not any(one.startswith(short) for one in phrases)]

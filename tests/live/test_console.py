@@ -391,6 +391,7 @@ def standing_for(
 
 
 LOST = Finding(Reason.HOST_LOST, "b: gone")
+UNSTEADY = Finding(Reason.STEADY_NOT_REACHED, "20 % of 5 %")
 UNWRITTEN = Finding(Reason.UNWRITTEN_BLOCKS, "all", Severity.INVALID)
 
 
@@ -400,6 +401,11 @@ UNWRITTEN = Finding(Reason.UNWRITTEN_BLOCKS, "all", Severity.INVALID)
         ((UNWRITTEN, LOST), "", "blocks were read that had never been written (all); also a host was lost"),
         ((LATE, BUSY), BUSY.cause, BUSY.cause),
         ((LATE, LOST, BUSY), BUSY.cause, f"{BUSY.cause}; also a host was lost"),
+        (
+            (UNSTEADY, BUSY),
+            BUSY.cause,
+            f"no steady state was reached (20 % of 5 %), most likely because {BUSY.cause}",
+        ),
         ((MISSED, LOST), f"a host was lost: {LOST.detail}", f"{SAID_OF_MISSED}; also a host was lost: {LOST.detail}"),
         ((), "", ""),
     ],
