@@ -77,13 +77,15 @@ class Surroundings:
                 uses[opened.what].append(_of_open(opened))
             else:
                 unasked[opened.filesystem].append(ServedPath(opened.path, _of_open(opened), opened.ask))
+        # What was mounted while uses were looked for has uses among them, too.
+        later = parse_mountinfo((root / "proc/self/mountinfo").read_bytes())
         return cls(
             root,
             mounts,
             {what: tuple(dict.fromkeys(found)) for what, found in uses.items()},
             {filesystem: tuple(found) for filesystem, found in unasked.items()},
             frozenset(ours),
-            *_twins(uses, [mount for own in (mounts, *seen.mounts.values()) for mount in own]),
+            *_twins(uses, [mount for own in (mounts, later, *seen.mounts.values()) for mount in own]),
             seen.unseen,
             find_blkid() if blkid else "",
         )
@@ -302,8 +304,11 @@ def _twins(uses: Iterable[LunKey], mounts: Sequence[Mount]) -> tuple[dict[int, t
     for what in uses:
         if what[0] == "file":
             files[_own(what[2])].append(what)
-    plain = frozenset(os.makedev(*mount.number) for mount in mounts if mount.filesystem != "overlay")
-    return {inode: tuple(found) for inode, found in files.items()}, plain
+    overlays, plain = (
+        {os.makedev(*mount.number) for mount in mounts if (mount.filesystem == "overlay") is is_overlay}
+        for is_overlay in (True, False)
+    )
+    return {inode: tuple(found) for inode, found in files.items()}, frozenset(plain - overlays)
 
 
 def _found_below(device: BlockDevice, root: Path) -> Iterator[tuple[str, Use]]:

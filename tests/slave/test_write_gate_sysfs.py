@@ -6,7 +6,7 @@ bytes, its claim) is not in here.
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,8 @@ import pytest
 
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.devices import block_devices
+from ivypy.slave.devices.storage_exports import ServedPath, served_paths
+from ivypy.slave.gate import write_gate
 from ivypy.slave.gate.write_gate import Surroundings, in_use, reasons_against
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="device nodes need root")
@@ -424,6 +426,29 @@ def test_files_in_use_are_known_by_their_inode_where_there_is_an_overlay(tmp_pat
         assert around.twins == {status.st_ino & 0xFFFFFFFF: (of_file,)} and around.plain == {os.makedev(0, 21)}
     else:
         assert around.twins == {} and around.plain == frozenset()
+
+
+@pytest.mark.parametrize(("filesystem", "is_plain"), [("fuse.image", True), ("overlay", False)])
+def test_a_filesystem_that_is_mounted_while_uses_are_looked_for_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filesystem: str, is_plain: bool
+) -> None:
+    """Else it might be an overlay, whose files may be any with their number; so may one with an overlay's number."""
+    made = Made(tmp_path)
+    made.mount("0:99", "/merged", "x", "overlay")
+    made.mount("0:98", "/earlier", "x", "ext4")
+    made.write("proc/self/mountinfo", "\n".join(made.mounts))
+    made.write("proc/swaps", "Filename Type\n")
+    look = served_paths
+
+    def mounted_meanwhile(root: Path) -> Iterator[ServedPath]:
+        made.mount("0:97", "/served", "image", filesystem)
+        made.mount("0:98", "/later", "x", filesystem)
+        made.write("proc/self/mountinfo", "\n".join(made.mounts))
+        return look(root)
+
+    monkeypatch.setattr(write_gate, "served_paths", mounted_meanwhile)
+    plain = Surroundings.read(made.root).plain
+    assert {os.makedev(0, number) in plain for number in (97, 98)} == {is_plain}
 
 
 @pytest.mark.parametrize("filesystem", ["erofs", "autofs", "fuse.archive", "overlay"])
