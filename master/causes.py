@@ -22,7 +22,7 @@ _UNSTEADY_LOAD: Final = (
 _OF_FAILED: Final = (Reason.FAILED_TAIL,)  # however few have failed
 LEAST_SHARE_OF_RATES: Final = 0.05
 _SLOW_THREADS: Final = (Reason.GENERATOR_LATE, Reason.THOUGHT_TOO_LONG, Reason.REAP_DELAY, Reason.OVERRUN)
-DISCREDITED: Final = "do not use the figures in brackets"
+DISCREDITED: Final = "do not use the "
 _MISSING: Final = (Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.SHORTENED, Reason.QUANTITY)
 
 # The words, around what the finding itself says, and the reasons that it explains; the first that applies counts.
@@ -48,12 +48,14 @@ def cause_of(findings: Sequence[Finding], purpose: Collection[Scope]) -> str:
     counting = counting_for(findings, purpose)
     if deciding := _explanation(findings, counting):
         return deciding
-    if other := _explanation(findings, findings):
-        return f"{DISCREDITED}: {other}"
-    if verdict_of(counting) is Verdict.INVALID or verdict_of(findings) is not Verdict.INVALID:
-        return ""
-    worst = next(one for one in by_weight(findings, purpose) if one.severity is Severity.INVALID)
-    return f"{DISCREDITED}: {worst.reason.short}"
+    other = _explanation(findings, findings)
+    if not other:
+        if verdict_of(counting) is Verdict.INVALID or verdict_of(findings) is not Verdict.INVALID:
+            return ""
+        other = next(one for one in by_weight(findings, purpose) if one.severity is Severity.INVALID).reason.short
+    speaking = [one for one in findings if one.severity is not Severity.NOTE and one not in counting]
+    unusable = [scope.figures for scope in Scope if any(scope in one.reason.scope for one in speaking)]
+    return f"{DISCREDITED}{' and '.join(unusable)}: {other}"
 
 
 def is_explained(finding: Finding, findings: Sequence[Finding]) -> bool:

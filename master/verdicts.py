@@ -45,6 +45,11 @@ class Scope(StrEnum):
     SERVICE = "service"  # service times
     RESPONSE = "response"  # response times
 
+    @property
+    def figures(self) -> str:
+        """Their name in a sentence."""
+        return "IOPS" if self is Scope.RATE else f"{self} times"
+
 
 NOTE: Final = (Severity.NOTE,)
 PARTIAL: Final = (Severity.PARTIAL,)

@@ -60,13 +60,13 @@ def test_a_cause_explains_a_reason_that_is_more_than_a_note(findings: tuple[Find
 @pytest.mark.parametrize(
     ("findings", "cause"),
     [
-        ((LATE, BUSY), "do not use the figures in brackets: other processes used 61 % of this host's CPU"),
-        ((MISSED, LATE, BUSY), "do not use the figures in brackets: other processes used 61 % of this host's CPU"),
+        ((LATE, BUSY), "do not use the response times: other processes used 61 % of this host's CPU"),
+        ((MISSED, LATE, BUSY), "do not use the response times: other processes used 61 % of this host's CPU"),
         ((UNSUSTAINED, LATE, BUSY), "other processes used 61 % of this host's CPU"),
-        ((LATE,), "do not use the figures in brackets: I/Os were issued late by the test host"),
+        ((LATE,), "do not use the response times: I/Os were issued late by the test host"),
         ((MISSED, BUSY), ""),
         ((A_LITTLE_LATE,), ""),
-        ((ERRORS, LATE), "do not use the figures in brackets: I/Os were issued late by the test host"),
+        ((ERRORS, LATE), "do not use the response times: I/Os were issued late by the test host"),
         ((FAILED, LATE), "50 % of the I/Os failed (EIO 500)"),
     ],
 )

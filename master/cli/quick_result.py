@@ -11,7 +11,7 @@ from ..live.reports import RunEnds
 from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
 from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, names_of
 from ..summary.measured import MeasurementRow
-from ..summary.steps_table import advice_lines, details_lines, why_of
+from ..summary.steps_table import advice_lines, details_lines, why_of, with_joint
 from ..text.scaled import BLANK, scaled_count, scaled_range, scaled_size, scaled_time
 from ..text.scaled import duration as scaled_duration
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
@@ -143,8 +143,7 @@ def _times(row: Row, prefix: str, verdict: Verdict, statistics: Sequence[str]) -
 
 def _verdict(measured: MeasurementRow, folder: str, width: int) -> list[str]:
     """The verdict and its cause, which figures can be used, a remedy, and how to have all reasons."""
-    why = why_of(measured)
-    lines = [f"{measured.verdict}{': ' + why if why else ''}"]
+    lines = [f"{measured.verdict}{with_joint(why_of(measured))}"]
     lines += [f"  {_in_options(line)}" for line in advice_lines(measured, set())]
     lines = [piece for line in lines for piece in _fitted(line, width)]
     return [*lines, *details_lines(measured.findings, folder)]

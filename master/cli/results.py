@@ -128,7 +128,7 @@ def show(
     from ..results.render_measured import markdown_of, measured_lines, standing_line
     from ..results.result_document import result_of
     from ..results.run_entries import entry_of
-    from ..summary.steps_table import reason_lines
+    from ..summary.steps_table import ending_of, reason_lines
     from ..text.wrapping import wrapped
 
     now = local_now()
@@ -139,7 +139,7 @@ def show(
         click.echo(_said_by_connectors(folder, by, steps, form), nl=False)
         return ExitCode.OK
     measured, entry = read_measured(folder, by, steps), entry_of(folder, now)
-    sentence = "" if entry.exit_code is None else ExitCode(entry.exit_code).sentence
+    sentence = "" if entry.exit_code is None else ending_of(ExitCode(entry.exit_code), measured.steps)
     if form is TableForm.JSON:
         click.echo(result_of(folder, (by,), steps).model_dump_json(indent=1))
     elif form is TableForm.CSV:

@@ -29,11 +29,10 @@ from ..summary.headline import (
     text_of,
     title_of,
 )
-from ..summary.steps_table import FIGURES_OF
 from ..text import table
 from ..text.scaled import BLANK, WIDEST, scaled_count, scaled_time
 from ..text.table import ColumnGroup, TextColumn
-from ..verdicts import Verdict
+from ..verdicts import Scope, Verdict
 from .reports import MeasuredSoFar, Subinterval, WorstInstance
 
 
@@ -123,7 +122,7 @@ def so_far_lines(so_far: MeasuredSoFar, width: int) -> list[str]:
     """The figures, of which level they are, and which of them are not to be used as it stands."""
     row = so_far.row
     level = row.name.removeprefix(so_far.step).removeprefix(":")
-    bad = [words for scope, words in FIGURES_OF.items() if row.verdict_of(scope) is Verdict.INVALID]
+    bad = [scope.figures for scope in Scope if row.verdict_of(scope) is Verdict.INVALID]
     words = [f"so far is of {level}"] * bool(level) + [f"so far: do not use its {', '.join(bad)}"] * bool(bad)
     return [_line_below("so far", row.figures, width), *message_lines(words)]
 

@@ -12,6 +12,7 @@ from ..results.measured_rows import MeasuredSteps, read_measured
 from ..results.render_measured import escaped, markdown_of
 from ..results.run_entries import entry_of
 from ..rollup.instances import ALL
+from ..summary.steps_table import ending_of
 from ..verdicts import Severity, Verdict
 
 MOST_BUSY: Final = 4  # elements of a measurement
@@ -21,7 +22,7 @@ MOST_TIMES: Final = 2  # metrics
 def ticket_of(folder: Path) -> str:
     """Raises PlanError."""
     entry, measured = entry_of(folder, datetime.now(UTC)), read_measured(folder, ALL, ())
-    sentence = "" if entry.exit_code is None else ExitCode(entry.exit_code).sentence
+    sentence = "" if entry.exit_code is None else ending_of(ExitCode(entry.exit_code), measured.steps)
     words = [*_verdicts(measured), *_reasons(measured)]
     connectors = [f"- {escaped(line)}" for line in _connector_lines(folder, measured)]
     if connectors:

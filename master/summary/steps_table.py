@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..causes import DISCREDITED, is_explained, remedy_of
+from ..exit_codes import ExitCode
 from ..text.scaled import WIDEST
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
@@ -19,11 +20,11 @@ from .headline import IOPS, NARROWEST, OF_MEASUREMENT, fitting, full_title, grou
 from .measured import MeasurementRow, StepEnds
 
 LEAST_NAME: Final = 18
+_VERDICTS_OF_CODES: Final = {ExitCode.PARTIAL: Verdict.PARTIAL, ExitCode.INVALID: Verdict.INVALID}
 WIDEST_NAME: Final = 48  # half of it holds the load of a level
 _VERDICT: Final = TextColumn("verdict", -7)
 _WIDTH: Final = WIDEST + 2  # of a figure, in brackets
 _GOALS: Final = (Reason.ACCURACY_NOT_REACHED, Reason.STEADY_NOT_REACHED, Reason.STEADY_LOST, Reason.TARGET_NOT_HELD)
-FIGURES_OF: Final = {Scope.RATE: "IOPS", Scope.SERVICE: "service times", Scope.RESPONSE: "response times"}
 
 
 def steps_table(steps: Sequence[StepEnds], width: int, folder: str = "", explained: bool = True) -> list[str]:
@@ -69,15 +70,29 @@ def run_sentence(steps: Sequence[StepEnds], is_whole: bool) -> str:
     ended = "" if is_whole else " that ended"
     why: dict[str, list[str]] = {}
     for step in steps:
-        if step.verdict is not Verdict.VALID:
-            why.setdefault(_first_why(step) or str(step.verdict), []).append(step.name)
+        if words := _first_why(step) or (str(step.verdict) if step.verdict is not Verdict.VALID else ""):
+            why.setdefault(words, []).append(step.name)
     valid = sum(step.verdict is Verdict.VALID for step in steps)
     if not steps:
         return ""
-    if not why:
-        return f"The step{ended} is valid." if len(steps) == 1 else f"All steps{ended} are valid."
-    head = f"{valid or 'None'} of {len(steps)} steps{ended} {'is' if valid == 1 else 'are'} valid." if steps[1:] else ""
-    return " ".join(filter(None, [head, *(f"{_listed(names)}: {cause}." for cause, names in why.items())]))
+    if valid == len(steps):
+        head = f"The step{ended} is valid." if valid == 1 else f"All steps{ended} are valid."
+    else:
+        head = f"{valid or 'None'} of {len(steps)} steps{ended} {'is' if valid == 1 else 'are'} valid."
+    each = [f"{_listed(names)}: {words}." for words, names in why.items()]
+    return " ".join([head, *each] if valid or steps[1:] else each)
+
+
+def ending_of(code: ExitCode, steps: Sequence[StepEnds]) -> str:
+    """The last sentence of a run that exits with this code: which steps it is about, where it is about some."""
+    if code is ExitCode.OK and any(row.cause.startswith(DISCREDITED) for step in steps for row in step.measured):
+        return f"{code.sentence.rstrip('.')}; do not use the figures in brackets."
+    verdict = _VERDICTS_OF_CODES.get(code)
+    concerned = [f"{step.number} {step.name}" for step in steps if step.verdict is verdict]
+    if verdict is None or not concerned:
+        return code.sentence
+    head, be = ("Step", "is") if len(concerned) == 1 else ("Steps", "are")
+    return f"{head} {_listed(concerned)} {be} {code.sentence.partition(' is ')[2]}"
 
 
 def _first_why(step: StepEnds) -> str:
@@ -101,8 +116,14 @@ def verdict_lines(report: StepEnds) -> list[str]:
 
 def _verdict_line(number: int, measured: MeasurementRow, headline: str = "") -> str:
     """Its verdict, what a search found, and why."""
-    words = words_of(measured)
-    return f"step {number} {measured.name}: {measured.verdict}{headline}{': ' + words if words else ''}"
+    return f"step {number} {measured.name}: {measured.verdict}{headline}{with_joint(words_of(measured))}"
+
+
+def with_joint(words: str) -> str:
+    """Join it to the verdict that it explains: ": why" or ", but do not use the response times: why"."""
+    if not words:
+        return ""
+    return f", but {words}" if words.startswith(DISCREDITED) else f": {words}"
 
 
 def _headline(measured: MeasurementRow) -> str:
@@ -119,8 +140,8 @@ def advice_lines(measured: MeasurementRow, known: set[str]) -> list[str]:
         lines.append(measured.cause)
     elif measured.verdict is Verdict.INVALID and measured.figures:
         known_scopes = {scope_of(metric) for metric in measured.figures}
-        valid = [scope for scope in FIGURES_OF if scope in known_scopes and measured.verdict_of(scope) is Verdict.VALID]
-        usable = " and ".join(FIGURES_OF[scope] for scope in valid)
+        valid = [scope for scope in Scope if scope in known_scopes and measured.verdict_of(scope) is Verdict.VALID]
+        usable = " and ".join(scope.figures for scope in valid)
         lines += [f"its {usable} can be used"] if valid else []
     if measured.findings and measured.findings[0].severity is not Severity.NOTE:
         lines += _unknown(remedy_of(measured.findings[0], measured.findings), known)

@@ -76,7 +76,7 @@ TOO_EXACT = "measure: { metric: overall_iops, accuracy: 0.01%, min: 1s, timeout:
     ("iops", "control", "code", "words"),
     [
         ("max", ABOVE, 5, "A threshold of the plan"),
-        pytest.param("100M", ABOVE, 8, "At least one step is invalid", marks=pytest.mark.long),
+        pytest.param("100M", ABOVE, 8, "Step 0 one is invalid", marks=pytest.mark.long),
         pytest.param("max", TOO_EXACT, 6, "A target was not reached", marks=pytest.mark.long),
     ],
     ids=["missed", "not sustained", "not reached"],

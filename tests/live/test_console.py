@@ -17,6 +17,7 @@ from ivypy.master.causes import DISCREDITED, cause_of
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.errors import OutputError
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.change_lines import changed_lines
 from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import TextLines
@@ -30,6 +31,7 @@ from ivypy.master.summary.headline import MIDDLE, OF_MEASUREMENT
 from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.summary.steps_table import (
     advice_lines,
+    ending_of,
     reason_lines,
     run_sentence,
     steps_table,
@@ -379,7 +381,7 @@ MEASURED = {
 
 MISSED = Finding(Reason.SLO_MISSED, "overall_iops at most 1: 5", Severity.FAILED)
 SAID_OF_MISSED = "a threshold was missed (overall_iops at most 1: 5)"
-BRACKETS = f"{DISCREDITED}: other processes used 61 % of this host's CPU"
+BRACKETS = f"{DISCREDITED}response times: other processes used 61 % of this host's CPU"
 
 
 def standing_for(
@@ -439,10 +441,48 @@ def ended(name: str, *findings: Finding, cause: str = "") -> StepEnds:
             f"None of 3 steps are valid. a, b: {BUSY.cause}. c: a host was lost.",
         ),
         (tuple(ended(name, LOST) for name in "abcd"), "None of 4 steps are valid. a, b and 2 more: a host was lost."),
+        ((replace(ended("a", BUSY, cause=BRACKETS), verdict=Verdict.VALID),), f"The step is valid. a: {BRACKETS}."),
     ],
 )
 def test_a_run_is_said_in_one_sentence(steps: tuple[StepEnds, ...], sentence: str) -> None:
     assert run_sentence(steps, is_whole=True) == sentence
+
+
+IN_PART = replace(ended("c", LOST), verdict=Verdict.PARTIAL)
+
+
+@pytest.mark.parametrize(
+    ("code", "steps", "sentence"),
+    [
+        (ExitCode.OK, (ended("a"),), "Every step is valid, every threshold met."),
+        (
+            ExitCode.OK,
+            (ended("a"), replace(ended("b", cause=BRACKETS), verdict=Verdict.VALID)),
+            "Every step is valid, every threshold met; do not use the figures in brackets.",
+        ),
+        (
+            ExitCode.INVALID,
+            (ended("a"), ended("b", UNWRITTEN), IN_PART),
+            "Step 0 b is invalid. What now: ivypy help invalid",
+        ),
+        (
+            ExitCode.INVALID,
+            (ended("a", UNWRITTEN), ended("b", UNWRITTEN)),
+            "Steps 0 a, 0 b are invalid. What now: ivypy help invalid",
+        ),
+        (
+            ExitCode.PARTIAL,
+            (ended("a"), IN_PART),
+            "Step 0 c is partial: cut short, or a host or device was lost.",
+        ),
+        (ExitCode.PARTIAL, (ended("a"),), ExitCode.PARTIAL.sentence),
+        (ExitCode.SLO_MISSED, (ended("a", UNWRITTEN),), ExitCode.SLO_MISSED.sentence),
+    ],
+)
+def test_the_last_sentence_of_a_run_names_the_steps_that_it_is_about(
+    code: ExitCode, steps: tuple[StepEnds, ...], sentence: str
+) -> None:
+    assert ending_of(code, steps) == sentence
 
 
 def test_of_a_run_that_was_cut_off_only_the_steps_that_ended_are_valid() -> None:

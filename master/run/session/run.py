@@ -28,6 +28,7 @@ from ...live.socket_server import served
 from ...output.csv_text import utc
 from ...output.writer_thread import PATIENCE_S
 from ...plan.model import Plan
+from ...summary.steps_table import ending_of
 from ...text.scaled import scaled_size
 from ...text.suggestions import did_you_mean, listed
 from ...version import VERSION
@@ -210,7 +211,7 @@ class Run:
         """However the run ended: where its folder is, and what its steps came to."""
         ends = tuple(result.ends for result in self._results.values())
         folder = str(self.folder) if self._kept else ""
-        self.recorder.hub.show(RunEnds(folder, ends, int(self.code), self.code.sentence))
+        self.recorder.hub.show(RunEnds(folder, ends, int(self.code), ending_of(self.code, ends)))
 
     async def _serve(self, until: AsyncExitStack) -> None:
         """Open the control socket; a run without one is the same run."""
