@@ -6,10 +6,11 @@ Rule: pure. It shows the row that summary.all.csv has, and discredited figures i
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ..control.probe import ProbeAnswer
 from ..exit_codes import ExitCode
 from ..live.reports import RunEnds
 from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
-from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, names_of
+from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, figure_text, full_title, marked, names_of
 from ..summary.measured import MeasurementRow
 from ..summary.steps_table import advice_lines, details_lines, why_of, with_joint
 from ..text.scaled import BLANK, scaled_count, scaled_range, scaled_size, scaled_time
@@ -20,6 +21,8 @@ from ..verdicts import Reason, Verdict
 
 STATISTICS: Final = {NARROW: HEADLINE_STATISTICS, NARROWEST: ("mean", "p99", "max")}  # by the width of the result
 MOST_LINES: Final = 3  # of a reason
+MOST_PROBES: Final = 8
+ANSWERS: Final = {ProbeAnswer.PASS: "meets it", ProbeAnswer.FAIL: "misses it", ProbeAnswer.UNCLEAR: "unclear"}
 CUT: Final = " ..."  # stands for the rest of it
 
 _OPTIONS: Final = {
@@ -63,7 +66,7 @@ def result_lines(
         # Of a step that was repeated the last attempt; a row that was torn is none.
         row: Row = next((row for row in reversed(summary) if row["name"] == last.name), {})
         figures = _figures(row, last, STATISTICS[width])
-        table = [*header_lines(_columns(STATISTICS[width])), *figures] if figures else [_no_figures(last)]
+        table = [*header_lines(_columns(STATISTICS[width])), *figures] if figures else _no_figures(last, probes)
         lines += ["", *table, ""]
         lines += _verdict(last, ends.folder, width)
     else:
@@ -112,9 +115,23 @@ def _figures(row: Row, measured: MeasurementRow, statistics: Sequence[str]) -> l
     return lines
 
 
-def _no_figures(measured: MeasurementRow) -> str:
-    idle = any(one.reason is Reason.NO_SAMPLES for one in measured.findings)
-    return "no I/O was completed" if idle else "there is no measurement to show"
+def _no_figures(measured: MeasurementRow, probes: Sequence[Row]) -> list[str]:
+    """Why there are none; of a search what its newest probes measured."""
+    if any(one.reason is Reason.NO_SAMPLES for one in measured.findings):
+        return ["no I/O was completed"]
+    if not probes:
+        return ["there is no measurement to show"]
+    metric = probes[-1]["metric"]
+    columns = [ColumnGroup("", (TextColumn("probe", 5), TextColumn("asked", 9), TextColumn("IOPS", 9),
+                                TextColumn(full_title(metric), 14), TextColumn("", -13)))]  # fmt: skip
+    lines = header_lines(columns)
+    for probe in probes[-MOST_PROBES:]:
+        asked, iops = (scaled_count(_number(probe, name)) for name in ("total_iops", "achieved_iops"))
+        answer = ANSWERS[ProbeAnswer(probe["answer"])] if probe["sustained"] == "true" else "not sustained"
+        lines.append(
+            row_line(columns, [probe["probe"], asked, iops, figure_text(metric, _number(probe, "value")), answer])
+        )
+    return lines
 
 
 def _found(probe: Row, verdict: Verdict) -> str:

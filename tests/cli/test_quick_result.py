@@ -108,8 +108,29 @@ def test_an_interrupted_run_says_so() -> None:
 )
 def test_a_search_says_its_result(columns: dict[str, str], said: str) -> None:
     probe = {"total_iops": "4705.8", "interval_percent": "95", **columns}
+    probe |= {"metric": "overall_service_us_p99", "probe": "1", "sustained": "true", "answer": "unclear"}
     lines = " ".join(result_lines("h", ends(measurement()), [NOTHING], [LUN], [probe]))
     assert said in " ".join(lines.split())
+
+
+def test_a_search_without_a_measurement_shows_its_newest_probes() -> None:
+    asked = {"metric": "overall_response_us_p99", "achieved_iops": "6572", "value": "30801.9", "sustained": "true"}
+    probes = [
+        asked | {"probe": str(number), "total_iops": str(1000 * number), "answer": "unclear"} for number in range(1, 8)
+    ]
+    probes += [asked | {"probe": "8", "total_iops": "900", "answer": "fail"}]
+    probes += [asked | {"probe": "9", "total_iops": "20000", "answer": "fail", "sustained": "false"}]
+    probes += [asked | {"probe": "10", "total_iops": "800", "answer": "pass", "value": ""}]
+    missed = Finding(Reason.SEARCH_UNBOUNDED, "too high")
+    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(missed,))), [NOTHING], [LUN], probes)
+    at = lines.index("probe     asked      IOPS   response p99")
+    assert lines[at + 1 :][:9] == [
+        *(f"    {number}    {number}.00 k    6.57 k        30.8 ms unclear" for number in range(3, 8)),
+        "    8       900    6.57 k        30.8 ms misses it",
+        "    9    20.0 k    6.57 k        30.8 ms not sustained",
+        "   10       800    6.57 k              - meets it",
+        "",
+    ]
 
 
 def test_a_remedy_has_no_keys_that_only_a_plan_has() -> None:
