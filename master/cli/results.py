@@ -148,11 +148,7 @@ def show(
         click.echo(markdown_of(entry, measured, sentence), nl=False)
     else:
         width = columns_of_output() or width_of_log()
-        shown = (
-            [line for step in measured.steps for line in reason_lines(step)]
-            if all_reasons
-            else measured_lines(measured, str(folder), width)
-        )
+        shown = reason_lines(*measured.steps) if all_reasons else measured_lines(measured, str(folder), width)
         lines = [str(folder), "", *shown, "", standing_line(entry, sentence)]
         click.echo("\n".join(piece for line in lines for piece in wrapped(line, width)))
     return ExitCode.OK

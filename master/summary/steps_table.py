@@ -156,24 +156,39 @@ def _unknown(remedy: str, known: set[str]) -> list[str]:
     return [remedy]
 
 
-def reason_lines(report: StepEnds) -> list[str]:
-    """All reasons of the step's measurements, each with its remedy, which is printed once."""
+def reason_lines(*steps: StepEnds) -> list[str]:
+    """All reasons of the measurements of these steps. Notes that all of them have, mostly facts of the set-up, come
+    first. A remedy is printed once."""
     known: set[str] = set()
+    measured = [(step.number, row) for step in steps for row in step.measured]
+    shared = _notes_of_all([row for _, row in measured]) if len(measured) > 1 else []
+    lines = ["all measurements", *_finding_lines(shared, shared, known)] if shared else []
+    for number, row in measured:
+        own = [finding for finding in row.findings if finding not in shared]
+        lines += [_verdict_line(number, row), *_finding_lines(own, row.findings, known)]
+    return lines
+
+
+def _notes_of_all(rows: Sequence[MeasurementRow]) -> list[Finding]:
+    notes = [finding for finding in rows[0].findings if finding.severity is Severity.NOTE]
+    return [note for note in notes if all(note in row.findings for row in rows)]
+
+
+def _finding_lines(findings: Sequence[Finding], of_row: Sequence[Finding], known: set[str]) -> list[str]:
     lines = []
-    for row in report.measured:
-        lines.append(_verdict_line(report.number, row))
-        for finding in row.findings:
-            lines.append(f"  {finding}")
-            lines += [f"    {remedy}" for remedy in _unknown(remedy_of(finding, row.findings), known)]
+    for finding in findings:
+        lines.append(f"  {finding}")
+        lines += [f"    {remedy}" for remedy in _unknown(remedy_of(finding, of_row), known)]
     return lines
 
 
 def details_lines(findings: Sequence[Finding], folder: str) -> list[str]:
-    """How many reasons and notes there are in all, and what prints them."""
+    """How many reasons and notes there are, one of several measurements once, and what prints them."""
     if not findings:
         return []
-    notes = sum(finding.severity is Severity.NOTE for finding in findings)
-    counts = ((len(findings) - notes, "reason"), (notes, "note"))
+    notes = {finding.reason for finding in findings if finding.severity is Severity.NOTE}
+    weighty = {finding.reason for finding in findings if finding.severity is not Severity.NOTE}
+    counts = ((len(weighty), "reason"), (len(notes), "note"))
     counted = " and ".join(f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count)
     return [f"{counted}:", f"  ivypy show --reasons{f' {shlex.quote(folder)}' if folder else ''}"]
 

@@ -550,6 +550,14 @@ def test_the_cause_comes_first_and_then_what_to_do() -> None:
         f"    {Reason.CPU_CONTENTION.remedy}",
         "  cpu_contention[note] (h1: and more)",
     ]
+    again = reason_lines(ends, replace(ends, number=2))
+    assert again[:2] == ["all measurements", "  cpu_contention[note] (h1: and more)"]
+    assert [line for line in again if line.startswith("step")] == [why, why.replace("step 1", "step 2")]
+    assert sorted(line for line in again if line.startswith("  ") and "[note]" in line) == sorted(
+        f"  {finding}" for finding in NOTES if finding.severity is Severity.NOTE
+    ), "each once"
+    assert len({line for line in again if line.startswith("    ")}) == sum(line.startswith("    ") for line in again)
+    assert steps_table((ends, replace(ends, number=2)), MIDDLE)[-2] == "1 reason and 4 notes:"
     by_width = {width: steps_table((ends,), width)[2].split() for width in OF_MEASUREMENT}
     assert by_width == {
         60: "1 half invalid 30.6 k | 140 us | [140 us]".split(),
