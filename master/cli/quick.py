@@ -91,7 +91,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--ramp", "--ramp-time", "ramp", metavar="TIME",
                      help="Time under load before it.  [default: 2s, or 1s for less than 10s]"),
         click.option("--size", "--filesize", "size", metavar="SIZE",
-                     help="Size of a new file; of an existing file or device, use only the first SIZE."),
+                     help="Create a new file of this size; of an existing file or device, use only the first SIZE."),
         click.option("--rate", "--rate-iops", "rate", metavar="RATE",
                      help="20000 or 20k I/Os per second in all, 200MiB/s, or 80% of the maximum, measured first."),
     ]  # fmt: skip
@@ -208,32 +208,34 @@ def _inventory(hosts: str | None, user: str | None) -> ExitCode:
 
 
 def targets(paths: Sequence[str], on_this_machine: bool, sized: bool) -> "list[QuickTarget]":
-    """The target at each path, patterns expanded. Not `on_this_machine`, the path alone decides.
+    """The target at each path, patterns expanded. Not `on_this_machine`, the path alone decides. `sized`: a file that
+    is not there is to be created.
 
     Raises PlanError.
     """
-    found = {one.path: one for path in paths for one in (_local(path) if on_this_machine else [_remote(path, sized)])}
+    each = [_local(path, sized) if on_this_machine else [_remote(path, sized)] for path in paths]
+    found = {target.path: target for some in each for target in some}
     return list(found.values())
 
 
-def _local(path: str) -> "list[QuickTarget]":
+def _local(path: str, sized: bool) -> "list[QuickTarget]":
     full = os.path.abspath(os.path.expanduser(path))
     if os.path.lexists(full) or not glob.has_magic(full):
-        return [_found(path, full)]
+        return [_found(path, full, sized)]
     matching = sorted(glob.glob(full))
     if not matching:
         raise PlanError(f"{path}: nothing matches; `ivypy quick` alone lists the devices")
-    return [_found(one, one) for one in matching]
+    return [_found(one, one, sized) for one in matching]
 
 
-def _found(typed: str, full: str) -> "QuickTarget":
+def _found(typed: str, full: str, sized: bool) -> "QuickTarget":
     from .quick_plan import QuickTarget, TargetKind
 
     _check_text(typed)
     try:
         status = os.stat(full)
     except FileNotFoundError:
-        return _new(typed, full)
+        return _new(typed, full, sized)
     except OSError as error:
         raise PlanError(f"{typed}: {error.strerror}") from None
     _check_no_test(typed)
@@ -246,7 +248,7 @@ def _found(typed: str, full: str) -> "QuickTarget":
     raise PlanError(f"{typed}: neither a block device nor a file")
 
 
-def _new(typed: str, full: str) -> "QuickTarget":
+def _new(typed: str, full: str, sized: bool) -> "QuickTarget":
     """A file to create, where it is likely that one is meant."""
     from .quick_plan import QuickTarget, Rw, TargetKind
 
@@ -261,8 +263,10 @@ def _new(typed: str, full: str) -> "QuickTarget":
         raise PlanError(f"{typed}: there is no such device{near}; `ivypy quick` alone lists them{create}")
     if not os.path.isdir(folder):
         raise PlanError(f"{typed}: there is no folder {folder}; create it, or name another file")
-    space = os.statvfs(folder)
-    return QuickTarget(full, TargetKind.NEW, free=space.f_bavail * space.f_frsize)
+    if not sized:
+        near = did_you_mean(os.path.basename(full), os.listdir(folder))
+        raise PlanError(f"{typed}: there is no such file; to create it for this test, write its size: --size 1G{near}")
+    return QuickTarget(full, TargetKind.NEW)
 
 
 def _remote(path: str, sized: bool) -> "QuickTarget":

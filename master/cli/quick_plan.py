@@ -24,10 +24,6 @@ from ..text.units import format_bytes, format_duration, parse_bytes, parse_durat
 _THRESHOLD: Final = re.compile(r"([A-Za-z0-9_.]+)\s*(<=|>=)\s*(\S.*)")
 _CUT_NUMBER: Final = re.compile(r"[^,]*[<>]=\s*-?\d+(\s*,\s*\d[^,]*)+")  # 20,000: no metric begins with a digit
 _SIDES: Final = {"<=": "at_most", ">=": "at_least"}
-MIB: Final = 1 << 20
-LARGEST_NEW: Final = 1 << 30
-SMALLEST_NEW: Final = 16 * MIB
-SHARE_OF_FREE: Final = 10  # a new file takes at most a tenth of what is free
 MAX_STEP_S: Final = 10.0  # the run at max that `--rate 80%` refers to
 LONG_S: Final = 10.0  # a measurement from which on the warmup is LONG_WARMUP_S
 LONG_WARMUP_S: Final = 2.0
@@ -52,7 +48,6 @@ class QuickTarget:
     path: str  # absolute
     kind: TargetKind
     size: int | None = None  # bytes, of a file that exists
-    free: int | None = None  # bytes, on the filesystem of a new file; None: not known
 
 
 class Rw(StrEnum):
@@ -254,8 +249,9 @@ def _luns(options: QuickOptions, size: int | None, blocksize: int) -> list[str]:
         for target in new:
             if "{" in target.path:
                 raise PlanError(f"{target.path}: a new file cannot have {{ in its name; choose another")
-            of_file = size if size is not None else _new_size(target, len(new))
-            lines.append(f"    - {{ path: {_quoted(target.path)}, size: {format_bytes(of_file)} }}")
+            if size is None:
+                raise PlanError(f"{target.path}: to create it, write its size: --size 1G")
+            lines.append(f"    - {{ path: {_quoted(target.path)}, size: {format_bytes(size)} }}")
     if options.select:
         lines.append(f"  select: {{ {', '.join(_selected(options.select))} }}")
     for target in options.targets:
@@ -267,16 +263,6 @@ def _luns(options: QuickOptions, size: int | None, blocksize: int) -> list[str]:
     if size is not None and size < blocksize:
         raise PlanError(f"--size {options.size}: smaller than one I/O (--bs {options.blocksize})")
     return lines
-
-
-def _new_size(target: QuickTarget, files: int) -> int:
-    """Of a file to create, without --size: one of several takes its part of the free space."""
-    if target.free is None:
-        raise PlanError(f"{target.path}: to create it, write its size: --size 1G")
-    size = min(LARGEST_NEW, target.free // SHARE_OF_FREE // files) // MIB * MIB
-    if size < SMALLEST_NEW:
-        raise PlanError(f"{target.path}: only {target.free // MIB} MiB are free there; write a size: --size 16M")
-    return size
 
 
 def _selected(texts: Sequence[str]) -> list[str]:

@@ -65,7 +65,7 @@ def dry_run(*words: str) -> str:
     ],
 )
 def test_a_line_as_fio_takes_it(words: str, line: str) -> None:
-    assert line in dry_run(NEW, *words.split())
+    assert line in dry_run(NEW, "--size=1G", *words.split())
 
 
 def test_the_readmes_command_makes_a_plan() -> None:
@@ -87,16 +87,16 @@ def test_flags_for_what_ivypy_always_does_are_dropped(flag: str) -> None:
 @pytest.mark.parametrize("option", sorted(NEAREST))
 def test_each_other_option_of_fio_has_a_pointer(option: str) -> None:
     with pytest.raises(PlanError, match=re.escape(NEAREST[option])):
-        dry_run(NEW, f"--{option}=1")
+        dry_run(NEW, "--size=1G", f"--{option}=1")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("./new.bin --direct=0", "always uses O_DIRECT"),
-        ("./new.bin --buffered", "always uses O_DIRECT"),
-        ("./new.bin --ioengine=sync", "--iodepth 1"),
-        ("./new.bin --ioengine=libaoi", "did you mean 'libaio'"),
+        ("./new.bin --size=1G --direct=0", "always uses O_DIRECT"),
+        ("./new.bin --size=1G --buffered", "always uses O_DIRECT"),
+        ("./new.bin --size=1G --ioengine=sync", "--iodepth 1"),
+        ("./new.bin --size=1G --ioengine=libaoi", "did you mean 'libaio'"),
         ("randread", "write --rw randread"),
         ("./new.bin -rw=read", "write two dashes, --rw=read"),
         ("--rw=read", "name what to measure"),
@@ -107,38 +107,44 @@ def test_each_other_option_of_fio_has_a_pointer(option: str) -> None:
         ("/dev/null", "neither a block device nor a file"),
         ("plan.yaml", "ivypy run plan.yaml"),
         ("job.fio", "ivypy import job.fio"),
-        ("./new.bin --bs 4000", "--bs 4000: not a multiple of 512 bytes"),
-        ("./new.bin --bs 4k,8k", "reads and writes have one size"),
+        ("./new.bin --size=1G --bs 4000", "--bs 4000: not a multiple of 512 bytes"),
+        ("./new.bin --size=1G --bs 4k,8k", "reads and writes have one size"),
         ("./new.bin --size 10%", "a part of a device is the `range` of a plan"),
-        ("./new.bin --rate 1M", "1MiB/s or 1000k"),
-        ("./new.bin --slo p99=5ms", "write METRIC<=VALUE or METRIC>=VALUE"),
-        ("./new.bin --slo p9<=5ms", "there is no such metric"),
-        ("./new.bin --slo p99<=5", "--slo p99<=5: "),
-        ("./new.bin --p99 5ms --slo p50<=5ms", "the search has its own threshold"),
+        ("./new.bin --size=1G --rate 1M", "1MiB/s or 1000k"),
+        ("./new.bin --size=1G --slo p99=5ms", "write METRIC<=VALUE or METRIC>=VALUE"),
+        ("./new.bin --size=1G --slo p9<=5ms", "there is no such metric"),
+        ("./new.bin --size=1G --slo p99<=5", "--slo p99<=5: "),
+        ("./new.bin --size=1G --p99 5ms --slo p50<=5ms", "the search has its own threshold"),
         (
-            "./new.bin --slo response_p99<=5ms",
+            "./new.bin --size=1G --slo response_p99<=5ms",
             "p99<=5ms: there is no response time at max; give a --rate",
         ),
-        ("./new.bin --slo iops>=1k,read_response_p99<=5ms", "give a --rate, or write read_service_p99<=5ms"),
-        ("./new.bin --slo iops>=20,000", "--slo iops>=20,000: write no comma within a number"),
-        ("./new.bin --slo iops>=1,000,000", "--slo iops>=1,000,000: write no comma within a number"),
-        ("./new.bin --slo p50<=1ms,p99<=1,5ms", "--slo p99<=1,5ms: write no comma within a number"),
-        ("./new.bin --slo p99<=5ms,", "--slo p99<=5ms,: a comma without a threshold; leave it out"),
-        ("./new.bin --slo p99<=5ms,,iops>=20k", "--slo p99<=5ms,,iops>=20k: a comma without a threshold; leave it out"),
-        ("./new.bin --slo=", "--slo '': write METRIC<=VALUE"),
-        ("./new.bin --slo p99<=0", "--slo p99<=0: write a value above 0"),
-        ("./new.bin --slo iops>=0", "--slo iops>=0: write a value above 0"),
-        ("./new.bin --slo iops>=-5", "--slo iops>=-5: write a value above 0"),
-        ("./new.bin --slo cpu_steal_percent<=-1%", "--slo cpu_steal_percent<=-1%: write 0 or more"),
-        ("./new.bin --unlink=0", "set `keep: true`"),
-        ("./new.bin --time_based=0", "a test takes a time"),
-        ("./new.bin --readonly", "needs a token"),
+        ("./new.bin --size=1G --slo iops>=1k,read_response_p99<=5ms", "give a --rate, or write read_service_p99<=5ms"),
+        ("./new.bin --size=1G --slo iops>=20,000", "--slo iops>=20,000: write no comma within a number"),
+        ("./new.bin --size=1G --slo iops>=1,000,000", "--slo iops>=1,000,000: write no comma within a number"),
+        ("./new.bin --size=1G --slo p50<=1ms,p99<=1,5ms", "--slo p99<=1,5ms: write no comma within a number"),
+        ("./new.bin --size=1G --slo p99<=5ms,", "--slo p99<=5ms,: a comma without a threshold; leave it out"),
+        (
+            "./new.bin --size=1G --slo p99<=5ms,,iops>=20k",
+            "--slo p99<=5ms,,iops>=20k: a comma without a threshold; leave it out",
+        ),
+        ("./new.bin --size=1G --slo=", "--slo '': write METRIC<=VALUE"),
+        ("./new.bin --size=1G --slo p99<=0", "--slo p99<=0: write a value above 0"),
+        ("./new.bin --size=1G --slo iops>=0", "--slo iops>=0: write a value above 0"),
+        ("./new.bin --size=1G --slo iops>=-5", "--slo iops>=-5: write a value above 0"),
+        ("./new.bin --size=1G --slo cpu_steal_percent<=-1%", "--slo cpu_steal_percent<=-1%: write 0 or more"),
+        ("./new.bin --size=1G --unlink=0", "set `keep: true`"),
+        ("./new.bin --size=1G --time_based=0", "a test takes a time"),
+        ("./new.bin --size=1G --readonly", "needs a token"),
         ("./none-*.bin", "nothing matches"),
+        ("./nwe.bin", "./nwe.bin: there is no such file; to create it for this test, write its size: --size 1G"),
+        ("./odl.bin", "write its size: --size 1G; did you mean 'old.bin'?"),
         ("--hosts lab01 sdb", "write the whole path"),
         ("--hosts lab01 /dev/sd[b-e]", "one path after the other"),
     ],
 )
 def test_what_cannot_be_driven_is_refused_with_a_remedy(words: str, said: str) -> None:
+    Path("old.bin").touch()
     with pytest.raises(PlanError) as error:
         dry_run(*words.split())
     assert said in str(error.value)
@@ -146,14 +152,14 @@ def test_what_cannot_be_driven_is_refused_with_a_remedy(words: str, said: str) -
 
 def test_a_misspelt_option_gets_a_suggestion() -> None:
     with pytest.raises(click.NoSuchOption) as error:
-        dry_run(NEW, "--iodpeth=4")
+        dry_run(NEW, "--size=1G", "--iodpeth=4")
     assert "--iodepth" in (error.value.possibilities or [])
 
 
 def test_targets_are_what_is_there() -> None:
     Path("a1").write_bytes(b"x" * 4096)
     Path("a2").write_bytes(b"x" * 4096)
-    found = targets(["./a[12]", "./new", "./a1"], on_this_machine=True, sized=False)
+    found = targets(["./a[12]", "./new", "./a1"], on_this_machine=True, sized=True)
     assert [(Path(one.path).name, one.kind) for one in found] == [
         ("a1", TargetKind.FILE),
         ("a2", TargetKind.FILE),
@@ -170,10 +176,10 @@ def test_the_command_to_repeat_lacks_what_is_given_anew() -> None:
 
 
 def test_save_writes_the_plan_and_never_over_another() -> None:
-    text = dry_run(NEW, "--save", "saved.yaml")
+    text = dry_run(NEW, "--size=1G", "--save", "saved.yaml")
     assert Path("saved.yaml").read_text() == text
     with pytest.raises(PlanError, match="the file exists"):
-        dry_run(NEW, "--save", "saved.yaml")
+        dry_run(NEW, "--size=1G", "--save", "saved.yaml")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +223,7 @@ def test_a_huge_file_is_no_plan_and_is_not_read() -> None:
 
 def test_a_plan_that_cannot_be_saved_is_named() -> None:
     with pytest.raises(OutputError, match=r"/nowhere/plan\.yaml: cannot be written: No such file"):
-        dry_run(NEW, "--save", "/nowhere/plan.yaml")
+        dry_run(NEW, "--size=1G", "--save", "/nowhere/plan.yaml")
 
 
 @pytest.mark.slow
@@ -278,6 +284,6 @@ def test_outputs_are_those_of_run() -> None:
 
 
 def test_a_refused_command_leaves_no_result_of_an_earlier_one() -> None:
-    done = CliRunner().invoke(cli, ["quick", NEW, "--rw=sideways", "--junit=ci.xml"])
+    done = CliRunner().invoke(cli, ["quick", NEW, "--size=1G", "--rw=sideways", "--junit=ci.xml"])
     assert isinstance(done.exception, PlanError) and "--rw sideways" in str(done.exception)
     assert "not ended" in Path("ci.xml").read_text() or "<error" in Path("ci.xml").read_text()

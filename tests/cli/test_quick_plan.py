@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.cli.quick_plan import (
-    LARGEST_NEW,
-    MIB,
     OBJECTIVES,
-    SMALLEST_NEW,
     QuickOptions,
     QuickTarget,
     Rw,
@@ -21,10 +18,11 @@ from ivypy.master.cli.quick_plan import (
 from ivypy.master.errors import PlanError
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
+from ivypy.master.text.units import parse_bytes
 
 DEVICE = QuickTarget("/dev/sdb", TargetKind.DEVICE)
 FILE = QuickTarget("/data/old.bin", TargetKind.FILE, size=4 << 30)
-NEW = QuickTarget("/data/new.bin", TargetKind.NEW, free=100 << 30)
+NEW = QuickTarget("/data/new.bin", TargetKind.NEW)
 BASE = QuickOptions(targets=(DEVICE,))
 
 
@@ -92,9 +90,7 @@ def test_a_sequential_mix_divides_the_depth_as_it_divides_the_ios() -> None:
         ({"name": "nightly"}, ['name: "nightly"']),
         ({"targets": (FILE,)}, ['files: [ "/data/old.bin" ]']),
         ({"targets": (QuickTarget("/d/a[1].bin", TargetKind.FILE),)}, ['files: [ "/d/a[[]1].bin" ]']),
-        ({"targets": (NEW,)}, ['path: "/data/new.bin", size: 1GiB']),
         ({"targets": (NEW,), "size": "10G"}, ['path: "/data/new.bin", size: 10GiB']),
-        ({"targets": (replace(NEW, free=1 << 30),)}, ["size: 102MiB"]),
         ({"targets": (NEW, DEVICE), "size": "10G"}, ["size: 10GiB", '[ "/dev/sdb" ]', "range: 0..10GiB"]),
         ({"targets": (), "select": ("vendor=HITACHI",)}, ['select: { vendor: "HITACHI" }']),
         ({"targets": (), "select": ("vendor=HITACHI,IBM,size>=1T",)},
@@ -109,8 +105,8 @@ def test_each_option_appears_in_the_plan(options: dict[str, Any], lines: list[st
 
 
 def test_a_new_file_alone_needs_no_consent_to_writing() -> None:
-    assert not plan_of(targets=(NEW,), rw="randwrite").destroy
-    assert plan_of(targets=(NEW, FILE), rw="randwrite").destroy
+    assert not plan_of(targets=(NEW,), rw="randwrite", size="1G").destroy
+    assert plan_of(targets=(NEW, FILE), rw="randwrite", size="1G").destroy
 
 
 @pytest.mark.parametrize(
@@ -135,9 +131,8 @@ def test_a_new_file_alone_needs_no_consent_to_writing() -> None:
         ({"blocksize": "4x"}, "is not a size"),
         ({"size": "1"}, "smaller than one I/O"),
         ({"targets": (FILE,), "size": "8G"}, "has only 4GiB"),
-        ({"targets": (replace(NEW, free=None),)}, "--size 1G"),
-        ({"targets": (replace(NEW, free=10 * MIB),)}, "only 10 MiB are free"),
-        ({"targets": (replace(NEW, path="/data/{}.bin"),)}, "choose another"),
+        ({"targets": (NEW,)}, "to create it, write its size: --size 1G"),
+        ({"targets": (replace(NEW, path="/data/{}.bin"),), "size": "1G"}, "choose another"),
         ({"time": "0.5"}, "1s at least"),
         ({"time": "soon"}, "--time"),
         ({"time": "1h30"}, "--time"),
@@ -172,9 +167,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min
     lambda name: "".join(c for c in name if c not in "/{}[]*?")  # a plan's own patterns
 )
 PATHS = NAMES.filter(lambda name: name.strip(".")).map("/data/{}".format)
-TARGETS = st.builds(
-    QuickTarget, PATHS, st.sampled_from(TargetKind), st.none(), st.integers(20 * SMALLEST_NEW * 10, 1 << 45)
-)
+TARGETS = st.builds(QuickTarget, PATHS, st.sampled_from(TargetKind), st.none())
 LOADS: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
     st.fixed_dictionaries({"rate": st.integers(1, 5 * 10**7).map(str)}),
@@ -189,18 +182,17 @@ LOADS: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.lists(TARGETS, min_size=1, max_size=4, unique_by=lambda one: one.path),
     st.sampled_from([Rw.READ, Rw.WRITE, Rw.RANDREAD, Rw.RANDWRITE, Rw.RANDRW]),
     st.sampled_from(["512", "4k", "16k", "1M", "16M"]), st.integers(1, 8192), st.integers(1, 86_400), LOADS,
-    st.sampled_from([None, "16M", "10G"]),
+    st.sampled_from(["16M", "10G"]),
 )  # fmt: skip
 def test_every_plan_loads(
-    found: list[QuickTarget], rw: Rw, blocksize: str, iodepth: int, time_s: int, load: dict[str, Any], size: str | None
+    found: list[QuickTarget], rw: Rw, blocksize: str, iodepth: int, time_s: int, load: dict[str, Any], size: str
 ) -> None:
     plan = plan_of(
         targets=tuple(found), rw=rw, blocksize=blocksize, iodepth=iodepth, time=str(time_s), size=size, **load
     )
     created = {file.path: file.size for file in plan.luns.create}
     new = [one.path for one in found if one.kind is TargetKind.NEW]
-    assert set(created) == {*new}
-    assert all(size is not None or SMALLEST_NEW <= made <= LARGEST_NEW for made in created.values())
+    assert created == dict.fromkeys(new, parse_bytes(size))
     (workload,) = plan.workloads
     assert workload.parameters.maxtags == iodepth
 
