@@ -287,8 +287,6 @@ def _setup_words(hosts: int, discovered: PlacedPlan) -> str:
     """The sentence on what the run has found, before its first step."""
     placement = discovered.placement
     driven = {(lun.host, lun.lun.path): lun.lun.size for lun in placement.lun_of.values()}
-    luns, instances = (
-        consent.counted(len(driven), "LUN"),
-        consent.counted(len(placement.instances), "workload instance"),
-    )
-    return f"{consent.counted(hosts, 'host')} connected; {luns} of {scaled_size(sum(driven.values()))}, {instances}"
+    size, instances = scaled_size(sum(driven.values())), consent.counted(len(placement.instances), "workload instance")
+    luns = f"1 LUN of {size}" if len(driven) == 1 else f"{len(driven)} LUNs, {size} in all"
+    return f"{consent.counted(hosts, 'host')} connected; {luns}; {instances}"
