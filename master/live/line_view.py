@@ -44,12 +44,6 @@ def width_of_log() -> int:
     return shutil.get_terminal_size((MIDDLE, 24)).columns
 
 
-def run_lines(report: RunBegins) -> list[str]:
-    """Where the results are going to be."""
-    hosts = f"{report.hosts} host{'s' * (report.hosts != 1)}"
-    return [f"{report.plan}: connecting to {hosts}; results in {report.folder}"]
-
-
 def event_line(report: EventLine) -> str:
     return f"{report.utc[11:19]}  {report.host + ': ' if report.host else ''}{report.text}"
 
@@ -72,6 +66,7 @@ class TextLines:
         self._in_detail = in_detail
         self._every = 1  # of so many subintervals one is shown
         self._said = 1  # the same, as it was said last
+        self._folder = ""  # of the run, until it was shown
         self._last: Subinterval | None = None  # of the step
         self._told: tuple[str, ...] = ()  # its news that have been shown
         self._was_wrong = False  # whether hosts were missing, or I/Os failed
@@ -90,7 +85,8 @@ class TextLines:
         """The tables are for the width, prose is as long as it is."""
         match report:
             case RunBegins():
-                return run_lines(report)
+                self._folder = report.folder
+                return [f"{report.plan}: connecting to {report.hosts} host{'s' * (report.hosts != 1)}"]
             case StepBegins():
                 return self._begun(report)
             case Subinterval():
@@ -111,15 +107,17 @@ class TextLines:
 
     def _begun(self, report: StepBegins) -> list[str]:
         self._last, self._told, self._was_wrong = None, (), False
+        # Only now: a run that is refused keeps no folder.
+        before, self._folder = [*([f"results in {self._folder}"] if self._folder else []), ""], ""
         short = step_line(report)
         if self._every_s == math.inf:
-            return ["", short]
+            return [*before, short]
         self._every = max(round(self._every_s / report.subinterval_s), 1)
         line = step_line(report, self._every)
         if line == short or self._said == self._every:
-            return ["", short]
+            return [*before, short]
         self._said = self._every
-        return ["", line]
+        return [*before, line]
 
     def _subinterval(self, report: Subinterval, width: int) -> list[str]:
         self._last = report

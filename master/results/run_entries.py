@@ -174,7 +174,7 @@ def _cells(entry: RunEntry, now: datetime) -> tuple[str, ...]:
     return (
         f"{entry.start.astimezone(now.tzinfo):%Y-%m-%d %H:%M}",
         str(entry.state),
-        str(entry.verdict or BLANK),
+        str(entry.verdict or (f"exit {entry.exit_code}" if entry.exit_code else BLANK)),
         BLANK if entry.length_s is None else duration(entry.length_s),
         str(len(entry.hosts)),
         str(len(entry.steps)),

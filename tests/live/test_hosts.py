@@ -273,7 +273,7 @@ def test_status_attach_mark_pause_and_stop_from_outside(plan: Path, tmp_path: Pa
         shown = wait_for_line(process, "3 of 3 hosts taking part")
         assert by_host_on_a_terminal(folder) == 0 and process.poll() is None
         leaving = Command("attach", folder.name)
-        assert any("step 0" in leaving.stdout.readline() for _ in range(3))
+        assert any("step 0" in leaving.stdout.readline() for _ in range(4))
         leaving.send_signal(signal.SIGINT)
         leaving.communicate(timeout=60)
         assert leaving.returncode == 130 and process.poll() is None, "who leaves leaves alone"
