@@ -42,7 +42,11 @@ def document_of(run: KeptRun) -> dict[str, Any]:
     rows = run.summary(ALL)
     known = _measured(run, record) if rows else {}
     known_remedies: set[str] = set()  # remedies: each is said once
-    steps = [_step(run, one, entry.state, rows, known, known_remedies) for one in record["steps"]]
+    counting = {one["number"] for one in that_count(record)}
+    steps = [
+        {**_step(run, one, entry.state, rows, known, known_remedies), "counts": one["number"] in counting}
+        for one in record["steps"]
+    ]
     hosts, luns = read_table(run.folder / "hosts.csv"), read_table(run.folder / "luns.csv")
     loads = [one["load"] for step in steps for one in step["measurements"]]
     code = record["exit_code"]

@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 
 from ivypy.master.pages.run_data import RunData
+from ivypy.master.run.session.run import Run
 from ivypy.master.stats.percentiles import percentile
 from ivypy.protocol.histogram import BUCKETS, lower_edge
 from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen, chromium
 from tests.support.made_once import Store
 from tests.support.page_server import Answers, serving
 from tests.support.shown_runs import MARKUP, held, tour
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("plotly", reason="plotly is not installed")
@@ -35,9 +37,16 @@ OVERVIEW_DRAWN = """() => ['track', 'rate', 'latency', 'heat', 'cpu', 'errors'].
 pytestmark = IN_A_BROWSER
 
 
+def alone(root: Path) -> SimulatedRun:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        """Nobody does anything."""
+
+    return stage(root, visit, ONE_STEP)
+
+
 @pytest.fixture(scope="module")
 def folders(store: Store) -> dict[str, Path]:
-    return {"tour": store.run(tour), "held": store.run(held)}
+    return {"tour": store.run(tour), "held": store.run(held), "alone": store.run(alone)}
 
 
 @pytest.fixture(scope="module")
@@ -325,8 +334,8 @@ def test_runs_are_found_and_chosen_for_a_comparison(page: Any, seen: Seen) -> No
     page.get_by_label("search runs").fill("")
     for box in page.get_by_role("checkbox").all():
         box.check()
-    compare = page.get_by_role("button", name="Compare 2 runs")
-    assert {*compare.get_attribute("href").removeprefix("#/compare/").split(",")} == {"tour", "held"}
+    compare = page.get_by_role("button", name="Compare 3 runs")
+    assert {*compare.get_attribute("href").removeprefix("#/compare/").split(",")} == {"tour", "held", "alone"}
     page.get_by_role("button", name="Select all").click()
     assert page.get_by_role("checkbox", checked=True).count() == 0 and compare.count() == 0
 
@@ -351,6 +360,25 @@ def test_latency_over_load_has_levels_thresholds_and_the_bracket(page: Any, seen
     page.wait_for_function(f"() => {lines}.some((one) => one.name === 'target 3.00 ms')")
     said = page.evaluate("document.querySelector('.chart.tall').layout.annotations.map((one) => one.text)")
     assert any(re.fullmatch(r"[\d.]+( k)? \([\d.]+( k)? to [\d.]+( k)?, 95 %\)", text) for text in said), said
+
+
+def test_a_run_of_one_step_opens_with_its_figures_and_its_charts(page: Any, seen: Seen) -> None:
+    show(page, seen, "#/run/alone")
+    page.wait_for_function(OVERVIEW_DRAWN)
+    assert page.get_by_role("tab", selected=True).inner_text() == "Summary"
+    assert page.locator("table.summary tbody tr").count() >= 1
+    page.get_by_label("rollup", exact=True).select_option("host")
+    page.get_by_label("instance", exact=True).wait_for()
+
+
+def test_latency_against_load_leaves_out_attempts_that_were_repeated(page: Any) -> None:
+    left = page.evaluate("""async () => {
+        const { LoadChart } = await import('/static/load_chart.js');
+        const steps = [['a', false], ['a+attempt=2', true], ['b', true]].map(([name, counts]) => (
+            { name, counts, measurements: [{ name }] }));
+        return new LoadChart({ document: { steps } }).measurements().map((one) => one.name);
+    }""")
+    assert left == ["a+attempt=2", "b"]
 
 
 def test_what_was_chosen_last_is_drawn_though_its_answer_came_first(page: Any) -> None:

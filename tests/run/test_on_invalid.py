@@ -8,6 +8,7 @@ import pytest
 
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.logs.readers.ivypy_run import sources_of
+from ivypy.master.pages.run_data import RunData
 from ivypy.master.run.session.run import Run
 from tests.support.simulated.plants import over_time
 from tests.support.simulated.runs import TWO_STEPS, SimulatedHosts, SimulatedRun, run, slaves, stage
@@ -37,6 +38,7 @@ def test_a_step_is_repeated_until_it_is_valid_and_its_last_attempt_counts(tmp_pa
     sources = sources_of(outcome.folder / "histograms.sqlite", ["service"], all_phases=False)
     assert isinstance(sources, list)
     assert {source.job for source in sources} == {"step0001.max+attempt=2", "step0002.half"}
+    assert [step["counts"] for step in RunData(outcome.folder).document()["steps"]] == [False, True, True]
 
 
 @pytest.mark.parametrize(("repeats", "attempts"), [(1, 2), (2, 3)])

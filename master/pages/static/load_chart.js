@@ -43,7 +43,8 @@ export class LoadChart {
   }
 
   measurements() {
-    return this.model.document.steps.flatMap((step) => step.measurements.map((one) => ({ step, ...one })));
+    const counting = this.model.document.steps.filter((step) => step.counts !== false); // of attempts the last
+    return counting.flatMap((step) => step.measurements.map((one) => ({ step, ...one })));
   }
 
   async show() {

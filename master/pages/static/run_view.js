@@ -335,7 +335,9 @@ class RunView {
     const rollups = this.model.stepEntry?.rollups ?? {};
     const offered = Object.keys(rollups).filter((one) => rollups[one].length); // a report may leave out a whole type
     const { by, instance } = this.model;
-    const isOffered = ["overview", "elements", "distribution", "surface"].includes(this.tab) && offered.length > 1;
+    const isOfStep = this.tab === "summary" && this.model.document.steps.length === 1; // which has its charts
+    const has = isOfStep || ["overview", "elements", "distribution", "surface"].includes(this.tab);
+    const isOffered = has && offered.length > 1;
     refill(this.filter, [isOffered, offered, rollups[by], by, instance], () =>
       isOffered ? this.filterOf(rollups, offered) : [],
     );

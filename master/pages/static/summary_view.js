@@ -1,8 +1,10 @@
-// The run at a glance: every measurement of every step, why it is not valid, and latency against load.
+// The run at a glance: every measurement of every step, why it is not valid, and latency against load; of a run of one
+// step its charts over time.
 
 import { badge, el, fill, marked, prose } from "./dom.js";
 import { figureText, halfWidth } from "./figures.js";
 import { LoadChart } from "./load_chart.js";
+import { Overview } from "./overview.js";
 
 const MARKS = "Do not use figures in [brackets]; figures in (parentheses) are of a part of the hosts or of the time.";
 
@@ -14,7 +16,9 @@ export class SummaryView {
     this.node = node;
     this.table = el("section", { class: "panel", "aria-label": "steps" });
     this.load = new LoadChart(model);
-    fill(node, this.table, this.load.node);
+    this.only = el("div"); // the charts of the only step
+    this.charts = null;
+    fill(node, this.table, this.load.node, this.only);
   }
 
   close() {
@@ -22,9 +26,21 @@ export class SummaryView {
   }
 
   async show(what) {
-    if (what === "figures") return;
-    this.showTable();
-    await this.load.show();
+    if (what !== "figures") {
+      this.showTable();
+      await this.load.show();
+    }
+    await this.showOnly(what);
+  }
+
+  async showOnly(what) {
+    const isOnly = this.model.document.steps.length === 1;
+    if (isOnly) this.charts ??= new Overview(this.model, this.only);
+    else if (this.charts) {
+      this.charts = null;
+      fill(this.only);
+    }
+    await this.charts?.show(what);
   }
 
   showTable() {
