@@ -23,6 +23,7 @@ from ..verdicts import Reason, Scope, Severity, Verdict
 from .connector_metrics import ConnectorCompared, compare_connectors
 from .differences import Difference, differences, plan_lines
 from .limit import USUAL_LIMIT
+from .load import OTHER_LOAD, other_loads
 from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, Outcome, RunFigure, exit_code, judge, outliers, untested
 from .samples import samples_of
 from .sides import Sides
@@ -59,6 +60,7 @@ class Comparison:
     connectors: tuple[ConnectorCompared, ...] = ()
     newest_left_out: tuple[str, ...] = ()  # notes on runs that would be among the newest of a history
     added: tuple[Judged, ...] = ()  # in no correction, conclusion or exit code
+    other_loads: tuple[str, ...] = ()  # "step paced: iops_setting: 200 -> 150": why steps are not compared
 
     @property
     def exit_code(self) -> int:
@@ -92,7 +94,8 @@ def compare(sides: Sides, question: Question) -> Comparison:
     rare = [step for step in gone if sum(_has_step(run, step) for run in before) < FEWEST_RUNS]
     keys = [key for key in keys if key.step not in rare]
     basis = Basis.of(len(before), len(after))
-    ours, theirs = ([_Figures(run, metrics, basis) for run in side] for side in (before, after))
+    loads = {run.name: other_loads(run, after) for run in (*before, *after)}
+    ours, theirs = ([_Figures(run, metrics, basis, loads[run.name]) for run in side] for side in (before, after))
     rows = [
         _compared(key, metric, ours, theirs, basis)
         for key in keys
@@ -121,6 +124,7 @@ def compare(sides: Sides, question: Question) -> Comparison:
         connectors=tuple(compare_connectors(before, after, keys, question.limit) if question.connectors else ()),
         newest_left_out=sides.newest_left_out,
         added=tuple(map(untested, beside)),
+        other_loads=tuple(_of_other_loads(judged, loads)),
     )
 
 
@@ -213,6 +217,13 @@ def _notes(runs: Sequence[FinishedRun], keys: Collection[Key]) -> Iterator[str]:
         yield f"{names_text}: {listed(keys_of)}: partial: {reasons}"
 
 
+def _of_other_loads(rows: Sequence[Judged], loads: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """The steps that are not compared, with how their loads differ. `loads`: by run and step."""
+    for step in dict.fromkeys(row.compared.key.step for row in rows if row.is_of_other_load):
+        differ = dict.fromkeys(of_run[step] for of_run in loads.values() if step in of_run)
+        yield f"step {step}: {' | '.join(differ)}"
+
+
 def _gone(keys: Sequence[Key], newest: Sequence[FinishedRun]) -> list[str]:
     """The steps that none of the newest runs has."""
     steps = dict.fromkeys(key.step for key in keys)
@@ -251,8 +262,11 @@ def _of_outliers(rows: Sequence[Judged], limit: float) -> Iterator[str]:
 class _Figures:
     """One run's figures. Its histograms are read once for each step."""
 
-    def __init__(self, run: FinishedRun, metrics: Sequence[Metric], basis: Basis) -> None:
+    def __init__(
+        self, run: FinishedRun, metrics: Sequence[Metric], basis: Basis, other_loads: Mapping[str, str]
+    ) -> None:
         self.run = run
+        self._other_loads = other_loads  # by the step
         self._from_samples = [one for one in metrics if basis is Basis.WITHIN or one.fraction is not None]
         self._steps: dict[int, Mapping[tuple[Key, str], Sequence[MetricSample]] | str] = {}
 
@@ -261,6 +275,8 @@ class _Figures:
         row = self.run.rows.get(key)
         if row is None:
             return "no such step or rollup instance"
+        if key.step in self._other_loads:
+            return f"{OTHER_LOAD}: {self._other_loads[key.step]}"
         if row.verdict(metric.scope) is Verdict.INVALID:
             return f"discredited: {', '.join(_reasons(row, Severity.INVALID, metric.scope)) or Verdict.INVALID}"
         if row.hosts_in < row.hosts_of:  # they have another load, and the array has

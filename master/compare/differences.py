@@ -7,12 +7,12 @@ that seeds 1, 2, 3 on both sides are no difference.
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 from ..results.finished_run import FinishedRun
 from ..rollup.instances import ALL
 from ..text.suggestions import listed
+from .load import LOAD, RATE
 
 MOST_PLAN_LINES: Final = 20
 _MOST_NAMED: Final = 3  # hosts or LUNs
@@ -26,7 +26,7 @@ _PRESENT: Final = "in the run"
 _BUNDLE: Final = 12  # digits of a hash
 _OF_HOST: Final = frozenset({"host", "oom_score_adj"})  # that are no fact about the measurement
 _OF_LUN: Final = frozenset({"host", "path", "hostname", "notices"})
-_SETTINGS: Final = ("iops_setting", "iosequencer", "blocksize", "fraction_read", "maxtags", "range", "spread")
+_SETTINGS: Final = (*LOAD, "spread")
 
 Facts = dict[tuple[str, str], dict[str, str]]  # (where, fact): the value by who has it
 
@@ -111,7 +111,7 @@ def _joined(values: Sequence[str]) -> str:
 def _of_run(run: FinishedRun) -> Iterator[tuple[str, str, str, str]]:
     """(where, fact, who, value)"""
     yield _RUN, "version of ivypy", "", str(run.record.get("version", ""))
-    for name, value in _defines(run).items():
+    for name, value in run.defines.items():
         yield _RUN, f"parameter {name}", "", value
     for host, backend in dict(run.record.get("backends") or {}).items():
         yield _HOSTS, "backend", host, str(backend)
@@ -129,14 +129,6 @@ def _of_run(run: FinishedRun) -> Iterator[tuple[str, str, str, str]]:
     for key, row in run.rows.items():
         if key.rollup_type == ALL:
             is_search = row.cells["name"] != key.step  # whose load is what it found
-            for fact in _SETTINGS[1:] if is_search else _SETTINGS:
-                yield f"step {key.step}", fact, "", row.cells.get(fact, "")
-
-
-def _defines(run: FinishedRun) -> dict[str, str]:
-    """Parameters of the command line: -D NAME=VALUE."""
-    words = [str(word) for word in run.record.get("argv") or ()]
-    found = [after for word, after in pairwise(words) if word == "-D"]
-    found += [word[2:] for word in words if word.startswith("-D") and "=" in word]
-    pairs = (text.partition("=") for text in found)
-    return {name: value for name, _, value in pairs}
+            for fact in _SETTINGS:
+                if not (is_search and fact == RATE):
+                    yield f"step {key.step}", fact, "", row.cells.get(fact, "")

@@ -16,6 +16,7 @@ from ..exit_codes import ExitCode
 from ..results.finished_run import Key
 from ..rollup.metrics import Metric
 from ..stats.comparison import LogRatio, holm
+from .load import OTHER_LOAD
 
 ALPHA: Final = 0.05
 FEWEST_RUNS: Final = 3  # a side
@@ -88,6 +89,11 @@ class Judged:
     interval: tuple[float, float] | None  # 95 %, of B / A - 1, not corrected
     is_regression: bool  # shown to be worse by more than the limit
     is_no_regression: bool  # shown not to be
+
+    @property
+    def is_of_other_load(self) -> bool:
+        """It is not compared, since the runs did not have the same load."""
+        return self.outcome is Outcome.NOT_COMPARED and OTHER_LOAD in self.compared.why
 
 
 def judge(rows: Sequence[Compared], limit: float) -> list[Judged]:

@@ -12,7 +12,7 @@ from ..summary.headline import figure_text
 from ..text.wrapping import shortened, wrapped
 from .compare import Comparison
 from .connector_metrics import ConnectorCompared
-from .outcomes import ALPHA, Basis, Judged, Outcome
+from .outcomes import ALPHA, Basis, Judged, Outcome, exit_code
 
 WIDTH: Final = 80
 MOST_LISTED: Final = 5  # runs of a side; of more, the first and the last
@@ -42,17 +42,28 @@ def interval(row: Judged) -> str:
 
 
 def conclusion(comparison: Comparison) -> str:
-    """State in a sentence what the exit code says."""
+    """State in a sentence or two what the exit code says."""
+    rows = [row for row in comparison.rows if not row.is_of_other_load]
+    if not comparison.other_loads:
+        return _of_same_load(comparison, rows)
+    differ = f"Not the same load: {', '.join(comparison.other_loads)}."
+    if comparison.exit_code == ExitCode.SLO_MISSED:
+        return f"{_of_same_load(comparison, rows)} {differ}"
+    return f"{differ} Of the other steps: {_of_same_load(comparison, rows)}" if rows else differ
+
+
+def _of_same_load(comparison: Comparison, rows: Sequence[Judged]) -> str:
+    """Of these rows."""
     limit = f"{100 * comparison.limit:g} %"
-    match comparison.exit_code:
+    match exit_code(rows, comparison.basis):
         case ExitCode.OK:
             return f"No regression: no figure is worse by more than {limit}."
         case ExitCode.SLO_MISSED:
-            worse = _named([row for row in comparison.rows if row.is_regression])
+            worse = _named([row for row in rows if row.is_regression])
             return f"Regression: worse by more than {limit}: {worse}."
     if comparison.basis is not Basis.RUNS:
         return f"Cannot tell whether there is a regression beyond {limit}: three runs or more a side decide."
-    unknown = [row for row in comparison.rows if not row.is_no_regression]
+    unknown = [row for row in rows if not row.is_no_regression]
     if not unknown:
         return f"Cannot tell whether there is a regression beyond {limit}: nothing could be compared."
     if all(row.outcome is Outcome.NOT_COMPARED for row in unknown):

@@ -6,6 +6,7 @@ Rule: a run that has not ended is read as far as it is written: its finished ste
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,6 +90,15 @@ class FinishedRun:
     def plan(self) -> str:
         """plan.yaml; "" where there is none."""
         return plan_text(self.folder)
+
+    @cached_property
+    def defines(self) -> dict[str, str]:
+        """Parameters of the command line: -D NAME=VALUE."""
+        words = [str(word) for word in self.record.get("argv") or ()]
+        given = [after for word, after in pairwise(words) if word == "-D"]
+        given += [word[2:] for word in words if word.startswith("-D") and "=" in word]
+        pairs = (text.partition("=") for text in given)
+        return {name: value for name, _, value in pairs}
 
     @cached_property
     def searches(self) -> dict[int, str]:

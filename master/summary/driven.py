@@ -70,8 +70,8 @@ def _named(luns: Sequence[Row]) -> str:
 
 def _access(row: Row) -> str:
     sizes = _each("{}", row, "blocksize", lambda cell: format_bytes(int(cell)))
-    orders = dict.fromkeys(_ORDERS.get(one, one) for one in _values(row, "iosequencer"))
-    mix = _mix([float(one) for one in _values(row, "fraction_read")])
+    orders = dict.fromkeys(_ORDERS.get(one, one) for one in values_of(row, "iosequencer"))
+    mix = _mix([float(one) for one in values_of(row, "fraction_read")])
     joint = " " if mix in ("", "reads", "writes") and len(orders) == 1 else ", "
     return f"{sizes} {' and '.join(orders)}{joint}{mix}".strip(" ,")
 
@@ -88,12 +88,12 @@ def _mix(shares: Sequence[float]) -> str:
 
 def _each(words: str, row: Row, name: str, text: Callable[[str], str], unsaid: str = "") -> str:
     """A parameter's values in words; "" where all are `unsaid`."""
-    values = _values(row, name)
+    values = values_of(row, name)
     said = [text(one) if one != unsaid else one for one in values]
     return words.format(" and ".join(said)) if any(one != unsaid for one in values) else ""
 
 
-def _values(row: Row, name: str) -> list[str]:
+def values_of(row: Row, name: str) -> list[str]:
     """Those of a cell, of many the most frequent."""
     cell = row.get(name, "").partition(" and ")[0]
     return [one.partition("(")[0] for one in cell.split()]

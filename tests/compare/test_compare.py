@@ -229,6 +229,52 @@ def test_a_part_of_the_hosts_is_not_compared_with_all_of_them(tmp_path: Path, ce
     assert {row["why_not_compared"] for row in found["rows"]} == {f"B1, B2, B3: {why}"}
 
 
+OTHER = "iops_setting: 200 -> 150"
+
+
+@pytest.fixture(scope="module")
+def two_steps(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list[Path]]:
+    """All slower in B, where the load of the paced step is another."""
+    steps = ("max", "paced")
+    before, after = sides(tmp_path_factory.mktemp("loads"), runs(3, steps=steps), runs(3, 1.1, steps=steps))
+    for folders, rate in ((before, "200"), (after, "150")):
+        for run in folders:
+            for kind in ("all", "host"):
+                set_cells(run, "paced", kind, iops_setting=rate)
+    return before, after
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "conclusion"),
+    [
+        (["--step", "paced"], ExitCode.NOT_REACHED, f"Not the same load: step paced: {OTHER}."),
+        ([], ExitCode.SLO_MISSED, f". Not the same load: step paced: {OTHER}."),
+        (
+            ["--max-regression", "50%"],
+            ExitCode.NOT_REACHED,
+            f"Not the same load: step paced: {OTHER}. Of the other steps: No regression: no figure is worse by more "
+            "than 50 %.",
+        ),
+    ],
+)
+def test_a_step_of_another_load_has_no_outcome(
+    two_steps: tuple[list[Path], list[Path]], words: list[str], code: ExitCode, conclusion: str
+) -> None:
+    found = as_json(*two_steps, *words, "--by", "host", "--metric", "iops,mean")
+    paced = [row for row in found["rows"] if row["step"] == "paced"]
+    assert {(row["outcome"], row["why_not_compared"]) for row in paced} == {
+        ("not compared", f"A1, A2, A3: not the same load: {OTHER}")
+    }
+    assert found["exit_code"] == code
+    assert found["conclusion"].endswith(conclusion)
+
+
+def test_one_run_a_side_of_another_load_is_not_compared_either(two_steps: tuple[list[Path], list[Path]]) -> None:
+    code, text = run_compare(two_steps[0][:1], two_steps[1][:1], "--step", "paced")
+    assert code == ExitCode.NOT_REACHED
+    assert text.rstrip().endswith(f"Not the same load: step paced: {OTHER}.") and " worse" not in text
+
+
 @pytest.mark.slow
 def test_what_is_partial_for_the_same_reasons_is_said_once(tmp_path: Path) -> None:
     before, after = sides(tmp_path, runs(3, steps=("max", "half")), runs(3, steps=("max", "half")))

@@ -72,6 +72,24 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.parametrize(
+    ("changed", "code", "case"),
+    [(3, ExitCode.OK, ""), (5, ExitCode.NOT_REACHED, SKIPPED)],  # three nights before remain, or one
+)
+def test_nights_before_the_load_was_changed_are_left_out(
+    tmp_path: Path, changed: int, code: ExitCode, case: str
+) -> None:
+    runs = nights(tmp_path / "results", [1.0, 1.001, 0.999] * 3, name="nightly")
+    for run in runs[:changed]:
+        set_cells(run, "max", maxtags="16")
+    xml = tmp_path / "compare.xml"
+    found = as_json(tmp_path / "results", "--junit", str(xml))
+    assert found["exit_code"] == code
+    assert all("not the same load: maxtags: 16 -> 1" in row["why_not_compared"] for row in found["rows"])
+    assert set(cases(xml).values()) == {case}
+    assert ("Not the same load: step max: maxtags: 16 -> 1" in found["conclusion"]) is bool(case)
+
+
 WORDS = ("--newest", "3", "--vs-previous", "21")
 
 

@@ -1,0 +1,123 @@
+"""Whether runs had the same load in a step: what was asked of the storage.
+
+Rule: the load is the rate, block size, order, mix, queue depth, range, think time and what is dropped. All else is the
+testbed, which is what a comparison is about: hosts, devices, kernels, backends, threads (`spread`), seeds. A rate that
+follows from an earlier step or is found by control, and a range in percent, differ by nature from run to run: of these
+the plan's own words are compared.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import PlanError
+from ..results.finished_run import FinishedRun, Key, StepRow
+from ..rollup.instances import ALL
+from ..summary.driven import values_of
+from ..text.plan_parameters import WHOLE, OfStep
+
+if TYPE_CHECKING:
+    from ..plan.model import Plan, Step
+
+OTHER_LOAD: Final = "not the same load"
+RATE: Final = "iops_setting"
+RANGE: Final = "range"
+LOAD: Final = (
+    RATE, "blocksize", "iosequencer", "fraction_read", "maxtags", RANGE, "think_time", "drop_after",
+)  # fmt: skip
+
+Load = tuple[FinishedRun, StepRow]  # a run, and its row of the step
+Relative = Mapping[str, str]  # RATE and RANGE in the plan's words, where the run alone knows their numbers
+
+
+def other_loads(run: FinishedRun, newest: Sequence[FinishedRun]) -> dict[str, str]:
+    """By the step's name: how its load differs from the newest run that has the step; steps that differ alone."""
+    differing = {}
+    for key, row in run.rows.items():
+        reference = next((one for one in reversed(newest) if key in one.rows), None)
+        if key.rollup_type != ALL or reference is None or reference is run:
+            continue
+        if lines := _differing(key, (run, row), (reference, reference.rows[key])):
+            differing[key.step] = "; ".join(lines)
+    return differing
+
+
+def _differing(key: Key, before: Load, after: Load) -> list[str]:
+    """ "iops_setting: 200 -> 150": a line for each setting."""
+    lines = []
+    for name in LOAD:
+        values = [_value(name, row) for _, row in (before, after)]
+        if None in values or values[0] == values[1]:
+            continue
+        if name in (RATE, RANGE):
+            words = [_relative(run, key.step).get(name, "") for run, _ in (before, after)]
+            if words[0] == words[1] and (words[0] or _is_searched(key, before[1])):
+                continue
+            values = [in_words or value for in_words, value in zip(words, values, strict=True)]
+        lines.append(f"{name}: {values[0]} -> {values[1]}")
+    return lines
+
+
+def _value(name: str, row: StepRow) -> str | None:
+    """None where the run's version did not write it."""
+    if name not in row.cells:
+        return None
+    return row.cells[name] if name == RATE else " ".join(values_of(row.cells, name))
+
+
+def _is_searched(key: Key, row: StepRow) -> bool:
+    """Whether the step looked for its load, which its row is named after."""
+    return row.cells["name"] != key.step
+
+
+def _relative(run: FinishedRun, name: str) -> Relative:
+    """Of a step of the run's plan; nothing where the plan cannot be read, as of another version."""
+    plan = _plan(run.plan, tuple(run.defines.items()))
+    step = next((one for one in plan.steps if one.name == name), None) if plan else None
+    if plan is None or step is None:
+        return {}
+    words = {RATE: _rate(step), RANGE: _range(plan, step)}
+    return {setting: said for setting, said in words.items() if said}
+
+
+@lru_cache(maxsize=32)
+def _plan(text: str, defines: tuple[tuple[str, str], ...]) -> "Plan | None":
+    from ..plan.load import read  # takes 0.3 s, which runs of the same load need not wait for
+
+    try:
+        return read(text, "plan.yaml", dict(defines))
+    except PlanError:
+        return None
+
+
+def _rate(step: "Step") -> str:
+    """Of a rate that the plan does not give as a number: "50% of step max", or how control finds it."""
+    if step.control.load is not None:
+        return step.control.load.in_words.partition(", ")[0]  # what for; not how exactly and how long
+    changes = _changes(step, "iops", "total_iops")
+    return _in_words(changes) if any(isinstance(value, OfStep) for _, _, value in changes) else ""
+
+
+def _range(plan: "Plan", step: "Step") -> str:
+    """Of a range in percent."""
+    ranges = _changes(step, RANGE) or [("", RANGE, one.parameters.range) for one in plan.workloads]
+    are_relative = any(span != WHOLE and place.bytes is None for _, _, span in ranges for place in span)
+    return _in_words(ranges) if are_relative else ""
+
+
+def _changes(step: "Step", *names: str) -> list[tuple[str, str, Any]]:
+    """(the rollup instances, parameter, value)"""
+    return [
+        (f"{edit.rollup}={','.join(edit.instances)} ", name, value)
+        for edit in step.edits
+        for name, value in edit.changes.items()
+        if name in names
+    ]
+
+
+def _in_words(changes: Sequence[tuple[str, str, Any]]) -> str:
+    from ..plan.read.field_types import written
+
+    texts = [(where, written(name, value)) for where, name, value in changes]
+    are_alike = len({text for _, text in texts}) == 1
+    return texts[0][1] if are_alike else ", ".join(f"{where}{text}" for where, text in texts)

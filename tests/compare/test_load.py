@@ -1,0 +1,112 @@
+"""Whether runs had the same load: what was asked of the storage is a load, where and how is what is compared."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.compare.load import other_loads
+from ivypy.master.results.finished_run import FinishedRun, Key, StepRow
+
+KEY = Key("paced", "all", "all")
+CELLS = {
+    "step": "1", "name": "paced", "iops_setting": "200", "blocksize": "4096", "iosequencer": "random_steady",
+    "fraction_read": "1", "maxtags": "8", "range": "all", "spread": "auto", "think_time": "0", "drop_after": "never",
+    "seed": "1",
+}  # fmt: skip
+PLAN = """\
+name: p
+parameters: {{ share: "50%" }}
+luns: {{ create: {{ path: /var/tmp/p, size: 64MiB }} }}
+workloads: {{ w: {{ maxtags: 8 }} }}
+defaults: {{ measure: 5s }}
+steps:
+  - go: max
+  - edit: {{ rollup: all=all, set: {edit} }}
+  - go: {go}
+"""
+
+
+def plan(edit: str, go: str = "paced") -> str:
+    return PLAN.format(edit=edit, go=go)
+
+
+GIVEN = plan("{ total_iops: 200 }")
+HALF, MORE = plan("{ total_iops: 50% of step max }"), plan("{ total_iops: 70% of step max }")
+BY_PARAMETER = plan('{ total_iops: "${share} of step max" }')
+FIRST_HALF = plan('{ range: ["0%", "50%"] }')
+FIRST_BYTES = plan("{ range: [0, 32MiB] }")
+SEARCH = "{{ name: paced, find: {{ metric: p99, target: {} }} }}"
+
+
+def run(cells: Mapping[str, str], text: str = GIVEN, *argv: str) -> FinishedRun:
+    made = FinishedRun("A1", Path("run"), {"argv": argv}, {KEY: StepRow(CELLS | dict(cells))})
+    made.__dict__["plan"] = text  # as if it had been read
+    return made
+
+
+def differs(one: FinishedRun, other: FinishedRun) -> str:
+    return other_loads(one, [other]).get(KEY.step, "")
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        ({"iops_setting": "150"}, "iops_setting: 200 -> 150"),
+        ({"iops_setting": "max"}, "iops_setting: 200 -> max"),
+        ({"blocksize": "8192"}, "blocksize: 4096 -> 8192"),
+        ({"blocksize": "4096(2/3) 8192(1/3)"}, "blocksize: 4096 -> 4096 8192"),
+        ({"fraction_read": "0.7"}, "fraction_read: 1 -> 0.7"),
+        ({"maxtags": "16"}, "maxtags: 8 -> 16"),
+        ({"iosequencer": "sequential"}, "iosequencer: random_steady -> sequential"),
+        ({"range": "0-1048576"}, "range: all -> 0-1048576"),
+        ({"think_time": "0.001"}, "think_time: 0 -> 0.001"),
+        ({"drop_after": "1"}, "drop_after: never -> 1"),
+        ({"maxtags": "16", "blocksize": "8192"}, "blocksize: 4096 -> 8192; maxtags: 8 -> 16"),
+        ({"spread": "4"}, ""),
+        ({"seed": "2"}, ""),
+        ({}, ""),
+    ],
+)
+def test_what_is_asked_of_the_storage_is_the_load(cells: Mapping[str, str], text: str) -> None:
+    assert differs(run({}), run(cells)) == text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ((HALF,), (HALF,), ""),
+        ((HALF,), (MORE,), "iops_setting: 50% of step max -> 70% of step max"),
+        ((HALF,), (GIVEN,), "iops_setting: 50% of step max -> 150"),
+        ((BY_PARAMETER,), (HALF,), ""),
+        ((BY_PARAMETER, "-D", "share=70%"), (MORE,), ""),
+        ((BY_PARAMETER,), (BY_PARAMETER, "-D", "share=70%"), "iops_setting: 50% of step max -> 70% of step max"),
+        (("not a plan",), ("not a plan",), "iops_setting: 200 -> 150"),
+    ],
+)
+def test_a_rate_that_an_earlier_step_gives_is_compared_as_the_plan_has_it(
+    before: tuple[str, ...], after: tuple[str, ...], text: str
+) -> None:
+    """Half of what was reached is another number in every run, and the same load."""
+    assert differs(run({}, *before), run({"iops_setting": "150"}, *after)) == text
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"), [(("1ms", "1ms"), ""), (("1ms", "2ms"), "p99 at most 1ms -> find: most total_iops with")]
+)
+def test_what_a_search_found_is_no_difference_but_what_it_looked_for(limits: tuple[str, str], text: str) -> None:
+    one, other = (plan("{ maxtags: 8 }", SEARCH.format(limit)) for limit in limits)
+    assert bool(text) == bool(differs(run({}, one), run({"iops_setting": "150"}, other)))
+    assert text in differs(run({}, one), run({"iops_setting": "150"}, other))
+
+
+@pytest.mark.parametrize(("text", "is_same"), [(FIRST_HALF, True), (FIRST_BYTES, False)])
+def test_half_of_a_larger_device_is_the_same_load(text: str, is_same: bool) -> None:
+    one, other = run({"range": "0-100"}, text), run({"range": "0-200"}, text)
+    assert (differs(one, other) == "") is is_same
+
+
+def test_a_setting_that_an_older_version_did_not_write_is_no_difference() -> None:
+    older = run({})
+    cells = {name: cell for name, cell in CELLS.items() if name != "think_time"}
+    assert differs(FinishedRun("A1", older.folder, {}, {KEY: StepRow(cells)}), run({"think_time": "1"})) == ""
