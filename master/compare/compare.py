@@ -22,6 +22,7 @@ from ..text.suggestions import did_you_mean, listed, suggestion
 from ..verdicts import Reason, Scope, Severity, Verdict
 from .connector_metrics import ConnectorCompared, compare_connectors
 from .differences import Difference, differences, plan_lines
+from .doubts import doubts
 from .limit import USUAL_LIMIT
 from .load import OTHER_LOAD, other_loads
 from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, Outcome, RunFigure, exit_code, judge, outliers, untested
@@ -60,6 +61,7 @@ class Comparison:
     connectors: tuple[ConnectorCompared, ...] = ()
     newest_left_out: tuple[str, ...] = ()  # notes on runs that would be among the newest of a history
     added: tuple[Judged, ...] = ()  # in no correction, conclusion or exit code
+    doubts: tuple[str, ...] = ()  # of `notes`: what makes the comparison of a step doubtful
     other_loads: tuple[str, ...] = ()  # "step paced: iops_setting: 200 -> 150": why steps are not compared
 
     @property
@@ -107,6 +109,7 @@ def compare(sides: Sides, question: Question) -> Comparison:
         _compared(key, metric, ours, theirs, basis) for key in keys for metric in added if (key, metric) not in shown
     ]
     judged = tuple(judge(rows, question.limit))
+    doubtful = tuple(doubts((*before, *after), keys))
     return Comparison(
         a=before,
         b=after,
@@ -119,11 +122,13 @@ def compare(sides: Sides, question: Question) -> Comparison:
             *_notes((*before, *after), keys),
             *_of_gone(gone, rare),
             *_of_outliers(judged, question.limit),
+            *doubtful,
         ),
         rows=judged,
         connectors=tuple(compare_connectors(before, after, keys, question.limit) if question.connectors else ()),
         newest_left_out=sides.newest_left_out,
         added=tuple(map(untested, beside)),
+        doubts=doubtful,
         other_loads=tuple(_of_other_loads(judged, loads)),
     )
 

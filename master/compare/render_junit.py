@@ -16,6 +16,7 @@ from .render_text import figures_text, short_name
 
 SUITE: Final = "compare"
 LEFT_OUT: Final = "newest runs: left out"
+DOUBTFUL: Final = "doubtful: see the notes of the runs"
 
 
 def junit_of(comparison: Comparison, now: datetime) -> str:
@@ -25,6 +26,8 @@ def junit_of(comparison: Comparison, now: datetime) -> str:
     cases = cases or [JunitCase(SUITE, SKIPPED, "nothing could be compared")]
     if comparison.newest_left_out:
         cases.append(JunitCase(LEFT_OUT, SKIPPED, "\n".join(comparison.newest_left_out)))
+    if comparison.doubts:
+        cases.append(JunitCase(DOUBTFUL, SKIPPED, "\n".join(comparison.doubts)))
     return junit_text(SUITE, f"{name}.{SUITE}", now, 0, cases)
 
 

@@ -6,6 +6,7 @@ import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import click
 import pytest
@@ -13,11 +14,13 @@ from click.testing import CliRunner
 
 from ivypy.master.cli.compare import compare as command
 from ivypy.master.compare import write_page
+from ivypy.master.compare.render_junit import DOUBTFUL
 from ivypy.master.compare.samples import samples_of
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.output.histogram_db_reader import HistogramReader
 from ivypy.master.results.finished_run import read_run
+from ivypy.master.results.junit import SKIPPED
 from ivypy.master.rollup.metrics import METRICS
 from ivypy.master.stats.metric_sample import value_of
 from tests.support.compared_runs import Made, runs, set_cells, sides
@@ -283,6 +286,25 @@ def test_what_is_partial_for_the_same_reasons_is_said_once(tmp_path: Path) -> No
         for step in ("max", "half"):
             set_cells(run, step, verdict="partial", service_verdict="partial", reasons=reasons)
     assert as_json(before, after)["notes"] == ["A1, A2, A3, B1, B2, B3: max and half: partial: host_lost"]
+
+
+FOREIGN = "foreign_io[note] (others 650 MiB, ivypy 100 MiB)"
+
+
+def test_what_others_did_on_the_disk_is_named_and_compared(tmp_path: Path) -> None:
+    before, after = sides(tmp_path, runs(3), runs(3))
+    for run in after[:2]:
+        set_cells(run, "max", reasons=f"too_few_subintervals[note] (5); {FOREIGN}; reap_delay[note] (11%)")
+    xml = tmp_path / "compare.xml"
+    found = as_json(before, after, "--junit", str(xml))
+    doubt = "max: doubtful: others used the disk in B1 and B2: foreign_io (others 650 MiB, ivypy 100 MiB)"
+    assert found["notes"] == [doubt] and found["exit_code"] == ExitCode.OK
+    skipped = {
+        case.get("name"): case for case in ElementTree.parse(xml).iter("testcase") if case.find(SKIPPED) is not None
+    }
+    assert [*skipped] == [DOUBTFUL]
+    assert doubt in ElementTree.tostring(skipped[DOUBTFUL], "unicode")
+    assert doubt in " ".join(run_compare(before, after)[1].split())
 
 
 @pytest.mark.slow
