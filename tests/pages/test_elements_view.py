@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from ivypy.master.pages.run_data import RunData
-from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen, chromium
+from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen
 from tests.support.made_once import Store
-from tests.support.page_server import Answers, serving
 from tests.support.shown_runs import DECLINED, MARKUP, gathered
 from tests.support.simulated.runs import ONE_STEP, run
 
@@ -35,23 +34,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory, store: Store) -> dict[str,
         file = shown / "step0000.hold" / path
         file.write_text(file.read_text().replace(old, MARKUP))
     return {"array": shown, "none": run(root / "none", ONE_STEP).folder}
-
-
-@pytest.fixture(scope="module")
-def address(folders: dict[str, Path]) -> Iterator[str]:
-    with serving(Answers(folders)) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def browser(address: str) -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def seen(address: str) -> Seen:
-    return Seen(address)
 
 
 @pytest.fixture(scope="module")

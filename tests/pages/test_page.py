@@ -17,9 +17,8 @@ from ivypy.master.pages.run_data import RunData
 from ivypy.master.run.session.run import Run
 from ivypy.master.stats.percentiles import percentile
 from ivypy.protocol.histogram import BUCKETS, lower_edge
-from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen, chromium
+from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen
 from tests.support.made_once import Store
-from tests.support.page_server import Answers, serving
 from tests.support.shown_runs import MARKUP, held, tour
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
 
@@ -47,24 +46,6 @@ def alone(root: Path) -> SimulatedRun:
 @pytest.fixture(scope="module")
 def folders(store: Store) -> dict[str, Path]:
     return {"tour": store.run(tour), "held": store.run(held), "alone": store.run(alone)}
-
-
-@pytest.fixture(scope="module")
-def address(folders: dict[str, Path]) -> Iterator[str]:
-    with serving(Answers(folders)) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def browser(address: str) -> Iterator[Any]:
-    """Started when the runs are there, which have a loop of their own."""
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def seen(address: str) -> Seen:
-    return Seen(address)
 
 
 @pytest.fixture(scope="module")
