@@ -256,8 +256,7 @@ def _of_outliers(rows: Sequence[Judged], limit: float) -> Iterator[str]:
     steps: dict[str, dict[str, None]] = {}
     for row in rows:
         for side in "AB" if row.outcome is Outcome.UNCLEAR else "":
-            counted = {one.run: one.value for one in row.compared.runs if one.run[0] == side and not one.left_out}
-            known = {name: value for name, value in counted.items() if value}
+            known = {one.run: one.compared for one in row.compared.runs if one.run[0] == side and one.compared}
             for name in outliers(known, log1p(limit)):
                 steps.setdefault(name, {})[row.compared.key.step] = None
     for name, names in steps.items():
@@ -295,8 +294,13 @@ class _Figures:
             return "0"
         return self._fault(key, metric) if metric in self._from_samples and _is_sum(metric) else ""
 
+    def printed(self, key: Key, metric: Metric) -> float | None:
+        """As the run's own summary and report have it; None where they have none."""
+        row = self.run.rows.get(key)
+        return row.figure(metric) if row else None
+
     def value(self, key: Key, metric: Metric) -> float:
-        """Of a figure that may be compared."""
+        """Of a figure that may be compared: for its change, within the bucket."""
         value = self.run.rows[key].figure(metric)
         if metric.fraction is not None:
             value = interpolated_value(self.samples(key, metric), metric.fraction)
@@ -304,10 +308,9 @@ class _Figures:
         return value
 
     def shown(self, key: Key, metric: Metric, left_out: str) -> RunFigure:
-        """With the summary's value where it may not be compared: None where it has none."""
         row = self.run.rows.get(key)
-        value = (row.figure(metric) if row else None) if left_out else self.value(key, metric)
-        return RunFigure(self.run.name, value, left_out, row.number if row else None)
+        compared = None if left_out else self.value(key, metric)
+        return RunFigure(self.run.name, self.printed(key, metric), left_out, row.number if row else None, compared)
 
     def samples(self, key: Key, metric: Metric) -> Sequence[MetricSample]:
         """A sample a subinterval; none where the histograms have none."""
@@ -363,11 +366,16 @@ def _compared(key: Key, metric: Metric, a: Sequence[_Figures], b: Sequence[_Figu
         change, why = _within(key, metric, a[0], b[0])
     elif not why or (before and after):
         why = f"{counts}, three a side are needed" + (f"; {why}" if why else "")
-    return Compared(key, metric, _geometric_mean(before), _geometric_mean(after), change, why, figures)
+    return Compared(key, metric, _mean_of("A", figures), _mean_of("B", figures), change, why, figures)
 
 
-def _geometric_mean(values: Sequence[float]) -> float | None:
-    return exp(fmean(map(log, values))) if values else None
+def _mean_of(side: str, figures: Sequence[RunFigure]) -> float | None:
+    """Of the runs that count."""
+    return _geometric_mean([one.value for one in figures if one.run[0] == side and not one.left_out])
+
+
+def _geometric_mean(values: Sequence[float | None]) -> float | None:
+    return exp(fmean(log(value) for value in values if value)) if any(values) else None
 
 
 def _grouped(whys: Mapping[str, str]) -> str:

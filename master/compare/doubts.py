@@ -12,27 +12,26 @@ from ..text.suggestions import listed
 from ..verdicts import Reason, Severity
 
 _DOUBTFUL: Final = {
-    reason.word: reason
-    for reason in (
-        Reason.FOREIGN_IO, Reason.CPU_CONTENTION, Reason.HOST_LIMIT, Reason.UNWRITTEN_BLOCKS, Reason.EDITED,
-    )
-}  # fmt: skip
-_MOST_NAMED: Final = 4  # runs
+    reason.word: reason for reason in (Reason.FOREIGN_IO, Reason.CPU_CONTENTION, Reason.UNWRITTEN_BLOCKS, Reason.EDITED)
+}
+_BRIEF: Final = Reason.FOREIGN_IO.word, Reason.UNWRITTEN_BLOCKS.word  # their details are short
+_MOST_NAMED: Final = 4  # runs, or steps
 
 
 def doubts(runs: Sequence[FinishedRun], keys: Collection[Key]) -> Iterator[str]:
-    """A sentence for each step and reason, with what the first of the runs has as its detail."""
+    """A sentence for each reason: the steps and the runs, with a detail of the first."""
+    noted: dict[str, list[tuple[str, str, str]]] = {}  # by reason: step, run, detail
     for key in keys:
-        details: dict[str, dict[str, str]] = {}  # by reason and run
         for run in runs if key.rollup_type == ALL else ():
             for word, detail in _notes_of(run, key):
-                details.setdefault(word, {})[run.name] = detail
-        for word, by_run in details.items():
-            detail = next(iter(by_run.values()))
-            yield (
-                f"{key}: doubtful: {_DOUBTFUL[word].short} in {listed([*by_run], _MOST_NAMED)}: {word}"
-                f"{f' ({detail})' if detail else ''}"
-            )
+                noted.setdefault(word, []).append((key.step, run.name, detail))
+    for word, places in noted.items():
+        steps, names = (list(dict.fromkeys(place[part] for place in places)) for part in (0, 1))
+        detail = f" ({places[0][2]} in {places[0][1]})" if word in _BRIEF else ""
+        yield (
+            f"{listed(steps, _MOST_NAMED)}: doubtful: {_DOUBTFUL[word].short} in "
+            f"{listed(sorted(names), _MOST_NAMED)}: {word}{detail}"
+        )
 
 
 def _notes_of(run: FinishedRun, key: Key) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ one run a side decides nothing.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from math import log, log1p
+from math import expm1, log, log1p
 from statistics import median
 from typing import Final
 
@@ -56,9 +56,10 @@ class RunFigure:
     """A figure of one run. `left_out`: why it does not count; "" where it does."""
 
     run: str  # A1, A2 ... B1
-    value: float | None
+    value: float | None  # as the run's report has it
     left_out: str = ""
     step: int | None = None  # its number in that run; None where it does not have it
+    compared: float | None = None  # a percentile within its bucket, so that a change is no step of buckets; None: not
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,9 @@ class Compared:
 
     @property
     def relative(self) -> float | None:
-        """B / A - 1, also where nothing is known of its error."""
+        """B / A - 1, also where nothing is known of its error. Of percentiles within their buckets."""
+        if self.change:
+            return expm1(self.change.log_ratio)
         return self.b / self.a - 1 if self.a and self.b is not None else None
 
 

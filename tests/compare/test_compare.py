@@ -99,7 +99,7 @@ def test_the_limit_decides_what_a_regression_is(slower: tuple[list[Path], list[P
 
 @pytest.mark.parametrize("kind", ["all", "host", "port"])
 def test_percentiles_and_means_are_those_of_the_summary(slower: tuple[list[Path], list[Path]], kind: str) -> None:
-    """A percentile up to the width of a bucket; those of one run a side come from the histograms alone."""
+    """As the run's own report has them: a reader sees one p99."""
     names = ["iops", "mib_per_s", "mean", "read_p50", "p99", "read_mean"]
     found = as_json(slower[0][:1], slower[1][:1], "--metric", ",".join(names), "--by", kind)
     with (slower[0][0] / f"summary.{kind}.csv").open(newline="") as file:
@@ -108,7 +108,7 @@ def test_percentiles_and_means_are_those_of_the_summary(slower: tuple[list[Path]
     assert len(compared) == len(names) * len(summary)
     for row in compared:
         wanted = float(summary[row["rollup_instance"]][row["metric"]])
-        assert row["a"] == pytest.approx(wanted, rel=1 / 64 if "_p" in row["metric"] else 1e-5), row["metric"]
+        assert row["a"] == pytest.approx(wanted, rel=1e-5), row["metric"]
 
 
 @pytest.mark.parametrize("kind", ["all", "port"])
@@ -297,7 +297,7 @@ def test_what_others_did_on_the_disk_is_named_and_compared(tmp_path: Path) -> No
         set_cells(run, "max", reasons=f"too_few_subintervals[note] (5); {FOREIGN}; reap_delay[note] (11%)")
     xml = tmp_path / "compare.xml"
     found = as_json(before, after, "--junit", str(xml))
-    doubt = "max: doubtful: others used the disk in B1 and B2: foreign_io (others 650 MiB, ivypy 100 MiB)"
+    doubt = "max: doubtful: others used the disk in B1 and B2: foreign_io (others 650 MiB, ivypy 100 MiB in B1)"
     assert found["notes"] == [doubt] and found["exit_code"] == ExitCode.OK
     skipped = {
         case.get("name"): case for case in ElementTree.parse(xml).iter("testcase") if case.find(SKIPPED) is not None
