@@ -12,6 +12,7 @@ from ..results.finished_run import FinishedRun
 from ..rollup.metrics import Quantity
 from ..stats.comparison import range_of_next
 from .compare import Comparison, comparable_names
+from .lead import tested_lines, which_is_faster
 from .outcomes import FEWEST_RUNS, Judged
 from .render_data import data_of, row_data
 from .render_text import short_name
@@ -26,14 +27,15 @@ def page_data(comparison: Comparison, ids: Mapping[Path, str]) -> dict[str, Any]
     for side in "ab":
         for entry in data[side]:
             folder = Path(entry["folder"])
-            entry |= {"id": ids.get(folder), "run": names[folder]}
+            entry |= {"id": ids.get(folder), "run": names[folder], "parent": folder.resolve().parent.name}
     rows = [
         {**row_data(judged), **_shown(judged, len(comparison.a)), "is_added": is_added}
         for is_added, some in ((False, comparison.rows), (True, comparison.added))
         for judged in some
     ]
     overlaid = [run.name for run in overlaid_of(comparison)]
-    return {**data, "rows": rows, "overlaid": overlaid, "metrics": comparable_names()}
+    lead = {"tested": tested_lines(comparison), "faster": which_is_faster(comparison)}
+    return {**data, **lead, "rows": rows, "overlaid": overlaid, "metrics": comparable_names()}
 
 
 def overlaid_of(comparison: Comparison) -> Sequence[FinishedRun]:
@@ -46,7 +48,7 @@ def overlaid_of(comparison: Comparison) -> Sequence[FinishedRun]:
 
 def _shown(judged: Judged, runs_of_a: int) -> dict[str, Any]:
     compared = judged.compared
-    values = [one.value for one in compared.runs[:runs_of_a] if one.value and not one.left_out]
+    values = [one.compared for one in compared.runs[:runs_of_a] if one.compared]
     band = range_of_next(values) if len(values) >= FEWEST_RUNS else None
     return {
         "key": str(compared.key),

@@ -11,6 +11,7 @@ from ..results.finished_run import FinishedRun
 from ..text.row_texts import csv_of
 from .compare import Comparison
 from .connector_metrics import ConnectorCompared
+from .lead import tested_lines, which_is_faster
 from .outcomes import Basis, Judged, Outcome
 from .render_text import CONNECTORS, SAME, cells, conclusion, connector_cells, counted_runs, method, p_text, short_name
 
@@ -140,6 +141,8 @@ def html_of(comparison: Comparison) -> str:
 def body_of(comparison: Comparison) -> str:
     """Its content, for another page."""
     parts = ['<section class="comparison">', "<h1>Comparison of runs</h1>"]
+    lead = [*tested_lines(comparison), *filter(None, [which_is_faster(comparison)])]
+    parts += [f"<p>{escape(line)}</p>" for line in lead]
     parts.append(f"<p><strong>{escape(conclusion(comparison))}</strong></p>")
     parts.append(
         _list(

@@ -20,7 +20,7 @@ from ..results.measured_rows import finding_of, read_measured, standing_of
 from ..results.run_entries import RunState, entry_data, entry_of
 from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS
-from ..summary.driven import load_parts, luns_in_words, shared_parts
+from ..summary.driven import driven, load_parts
 from ..summary.headline import ON_PAGE, OVER_LOAD, full_title, scope_of
 from ..summary.measured import MeasurementRow, StepEnds
 from ..summary.steps_table import advice_lines, run_sentence, words_of
@@ -55,7 +55,7 @@ def document_of(run: KeptRun) -> dict[str, Any]:
         "run": entry_data(entry),
         "sentence": "" if code is None or code in ORDER else ExitCode(code).sentence,  # verdicts are in the outcome
         "outcome": run_sentence(_that_count(record, known), is_whole=code in ORDER),
-        "driven": [*shared_parts(loads).values(), *filter(None, [_driven_luns(run.folder, luns)])],
+        "driven": driven(loads, luns, read_table(run.folder / "workloads.csv")),
         "plan_text": plan_text(run.folder),
         **headlines(),
         "hosts": hosts,
@@ -99,10 +99,6 @@ def _measured(run: KeptRun, record: Mapping[str, Any]) -> dict[int, StepEnds]:
 def _that_count(record: Mapping[str, Any], known: Mapping[int, StepEnds]) -> list[StepEnds]:
     """Of a repeated step the last attempt."""
     return [known[step["number"]] for step in that_count(record) if step["number"] in known]
-
-
-def _driven_luns(folder: Path, luns: Sequence[Mapping[str, str]]) -> str:
-    return luns_in_words(luns, read_table(folder / "workloads.csv"))
 
 
 def _step(

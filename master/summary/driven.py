@@ -40,6 +40,11 @@ def shared_parts(loads: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return {name: words for name, words in first.items() if all(one.get(name) == words for one in others)}
 
 
+def driven(loads: Sequence[Mapping[str, str]], luns: Sequence[Row], instances: Sequence[Row]) -> list[str]:
+    """The words that all these loads have alike, and the LUNs: a run's load. `luns`, `instances`: as below."""
+    return [*shared_parts(loads).values(), *filter(None, [luns_in_words(luns, instances)])]
+
+
 def luns_in_words(luns: Sequence[Row], instances: Sequence[Row]) -> str:
     """The LUNs that have workload instances: "2 files of 1.00 GiB on 4 hosts". `luns`, `instances`: the rows of
     luns.csv and of workloads.csv."""

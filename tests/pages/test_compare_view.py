@@ -1,5 +1,6 @@
 """The comparison in a real browser: live and as a file it shows what `ivypy compare` decides."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,8 @@ from ivypy.master.compare.compare import compare as compare_runs
 from ivypy.master.compare.render_text import conclusion
 from ivypy.master.compare.sides import Sides
 from tests.pages.test_page import AXE, accessible
-from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen, chromium
-from tests.support.compared_runs import nights, set_cells
-from tests.support.page_server import Answers, serving
+from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen
+from tests.support.compared_runs import nights, runs, set_cells, sides
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("plotly", reason="plotly is not installed")
@@ -38,29 +38,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def address(folders: dict[str, Path]) -> Iterator[str]:
-    with serving(Answers(folders)) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def browser(address: str) -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def file(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "compare.html"
     root = next(iter(folders.values())).parent
     done = CliRunner().invoke(command, [str(root), "--newest", "3", "--html", str(path)], standalone_mode=False)
     assert done.exception is None, done.output
     return path.as_uri()
-
-
-@pytest.fixture
-def seen(address: str) -> Seen:
-    return Seen(address)
 
 
 @pytest.fixture(params=["live", "file"])
@@ -97,7 +80,7 @@ def test_it_has_the_outcomes_and_intervals_of_the_command(page: Any, folders: di
     assert [row[0] for row in rows] == ["iops", "service_mean", "service_p99"] * 2
     assert [row[1] for row in rows] == ["max"] * 3 + [MARKUP] * 3
     for row, judged in zip(rows, comparison.rows, strict=True):
-        assert row[2].removeprefix("▼ ") == judged.outcome
+        assert row[3].removeprefix("▼ ") == judged.outcome
         low, high = judged.interval or (0.0, 0.0)
         assert [float(one.replace("%", "")) for one in row[4].split(" to ")] == pytest.approx(
             [100 * low, 100 * high], abs=0.051
@@ -126,6 +109,15 @@ def test_the_last_runs_of_each_side_are_drawn_over_each_other(page: Any) -> None
     assert names == [*(f"A{n}" for n in range(4, 9)), "B1", "B2", "B3"]
     colours = page.evaluate("document.querySelector('.chart.overlay').data.map((one) => one.line.color)")
     assert len({*colours[:5]}) == len({*colours[5:]}) == 1 and colours[0] != colours[5]
+
+
+def test_the_top_says_what_was_tested_of_which_folders_and_which_is_faster(page: Any, folders: dict[str, Path]) -> None:
+    text = page.locator("main").inner_text()
+    above = text[: text.index("A and B have the same")]
+    assert "8KiB random reads" in above
+    root = next(iter(folders.values())).parent.name
+    assert f"A, before: 8 runs in {root}: " in above and f"B, after: 3 runs in {root}: " in above
+    assert re.search(r"B is 8\.\d+ % slower at .*\(service_", above)
 
 
 def test_each_run_has_its_figure_in_a_table(page: Any) -> None:
@@ -159,14 +151,74 @@ def test_axe_finds_nothing(browser: Any, address: str, folders: dict[str, Path])
     context.close()
 
 
+@pytest.fixture(scope="module")
+def doubtful(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file of runs without a change, of which one does not count."""
+    root = tmp_path_factory.mktemp("doubtful")
+    before, _ = sides(root, runs(3, subintervals=10), runs(3, subintervals=10))
+    verdicts = {f"{scope}_verdict": "invalid" for scope in ("rate", "service")}
+    set_cells(before[2], "max", **verdicts, reasons="cpu_contention[invalid] (50 %)")
+    words = [str(root / "before"), "--vs", str(root / "after"), "--html", str(root / "compare.html")]
+    assert CliRunner().invoke(command, words, standalone_mode=False).exception is None
+    return (root / "compare.html").as_uri()
+
+
+def test_a_run_that_is_left_out_is_drawn_unlike_the_others_in_all_charts(browser: Any, doubtful: str) -> None:
+    context = browser.new_context(viewport=WIDE)
+    page = context.new_page()
+    page.goto(doubtful)
+    page.wait_for_function(DRAWN)
+    for chart in ("overlay", "distribution"):
+        lines = page.evaluate(f"document.querySelector('.chart.{chart}').data.map((one) => [one.name, one.line.color])")
+        colours = dict(lines)
+        assert [*colours] == ["A1", "A2", "A3, left out", "B1", "B2", "B3"], chart
+        assert colours["A3, left out"] not in {colours["A1"], colours["B1"]}
+    assert "left out" in {one[0] for one in page.evaluate(TREND)}
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def runs_page(browser: Any, address: str) -> Iterator[Any]:
+    """The list of runs."""
+    context = browser.new_context(viewport=WIDE)
+    page = context.new_page()
+    page.goto(f"{address}/#/")
+    yield page
+    context.close()
+
+
+@pytest.mark.parametrize(
+    ("rows", "drawn"),
+    [
+        (["max iops", "max service_p99", "paced iops", "paced service_p99", "paced response_p99"], 4),
+        (["max service_p99", "max iops"], 1),
+        (["paced iops", "paced service_p99", "paced response_mean"], 1),
+        (["paced iops", "paced response_p99", "max iops worse"], 2),
+        (["max iops blank", "max service_p99"], 1),
+        (["max iops blank"], 0),
+    ],
+)
+def test_it_begins_with_a_figure_that_can_differ(runs_page: Any, rows: list[str], drawn: int) -> None:
+    """The rate of a paced step is what was asked for, on both sides."""
+    texts = [(*row.split(), "")[:3] for row in rows]
+    data = [
+        {"key": key, "title": title, "is_rate": title == "iops", "set": title.partition("_")[0], "outcome": more,
+         "regression": False, "a": None if more == "blank" else 1, "b": 1}
+        for key, title, more in texts
+    ]  # fmt: skip
+    script = "async (rows) => (await import('/static/compare_view.js')).firstRow(rows)"
+    assert runs_page.evaluate(script, data) == drawn
+
+
 def test_a_phone_shows_it_without_scrolling_to_the_side(browser: Any, address: str, folders: dict[str, Path]) -> None:
     context = browser.new_context(viewport=PHONE)
     page = context.new_page()
     page.goto(f"{address}/#/compare/{','.join(folders)}")
     page.wait_for_function(DRAWN)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    box = page.locator("table.compared tbody tr td").nth(1).bounding_box()  # the outcome
-    assert box["x"] + box["width"] <= PHONE["width"]
+    for place in (1, 2):  # the change, the outcome
+        box = page.locator("table.compared tbody tr td").nth(place).bounding_box()
+        assert box["x"] + box["width"] <= PHONE["width"]
     context.close()
 
 
@@ -231,7 +283,7 @@ def test_live_an_added_figure_decides_nothing_and_can_be_taken_away(
     page.get_by_label("another figure").select_option("p50")
     page.wait_for_selector("table.compared button[aria-pressed=true] >> text=service_p50")
     added = [row for row in shown_rows(page) if "service_p50" in row[0]]
-    assert [row[2] for row in added] == ["not tested"] * 2 and all("to" in row[4] for row in added)
+    assert [row[3] for row in added] == ["not tested"] * 2 and all("to" in row[4] for row in added)
     assert page.get_by_text("Not tested: a figure that was added here").is_visible()
     assert [row for row in shown_rows(page) if row not in added] == before
     assert page.locator("p.outcome").inner_text() == outcome

@@ -59,7 +59,7 @@ class ComparisonView {
     }
     if (this.isClosed) return;
     this.runs = SIDES.flatMap((side) => this.data[side].map((run) => ({ ...run, side })));
-    this.choose(this.firstRow());
+    this.choose(firstRow(this.data.rows));
   }
 
   /** As the source has it; a report of several runs has only the runs. */
@@ -70,13 +70,6 @@ class ComparisonView {
       if (this.source.isLive || !(error instanceof Missing)) throw error;
       return untestedComparison(this.source, this.sides);
     }
-  }
-
-  /** The row to begin with: one that is worse, if there is one. */
-  firstRow() {
-    const { rows } = this.data;
-    const worst = rows.findIndex((row) => row.regression);
-    return Math.max(worst >= 0 ? worst : rows.findIndex((row) => row.outcome === "worse"), 0);
   }
 
   /** Show a row's figure in the charts. */
@@ -93,10 +86,12 @@ class ComparisonView {
   }
 
   build() {
-    const { conclusion, method, notes } = this.data;
+    const { conclusion, method, notes, tested = [], faster = "" } = this.data;
     fill(
       this.node,
       el("h1", {}, `Comparison of ${this.runs.length} runs`),
+      tested.map((line) => el("p", { class: "driven" }, line)),
+      faster ? el("p", { class: "faster" }, prose(faster)) : null,
       el("p", { class: "outcome" }, prose(conclusion)),
       el(
         "ul",
@@ -125,7 +120,9 @@ class ComparisonView {
     if (!runs.length) return `${TITLES[side]}: no runs`;
     const names =
       runs.length > 2 ? `${runs[0].run} to ${runs[runs.length - 1].run}` : runs.map((one) => one.run).join(", ");
-    return `${TITLES[side]}: ${counted(runs.length, "run")}: ${names}`;
+    const parents = [...new Set(runs.map((run) => run.parent).filter(Boolean))];
+    const place = parents.length === 1 ? ` in ${parents[0]}` : "";
+    return `${TITLES[side]}: ${counted(runs.length, "run")}${place}: ${names}`;
   }
 
   differences() {
@@ -194,7 +191,7 @@ class ComparisonView {
       this.fault = error.message;
     }
     const places = [wanted, isSame].map((is) => this.data.rows.findIndex(is));
-    this.choose(places.find((place) => place >= 0) ?? this.firstRow());
+    this.choose(places.find((place) => place >= 0) ?? firstRow(this.data.rows));
   }
 
   figures() {
@@ -229,8 +226,8 @@ class ComparisonView {
       [
         { title: "figure", cell },
         { title: "step", class: "step-name", cell: (row) => row.key },
-        { title: "outcome", cell: outcome },
         { title: "change", number: true, cell: (row) => changeText(row.change) },
+        { title: "outcome", cell: outcome },
         { title: "95 % interval", number: true, cell: (row) => row.interval?.map(changeText).join(" to ") ?? "-" },
         { title: "A", number: true, cell: (row) => amount(row, row.a) },
         { title: "B", number: true, cell: (row) => amount(row, row.b) },
@@ -358,9 +355,13 @@ class ComparisonView {
     );
   }
 
-  /** A run's line: its side's colour, and a dash of its own. */
+  /** A run's line: its side's colour, and a dash of its own; grey where the figure does not count. */
   line(run, shape = "linear") {
     const of = colours();
+    if (this.row.runs.find((one) => one.run === run.name)?.left_out) {
+      const line = { color: of.grey, dash: "dot", width: 1.2, shape };
+      return { type: "scatter", mode: "lines", name: `${run.name}, left out`, line };
+    }
     const place = this.data[run.side].findIndex((one) => one.name === run.name);
     const line = {
       color: run.side === "a" ? of.blue : of.orange,
@@ -370,6 +371,21 @@ class ComparisonView {
     };
     return { type: "scatter", mode: "lines", name: run.name, line };
   }
+}
+
+/** The row to begin with: one that is worse, if any is; else one that can differ, as a paced step's rate cannot. */
+export function firstRow(rows) {
+  const has = (row) => row.a !== null && row.b !== null;
+  const paced = new Set(rows.filter((row) => row.set === "response" && !row.is_rate && has(row)).map((row) => row.key));
+  const canDiffer = (row) => (paced.has(row.key) ? row.title === "service_p99" : row.is_rate);
+  const wanted = [
+    (row) => row.regression,
+    (row) => row.outcome === "worse",
+    (row) => has(row) && row.title === "response_p99",
+    (row) => has(row) && canDiffer(row),
+    has,
+  ];
+  return wanted.map((is) => rows.findIndex(is)).find((place) => place >= 0) ?? 0;
 }
 
 /** The later runs are B: the newest three of six and more, else half of them. */
