@@ -224,9 +224,12 @@ def _notes(runs: Sequence[FinishedRun], keys: Collection[Key]) -> Iterator[str]:
 
 def _of_other_loads(rows: Sequence[Judged], loads: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """The steps that are not compared, with how their loads differ. `loads`: by run and step."""
+    steps: dict[str, list[str]] = {}  # by how their loads differ
     for step in dict.fromkeys(row.compared.key.step for row in rows if row.is_of_other_load):
         differ = dict.fromkeys(of_run[step] for of_run in loads.values() if step in of_run)
-        yield f"step {step}: {' | '.join(differ)}"
+        steps.setdefault(" | ".join(differ), []).append(step)
+    for differ_text, names in steps.items():
+        yield f"step{'s' if len(names) > 1 else ''} {listed(names)}: {differ_text}"
 
 
 def _gone(keys: Sequence[Key], newest: Sequence[FinishedRun]) -> list[str]:

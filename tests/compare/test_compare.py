@@ -272,6 +272,15 @@ def test_a_step_of_another_load_has_no_outcome(
     assert found["conclusion"].endswith(conclusion)
 
 
+def test_steps_of_the_same_other_load_are_named_together(tmp_path: Path) -> None:
+    steps = ("max", "paced", "mixed")
+    before, after = sides(tmp_path, runs(3, steps=steps), runs(3, steps=steps))
+    for run in before:
+        for step in steps[1:]:
+            set_cells(run, step, maxtags="8")
+    assert as_json(before, after)["conclusion"].startswith("Not the same load: steps paced and mixed: maxtags: 8 -> 1.")
+
+
 def test_one_run_a_side_of_another_load_is_not_compared_either(two_steps: tuple[list[Path], list[Path]]) -> None:
     code, text = run_compare(two_steps[0][:1], two_steps[1][:1], "--step", "paced")
     assert code == ExitCode.NOT_REACHED

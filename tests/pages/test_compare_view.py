@@ -13,6 +13,7 @@ from ivypy.master.compare.compare import Question
 from ivypy.master.compare.compare import compare as compare_runs
 from ivypy.master.compare.render_text import conclusion
 from ivypy.master.compare.sides import Sides
+from ivypy.master.rollup.metrics import full_name
 from tests.pages.test_page import AXE, accessible
 from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen
 from tests.support.compared_runs import nights, runs, set_cells, sides
@@ -202,8 +203,8 @@ def test_it_begins_with_a_figure_that_can_differ(runs_page: Any, rows: list[str]
     """The rate of a paced step is what was asked for, on both sides."""
     texts = [(*row.split(), "")[:3] for row in rows]
     data = [
-        {"key": key, "title": title, "is_rate": title == "iops", "set": title.partition("_")[0], "outcome": more,
-         "regression": False, "a": None if more == "blank" else 1, "b": 1}
+        {"key": key, "metric": full_name(title), "is_rate": title == "iops", "set": title.partition("_")[0],
+         "outcome": more, "regression": False, "a": None if more == "blank" else 1, "b": 1}
         for key, title, more in texts
     ]  # fmt: skip
     script = "async (rows) => (await import('/static/compare_view.js')).firstRow(rows)"

@@ -377,11 +377,11 @@ class ComparisonView {
 export function firstRow(rows) {
   const has = (row) => row.a !== null && row.b !== null;
   const paced = new Set(rows.filter((row) => row.set === "response" && !row.is_rate && has(row)).map((row) => row.key));
-  const canDiffer = (row) => (paced.has(row.key) ? row.title === "service_p99" : row.is_rate);
+  const canDiffer = (row) => (paced.has(row.key) ? row.metric === "overall_service_us_p99" : row.is_rate);
   const wanted = [
     (row) => row.regression,
     (row) => row.outcome === "worse",
-    (row) => has(row) && row.title === "response_p99",
+    (row) => has(row) && row.metric === "overall_response_us_p99",
     (row) => has(row) && canDiffer(row),
     has,
   ];
