@@ -378,13 +378,7 @@ export function firstRow(rows) {
   const has = (row) => row.a !== null && row.b !== null;
   const paced = new Set(rows.filter((row) => row.set === "response" && !row.is_rate && has(row)).map((row) => row.key));
   const canDiffer = (row) => (paced.has(row.key) ? row.metric === "overall_service_us_p99" : row.is_rate);
-  const wanted = [
-    (row) => row.regression,
-    (row) => row.outcome === "worse",
-    (row) => has(row) && row.metric === "overall_response_us_p99",
-    (row) => has(row) && canDiffer(row),
-    has,
-  ];
+  const wanted = [(row) => row.regression, (row) => row.outcome === "worse", (row) => has(row) && canDiffer(row), has];
   return wanted.map((is) => rows.findIndex(is)).find((place) => place >= 0) ?? 0;
 }
 
