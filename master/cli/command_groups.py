@@ -54,23 +54,31 @@ class CommandGroups(click.Group):
 
 
 @click.command("help")
-@click.argument("topic", required=False, metavar="[COMMAND | TOPIC]")
+@click.argument("words", nargs=-1, metavar="[COMMAND | TOPIC]")
 @click.pass_context
-def help_command(ctx: click.Context, topic: str | None) -> None:
+def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
     """Print the help of a command, or a page of the documentation."""
     group, above = cli_of(ctx)
-    if topic is None:
+    topic = words[0] if words else ""
+    if not topic:
         click.echo(group.get_help(above))
         click.echo(f"\nTopics of `ivypy help TOPIC` (`index` says what each is for): {', '.join(topics())}.")
     elif topic in group.commands:
-        command = group.commands[topic]
-        click.echo(command.get_help(click.Context(command, info_name=topic, parent=above)))
+        command, context = group.commands[topic], click.Context(group.commands[topic], info_name=topic, parent=above)
+        for word in words[1:]:
+            if not isinstance(command, click.Group) or word not in command.commands:
+                raise PlanError(f"{word}: no command of `{context.command_path}`; `ivypy help {topic}` has its help")
+            command = command.commands[word]
+            context = click.Context(command, info_name=word, parent=context)
+        click.echo(command.get_help(context))
         if topic in topics():
             click.echo(f"\nMore: ivypy help {topic}.md")
-    elif (page := _SAME_PAGE.get(topic, topic.removesuffix(".md"))) in topics():
+    elif not words[1:] and (page := _SAME_PAGE.get(topic, topic.removesuffix(".md"))) in topics():
         click.echo_via_pager(_rendered((DOCS / f"{page}.md").read_text(encoding="utf-8")))
     else:
-        raise PlanError(f"{topic}: neither a command nor a topic{_instead(topic, [*group.commands, *topics()])}")
+        raise PlanError(
+            f"{' '.join(words)}: neither a command nor a topic{_instead(topic, [*group.commands, *topics()])}"
+        )
 
 
 def _instead(word: str, known: Iterable[str]) -> str:

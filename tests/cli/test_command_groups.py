@@ -55,6 +55,14 @@ def test_a_topic_that_is_none_is_answered_likewise() -> None:
     error = said("help", "verdict").exception
     assert str(error) == "verdict: neither a command nor a topic; did you mean 'verdicts'?"
     assert "`ivypy unpause`" in str(said("help", "resume").exception)
+    assert str(said("help", "invalid", "run").exception).startswith("invalid run: neither a command nor a topic")
+
+
+def test_help_knows_commands_of_commands() -> None:
+    assert said("help", "connector", "check").output == said("connector", "check", "--help").output
+    error = said("help", "connector", "chek").exception
+    assert str(error).startswith("chek: no command of `") and "`ivypy help connector` has its help" in str(error)
+    assert "connector check" not in str(said("help", "run", "it").exception)
 
 
 def test_a_shell_that_completes_is_not_told_of_errors() -> None:
