@@ -4,8 +4,11 @@ Rule: a suggestion is made only where it is likely; a foreign word is answered w
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+_NUMBERS: Final = re.compile(r"\d+(-\d+)?")
 
 # Keys of other tools' job files -> the key that does the same.
 SAME: Final[Mapping[str, str]] = {
@@ -141,6 +144,8 @@ def unknown_key(word: str, section: str, known: Iterable[str], elsewhere: Mappin
     `known` are the keys that are allowed there; `elsewhere` names, for keys of other sections, where they belong.
     """
     choices = sorted(known)
+    if _NUMBERS.fullmatch(word):
+        return "; a comma ends a value: write a list of numbers in quotes, '0-3,8'"
     if (written := _written(word, choices)) is not None:
         return f"; it is written {written!r}"
     plain = (_written(word, elsewhere) or word).lower().replace("-", "_")

@@ -30,6 +30,10 @@ FAULTS: list[tuple[str, str]] = [
         "1:10: destroy: 'True' is neither true nor false; write true",
     ),
     (
+        "engine: { cpus: 0-3,8 }",
+        "1:21: unknown key '8' in engine; a comma ends a value: write a list of numbers in quotes, '0-3,8'",
+    ),
+    (
         "engine: { threads: 1.5 }",
         "1:20: threads: '1.5' is not a whole number",
     ),
