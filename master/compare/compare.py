@@ -285,7 +285,7 @@ class _Figures:
         if key.step in self._other_loads:
             return f"{OTHER_LOAD}: {self._other_loads[key.step]}"
         if row.verdict(metric.scope) is Verdict.INVALID:
-            return f"discredited: {', '.join(_reasons(row, Severity.INVALID, metric.scope)) or Verdict.INVALID}"
+            return f"invalid: {', '.join(_reasons(row, Severity.INVALID, metric.scope)) or Verdict.INVALID}"
         if row.hosts_in < row.hosts_of:  # they have another load, and the array has
             return f"{row.hosts_in} of {row.hosts_of} hosts"
         if missing := _MISSING.intersection(_reasons(row, Severity.PARTIAL)):  # in a part of it, or from the beginning
@@ -382,7 +382,7 @@ def _geometric_mean(values: Sequence[float | None]) -> float | None:
 
 
 def _grouped(whys: Mapping[str, str]) -> str:
-    """ "A1, A3: discredited: generator_late; B2: blank": by what is to be said."""
+    """ "A1, A3: invalid: generator_late; B2: blank": by what is to be said."""
     by_why: dict[str, list[str]] = {}
     for name, why in whys.items():
         by_why.setdefault(why, []).append(name)

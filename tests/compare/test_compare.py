@@ -165,10 +165,10 @@ def test_a_figure_that_a_verdict_discredits_is_not_compared(tmp_path: Path, coun
     if count == 3:
         assert outcomes(found)["overall_service_us_p99"] == "not compared"
         assert found["exit_code"] == ExitCode.NOT_REACHED
-        assert whys["overall_service_us_p99"] == ("3 and 2 runs, three a side are needed; B2: discredited: reap_delay")
+        assert whys["overall_service_us_p99"] == ("3 and 2 runs, three a side are needed; B2: invalid: reap_delay")
     else:
         assert outcomes(found)["overall_service_us_p99"] == "worse"
-        assert whys["overall_service_us_p99"] == "4 and 3 runs; B2: discredited: reap_delay"
+        assert whys["overall_service_us_p99"] == "4 and 3 runs; B2: invalid: reap_delay"
 
 
 def test_rollup_instances_are_matched_by_key(slower: tuple[list[Path], list[Path]]) -> None:

@@ -184,7 +184,7 @@ def test_an_invalid_night_is_left_out_of_its_figures_and_how_many_remain_is_said
         set_cells(run, "max", service_verdict="invalid", reasons="reap_delay[invalid] (90% of the mean)")
     code, text = compare(tmp_path, "--newest", "4")
     assert code == ExitCode.OK
-    assert "service_mean, service_p99: 7 and 3 runs; A5, B2: discredited: reap_delay" in text
+    assert "service_mean, service_p99: 7 and 3 runs; A5, B2: invalid: reap_delay" in text
     assert f" A5: {runs[4]} " in text
     found = as_json(tmp_path)
     assert found["exit_code"] == ExitCode.NOT_REACHED  # of three newest, two are not enough

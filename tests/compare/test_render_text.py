@@ -8,7 +8,7 @@ from ivypy.master.results.finished_run import Key
 from ivypy.master.rollup.metrics import METRICS
 
 
-@pytest.mark.parametrize(("left_out", "change"), [("discredited: reap_delay", "-"), ("", "+50.0%")])
+@pytest.mark.parametrize(("left_out", "change"), [("invalid: reap_delay", "-"), ("", "+50.0%")])
 def test_of_the_few_runs_that_remain_no_change_is_shown(left_out: str, change: str) -> None:
     """One good run a side of six, and 50 % between them, would be read as a result; of two whole runs it is shown."""
     runs = (RunFigure("A1", 2.0), RunFigure("A2", 9.0, left_out), RunFigure("B1", 3.0))

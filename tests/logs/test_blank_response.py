@@ -136,7 +136,7 @@ def test_blank_intervals_are_counted_apart_from_kept_promises(measured: Simulate
         (
             "p50<=1s",
             ExitCode.INVALID,
-            "; 3 intervals are discredited by the verdict of their step and not checked",
+            "; 3 intervals are invalid by the verdict of their step and not checked",
         ),
         ("p50<=1us", ExitCode.SLO_MISSED, "step0000.paced (service): BREACHED in 3 of 3 intervals"),
     ],

@@ -87,7 +87,7 @@ def test_it_has_the_outcomes_and_intervals_of_the_command(page: Any, folders: di
             [100 * low, 100 * high], abs=0.051
         )
         assert row[7] == judged.compared.why
-    assert "7 and 3 runs; A3: discredited: reap_delay" in rows[1][7]
+    assert "7 and 3 runs; A3: invalid: reap_delay" in rows[1][7]
 
 
 def test_the_chosen_row_is_drawn_over_the_runs(page: Any) -> None:
@@ -96,7 +96,7 @@ def test_the_chosen_row_is_drawn_over_the_runs(page: Any) -> None:
     assert pressed.inner_text() == "service_mean"
     traces = {name: (points, text) for name, points, text in page.evaluate(TREND)}
     assert (traces["A"][0], traces["B"][0], traces["left out"][0]) == (7, 3, 1)
-    assert traces["left out"][1][0].endswith("discredited: reap_delay") and "A3" in traces["left out"][1][0]
+    assert traces["left out"][1][0].endswith("invalid: reap_delay") and "A3" in traces["left out"][1][0]
     assert {"95 % of A", "limit, 3 %", "mean of A", "mean of B"} <= traces.keys()
     page.get_by_role("button", name=f"draw iops of {MARKUP}").click()
     page.wait_for_function("() => document.querySelector('.chart.trend').data.every((one) => one.name !== 'left out')")
@@ -124,7 +124,7 @@ def test_the_top_says_what_was_tested_of_which_folders_and_which_is_faster(page:
 def test_each_run_has_its_figure_in_a_table(page: Any) -> None:
     page.locator("summary", has_text="Each run").click()
     rows = page.locator("details[open] tbody tr").all_inner_texts()
-    assert len(rows) == len(LEVELS) and "discredited: reap_delay" in rows[2] and "[" in rows[2]
+    assert len(rows) == len(LEVELS) and "invalid: reap_delay" in rows[2] and "[" in rows[2]
 
 
 def test_it_is_accessible_in_both_themes(page: Any) -> None:

@@ -77,7 +77,7 @@ class SlaOutcome:
         if self.insufficient:
             idle += f"; {self.insufficient} intervals with insufficient samples are not checked"
         if self.discredited:
-            idle += f"; {self.discredited} intervals are discredited by the verdict of their step and not checked"
+            idle += f"; {self.discredited} intervals are invalid by the verdict of their step and not checked"
         if not self.intervals:
             return f"sla {self.threshold} {self.instance}: checked in no interval{idle}"
         if not self.broken:
