@@ -436,6 +436,9 @@ class Find:
         """The interval is as narrow as the plan asks, and rests on more than two probes."""
         if len(self.probes) < FEWEST_READINGS:
             return False
+        highest = max(self.capacity or 0.0, *(probe.iops for probe in self.probes))
+        if self._gap() > self.spec.resolution * highest:  # no estimate is higher, and to estimate takes milliseconds
+            return False
         estimate = self.estimate()
         return (
             estimate is not None
@@ -447,10 +450,13 @@ class Find:
 
     def _is_near(self, estimate: LoadEstimate) -> bool:
         """Probes on both sides of the target are as near as the resolution: between them the curve may bend."""
+        return self._gap() <= self.spec.resolution * estimate.crossing.load
+
+    def _gap(self) -> float:
+        """IOPS between the nearest probes on both sides of the target; infinite where none is above it."""
         stand = standing(self.probes)
-        met = max((one.iops for one in stand if not one.above), default=0.0)
-        above = min((one.iops for one in stand if one.above), default=inf)
-        return above - met <= self.spec.resolution * estimate.crossing.load
+        met = max((probe.iops for probe in stand if not probe.above), default=0.0)
+        return min((probe.iops for probe in stand if probe.above), default=inf) - met
 
     def _load_to_confirm(self) -> float | None:
         """The load of the only probe above the target, which may have been slow by chance: it must not decide alone."""

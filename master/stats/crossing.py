@@ -14,6 +14,7 @@ the distribution of the crossing. Student's t has the freedom that the readings 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import erfc, inf, isfinite, log, sqrt
 from typing import Final
 
@@ -183,12 +184,14 @@ def _curves(readings: Sequence[TargetReading], places: Floats, top: float) -> li
     for warp, warp_weight in zip(_WARPS, _WARP_WEIGHTS, strict=True):
         range_of_loads = float(np.ptp(_warped(shares, warp)))
         steepness = max(float(np.ptp(excess)), least) / range_of_loads
-        for bend, bend_weight in zip(_BENDS, _BEND_WEIGHTS, strict=True):
-            for spread, spread_weight in zip(_SPREADS, _SPREAD_WEIGHTS, strict=True):
-                shape = Shape((bend * steepness) ** 2 / range_of_loads, (spread * least) ** 2, warp)
-                curve = _curve(readings, places, top, shape)
-                weight = warp_weight * bend_weight * spread_weight
-                curves.append(replace(curve, likelihood=curve.likelihood + log(weight)))
+        shapes = [
+            Shape((bend * steepness) ** 2 / range_of_loads, (spread * least) ** 2, warp)
+            for bend, spread in product(_BENDS, _SPREADS)
+        ]
+        weights = product(_BEND_WEIGHTS, _SPREAD_WEIGHTS)
+        for curve, (bend_weight, spread_weight) in zip(_kriged(readings, places, top, shapes), weights, strict=True):
+            weight = warp_weight * bend_weight * spread_weight
+            curves.append(replace(curve, likelihood=curve.likelihood + log(weight)))
     return curves
 
 
@@ -205,34 +208,51 @@ def _errors(readings: Sequence[TargetReading]) -> Floats:
 
 
 def _curve(readings: Sequence[TargetReading], places: Floats, top: float, shape: Shape) -> _Curve:
-    """Universal kriging (Cressie, Statistics for Spatial Data, 3.4): of the line a + b x nothing is known before."""
+    (curve,) = _kriged(readings, places, top, [shape])
+    return curve
+
+
+def _kriged(readings: Sequence[TargetReading], places: Floats, top: float, shapes: Sequence[Shape]) -> list[_Curve]:
+    """Universal kriging (Cressie, Statistics for Spatial Data, 3.4): of the line a + b x nothing is known before.
+
+    Of shapes with one warp, all at once: a search draws hundreds of curves, whose arrays are short. The first axis of
+    arrays that differ between shapes is theirs.
+    """
+    warp = shapes[0].warp
+    bend, spread = (
+        np.array(column)[:, np.newaxis, np.newaxis]
+        for column in zip(*((one.bend, one.spread) for one in shapes), strict=True)
+    )
     loads = np.array([one.load for one in readings])
-    x, wanted = _warped(loads / top, shape.warp), _warped(places / top, shape.warp)
+    x, wanted = _warped(loads / top, warp), _warped(places / top, warp)
     y, errors = np.array([one.excess for one in readings]), _errors(readings)
     origin = min(float(x.min()), float(wanted.min()))
-    line, line_wanted = (np.column_stack((np.ones(len(one)), one - x.mean())) for one in (x, wanted))
-    covariance = shape.bend * _wiener(x - origin, x - origin) + np.diag(errors**2 + shape.spread)
+    line, line_wanted = (np.column_stack((np.ones(len(at)), at - x.mean())) for at in (x, wanted))
+    covariance = bend * _wiener(x - origin, x - origin) + np.diag(errors**2) + spread * np.eye(len(x))
     inverse = np.linalg.inv(covariance)
     information = line.T @ inverse @ line
     of_line = np.linalg.inv(information)
-    rest = y - line @ (of_line @ (line.T @ (inverse @ y)))
-    likelihood = -0.5 * (
+    rest = y - (line @ (of_line @ (line.T @ (inverse @ y)[..., np.newaxis])))[..., 0]
+    likelihoods = -0.5 * (
         np.linalg.slogdet(covariance)[1]
         + np.linalg.slogdet(information)[1]
         - np.linalg.slogdet(line.T @ line)[1]  # Harville (1974): so that those of several warps compare
-        + float(rest @ inverse @ rest)
+        + (rest[:, np.newaxis] @ inverse @ rest[..., np.newaxis])[:, 0, 0]
     )
-    across = shape.bend * _wiener(wanted - origin, x - origin)
-    lacking = line_wanted - across @ inverse @ line
-    weights = across @ inverse + lacking @ of_line @ line.T @ inverse
-    own = shape.bend * (wanted - origin) ** 3 / 3
-    variance = own - ((across @ inverse) * across).sum(axis=1) + ((lacking @ of_line) * lacking).sum(axis=1)
+    across = _wiener(wanted - origin, x - origin)
+    simple = across @ (bend * inverse)
+    lacking = line_wanted - simple @ line
+    of_lacking = lacking @ of_line
+    weights = simple + of_lacking @ (line.T @ inverse)
+    own = bend[..., 0] * ((wanted - origin) ** 3 / 3 - np.einsum("spn,pn->sp", simple, across))
     # Satterthwaite: the readings' own errors are estimates; the rest of the variance is the curve's.
-    parts = weights**2 * errors**2
+    squares, of_errors = weights * weights, errors**2
+    noise = squares @ of_errors
     freedoms = np.array([one.freedom for one in readings])
-    variance = np.maximum(variance, parts.sum(axis=1) * 1e-6)
-    freedom = np.maximum(variance, parts.sum(axis=1)) ** 2 / np.maximum((parts**2 / freedoms).sum(axis=1), 1e-300)
-    return _Curve(weights @ y, np.sqrt(variance), freedom, float(likelihood), shape)
+    variance = np.maximum(own + np.einsum("spl,spl->sp", of_lacking, lacking), noise * 1e-6)
+    freedom = np.maximum(variance, noise) ** 2 / np.maximum((squares * squares) @ (of_errors**2 / freedoms), 1e-300)
+    columns = zip(weights @ y, np.sqrt(variance), freedom, likelihoods.tolist(), shapes, strict=True)
+    return [_Curve(*column) for column in columns]
 
 
 def _wiener(one: Floats, other: Floats) -> Floats:
