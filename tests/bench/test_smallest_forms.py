@@ -20,7 +20,7 @@ needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
     "words",
     [
         "master --hosts 2 --subintervals 1",
-        "master --sockets 2 --subintervals 1 --length 1",
+        pytest.param("master --sockets 2 --subintervals 1 --length 1", marks=pytest.mark.long),  # --ssh does all of it
         pytest.param("master --ssh 2 --subintervals 1 --length 1", marks=needs_sshd),
         pytest.param("master --watched 1 --pairs 1 --subintervals 9 --length 1", marks=pytest.mark.long),
         "master --elements 1 --pairs 1 --subintervals 1 --length 0.5",
