@@ -385,18 +385,32 @@ def fate(name: str) -> str:
     return "" if option in ALWAYS else option
 
 
-@needs_fio
-@pytest.mark.slow  # fio is started once per option: it tells of one only
-def test_every_option_that_fio_itself_lists_is_known() -> None:
-    """By their names and by their other names, which have the same fate."""
+def described_by_fio(option: str) -> str:
+    return subprocess.run(["fio", f"--cmdhelp={option}"], capture_output=True, text=True).stdout
 
-    def said(what: str) -> str:
-        return subprocess.run(["fio", f"--cmdhelp={what}"], capture_output=True, text=True).stdout
 
-    names = re.findall(r"^ *([a-z]\S*?) *:", said("all"), re.MULTILINE)  # a child is indented
+def options_of_fio() -> list[str]:
+    names = re.findall(r"^ *([a-z]\S*?) *:", described_by_fio("all"), re.MULTILINE)  # a child is indented
     assert len(names) > 200
-    aliases = [(name, alias) for name in names for alias in re.findall(r"^ *alias: (\S+)", said(name), re.MULTILINE)]
+    return names
+
+
+KNOWN = {*MAPPED, *ALWAYS, *UNMAPPED, *REFUSED, *SYNONYMS, "zonemode"}
+
+
+@needs_fio
+def test_every_option_that_fio_itself_lists_is_known() -> None:
+    assert [name for name in options_of_fio() if name not in KNOWN] == []
+
+
+@needs_fio
+@pytest.mark.long  # fio is started once per option: it tells of one only
+def test_other_names_of_fios_options_have_their_fate() -> None:
+    aliases = [
+        (name, alias)
+        for name in options_of_fio()
+        for alias in re.findall(r"^ *alias: (\S+)", described_by_fio(name), re.MULTILINE)
+    ]
     assert len(aliases) > 10
-    known = {*MAPPED, *ALWAYS, *UNMAPPED, *REFUSED, *SYNONYMS, "zonemode"}
-    assert [name for name in (*names, *(alias for _, alias in aliases)) if name not in known] == []
+    assert [alias for _, alias in aliases if alias not in KNOWN] == []
     assert [(name, alias) for name, alias in aliases if fate(name) != fate(alias)] == []
