@@ -349,9 +349,10 @@ def test_a_search_ends_in_its_time(within_s: float) -> None:
     assert trace.decisions[-1].done and trace.decisions[-1].measured
 
 
+@pytest.mark.slow
 def test_more_time_narrows_the_interval() -> None:
     searches = (
-        search(M, CAPACITY, 4000, sd=0.2, within_s=time_s, probes=100, resolution=1e-3) for time_s in (600, 6000)
+        search(M, CAPACITY, 4000, sd=0.2, within_s=time_s, probes=100, resolution=1e-3) for time_s in (400, 4000)
     )
     widths = [found_by(one).width for one in searches]
     assert widths[1] < widths[0] / 2

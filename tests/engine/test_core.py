@@ -111,6 +111,9 @@ LENGTHY = {
     "conserved_expiring",
     "conserved_expiring_at_random",
     "paused_in_turn",
+    "late_users",
+    "late_users_of_two_loads",
+    "late_users_beside_others",
 }
 
 

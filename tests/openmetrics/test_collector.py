@@ -224,6 +224,7 @@ def test_gathers_are_counted_by_how_they_ended(gathering: Path) -> None:
     assert counts == {"gathered": 8, "declined": 3, "late": 0, "no_answer": 0, "busy": 0, "lost": 0}
 
 
+@pytest.mark.slow
 def test_what_a_connector_said_long_ago_is_absent(gathering: Path) -> None:
     for path in gathering.glob("step0000.*/*/*.array.*.csv"):
         keep_until(path, 9)

@@ -162,6 +162,7 @@ def refused_run(tmp_path: Path, junit: Path) -> str:
     return str(done.exception)
 
 
+@pytest.mark.slow
 def test_a_run_that_measured_nothing_says_what_the_console_said(tmp_path: Path) -> None:
     text = PLAN_OF_NO_FOLDER.replace("FOLDER", str(tmp_path / "none"))
     (tmp_path / "p.yaml").write_text(text)

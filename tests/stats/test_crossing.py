@@ -47,6 +47,7 @@ def test_without_noise_the_crossing_is_found(name: str) -> None:
     assert found.load == pytest.approx(750, rel=0.01) and found.width < 0.06
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CURVES)
 def test_law_of_noisy_readings_the_interval_holds_the_crossing(name: str) -> None:
     """In 150 draws, at 90 %: 2.5 standard errors are 6 %."""
@@ -70,6 +71,7 @@ def of_bursts(load: float, random: np.random.Generator) -> TargetReading:
     return TargetReading(load, log(slow / FEWER), sqrt(max(seen, 1.0) / slow), 9.0, 10, slow, FEWER)
 
 
+@pytest.mark.slow
 def test_law_of_few_bursts_the_interval_holds_the_crossing() -> None:
     """Probes that happened to see few bursts must not draw it upwards: it is above and below about as often."""
     random = np.random.default_rng(2)
