@@ -265,7 +265,7 @@ def _above_0(curve: _Curve) -> Floats:
     """The probability that the curve is above 0 at each place: Student's t through a normal deviate (Wallace 1959)."""
     freedom, ratio = curve.freedom, curve.mean / curve.error
     normal = (8 * freedom + 1) / (8 * freedom + 3) * np.sign(ratio) * np.sqrt(freedom * np.log1p(ratio**2 / freedom))
-    return np.array([0.5 * erfc(-one / sqrt(2)) for one in normal.tolist()])
+    return 0.5 * np.array([*map(erfc, (normal / -sqrt(2)).tolist())])
 
 
 def _quantiles(places: Floats, above: Floats, confidence: float) -> Crossing:
