@@ -99,10 +99,10 @@ HALF_WIDTHS: Final = (
 
 NARROW_METRICS: Final = tuple(
     METRICS[f"{category}_{what}"]
-    for category, times in (("overall", ("service", "response")), ("read", ("service",)), ("write", ("service",)))
+    for category in ("overall", "read", "write")
     for what in (
         "iops", "mib_per_s",
-        *(f"{time}_us_{one}" for time in times for one in HEADLINE_STATISTICS),
+        *(f"{time}_us_{one}" for time in ("service", "response") for one in HEADLINE_STATISTICS),
     )
 )  # fmt: skip
 NARROW_KEYS: Final = (Column("run", "", "name of the run's folder"), *SUMMARY[:2])

@@ -32,7 +32,7 @@ def test_every_row_of_every_summary_is_there_with_the_same_figures(tmp_path: Pat
 def test_all_but_names_and_verdicts_are_numbers(tmp_path: Path) -> None:
     rows = table(write_run(tmp_path) / "summary.csv")
     assert all(float(row[column]) >= 0 for row in rows for column in row.keys() - NAMES - VERDICTS if row[column])
-    assert len(rows[0]) <= 40
+    assert len(rows[0]) <= 48
 
 
 LOOPS = """  - go: { name: sizes, loop: { blocksize: [4k, 8KiB], maxtags: [1, 2] } }
