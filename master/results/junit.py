@@ -1,7 +1,7 @@
 """A run as JUnit's XML, which CI systems show: a test case for each step, and one for each of its thresholds.
 
 Rule: a failure says that the storage did not do what it had to; an error, that the figures do not tell. So a threshold
-of a step that is invalid is an error, met or missed; and a step is one whose figures lack something, whatever it
+of a figure that is invalid is an error, met or missed; and a step is one whose figures lack something, whatever it
 missed. Of a step that was repeated, the last attempt counts. A run that did not end is an error, whatever its steps
 were.
 """
@@ -14,6 +14,7 @@ from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ..plan.attempts import step_of_attempt
+from ..rollup.metrics import METRICS
 from ..summary.measured import StepEnds
 from ..verdicts import Finding, Reason, Severity, Verdict
 from .measured_rows import MeasuredSteps
@@ -48,14 +49,24 @@ def cases_of(step: StepEnds, thresholds: Sequence[str]) -> list[JunitCase]:
             own = JunitCase(name, FAILURE, against)
         case _:
             own = JunitCase(name)
-    return [own, *(_threshold(f"{name}: {text}", step.verdict, missed[text], against) for text in thresholds)]
+    unusable = {text: step.verdict is Verdict.INVALID and not _is_usable(text, others) for text in thresholds}
+    return [own, *(_threshold(f"{name}: {text}", unusable[text], missed[text], against) for text in thresholds)]
 
 
-def _threshold(name: str, verdict: Verdict, misses: Sequence[Finding], against: str) -> JunitCase:
+def _is_usable(threshold: str, findings: Sequence[Finding]) -> bool:
+    """Whether the figure of a threshold is valid in a step that is not, as these findings show."""
+    metric, _, _ = threshold.partition(" ")
+    invalid = [finding for finding in findings if finding.severity is Severity.INVALID]
+    if metric not in METRICS or not invalid:
+        return False
+    return all(finding.reason.scope and METRICS[metric].scope not in finding.reason.scope for finding in invalid)
+
+
+def _threshold(name: str, is_unusable: bool, misses: Sequence[Finding], against: str) -> JunitCase:
     message = "\n".join(one.detail for one in misses)
     if any(one.severity is Severity.INVALID for one in misses):
         return JunitCase(name, ERROR, message)
-    if verdict is Verdict.INVALID:
+    if is_unusable:
         return JunitCase(name, ERROR, "\n".join(filter(None, [message, against])) or "the step is invalid")
     return JunitCase(name, FAILURE, message) if misses else JunitCase(name)
 

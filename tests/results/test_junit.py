@@ -55,6 +55,29 @@ def test_a_failure_is_the_storages_and_an_error_is_not(
     assert all(bool(case.message) == bool(case.kind) for case in cases)
 
 
+DELAYED = Finding(Reason.REAP_DELAY, "60% of the p99", Severity.INVALID)
+ALL_INVALID = Finding(Reason.CPU_CONTENTION, "97 %", Severity.INVALID)
+RATE, SERVICE = "overall_iops at least 1000", "read_service_us_p99 at most 1 ms"
+
+
+@pytest.mark.parametrize(
+    ("findings", "kinds"),
+    [  # of the step, of the threshold of a rate, of that of a service time
+        ((DELAYED,), [ERROR, "", ERROR]),
+        ((DELAYED, Finding(Reason.SLO_MISSED, f"{RATE}: 3 of all=all", Severity.FAILED)), [ERROR, FAILURE, ERROR]),
+        ((DELAYED, Finding(Reason.SLO_MISSED, f"{RATE}: blank", Severity.INVALID)), [ERROR, ERROR, ERROR]),
+        ((ALL_INVALID,), [ERROR, ERROR, ERROR]),
+        ((ALL_INVALID, DELAYED), [ERROR, ERROR, ERROR]),
+        ((LATE,), [ERROR, "", ""]),
+    ],
+)
+def test_a_threshold_of_a_figure_that_is_valid_is_judged_in_a_step_that_is_not(
+    findings: tuple[Finding, ...], kinds: list[str]
+) -> None:
+    cases = cases_of(StepEnds(0, "half", Verdict.INVALID, findings, ()), [RATE, SERVICE])
+    assert [case.kind for case in cases] == kinds
+
+
 def missed(detail: str) -> Finding:
     return Finding(Reason.SLO_MISSED, detail, Severity.FAILED)
 
