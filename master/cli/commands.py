@@ -164,8 +164,8 @@ def run(
         outputs.refuse_in_dry_run()
         stdio.say(describe(_load(plan, defines, hosts, user, name)))
         return ExitCode.OK
-    outputs.begin(str(plan))
-    loaded = _load(plan, defines, hosts, user, name)
+    with outputs.begun(str(plan)):
+        loaded = _load(plan, defines, hosts, user, name)
     return run_and_show(loaded, Options(root=root, destroy=destroy, command_line=tuple(sys.argv)), view, outputs)
 
 

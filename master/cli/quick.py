@@ -10,6 +10,7 @@ import shlex
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -164,21 +165,20 @@ def quick(
         return _inventory(words["hosts"], words["user"])
     if dry_run:
         outputs.refuse_in_dry_run()
-    else:
-        outputs.begin(words["name"])
     command = repeatable(sys.argv[1:])
-    options = QuickOptions(
-        targets=tuple(targets(named, words["hosts"] is None, words["size"] is not None)),
-        objectives=tuple(
-            (key.removeprefix("objective_").replace("_", "."), text) for key, text in objectives.items() if text
-        ),
-        backend=_backend(words.pop("backend")),
-        **words,
-    )
-    made = quick_plan(options, command)
-    plan = _checked(made.text)
-    if save is not None:
-        _save(save, made.text)
+    with nullcontext() if dry_run else outputs.begun(words["name"]):
+        options = QuickOptions(
+            targets=tuple(targets(named, words["hosts"] is None, words["size"] is not None)),
+            objectives=tuple(
+                (key.removeprefix("objective_").replace("_", "."), text) for key, text in objectives.items() if text
+            ),
+            backend=_backend(words.pop("backend")),
+            **words,
+        )
+        made = quick_plan(options, command)
+        plan = _checked(made.text)
+        if save is not None:
+            _save(save, made.text)
     if dry_run:
         click.echo(made.text, nl=False)
         return ExitCode.OK

@@ -48,8 +48,9 @@ def list_runs(root: Path, **words: Any) -> ExitCode:
     return ExitCode.PLAN if faults else ExitCode.OK
 
 
-def begin_junit(file: Path, plan: str) -> None:
-    """Before a run: JUnit's XML that says that it has not ended, in the place of that of an earlier run.
+def begin_junit(file: Path, plan: str, why_not: str = "") -> None:
+    """Before a run: JUnit's XML that says that it has not ended, in the place of that of an earlier run. `why_not`: why
+    it was refused.
 
     Raises PlanError, OutputError.
     """
@@ -57,7 +58,7 @@ def begin_junit(file: Path, plan: str) -> None:
 
     from ..results.junit import junit_of_no_run
 
-    save_junit(file, junit_of_no_run(plan, datetime.now(UTC)))
+    save_junit(file, junit_of_no_run(plan, datetime.now(UTC), why_not))
 
 
 def save_junit(file: Path, text: str) -> None:

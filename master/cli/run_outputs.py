@@ -4,7 +4,8 @@ a page in the browser, metrics for Prometheus, JUnit's XML for CI, the report.
 Rule: this module only parses words; heavy modules are imported when the command runs, so that --help is quick.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,12 +48,21 @@ class RunOutputs:
             remedy = "leave it out" if len(given) == 1 else "leave all out"
             raise PlanError(f"--dry-run runs nothing, so there is nothing for {listed(given)}: {remedy}")
 
-    def begin(self, run: str) -> None:
-        """Before the plan is read. `run`: its name, for CI. Raises PlanError, OutputError."""
+    @contextmanager
+    def begun(self, run: str) -> Iterator[None]:
+        """While the plan is read: CI is told why it was refused. `run`: its name, for CI. Raises PlanError,
+        OutputError."""
         if self.with_page:
             need_web()
-        if self.junit is not None:
-            begin_junit(self.junit, run)
+        if self.junit is None:
+            yield
+            return
+        begin_junit(self.junit, run)
+        try:
+            yield
+        except IvypyError as error:
+            begin_junit(self.junit, run, str(error))
+            raise
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from pathlib import PurePath
 from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from ..exit_codes import ORDER, ExitCode
 from ..plan.attempts import step_of_attempt
 from ..rollup.metrics import METRICS
 from ..summary.measured import StepEnds
@@ -94,15 +95,19 @@ def junit_of(entry: RunEntry, measured: MeasuredSteps, record: Mapping[str, Any]
     cases = [case for step in measured.steps for case in cases_of(step, thresholds[step.number])]
     if cases and entry.state is not RunState.ENDED:
         cases.append(JunitCase("run", ERROR, "it did not end, or not yet: steps may be missing"))
+    elif cases and entry.exit_code and (entry.exit_code not in ORDER or not any(case.kind for case in cases)):
+        cases.append(JunitCase("run", ERROR, f"{ExitCode(entry.exit_code).sentence} Steps may be missing."))
     return junit_text(
         entry.folder.name, entry.name, entry.start, entry.length_s or 0, cases or [JunitCase("run", ERROR, why)]
     )
 
 
-def junit_of_no_run(plan: str, now: datetime) -> str:
-    """The text until a run ends; so it stays, should that be refused or killed. `plan`: its path; `now`: in UTC."""
+def junit_of_no_run(plan: str, now: datetime, why_not: str = "") -> str:
+    """The text until a run ends; so it stays, should that be killed. `plan`: its path; `now`: in UTC; `why_not`: why it
+    was refused."""
     name = PurePath(plan).stem
-    return junit_text(name, name, now, 0, [JunitCase("run", ERROR, f"no run of {plan} has ended: its output says why")])
+    why_not = why_not or f"no run of {plan} has ended: its output says why"
+    return junit_text(name, name, now, 0, [JunitCase("run", ERROR, why_not)])
 
 
 def junit_text(suite: str, plan: str, start: datetime, length_s: float, cases: Sequence[JunitCase]) -> str:

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from ivypy.master.cli.commands import cli
 from ivypy.master.cli.results import begin_junit, write_junit
 from ivypy.master.errors import PlanError
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.results.checked_files import read_record
 from ivypy.master.results.junit import ERROR, FAILURE, cases_of, junit_of
 from ivypy.master.results.measured_rows import MeasuredSteps
@@ -117,6 +118,29 @@ def test_a_run_that_did_not_end_is_an_error(tmp_path: Path) -> None:
         assert (found.get("errors") == "1") == (entry.state is not RunState.ENDED)
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (ExitCode.OK, ""),
+        (ExitCode.INTERRUPTED, "Interrupted by Ctrl-C"),
+        (ExitCode.PARTIAL, "cut short"),  # no host was left for the next step
+        (ExitCode.INTERNAL, "ivypy itself failed"),
+    ],
+)
+def test_a_run_that_ended_early_is_an_error_though_each_step_that_ended_is_valid(
+    tmp_path: Path, code: ExitCode, said: str
+) -> None:
+    folder = a_run(tmp_path, "r-20260101T120000Z", verdicts="valid")
+    entry = replace(entry_of(folder, START), exit_code=int(code))
+    ends = StepEnds(0, "s0", Verdict.VALID, (), ())
+    (found,) = ElementTree.fromstring(junit_of(entry, MeasuredSteps("all", (ends,)), read_record(folder), ""))
+    messages = [error.get("message", "") for error in found.iter("error")]
+    assert len(messages) == (code is not ExitCode.OK) and said in "".join(messages)
+    lost = replace(ends, verdict=Verdict.PARTIAL, findings=(LOST,))
+    (found,) = ElementTree.fromstring(junit_of(entry, MeasuredSteps("all", (lost,)), read_record(folder), ""))
+    assert int(found.get("errors", "")) == 1 + (code not in (ExitCode.OK, ExitCode.PARTIAL)), "each once"
+
+
 def test_a_run_in_which_no_step_ended_is_one_error(tmp_path: Path) -> None:
     folder = a_run(tmp_path, "first-20260101T120000Z")
     write_junit(tmp_path / "x.xml", folder)
@@ -201,7 +225,7 @@ def test_a_run_that_is_refused_leaves_no_earlier_ones_result(tmp_path: Path) -> 
     refused_run(tmp_path, tmp_path / "x.xml")
     found = suite(tmp_path / "x.xml")
     assert (found.get("name"), found.get("tests"), found.get("errors")) == ("p", "1", "1")
-    assert "no run of" in found[0][0].get("message", "")
+    assert "p.yaml:1:8: not YAML" in found[0][0].get("message", "")
 
 
 @pytest.mark.parametrize(
