@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import click
@@ -12,35 +12,39 @@ from ..errors import PlanError
 from ..exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from ..imports.description import Dropped
+    from ..imports.description import Description, Dropped
 
 
-@click.command("import")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+class _Importing(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Leave what follows the word fio to fio, also without a -- before it."""
+        from ..imports.fio_command import FIO, is_fio_command
+
+        if is_fio_command(args) and "--" not in args:
+            place = next(at for at, word in enumerate(args) if PurePath(word).name == FIO)
+            args = [*args[:place], "--", *args[place:]]
+        return super().parse_args(ctx, args)
+
+
+@click.command("import", cls=_Importing)
+@click.argument("words", nargs=-1, required=True, metavar="FILE | fio OPTION...")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the plan.")
 @click.option("--strict", is_flag=True, help="Refuse a file that has something without a counterpart that matters.")
-def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
-    """Make a plan of FILE: a job file of fio, or a parameter file of vdbench.
+def import_plan(words: tuple[str, ...], output: Path | None, strict: bool) -> ExitCode:
+    """Make a plan of FILE, a job file of fio or a parameter file of vdbench, or of a command that starts fio.
 
-    Prints the plan, and to standard error what of the file is not in it: where, what, why, and what comes nearest.
-    Exits with 6 where the plan's load differs from the file's. Starts no load and writes nothing but the plan.
+    Prints the plan, and to standard error what of the test is not in it: where, what, why, and what comes nearest.
+    Exits with 6 where the plan's load differs from the test's. Starts no load and writes nothing but the plan.
     """
-    from ..imports.description import ImportContext
-    from ..imports.formats import READERS, tool_of
+    from ..imports.fio_command import FIO, is_fio_command
     from ..imports.to_plan import to_plan
     from ..output.named_files import write_new
-    from ..plan.load import bytes_of, read
+    from ..plan.load import read
 
-    def included(name: str) -> str:
-        beside = file.parent / name
-        return (beside if beside.exists() else Path(name)).read_text("utf-8-sig")
-
-    try:
-        text = bytes_of(file, "a test to import").decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanError(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-    around = ImportContext(os.getcwd(), os.environ, included, os.path.isfile)
-    description = READERS[tool_of(text, str(file))](text, str(file), around)
+    if len(words) == 1 and not Path(words[0]).exists() and is_fio_command(in_quotes := shlex.split(words[0])):
+        words = tuple(in_quotes)
+    source = FIO if is_fio_command(words) else words[0]
+    description = _description(words)
     for note in description.notes:
         click.echo(f"note: {note}", err=True)
     for line in _said(description.dropped):
@@ -48,17 +52,43 @@ def import_plan(file: Path, output: Path | None, strict: bool) -> ExitCode:
     matters = sum(dropped.matters for dropped in description.dropped)
     if strict and matters:
         have = "option has" if matters == 1 else "options have"
-        raise PlanError(f"{file}: {matters} {have} no counterpart (above), and --strict is given; no plan is written")
-    plan = to_plan(description, f"ivypy import {shlex.quote(str(file))}")
+        raise PlanError(f"{source}: {matters} {have} no counterpart (above), and --strict is given; no plan is written")
+    plan = to_plan(description, f"ivypy import {shlex.join(words)}")
     try:
         read(plan.replace("\n# destroy: true", "\ndestroy: true"), "the plan")  # to overwrite is for the user to agree
     except PlanError as faults:
-        raise PlanError(f"{file}: what it asks for makes no plan\n{faults}") from None
+        raise PlanError(f"{source}: what it asks for makes no plan\n{faults}") from None
     if output is None:
         click.echo(plan, nl=False)
     else:
         write_new(output, plan)
     return ExitCode.NOT_REACHED if matters else ExitCode.OK
+
+
+def _description(words: Sequence[str]) -> "Description":
+    """Of the test in a file, or of a command. Raises PlanError."""
+    from ..imports.description import ImportContext
+    from ..imports.fio import read_fio_command
+    from ..imports.fio_command import is_fio_command
+    from ..imports.formats import READERS, tool_of
+    from ..plan.load import bytes_of
+
+    file = Path(words[0])
+
+    def included(name: str) -> str:
+        beside = file.parent / name
+        return (beside if beside.exists() else Path(name)).read_text("utf-8-sig")
+
+    around = ImportContext(os.getcwd(), os.environ, included, os.path.isfile)
+    if is_fio_command(words):
+        return read_fio_command(words, around)
+    if words[1:]:
+        raise PlanError(f"{shlex.join(words)}: name one file, or write the command that starts fio: fio --name=...")
+    try:
+        text = bytes_of(file, "a test to import").decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+    return READERS[tool_of(text, str(file))](text, str(file), around)
 
 
 def _said(dropped: "Sequence[Dropped]") -> Iterator[str]:

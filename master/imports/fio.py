@@ -1,9 +1,11 @@
-"""Reads a job file of fio. A group of jobs (up to the next `stonewall`) becomes a group of streams.
+"""Reads a job file of fio, or a command that starts it. A group of jobs (up to the next `stonewall`) becomes a group of
+streams.
 
 Rule: pure; what lies outside of the file comes through Surroundings. An option that is known and has no counterpart is
 dropped, with its reason; one that is unknown, or a job that is no block or file I/O, refuses the whole file.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..errors import PlanError
@@ -19,16 +21,32 @@ from .description import (
     Settings,
     Stream,
 )
+from .fio_command import FIO, command_lines, parted
 from .fio_job import Job, ReadJob
-from .fio_text import sections
+from .fio_text import file_lines, sections
 
 
 def read_fio(text: str, name: str, around: ImportContext) -> Description:
     """Return what the job file does. Raises PlanError with every reason why it cannot be read, a line each."""
     faults: list[str] = []
-    jobs = [Job(section, around, faults) for section in sections(text, name, around, faults)]
+    return _read(file_lines(text, name, around, faults, []), name, "a section is [name]", around, faults)
+
+
+def read_fio_command(words: Sequence[str], around: ImportContext) -> Description:
+    """Return what fio does, started with these words of a shell. Raises PlanError, as for a file."""
+    faults: list[str] = []
+    before, options = parted(words)
+    read = _read(command_lines(options, faults), FIO, "it begins with --name", around, faults)
+    notes = [f"what stands before {FIO} is left out: {' '.join(before)}"] if before else []
+    return replace(read, source=read.streams[0].name, notes=(*notes, *read.notes))
+
+
+def _read(
+    lines: Iterable[tuple[str, str]], name: str, way_out: str, around: ImportContext, faults: list[str]
+) -> Description:
+    jobs = [Job(section, around, faults) for section in sections(lines, around, faults)]
     if not jobs and not faults:
-        faults.append(f"{name}: no job; a section is [name]")
+        faults.append(f"{name}: no job; {way_out}")
     read = [job.read() for job in jobs]
     engines = {one.backend for one in read}
     if "null" in engines and len(engines) > 1:

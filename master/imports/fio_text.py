@@ -3,7 +3,7 @@ and shares."""
 
 import os.path
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,13 +36,13 @@ class FioSection:
     options: Mapping[str, Option]
 
 
-def sections(text: str, name: str, around: ImportContext, faults: list[str]) -> list[FioSection]:
-    """The jobs of a file in their order; what cannot be read is added to `faults`."""
+def sections(lines: Iterable[tuple[str, str]], around: ImportContext, faults: list[str]) -> list[FioSection]:
+    """The jobs of lines, each with its place, in their order; what cannot be read is added to `faults`."""
     shared: dict[str, Option] = {}
     parsed: list[tuple[str, str, dict[str, Option]]] = []
     current: dict[str, Option] | None = None
-    for where, line in _lines(text, name, around, faults, []):
-        if title := re.fullmatch(r"\[(.*)\]", line):
+    for where, line in lines:
+        if title := re.fullmatch(r"\[(.*)\]", line, re.DOTALL):
             if title[1] == "global":
                 current = shared
             else:
@@ -58,10 +58,10 @@ def sections(text: str, name: str, around: ImportContext, faults: list[str]) -> 
     return [FioSection(title, where, options) for title, where, options in parsed]
 
 
-def _lines(
+def file_lines(
     text: str, name: str, around: ImportContext, faults: list[str], opened: list[str], within: tuple[str, ...] = ()
 ) -> list[tuple[str, str]]:
-    """Lines without comments, with their places; includes replaced by what they include.
+    """Lines of a job file without comments, with their places; includes replaced by what they include.
 
     `opened` has every file included so far; `within` those that this text stands in.
     """
@@ -80,7 +80,7 @@ def _lines(
             beside = os.path.join(os.path.dirname(within[-1]) if within else "", include[1])
             opened.append(beside)
             try:
-                lines += _lines(around.included(beside), beside, around, faults, opened, (*within, beside))
+                lines += file_lines(around.included(beside), beside, around, faults, opened, (*within, beside))
             except (OSError, UnicodeDecodeError) as error:
                 faults.append(f"{where}: {line}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
     return lines
