@@ -24,12 +24,11 @@ from .connector_metrics import ConnectorCompared, compare_connectors
 from .differences import Difference, differences, plan_lines
 from .doubts import doubts
 from .limit import USUAL_LIMIT
-from .load import OTHER_LOAD, other_loads
+from .load import MISSING_HOSTS, OTHER_LOAD, other_loads
 from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, Outcome, RunFigure, exit_code, judge, outliers, untested
 from .samples import samples_of
 from .sides import Sides
 
-_MISSING: Final = frozenset({Reason.HOST_LOST.word, Reason.HOST_LATE.word, Reason.HOST_MISSING.word})  # partial
 _FEWEST_IN_SPAN: Final = 4  # names of runs
 _NAMED_BLANK: Final = "blank: no such I/O, too few samples, or no response time (iops: max)"
 
@@ -288,7 +287,9 @@ class _Figures:
             return f"invalid: {', '.join(_reasons(row, Severity.INVALID, metric.scope)) or Verdict.INVALID}"
         if row.hosts_in < row.hosts_of:  # they have another load, and the array has
             return f"{row.hosts_in} of {row.hosts_of} hosts"
-        if missing := _MISSING.intersection(_reasons(row, Severity.PARTIAL)):  # in a part of it, or from the beginning
+        if missing := MISSING_HOSTS.intersection(
+            _reasons(row, Severity.PARTIAL)
+        ):  # in a part of it, or from the beginning
             return f"without a host: {', '.join(sorted(missing))}"
         value = row.figure(metric)
         if value is None:

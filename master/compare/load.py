@@ -15,6 +15,7 @@ from ..results.finished_run import FinishedRun, Key, StepRow
 from ..rollup.instances import ALL
 from ..summary.driven import values_of
 from ..text.plan_parameters import WHOLE, OfStep
+from ..verdicts import Reason, Scope, Verdict
 
 if TYPE_CHECKING:
     from ..plan.model import Plan, Step
@@ -25,6 +26,8 @@ RANGE: Final = "range"
 LOAD: Final = (
     RATE, "blocksize", "iosequencer", "fraction_read", "maxtags", RANGE, "think_time", "drop_after",
 )  # fmt: skip
+MISSING_HOSTS: Final = frozenset({Reason.HOST_LOST.word, Reason.HOST_LATE.word, Reason.HOST_MISSING.word})
+_NOT_AS_PLANNED: Final = MISSING_HOSTS | {Reason.EDITED.word}
 
 Load = tuple[FinishedRun, StepRow]  # a run, and its row of the step
 Relative = Mapping[str, str]  # RATE and RANGE in the plan's words, where the run alone knows their numbers
@@ -34,12 +37,23 @@ def other_loads(run: FinishedRun, newest: Sequence[FinishedRun]) -> dict[str, st
     """By the step's name: how its load differs from the newest run that has the step; steps that differ alone."""
     differing = {}
     for key, row in run.rows.items():
-        reference = next((one for one in reversed(newest) if key in one.rows), None)
-        if key.rollup_type != ALL or reference is None or reference is run:
+        reference = _reference(key, newest) if key.rollup_type == ALL else None
+        if reference is None or reference is run:
             continue
         if lines := _differing(key, (run, row), (reference, reference.rows[key])):
             differing[key.step] = "; ".join(lines)
     return differing
+
+
+def _reference(key: Key, newest: Sequence[FinishedRun]) -> FinishedRun | None:
+    """The newest run whose figures of the step count, and whose load nobody changed; else the newest that has it."""
+    having = [run for run in reversed(newest) if key in run.rows]
+    return next((run for run in having if _is_as_planned(run.rows[key])), having[0] if having else None)
+
+
+def _is_as_planned(row: StepRow) -> bool:
+    is_usable = any(row.verdict(scope) is not Verdict.INVALID for scope in Scope)
+    return is_usable and row.hosts_in >= row.hosts_of and not row.reasons & _NOT_AS_PLANNED
 
 
 def _differing(key: Key, before: Load, after: Load) -> list[str]:
@@ -51,7 +65,7 @@ def _differing(key: Key, before: Load, after: Load) -> list[str]:
             continue
         if name in (RATE, RANGE):
             words = [_relative(run, key.step).get(name, "") for run, _ in (before, after)]
-            if words[0] == words[1] and (words[0] or _is_searched(key, before[1])):
+            if words[0] == words[1] and (words[0] or before[1].cells["name"] != key.step):
                 continue
             values = [in_words or value for in_words, value in zip(words, values, strict=True)]
         lines.append(f"{name}: {values[0]} -> {values[1]}")
@@ -63,11 +77,6 @@ def _value(name: str, row: StepRow) -> str | None:
     if name not in row.cells:
         return None
     return row.cells[name] if name == RATE else " ".join(values_of(row.cells, name))
-
-
-def _is_searched(key: Key, row: StepRow) -> bool:
-    """Whether the step looked for its load, which its row is named after."""
-    return row.cells["name"] != key.step
 
 
 def _relative(run: FinishedRun, name: str) -> Relative:

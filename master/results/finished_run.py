@@ -53,6 +53,11 @@ class StepRow:
         return Verdict(self.cells.get(f"{scope}_verdict") or self.cells["verdict"])
 
     @property
+    def reasons(self) -> frozenset[str]:
+        """Their names, of all severities."""
+        return frozenset(text.partition("[")[0] for text in self.cells.get("reasons", "").split("; ") if text)
+
+    @property
     def hosts_in(self) -> int:
         """Whose results the row includes; 0 where that is not known."""
         return int(self.cells.get("hosts_in") or 0)

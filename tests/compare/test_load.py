@@ -10,7 +10,8 @@ from ivypy.master.results.finished_run import FinishedRun, Key, StepRow
 
 KEY = Key("paced", "all", "all")
 CELLS = {
-    "step": "1", "name": "paced", "iops_setting": "200", "blocksize": "4096", "iosequencer": "random_steady",
+    "step": "1", "name": "paced", "verdict": "valid", "reasons": "",
+    "iops_setting": "200", "blocksize": "4096", "iosequencer": "random_steady",
     "fraction_read": "1", "maxtags": "8", "range": "all", "spread": "auto", "think_time": "0", "drop_after": "never",
     "seed": "1",
 }  # fmt: skip
@@ -110,3 +111,20 @@ def test_a_setting_that_an_older_version_did_not_write_is_no_difference() -> Non
     older = run({})
     cells = {name: cell for name, cell in CELLS.items() if name != "think_time"}
     assert differs(FinishedRun("A1", older.folder, {}, {KEY: StepRow(cells)}), run({"think_time": "1"})) == ""
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        {"hosts_in": "1", "hosts_of": "2"},
+        {"reasons": "host_lost[partial] (lab2)"},
+        {"reasons": "edited[note] (at 3 s)"},
+        {"rate_verdict": "invalid", "service_verdict": "invalid", "response_verdict": "invalid"},
+    ],
+)
+def test_a_run_that_does_not_count_does_not_say_which_load_is_compared(cells: Mapping[str, str]) -> None:
+    """Else one edit by hand in the newest run would leave out all others, and hide a regression of theirs."""
+    before, whole, newest = run({}), run({}), run({"iops_setting": "150", **cells})
+    assert other_loads(before, [whole, newest]) == other_loads(whole, [whole, newest]) == {}
+    assert other_loads(newest, [whole, newest]) == {"paced": "iops_setting: 150 -> 200"}
+    assert other_loads(before, [newest]) == {"paced": "iops_setting: 200 -> 150"}, "there is no other"
