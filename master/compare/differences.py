@@ -128,7 +128,7 @@ def _of_run(run: FinishedRun) -> Iterator[tuple[str, str, str, str]]:
                 yield _LUNS, fact, who, value
     for key, row in run.rows.items():
         if key.rollup_type == ALL:
-            is_search = row.cells["name"] != key.step  # whose load is what it found
+            is_search = row.number in run.searches  # whose load is what it found
             for fact in _SETTINGS:
                 if not (is_search and fact == RATE):
                     yield f"step {key.step}", fact, "", row.cells.get(fact, "")

@@ -65,7 +65,7 @@ def _differing(key: Key, before: Load, after: Load) -> list[str]:
             continue
         if name in (RATE, RANGE):
             words = [_relative(run, key.step).get(name, "") for run, _ in (before, after)]
-            if words[0] == words[1] and (words[0] or before[1].cells["name"] != key.step):
+            if words[0] == words[1] and (words[0] or before[1].number in before[0].searches):
                 continue
             values = [in_words or value for in_words, value in zip(words, values, strict=True)]
         lines.append(f"{name}: {values[0]} -> {values[1]}")

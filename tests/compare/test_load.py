@@ -128,3 +128,8 @@ def test_a_run_that_does_not_count_does_not_say_which_load_is_compared(cells: Ma
     assert other_loads(before, [whole, newest]) == other_loads(whole, [whole, newest]) == {}
     assert other_loads(newest, [whole, newest]) == {"paced": "iops_setting: 150 -> 200"}
     assert other_loads(before, [newest]) == {"paced": "iops_setting: 200 -> 150"}, "there is no other"
+
+
+def test_a_repeated_step_has_the_rate_of_its_plan() -> None:
+    """The name of its row is not that of the step, as that of a search is not."""
+    assert differs(run({"name": "paced+attempt=2"}), run({"iops_setting": "150"})) == "iops_setting: 200 -> 150"
