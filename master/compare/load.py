@@ -7,13 +7,13 @@ the plan's own words are compared.
 """
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import PlanError
 from ..results.finished_run import FinishedRun, Key, StepRow
 from ..rollup.instances import ALL
-from ..summary.driven import values_of
 from ..text.plan_parameters import WHOLE, OfStep
 from ..verdicts import Reason, Scope, Verdict
 
@@ -61,7 +61,7 @@ def _differing(key: Key, before: Load, after: Load) -> list[str]:
     lines = []
     for name in LOAD:
         values = [_value(name, row) for _, row in (before, after)]
-        if None in values or values[0] == values[1]:
+        if None in values or _shares(values[0]) == _shares(values[1]):
             continue
         if name in (RATE, RANGE):
             words = [_relative(run, key.step).get(name, "") for run, _ in (before, after)]
@@ -74,9 +74,18 @@ def _differing(key: Key, before: Load, after: Load) -> list[str]:
 
 def _value(name: str, row: StepRow) -> str | None:
     """None where the run's version did not write it."""
-    if name not in row.cells:
-        return None
-    return row.cells[name] if name == RATE else " ".join(values_of(row.cells, name))
+    cell = row.cells.get(name)
+    return row.cells.get("iops") if name == RATE and cell == "" else cell  # no total: some instances are at max
+
+
+def _shares(cell: str | None) -> Mapping[str, Fraction]:
+    """By value, which share of the workload instances has it: their order and number are no load."""
+    shares: dict[str, Fraction] = {}
+    for word in (cell or "").split():
+        value, _, share = word.rstrip(")").partition("(")
+        count, _, of = share.partition("/")
+        shares[value] = shares.get(value, Fraction(0)) + Fraction(int(count or 1), int(of or 1))
+    return shares
 
 
 def _relative(run: FinishedRun, name: str) -> Relative:

@@ -56,7 +56,7 @@ def differs(one: FinishedRun, other: FinishedRun) -> str:
         ({"iops_setting": "150"}, "iops_setting: 200 -> 150"),
         ({"iops_setting": "max"}, "iops_setting: 200 -> max"),
         ({"blocksize": "8192"}, "blocksize: 4096 -> 8192"),
-        ({"blocksize": "4096(2/3) 8192(1/3)"}, "blocksize: 4096 -> 4096 8192"),
+        ({"blocksize": "4096(2/3) 8192(1/3)"}, "blocksize: 4096 -> 4096(2/3) 8192(1/3)"),
         ({"fraction_read": "0.7"}, "fraction_read: 1 -> 0.7"),
         ({"maxtags": "16"}, "maxtags: 8 -> 16"),
         ({"iosequencer": "sequential"}, "iosequencer: random_steady -> sequential"),
@@ -107,10 +107,11 @@ def test_half_of_a_larger_device_is_the_same_load(text: str, is_same: bool) -> N
     assert (differs(one, other) == "") is is_same
 
 
-def test_a_setting_that_an_older_version_did_not_write_is_no_difference() -> None:
+@pytest.mark.parametrize("setting", ["think_time", "iops_setting"])
+def test_a_setting_that_an_older_version_did_not_write_is_no_difference(setting: str) -> None:
     older = run({})
-    cells = {name: cell for name, cell in CELLS.items() if name != "think_time"}
-    assert differs(FinishedRun("A1", older.folder, {}, {KEY: StepRow(cells)}), run({"think_time": "1"})) == ""
+    cells = {name: cell for name, cell in CELLS.items() if name != setting} | {"iops": "100"}
+    assert differs(FinishedRun("A1", older.folder, {}, {KEY: StepRow(cells)}), run({setting: "1"})) == ""
 
 
 @pytest.mark.parametrize(
@@ -133,3 +134,31 @@ def test_a_run_that_does_not_count_does_not_say_which_load_is_compared(cells: Ma
 def test_a_repeated_step_has_the_rate_of_its_plan() -> None:
     """The name of its row is not that of the step, as that of a search is not."""
     assert differs(run({"name": "paced+attempt=2"}), run({"iops_setting": "150"})) == "iops_setting: 200 -> 150"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ("4096(2/3) 8192(1/3)", "8192(2/3) 4096(1/3)", "4096(2/3) 8192(1/3) -> 8192(2/3) 4096(1/3)"),
+        ("4096(2/3) 8192(1/3)", "4096(4/6) 8192(2/6)", ""),
+        ("4096(1/2) 8192(1/2)", "8192(2/4) 4096(2/4)", ""),
+        ("1(1/9) 2(1/9) and 7 other values", "2(1/9) 1(1/9) and 7 other values", ""),
+        ("1(1/9) 2(1/9) and 7 other values", "1(1/9) 2(1/9)", "1(1/9) 2(1/9) and 7 other values -> 1(1/9) 2(1/9)"),
+    ],
+)
+def test_a_load_of_several_is_the_share_of_each_in_any_order(before: str, after: str, text: str) -> None:
+    """Twice the hosts, or the workloads in another order, are the same."""
+    assert differs(run({"blocksize": before}), run({"blocksize": after})) == (f"blocksize: {text}" if text else "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ("200(1/2) max(1/2)", "max(1/2) 200(1/2)", ""),
+        ("200(1/2) max(1/2)", "400(1/2) max(1/2)", "iops_setting: 200(1/2) max(1/2) -> 400(1/2) max(1/2)"),
+    ],
+)
+def test_the_rates_of_instances_are_the_load_where_some_are_at_max(before: str, after: str, text: str) -> None:
+    """There is no total then."""
+    some, others = ({"iops_setting": "", "iops": rates} for rates in (before, after))
+    assert differs(run(some), run(others)) == text
