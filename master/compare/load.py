@@ -7,14 +7,16 @@ the plan's own words are compared.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from ...protocol.parameters import MAX
 from ..errors import PlanError
 from ..results.finished_run import FinishedRun, Key, StepRow
 from ..rollup.instances import ALL
-from ..text.plan_parameters import WHOLE, OfStep
+from ..text.plan_parameters import WHOLE, OfStep, Value
 from ..verdicts import Reason, Scope, Verdict
 
 if TYPE_CHECKING:
@@ -90,47 +92,51 @@ def _shares(cell: str | None) -> Mapping[str, Fraction]:
 
 def _relative(run: FinishedRun, name: str) -> Relative:
     """Of a step of the run's plan; nothing where the plan cannot be read, as of another version."""
-    plan = _plan(run.plan, tuple(run.defines.items()))
+    hosts = ",".join(dict.fromkeys(row["host"] for row in run.hosts)) or "local"
+    plan = _plan(run.plan, tuple(run.defines.items()), hosts)
     step = next((one for one in plan.steps if one.name == name), None) if plan else None
     if plan is None or step is None:
         return {}
-    words = {RATE: _rate(step), RANGE: _range(plan, step)}
+    words = {RATE: _rate(plan, step), RANGE: _range(plan, step)}
     return {setting: said for setting, said in words.items() if said}
 
 
 @lru_cache(maxsize=32)
-def _plan(text: str, defines: tuple[tuple[str, str], ...]) -> "Plan | None":
-    from ..plan.load import read  # takes 0.3 s, which runs of the same load need not wait for
+def _plan(text: str, defines: tuple[tuple[str, str], ...], hosts: str) -> "Plan | None":
+    """`hosts`: those of the run, where the plan's own say nothing here, as those of a Slurm job do."""
+    from ..plan.load import AS_IT_IS, Instead, read  # takes 0.3 s, which runs of the same load need not wait for
 
-    try:
-        return read(text, "plan.yaml", dict(defines))
-    except PlanError:
-        return None
+    for instead in (AS_IT_IS, Instead(hosts=hosts)):
+        with suppress(PlanError):
+            return read(text, "plan.yaml", dict(defines), instead)
+    return None
 
 
-def _rate(step: "Step") -> str:
+def _rate(plan: "Plan", step: "Step") -> str:
     """Of a rate that the plan does not give as a number: "50% of step max", or how control finds it."""
     if step.control.load is not None:
         return step.control.load.in_words.partition(", ")[0]  # what for; not how exactly and how long
-    changes = _changes(step, "iops", "total_iops")
-    return _in_words(changes) if any(isinstance(value, OfStep) for _, _, value in changes) else ""
+    rates = _settings(plan, step, MAX, "iops", "total_iops")
+    return _in_words(rates) if any(isinstance(value, OfStep) for _, _, value in rates) else ""
 
 
 def _range(plan: "Plan", step: "Step") -> str:
     """Of a range in percent."""
-    ranges = _changes(step, RANGE) or [("", RANGE, one.parameters.range) for one in plan.workloads]
+    ranges = _settings(plan, step, WHOLE, RANGE)
     are_relative = any(span != WHOLE and place.bytes is None for _, _, span in ranges for place in span)
     return _in_words(ranges) if are_relative else ""
 
 
-def _changes(step: "Step", *names: str) -> list[tuple[str, str, Any]]:
-    """(the rollup instances, parameter, value)"""
-    return [
+def _settings(plan: "Plan", step: "Step", usual: Value, *names: str) -> list[tuple[str, str, Any]]:
+    """(where, parameter, value): what workloads begin with, but for the `usual`, and all edits in force."""
+    own = [(f"{one.name} ", names[0], getattr(one.parameters, names[0])) for one in plan.workloads]
+    edited = [
         (f"{edit.rollup}={','.join(edit.instances)} ", name, value)
         for edit in step.edits
         for name, value in edit.changes.items()
         if name in names
     ]
+    return [setting for setting in own if setting[2] != usual] + edited
 
 
 def _in_words(changes: Sequence[tuple[str, str, Any]]) -> str:

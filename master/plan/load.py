@@ -68,9 +68,9 @@ def bytes_of(path: Path, what: str) -> bytes:
     return content
 
 
-def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
-    """The plan in a text; `name` is its name in faults. Raises PlanFaults."""
-    return _read(text, name, defines, None)
+def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES, instead: Instead = AS_IT_IS) -> Plan:
+    """The plan in a text; `name` is its name in faults. Raises PlanFaults, and PlanError for `instead`."""
+    return _read(text, name, defines, None, instead)
 
 
 def _read(text: str, name: str, defines: Mapping[str, str], path: Path | None, instead: Instead = AS_IT_IS) -> Plan:

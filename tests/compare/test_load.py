@@ -1,6 +1,7 @@
 """Whether runs had the same load: what was asked of the storage is a load, where and how is what is compared."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,42 @@ def test_the_rates_of_instances_are_the_load_where_some_are_at_max(before: str, 
     """There is no total then."""
     some, others = ({"iops_setting": "", "iops": rates} for rates in (before, after))
     assert differs(run(some), run(others)) == text
+
+
+ELSEWHERE = "hosts: slurm\nrollups: [ host ]\n" + HALF.replace("all=all", "host=node7")
+
+
+def test_the_plan_of_a_slurm_job_is_read_outside_of_it(tmp_path: Path) -> None:
+    (tmp_path / "hosts.csv").write_text("host\nnode7\nnode8\n")
+    one, other = (replace(run({"iops_setting": rate}, ELSEWHERE), folder=tmp_path) for rate in ("200", "150"))
+    for made in (one, other):
+        made.__dict__["plan"] = ELSEWHERE
+    assert differs(one, other) == ""
+
+
+TWO = HALF.replace("w: { maxtags: 8 }", "w: { maxtags: 8 }, slow: { SLOW }").replace("all=all", "workload=w")
+BESIDE = TWO.replace("luns:", "rollups: [ workload ]\nluns:")
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after", "differing"),
+    [
+        (BESIDE, "iops: 100", "iops: 100", False),
+        (BESIDE, "iops: 100", "iops: 150", True),
+        (BESIDE.replace("total_iops: 50% of step max", 'range: ["0%", "50%"]'), "iops: 100", "iops: 150", True),
+    ],
+)
+def test_a_workload_beside_a_relative_one_has_a_load_of_its_own(
+    text: str, before: str, after: str, differing: bool
+) -> None:
+    one, other = (text.replace("SLOW", setting) for setting in (before, after))
+    assert bool(differs(run({}, one), run({"iops_setting": "150"}, other))) is differing
+
+
+PART = BESIDE.replace("total_iops: 50% of step max", "range: [0, 32MiB]")
+
+
+def test_a_relative_range_of_a_workload_counts_beside_an_edited_one() -> None:
+    text = PART.replace("SLOW", 'range: ["0%", "50%"]')
+    cells = "0-33554432(1/2) 0-{}(1/2)"
+    assert differs(run({"range": cells.format(100)}, text), run({"range": cells.format(200)}, text)) == ""
