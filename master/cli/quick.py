@@ -146,8 +146,9 @@ def quick(
     ivypy quick '/dev/sd[b-e]' --rw randread --p99 5ms --within 3m
     ivypy quick --hosts lab[01-16] --select vendor=HITACHI --rw read --bs 1M
 
-    A file that does not exist is created and removed afterwards. Writing to anything else needs a token, which the
-    refusal shows. Without PATH: lists what could be measured. Options have fio's names, with = or a space.
+    With --size, a file that does not exist is created, and removed at the end. Writing to anything else needs a
+    token, which the refusal shows. Without PATH: lists what could be measured. Options have fio's names, with = or a
+    space.
     """
     from .quick_plan import QuickOptions, quick_plan
 
@@ -244,7 +245,8 @@ def _found(typed: str, full: str, sized: bool) -> "QuickTarget":
     if stat.S_ISREG(status.st_mode):
         return QuickTarget(full, TargetKind.FILE, size=status.st_size)
     if stat.S_ISDIR(status.st_mode):
-        raise PlanError(f"{typed}: a folder; name a new file in it: {os.path.join(typed, 'ivypy-quick.data')}")
+        new = os.path.join(typed, "ivypy-quick.data")
+        raise PlanError(f"{typed}: a folder; name a new file in it: {new}{_size_of_new(sized)}")
     raise PlanError(f"{typed}: neither a block device nor a file")
 
 
@@ -259,7 +261,7 @@ def _new(typed: str, full: str, sized: bool) -> "QuickTarget":
     if folder == "/dev" or not {"/", "."} & {*typed}:  # a name alone is a device's, if it is not of a file like new.bin
         devices = os.listdir("/sys/block") if os.path.isdir("/sys/block") else []
         near = did_you_mean(os.path.basename(full), devices)
-        create = "" if folder == "/dev" else f"\nto create a file here, write ./{typed}"
+        create = "" if folder == "/dev" else f"\nto create a file here, write ./{typed}{_size_of_new(sized)}"
         raise PlanError(f"{typed}: there is no such device{near}; `ivypy quick` alone lists them{create}")
     if not os.path.isdir(folder):
         raise PlanError(f"{typed}: there is no folder {folder}; create it, or name another file")
@@ -267,6 +269,11 @@ def _new(typed: str, full: str, sized: bool) -> "QuickTarget":
         near = did_you_mean(os.path.basename(full), os.listdir(folder))
         raise PlanError(f"{typed}: there is no such file; to create it for this test, write its size: --size 1G{near}")
     return QuickTarget(full, TargetKind.NEW)
+
+
+def _size_of_new(sized: bool) -> str:
+    """The option that a new file needs yet."""
+    return "" if sized else " --size 1G"
 
 
 def _remote(path: str, sized: bool) -> "QuickTarget":

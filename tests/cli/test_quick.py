@@ -101,10 +101,12 @@ def test_each_other_option_of_fio_has_a_pointer(option: str) -> None:
         ("randread", "write --rw randread"),
         ("./new.bin -rw=read", "write two dashes, --rw=read"),
         ("--rw=read", "name what to measure"),
-        ("sdzz", "to create a file here, write ./sdzz"),
+        ("sdzz", "to create a file here, write ./sdzz --size 1G\n"),
+        ("sdzz --size=1M", "to create a file here, write ./sdzz\n"),
         ("/dev/sdzz", "no such device"),
         ("/nowhere/at/all", "there is no folder /nowhere/at"),
-        (".", "a folder; name a new file"),
+        (".", "a folder; name a new file in it: ./ivypy-quick.data --size 1G\n"),
+        (". --size=1M", "a folder; name a new file in it: ./ivypy-quick.data\n"),
         ("/dev/null", "neither a block device nor a file"),
         ("plan.yaml", "ivypy run plan.yaml"),
         ("job.fio", "ivypy import job.fio"),
@@ -148,7 +150,7 @@ def test_what_cannot_be_driven_is_refused_with_a_remedy(words: str, said: str) -
     Path("old.bin").touch()
     with pytest.raises(PlanError) as error:
         dry_run(*words.split())
-    assert said in str(error.value)
+    assert said in f"{error.value}\n"
 
 
 def test_a_misspelt_option_gets_a_suggestion() -> None:
