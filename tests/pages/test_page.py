@@ -352,6 +352,35 @@ def test_a_run_of_one_step_opens_with_its_figures_and_its_charts(page: Any, seen
     page.get_by_label("instance", exact=True).wait_for()
 
 
+COUNT_LISTENERS = """(() => {
+    window.listening = new Set();
+    for (const [name, does] of [['addEventListener', 'add'], ['removeEventListener', 'delete']]) {
+        const own = window[name].bind(window);
+        window[name] = (type, listener, ...more) => {
+            if (type === 'resize') window.listening[does](listener);
+            return own(type, listener, ...more);
+        };
+    }
+})()"""
+
+
+@pytest.mark.parametrize(("tab", "other"), [("Summary", "Events"), ("Over time", "Instances")])
+def test_charts_that_are_left_listen_to_the_window_no_more(browser: Any, address: str, tab: str, other: str) -> None:
+    context = browser.new_context(viewport=WIDE)
+    context.add_init_script(COUNT_LISTENERS)
+    page = context.new_page()
+    page.goto(f"{address}/#/run/alone{'' if tab == 'Summary' else '/step/0'}")
+    listening = []
+    for _ in range(2):
+        page.get_by_role("tab", name=tab).click()
+        page.wait_for_function(OVERVIEW_DRAWN)
+        page.get_by_role("tab", name=other).click()
+        page.wait_for_function("!document.querySelector('.chart.rate')")
+        listening.append(page.evaluate("window.listening.size"))
+    assert listening[0] == listening[1]
+    context.close()
+
+
 def test_latency_against_load_leaves_out_attempts_that_were_repeated(page: Any) -> None:
     left = page.evaluate("""async () => {
         const { LoadChart } = await import('/static/load_chart.js');

@@ -1,6 +1,6 @@
 // A step over time: rate, latency, heat map, CPU, errors and what control saw, on one time axis.
 
-import { TimeGroup, draw, latencyAxis, latencyMarks, layoutOf, timeLine } from "./charts.js";
+import { TimeGroup, discard, draw, latencyAxis, latencyMarks, layoutOf, timeLine } from "./charts.js";
 import { choice, el, fill } from "./dom.js";
 import { eventTrack, legendOfPhases } from "./event_track.js";
 import { latency, localTime, percentileName, zone } from "./format.js";
@@ -52,6 +52,11 @@ export class Overview {
       this.section("Errors and backlog", this.charts.errors),
       this.control,
     );
+  }
+
+  close() {
+    Object.values(this.charts).forEach(discard);
+    this.control.querySelectorAll(".chart").forEach(discard);
   }
 
   chart(name) {

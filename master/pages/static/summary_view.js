@@ -23,6 +23,7 @@ export class SummaryView {
 
   close() {
     this.load.close();
+    this.charts?.close();
   }
 
   async show(what) {
@@ -37,6 +38,7 @@ export class SummaryView {
     const isOnly = this.model.document.steps.length === 1;
     if (isOnly) this.charts ??= new Overview(this.model, this.only);
     else if (this.charts) {
+      this.charts.close();
       this.charts = null;
       fill(this.only);
     }
