@@ -6,6 +6,7 @@ follows from an earlier step or is found by control, and a range in percent, dif
 the plan's own words are compared.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
@@ -29,6 +30,7 @@ LOAD: Final = (
     RATE, "blocksize", "iosequencer", "fraction_read", "maxtags", RANGE, "think_time", "drop_after",
 )  # fmt: skip
 MISSING_HOSTS: Final = frozenset({Reason.HOST_LOST.word, Reason.HOST_LATE.word, Reason.HOST_MISSING.word})
+_ONE_OF_SEVERAL: Final = re.compile(r"(.+)\((\d+)/([1-9]\d*)\)")  # 4096(2/3)
 _NOT_AS_PLANNED: Final = MISSING_HOSTS | {Reason.EDITED.word}
 
 Load = tuple[FinishedRun, StepRow]  # a run, and its row of the step
@@ -63,8 +65,12 @@ def _differing(key: Key, before: Load, after: Load) -> list[str]:
     lines = []
     for name in LOAD:
         values = [_value(name, row) for _, row in (before, after)]
-        if None in values or _shares(values[0]) == _shares(values[1]):
+        if None in values:
             continue
+        if _shares(values[0]) == _shares(values[1]):
+            if name != RATE or not _has_other_parts(before[1], after[1]):
+                continue
+            values = [row.cells["iops"] for _, row in (before, after)]
         if name in (RATE, RANGE):
             words = [_relative(run, key.step).get(name, "") for run, _ in (before, after)]
             if words[0] == words[1] and (words[0] or before[1].number in before[0].searches):
@@ -72,6 +78,12 @@ def _differing(key: Key, before: Load, after: Load) -> list[str]:
             values = [in_words or value for in_words, value in zip(words, values, strict=True)]
         lines.append(f"{name}: {values[0]} -> {values[1]}")
     return lines
+
+
+def _has_other_parts(before: StepRow, after: StepRow) -> bool:
+    """Whether the instances share the same total otherwise."""
+    parts = [_parts(row) for row in (before, after)]
+    return None not in parts and parts[0] != parts[1]
 
 
 def _value(name: str, row: StepRow) -> str | None:
@@ -84,10 +96,21 @@ def _shares(cell: str | None) -> Mapping[str, Fraction]:
     """By value, which share of the workload instances has it: their order and number are no load."""
     shares: dict[str, Fraction] = {}
     for word in (cell or "").split():
-        value, _, share = word.rstrip(")").partition("(")
-        count, _, of = share.partition("/")
-        shares[value] = shares.get(value, Fraction(0)) + Fraction(int(count or 1), int(of or 1))
+        several = _ONE_OF_SEVERAL.fullmatch(word)
+        value, share = (several[1], Fraction(int(several[2]), int(several[3]))) if several else (word, Fraction(1))
+        shares[value] = shares.get(value, Fraction(0)) + share
     return shares
+
+
+def _parts(row: StepRow) -> Mapping[float, Fraction] | None:
+    """Of instances that all have a rate, by its ratio to their mean, the share that has it; None where it is not
+    known."""
+    try:
+        rates = {float(rate): share for rate, share in _shares(row.cells.get("iops")).items()}
+    except ValueError:  # some are at max, or too many differ
+        return None
+    mean = sum(rate * share for rate, share in rates.items())
+    return {round(rate / mean, 6): share for rate, share in rates.items()} if mean else None
 
 
 def _relative(run: FinishedRun, name: str) -> Relative:

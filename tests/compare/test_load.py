@@ -202,3 +202,24 @@ def test_a_relative_range_of_a_workload_counts_beside_an_edited_one() -> None:
     text = PART.replace("SLOW", 'range: ["0%", "50%"]')
     cells = "0-33554432(1/2) 0-{}(1/2)"
     assert differs(run({"range": cells.format(100)}, text), run({"range": cells.format(200)}, text)) == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_same"),
+    [
+        ("100(1/2) 300(1/2)", "200", False),
+        ("100(1/2) 300(1/2)", "150(2/4) 50(2/4)", True),
+        ("200", "100", True),
+        ("100(1/2) 300(1/2)", "100(1/4) 300(3/4)", False),
+        ("0", "0", True),
+    ],
+)
+def test_the_same_total_is_another_load_where_instances_have_other_parts_of_it(
+    before: str, after: str, is_same: bool
+) -> None:
+    """Twice the LUNs, each with half the rate, are the same."""
+    assert (differs(run({"iops": before}), run({"iops": after})) == "") is is_same
+
+
+def test_a_damaged_cell_is_compared_as_it_is() -> None:
+    assert differs(run({"blocksize": "4096(1/0)"}), run({})) == "blocksize: 4096(1/0) -> 4096"
