@@ -100,3 +100,9 @@ class Description:
     host_keys: tuple[tuple[str, Settings], ...] = ()  # of some of the hosts, by their names: address, user
     user: str = ""  # to log in as, where the file says so
     notes: tuple[str, ...] = ()  # what else to know about the plan
+
+
+def whole_blocks(mean: float, smallest: int) -> int:
+    """A mean size in bytes as a multiple of the smallest size, so that I/Os stay as aligned as they were."""
+    block = max(smallest // 512 * 512, 512)
+    return max(round(mean / block), 1) * block

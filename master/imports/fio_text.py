@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from .description import ImportContext
+from .description import ImportContext, whole_blocks
 from .fio_options import SYNONYMS
 
 DEEPEST: Final = 16  # includes within includes
@@ -137,7 +137,8 @@ def percentage(text: str) -> float:
 
 def mean_of_range(text: str, size: Callable[[str], int]) -> int:
     low, _, high = text.partition("-")
-    return (size(low) + size(high or low)) // 2 // 512 * 512
+    ends = size(low), size(high or low)
+    return whole_blocks(sum(ends) / 2, min(ends))
 
 
 def mean_of_split(text: str, size: Callable[[str], int]) -> int:
@@ -149,4 +150,5 @@ def mean_of_split(text: str, size: Callable[[str], int]) -> int:
     left = max(100 - sum(int(share) for _, share in parts if share), 0) / max(open_parts, 1)
     weights = [(bytes_, float(share) if share else left) for bytes_, share in parts]
     total = sum(weight for _, weight in weights) or 1
-    return max(int(sum(bytes_ * weight for bytes_, weight in weights) / total) // 512 * 512, 512)
+    mean = sum(bytes_ * weight for bytes_, weight in weights) / total
+    return whole_blocks(mean, min(bytes_ for bytes_, _ in weights))

@@ -14,7 +14,7 @@ from typing import Final
 from ...protocol.parameters import PARAMETERS
 from ..text.suggestions import suggestion
 from ..text.units import format_bytes, format_duration, format_fraction, format_number
-from .description import Dropped, Settings, Stream
+from .description import Dropped, Settings, Stream, whole_blocks
 from .vdbench_definitions import Rd, Sd, Wd
 from .vdbench_luns import VdbenchLun, VdbenchLuns, is_device, matches, span_of
 
@@ -256,7 +256,12 @@ class RunReader:
             size = int(sizes[0])
         else:
             size = _mean_size(sizes)
-            self._drop_of(wd, "xfersize", "an I/O of a workload has one size", "the plan has the mean size")
+            self._drop_of(
+                wd,
+                "xfersize",
+                "an I/O of a workload has one size",
+                "the plan has the mean size",
+            )
         about = PARAMETERS["blocksize"]
         if size % 512 or not (about.low or 0) <= size <= (about.high or size):
             self._fault(f"xfersize {size}: an I/O is a multiple of 512, up to {format_bytes(int(about.high or 0))}")
@@ -314,10 +319,9 @@ class RunReader:
 def _mean_size(sizes: Sequence[float]) -> int:
     """Of pairs of a size and a percentage, or of all multiples of the third from the first to the second."""
     if len(sizes) == 3:
-        mean, multiple = (sizes[0] + sizes[1]) / 2, max(int(sizes[2]), 512)
-    else:
-        mean, multiple = sum(size * percent for size, percent in zip(sizes[::2], sizes[1::2], strict=True)) / 100, 512
-    return max(int(mean) // multiple * multiple, multiple)
+        return whole_blocks((sizes[0] + sizes[1]) / 2, int(sizes[2]))
+    mean = sum(size * percent for size, percent in zip(sizes[::2], sizes[1::2], strict=True)) / 100
+    return whole_blocks(mean, int(min(sizes[::2])))
 
 
 def _depths(loads: Sequence[Load], names: Sequence[str]) -> Mapping[tuple[str, str], int]:

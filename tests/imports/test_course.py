@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.imports.course import UniqueNames
+from ivypy.master.imports.description import whole_blocks
 
 
 class Counting(set[str]):
@@ -32,3 +33,21 @@ def test_a_name_is_the_first_that_is_free_and_no_number_is_tried_twice(names: li
     unique._taken = counting = Counting()
     assert [unique.of(name) for name in names] == [by_hand(name, taken) for name in names]
     assert counting.asked <= 2 * len(names)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 2048), st.integers(1, 100)), min_size=1, max_size=8),
+    st.sampled_from([512, 4096]),
+)
+def test_a_mean_size_is_as_aligned_as_the_smallest_and_within_half_of_it(
+    parts: list[tuple[int, int]], unit: int
+) -> None:
+    sizes = [(count * unit, weight) for count, weight in parts]
+    mean = sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes)
+    smallest = min(size for size, _ in sizes)
+    whole = whole_blocks(mean, smallest)
+    assert whole % smallest == 0 and abs(whole - mean) <= smallest / 2
+
+
+def test_a_mean_size_is_a_multiple_of_512() -> None:
+    assert [whole_blocks(mean, 100) for mean in (1.0, 600.0, 1000.0)] == [512, 512, 1024]

@@ -58,6 +58,11 @@ def job(options: str) -> Plan:
     ("options", "expected"),
     [
         ("bs=8k", {"blocksize": 8192}),
+        ("bssplit=4k/60:8k/40", {"blocksize": 4096}),  # 5,632 would not be aligned as fio's I/Os are
+        ("bssplit=4k/20:64k/80", {"blocksize": 13 * 4096}),
+        ("bssplit=512/50:8k/50", {"blocksize": 4096}),
+        ("bsrange=8k-16k", {"blocksize": 16384}),
+        ("bsrange=4k-1M", {"blocksize": 128 * 4096}),
         ("bs=4kb", {"blocksize": 4096}),
         ("kb_base=1000\nbs=4KiB", {"blocksize": 4096}),
         ("rw=write\nbs=4k,64k", {"blocksize": 65536, "fraction_read": 0.0}),
