@@ -25,8 +25,12 @@ _INSTEAD: Final = {  # words that people try
 }  # fmt: skip
 _SAME_PAGE: Final = {
     "reasons": "verdicts", "notes": "verdicts", "partial": "verdicts", "failed": "verdicts",
-    "topics": "index", "docs": "index", "jobs": "index", "ssd": "laptop-ssd", "ci": "nightly",
+    "topics": "index", "docs": "index", "jobs": "index", "ssd": "laptop-ssd", "ci": "nightly", "junit": "nightly",
+    "fio": "coming-from-fio", "vdbench": "coming-from-vdbench", "ivy": "coming-from-ivy", "exit": "exit-codes",
+    "exit-code": "exit-codes", "python": "analysis", "pandas": "analysis", "token": "never-written",
 }  # fmt: skip
+_OF_NAMES: Final = ("columns", "index")  # that have every word once
+MOST_PAGES: Final = 4
 _WIDEST: Final = 200  # of a line of help before it is wrapped
 WIDEST_PAGE: Final = 100  # columns: a longer line is hard to read
 _COMMENT: Final = re.compile(r"<!--.*?-->\n?", re.DOTALL)
@@ -73,18 +77,33 @@ def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
         click.echo(command.get_help(context))
         if topic in topics():
             click.echo(f"\nMore: ivypy help {topic}.md")
-    elif not words[1:] and (page := _SAME_PAGE.get(topic, topic.removesuffix(".md"))) in topics():
+    elif not words[1:] and (page := _page_of(topic)):
         click.echo_via_pager(_rendered((DOCS / f"{page}.md").read_text(encoding="utf-8")))
     else:
-        raise PlanError(
-            f"{' '.join(words)}: neither a command nor a topic{_instead(topic, [*group.commands, *topics()])}"
-        )
+        text = " ".join(words)
+        advice = pages_with(text) or _instead(topic, [*group.commands, *topics()])
+        raise PlanError(f"{text}: neither a command nor a topic{advice}")
 
 
 def _instead(word: str, known: Iterable[str]) -> str:
     if word in _INSTEAD:
         return f"; what does it is `ivypy {_INSTEAD[word]}`"
     return did_you_mean(word, known) or "; `ivypy help` lists them"
+
+
+def _page_of(word: str) -> str:
+    """The page that a word names, also in the singular; "" where there is none."""
+    page = _SAME_PAGE.get(word, word.removesuffix(".md"))
+    return next((name for name in (page, f"{page}s") if name in topics()), "")
+
+
+def pages_with(text: str) -> str:
+    """The pages of the documentation that have these words most often; "" where none has."""
+    words = re.compile(rf"\b{re.escape(text)}\b", re.IGNORECASE)
+    pages = [path for path in DOCS.glob("*.md") if path.stem not in _OF_NAMES]
+    counts = {path.stem: len(words.findall(path.read_text(encoding="utf-8"))) for path in pages}
+    most = sorted((name for name in counts if counts[name]), key=lambda name: (-counts[name], name))[:MOST_PAGES]
+    return f"; it stands in: {', '.join(most)}" if most else ""
 
 
 def _rendered(markdown: str) -> str:

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner, Result
 
-from ivypy.master.cli.command_groups import _INSTEAD, GROUPS, topics
+from ivypy.master.cli.command_groups import _INSTEAD, DOCS, GROUPS, topics
 from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
 
@@ -52,10 +52,29 @@ def test_a_word_that_is_no_command_is_answered_with_the_one_that_was_meant(word:
 
 
 def test_a_topic_that_is_none_is_answered_likewise() -> None:
-    error = said("help", "verdict").exception
-    assert str(error) == "verdict: neither a command nor a topic; did you mean 'verdicts'?"
-    assert "`ivypy unpause`" in str(said("help", "resume").exception)
+    assert str(said("help", "verdcts").exception) == (
+        "verdcts: neither a command nor a topic; did you mean 'verdicts'?"
+    )
+    assert "`ivypy unpause`" in str(said("help", "resume").exception) + str(said("resume").exception)
     assert str(said("help", "invalid", "run").exception).startswith("invalid run: neither a command nor a topic")
+
+
+@pytest.mark.parametrize("word", ["zipf", "queue depth", "Lateness", "bssplit"])
+def test_a_word_that_is_no_topic_leads_to_the_pages_that_have_it(word: str) -> None:
+    _, _, pages = str(said("help", *word.split()).exception).partition("neither a command nor a topic; it stands in: ")
+    named = pages.split(", ")
+    assert 1 <= len(named) <= 4
+    assert all(word.lower() in (DOCS / f"{name}.md").read_text().lower() for name in named)
+
+
+def test_the_names_of_other_tools_lead_to_their_pages() -> None:
+    for word, page in (
+        ("verdict", "verdicts"),
+        ("fio", "coming-from-fio"),
+        ("vdbench", "coming-from-vdbench"),
+        ("exit", "exit-codes"),
+    ):
+        assert said("help", word).output == said("help", page).output
 
 
 def test_help_knows_commands_of_commands() -> None:
