@@ -108,7 +108,8 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--within", metavar="TIME",
                      help="Longest time of that search; more narrows its interval.  [default: 3m]"),
         click.option("--slo", multiple=True, metavar="METRIC<=VALUE,...",
-                     help="Thresholds, like 'p99<=5ms' or 'iops>=20k'; exit 5 if one is missed."),
+                     help="Thresholds, like 'p99<=5ms' (with --rate: response time) or 'iops>=20k';"
+                          " exit 5 if one is missed."),
         click.option("--select", multiple=True, metavar="ATTR=VALUE,...",
                      help="Block devices by attribute, as in plans: vendor=HITACHI, 'size>=1T'."),
         click.option("--filename", multiple=True, hidden=True),

@@ -16,7 +16,7 @@ from ...protocol.parameters import PARAMETERS
 from ..control.choices import LATENCIES
 from ..control.search import shortest_search
 from ..errors import PlanError
-from ..rollup.metrics import HOW_SHORT, METRICS, SHORT_NAMES, Quantity, full_name
+from ..rollup.metrics import HOW_SHORT, METRICS, SHORT_NAMES, Quantity, full_name, metric_of
 from ..text.metric_amounts import parse_amount
 from ..text.suggestions import did_you_mean, suggestion
 from ..text.units import format_bytes, format_duration, parse_bytes, parse_duration
@@ -379,6 +379,8 @@ def _slo(texts: Sequence[str], is_paced: bool) -> list[str]:
         if name not in METRICS:
             raise PlanError(f"--slo {part}: there is no such metric{did_you_mean(given, SHORT_NAMES)}; {HOW_SHORT}")
         metric = METRICS[name]
+        if is_paced and metric.quantity is Quantity.SERVICE and "service" not in given:  # p99: as --p99, from due times
+            metric = metric_of(metric.category, Quantity.RESPONSE, metric.statistic)
         try:
             amount = parse_amount(metric.unit, value)
         except ValueError as error:
@@ -389,7 +391,7 @@ def _slo(texts: Sequence[str], is_paced: bool) -> list[str]:
         if metric.needs_pacing and not is_paced:
             service = part.replace("response", "service")
             raise PlanError(f"--slo {part}: there is no response time at max; give a --rate, or write {service}")
-        lines.append(f"        - {{ metric: {name}, {_SIDES[sign]}: {_quoted(value)} }}")
+        lines.append(f"        - {{ metric: {metric.name}, {_SIDES[sign]}: {_quoted(value)} }}")
     return lines
 
 
