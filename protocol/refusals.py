@@ -21,6 +21,7 @@ class RefusalReason(Enum):
 
     # Who uses it, or what has blocks in common with it: that is the subject ("it", "/dev/sdb1 on it").
     MOUNTED = "{subject} is mounted at {point}: umount {point}"
+    OF_SYSTEM = "{subject} is mounted at /: the system runs from it; choose another disk"
     MOUNTED_ELSEWHERE = (
         "{subject} is mounted at {point} in the mount namespace of process {pid} ({program}): nsenter -m -t {pid}"
         " umount {point}"

@@ -248,7 +248,8 @@ def _mounted(
     devices = {source: lun_key_at(root, source) for source in sources}
     known = {mount.number for mount in mounts}
     for mount in mounts:
-        use = Use(RefusalReason.MOUNTED, {"point": mount.point})
+        is_root = mount.point == "/"
+        use = Use(RefusalReason.OF_SYSTEM, {}) if is_root else Use(RefusalReason.MOUNTED, {"point": mount.point})
         yield block(os.makedev(*mount.number)), use
         # btrfs has a number of its own making in mountinfo; there the source names the device.
         if (device := devices.get(mount.source)) is not None and device[0] == "block":

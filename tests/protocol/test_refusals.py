@@ -21,6 +21,7 @@ SENTENCES: dict[RefusalReason, tuple[Fields, str]] = {
         "it must not be written any more: it is in use",
     ),
     RefusalReason.MOUNTED: ({"subject": "it", "point": "/data"}, "it is mounted at /data: umount /data"),
+    RefusalReason.OF_SYSTEM: ({"subject": "it"}, "it is mounted at /: the system runs from it; choose another disk"),
     RefusalReason.MOUNTED_ELSEWHERE: (
         {"subject": "/dev/sdb1 on it", "point": "/data", "pid": 77, "program": "bash"},
         "/dev/sdb1 on it is mounted at /data in the mount namespace of process 77 (bash): nsenter -m -t 77 umount"

@@ -211,6 +211,14 @@ def a_system_disk(t: Made) -> str:
     return "/dev/sda"
 
 
+@row(RefusalReason.OF_SYSTEM.sentence(subject="/dev/sda1 on it"))
+def a_disk_that_the_system_runs_from(t: Made) -> str:
+    t.device("sda", "8:0")
+    t.device("sda1", "8:1", "sda")
+    t.mount("8:1", "/", "/dev/sda1")
+    return "/dev/sda"
+
+
 @row(RefusalReason.SWAP.sentence(subject="/dev/sda2 on it", entry="/dev/sda2"))
 def a_system_disk_with_swap(t: Made) -> str:
     volume(t)
