@@ -26,8 +26,10 @@ def list_runs(root: Path, **words: Any) -> ExitCode:
     """List the runs in the folder ROOT, by default ./runs, the newest first.
 
     For each: when it started, whether it is running, ended or was cut off, the worst verdict of its steps, how long it
-    took, its hosts, the steps that began, and its folder.
+    took, its hosts, the steps that began, the IOPS and load of its last step, and its folder. A narrow terminal has
+    fewer columns; [IOPS] are invalid.
     """
+    from ..live.line_view import columns_of_output
     from ..live.step_lines import local_now
     from ..results.run_entries import entries_below, entry_csv, entry_data, entry_lines, entry_markdown
 
@@ -42,7 +44,7 @@ def list_runs(root: Path, **words: Any) -> ExitCode:
     elif form is TableForm.MARKDOWN:
         click.echo(entry_markdown(entries, now), nl=False)
     elif entries:
-        click.echo("\n".join(entry_lines(entries, now)))
+        click.echo("\n".join(entry_lines(entries, now, columns_of_output())))
     elif not faults:
         click.echo(f"{root}: there are no runs", err=True)
     return ExitCode.PLAN if faults else ExitCode.OK

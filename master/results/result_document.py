@@ -151,7 +151,8 @@ def schema() -> dict[str, Any]:
 
 
 def _run(entry: RunEntry) -> RunDocument:
-    return RunDocument.model_validate(entry_data(entry))
+    known = entry_data(entry)
+    return RunDocument.model_validate({name: known[name] for name in RunDocument.model_fields})
 
 
 def _step(step: Mapping[str, Any], run: FinishedRun, types: Collection[str]) -> StepDocument:

@@ -1,4 +1,4 @@
-"""The runs below a folder, each as an entry of a list: name, state, verdict, start, length, hosts, steps.
+"""The runs below a folder, each as an entry of a list: name, state, verdict, start, length, hosts, steps, load, IOPS.
 
 Rule: a run that did not end is running if its process holds the lock in its folder; else it was cut off, killed or by a
 crash. Of another user's run nobody but root can tell, and where there are no locks and no socket, nobody.
@@ -6,9 +6,9 @@ crash. Of another user's run nobody but root can tell, and where there are no lo
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -16,10 +16,11 @@ from typing import Any, Final
 from ..errors import PlanError
 from ..output.run_files import may_follow
 from ..text.row_texts import csv_of, markdown_table
-from ..text.scaled import BLANK, duration
+from ..text.scaled import BLANK, WIDEST, duration
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..verdicts import Severity, Verdict
-from .checked_files import RUN_JSON, is_others, lives, read_record, that_count
+from .checked_files import RUN_JSON, is_others, lives, snapshot, that_count
+from .last_measured import LastMeasured, last_measured
 
 _FOLDER: Final = re.compile(r"(.+)-\d{8}T\d{6}Z(?:-\d+)?", re.DOTALL)  # name, stamp, and a brother's number
 
@@ -45,6 +46,7 @@ class RunEntry:
     length_s: float | None  # until now where it is running; None where it is not known
     hosts: tuple[str, ...]
     steps: tuple[str, ...]  # that began
+    last: LastMeasured
 
     @property
     def name(self) -> str:
@@ -102,7 +104,8 @@ def _may_enter(link: Path) -> bool:
 
 def entry_of(folder: Path, now: datetime) -> RunEntry:
     """A run's entry; `now` in UTC. Raises PlanError where its run.json cannot be read."""
-    record = read_record(folder)
+    kept = snapshot(folder)
+    record = kept.record
     try:
         start = _time(record["start_utc"] or "")
         end = _time(record["end_utc"]) if record["end_utc"] else None
@@ -121,6 +124,7 @@ def entry_of(folder: Path, now: datetime) -> RunEntry:
         length_s=None if until is None else (until - start).total_seconds(),
         hosts=tuple(record["hosts"]),
         steps=tuple(step["name"] for step in record["steps"]),
+        last=last_measured(kept),
     )
 
 
@@ -144,18 +148,80 @@ def _state(folder: Path, record: dict[str, Any]) -> RunState:
     return {True: RunState.RUNNING, False: RunState.CUT_OFF, None: RunState.NOT_ENDED}[alive]
 
 
-_COLUMNS: Final = ColumnGroup(
-    "",
-    (
-        TextColumn("started", -16), TextColumn("state", -7), TextColumn("verdict", -7), TextColumn("length", 6),
-        TextColumn("hosts", 5), TextColumn("steps", 5), TextColumn("run", 0),
+@dataclass(frozen=True, slots=True)
+class _EntryColumn:
+    """A column of the lines: wide tables have all, narrow ones those with a `narrow` width."""
+
+    title: str
+    wide: int  # negative: to the left
+    narrow: int | None
+    text: Callable[[RunEntry, tzinfo | None], str]
+    short: Callable[[RunEntry, tzinfo | None], str] | None = None  # in a narrow table
+
+
+def _verdict(entry: RunEntry) -> str:
+    return str(entry.verdict or (f"exit {entry.exit_code}" if entry.exit_code else BLANK))
+
+
+_LOAD: Final = "load"
+_LEAST_LOAD: Final = 12  # columns; where there are fewer, it is left out
+_COLUMNS: Final = (
+    _EntryColumn(
+        "started", -16, -11, lambda entry, zone: f"{entry.start.astimezone(zone):%Y-%m-%d %H:%M}",
+        lambda entry, zone: f"{entry.start.astimezone(zone):%m-%d %H:%M}",
     ),
+    _EntryColumn("state", -7, None, lambda entry, _: str(entry.state)),
+    _EntryColumn(
+        "verdict", -7, -7, lambda entry, _: _verdict(entry),
+        lambda entry, _: _verdict(entry) if entry.state is RunState.ENDED else str(entry.state),
+    ),
+    _EntryColumn("length", 6, None, lambda entry, _: BLANK if entry.length_s is None else duration(entry.length_s)),
+    _EntryColumn("hosts", 5, None, lambda entry, _: str(len(entry.hosts))),
+    _EntryColumn("steps", 5, None, lambda entry, _: str(len(entry.steps))),
+    _EntryColumn("IOPS", WIDEST + 2, WIDEST + 2, lambda entry, _: entry.last.rate),
+    _EntryColumn(_LOAD, -1, -1, lambda entry, _: entry.last.load or BLANK),
+    _EntryColumn("run", 0, 0, lambda entry, _: str(entry.folder)),
 )  # fmt: skip
 
 
-def entry_lines(entries: Iterable[RunEntry], now: datetime) -> list[str]:
-    """A line each, with the title first; times in the zone of `now`. The folder is last, whole, to be copied."""
-    return [*header_lines([_COLUMNS]), *(row_line([_COLUMNS], _cells(entry, now)) for entry in entries)]
+def entry_lines(entries: Sequence[RunEntry], now: datetime, width: int | None = None) -> list[str]:
+    """A line each, with the title first; times in the zone of `now`. The folder is last, whole, to be copied.
+
+    Within `width` columns, if given, the load is cut; where it is narrow, columns are left out, and of a run that did
+    not end its state stands in place of the verdict.
+    """
+    longest = max((len(entry.last.load) for entry in entries), default=0)
+    whole = max(longest, len(_LOAD))
+    least = min(whole, _LEAST_LOAD)
+    path = max((len(str(entry.folder)) for entry in entries), default=0)
+    room = {is_narrow: width - _fixed(is_narrow) - path if width else whole for is_narrow in (False, True)}
+    is_narrow = room[False] < least
+    for_load = min(whole, room[is_narrow])
+    shown = [column for column in _shown(is_narrow) if column.title != _LOAD or for_load >= least]
+    group = ColumnGroup("", tuple(_text_column(column, is_narrow, for_load) for column in shown))
+    lines = [[_cell(column, entry, now, is_narrow, for_load) for column in shown] for entry in entries]
+    return [*header_lines([group]), *(row_line([group], cells) for cells in lines)]
+
+
+def _shown(is_narrow: bool) -> list[_EntryColumn]:
+    return [column for column in _COLUMNS if not is_narrow or column.narrow is not None]
+
+
+def _fixed(is_narrow: bool) -> int:
+    """The columns of a terminal that all but the load and the folder take, with the blanks between them."""
+    shown = _shown(is_narrow)
+    widths = [(column.narrow or 0) if is_narrow else column.wide for column in shown if column.title != _LOAD]
+    return sum(map(abs, widths)) + len(shown) - 1
+
+
+def _text_column(column: _EntryColumn, is_narrow: bool, for_load: int) -> TextColumn:
+    width = (column.narrow or 0) if is_narrow else column.wide
+    return TextColumn(column.title, -for_load if column.title == _LOAD else width)
+
+
+def _cell(column: _EntryColumn, entry: RunEntry, now: datetime, is_narrow: bool, for_load: int) -> str:
+    text = (column.short if is_narrow and column.short else column.text)(entry, now.tzinfo)
+    return f"{text[: for_load - 1].rstrip(' ,')}~" if column.title == _LOAD and len(text) > for_load else text
 
 
 def entry_csv(entries: Iterable[RunEntry]) -> str:
@@ -167,23 +233,13 @@ def entry_csv(entries: Iterable[RunEntry]) -> str:
 
 def entry_markdown(entries: Iterable[RunEntry], now: datetime) -> str:
     """The lines' table as Markdown."""
-    return markdown_table([column.title for column in _COLUMNS.columns], (_cells(entry, now) for entry in entries))
-
-
-def _cells(entry: RunEntry, now: datetime) -> tuple[str, ...]:
-    return (
-        f"{entry.start.astimezone(now.tzinfo):%Y-%m-%d %H:%M}",
-        str(entry.state),
-        str(entry.verdict or (f"exit {entry.exit_code}" if entry.exit_code else BLANK)),
-        BLANK if entry.length_s is None else duration(entry.length_s),
-        str(len(entry.hosts)),
-        str(len(entry.steps)),
-        str(entry.folder),
-    )
+    rows = ([column.text(entry, now.tzinfo) for column in _COLUMNS] for entry in entries)
+    return markdown_table([column.title for column in _COLUMNS], rows)
 
 
 _DATA: Final = (
     "run", "folder", "state", "verdict", "exit_code", "plan", "version", "start_utc", "length_s", "hosts", "steps",
+    "load", "overall_iops", "rate_verdict",
 )  # fmt: skip
 
 
@@ -201,4 +257,7 @@ def entry_data(entry: RunEntry) -> dict[str, Any]:
         "length_s": entry.length_s,
         "hosts": list(entry.hosts),
         "steps": list(entry.steps),
+        "load": entry.last.load or None,
+        "overall_iops": entry.last.iops,
+        "rate_verdict": entry.last.verdict and str(entry.last.verdict),
     }

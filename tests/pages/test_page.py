@@ -310,6 +310,8 @@ def test_names_are_shown_as_text(page: Any, seen: Seen) -> None:
 def test_runs_are_found_and_chosen_for_a_comparison(page: Any, seen: Seen) -> None:
     page.get_by_label("search runs").fill("steady")
     page.wait_for_function("() => document.querySelectorAll('table.runs tbody tr').length === 1")
+    load, rate = page.locator("table.runs tbody td").all_inner_texts()[1:3]
+    assert "reads" in load and rate not in ("", "-")
     page.get_by_label("search runs").fill("none has this")
     page.wait_for_selector("text=No run has")
     page.get_by_label("search runs").fill("")

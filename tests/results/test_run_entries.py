@@ -14,7 +14,7 @@ from ivypy.master.cli.results import list_runs
 from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.results.find_runs import newest_of
-from ivypy.master.results.run_entries import RunState, entries_below, entry_of, run_folders
+from ivypy.master.results.run_entries import RunState, entries_below, entry_lines, entry_of, run_folders
 from ivypy.master.verdicts import Verdict
 from ivypy.master.web.run_index import RunIndex
 
@@ -104,10 +104,10 @@ def test_the_newest_is_first_and_a_folder_can_be_copied(tmp_path: Path) -> None:
         a_run(tmp_path, name, minutes, verdicts="valid,invalid")
     code, lines, errors = listed(str(tmp_path))
     assert (code, errors) == (ExitCode.OK, "")
-    assert lines[0].split() == ["started", "state", "verdict", "length", "hosts", "steps", "run"]
+    assert lines[0].split() == ["started", "state", "verdict", "length", "hosts", "steps", "IOPS", "load", "run"]
     assert [Path(line.split()[-1]).name[0] for line in lines[1:]] == ["a", "b", "c"]
     assert all(Path(line.split()[-1]).is_dir() for line in lines[1:])
-    assert lines[1].split()[2:-1] == ["ended", "invalid", "1m35s", "2", "2"]
+    assert lines[1].split()[2:-1] == ["ended", "invalid", "1m35s", "2", "2", "-", "-"]
     assert lines[1].startswith(f"{(START + timedelta(minutes=9)).astimezone():%Y-%m-%d %H:%M} ")
 
 
@@ -140,8 +140,90 @@ def test_json_has_every_entry(tmp_path: Path) -> None:
     assert entry == {
         "run": "a", "folder": str(tmp_path / "a"), "state": "ended", "verdict": "valid", "exit_code": 0,
         "plan": "p.yaml", "version": "0.1.0", "start_utc": "2026-01-01T12:00:00Z", "length_s": 95.0,
-        "hosts": ["h1", "h2"], "steps": ["s0"],
+        "hosts": ["h1", "h2"], "steps": ["s0"], "load": None, "overall_iops": None, "rate_verdict": None,
     }  # fmt: skip
+
+
+LOAD, SHORT_LOAD = "4KiB random reads, depth 32, at max", "4KiB random reads, de~"
+PARAMETERS = {
+    "blocksize": "4096", "iosequencer": "random_steady", "fraction_read": "1.0", "maxtags": "32", "range": "all",
+    "think_time": "0", "drop_after": "never", "iops_setting": "max",
+}  # fmt: skip
+
+
+def summarized(folder: Path, *rows: tuple[int, str, str, str], **parameters: str) -> Path:
+    """With a summary.all.csv. `rows`: step, name, IOPS, verdict of the rate."""
+    cells = PARAMETERS | parameters
+    lines = [",".join(("step", "name", "verdict", "overall_iops", "rate_verdict", *cells))]
+    lines += [",".join((str(step), name, rate, iops, rate, *cells.values())) for step, name, iops, rate in rows]
+    (folder / "summary.all.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "rows", "load", "rate"),
+    [
+        ("", (), "", "-"),
+        ("valid", ((0, "s0", "", "invalid"),), LOAD, "-"),  # no subinterval was measured
+        ("valid", ((0, "s0", "42100", "valid"),), LOAD, "42.1 k"),
+        ("invalid", ((0, "s0", "42100", "invalid"),), LOAD, "[42.1 k]"),
+        ("valid,valid", ((0, "s0", "42100", "valid"), (1, "s1", "21050", "partial")), LOAD, "(21.1 k)"),
+        ("valid,valid", ((0, "s0", "42100", "valid"),), LOAD, "42.1 k"),  # the last step measured nothing
+        ("valid, ", ((0, "s0", "42100", "valid"), (1, "s1", "7", "valid")), LOAD, "42.1 k"),  # the last one runs
+        ("valid", ((0, "s0", "42100", "no verdict"),), "", "-"),
+        ("valid", ((0, "s0", "many", "valid"),), "", "-"),
+    ],
+)
+def test_an_entry_has_the_load_and_the_rate_of_its_last_measurement(
+    tmp_path: Path, verdicts: str, rows: tuple[tuple[int, str, str, str], ...], load: str, rate: str
+) -> None:
+    entry = entry_of(summarized(a_run(tmp_path, "r", verdicts=verdicts), *rows), START)
+    assert (entry.last.load, entry.last.rate) == (load, rate)
+
+
+def test_a_damaged_summary_leaves_the_run_in_the_list(tmp_path: Path) -> None:
+    folder = a_run(tmp_path, "r", verdicts="valid")
+    for text in (b"", b"\n\n", b"step,na", b"name\nx\n", b"step,name\n0,s0\n", b"\xff\x00"):
+        (folder / "summary.all.csv").write_bytes(text)
+        assert entry_of(folder, START).last.rate == "-", text
+
+
+def shown_at(width: int | None, root: Path) -> list[str]:
+    return entry_lines(entries_below(root, START)[0], START, width)
+
+
+@pytest.mark.parametrize(
+    ("width", "titles", "load"),
+    [
+        (None, "started state verdict length hosts steps IOPS load run", LOAD),
+        (130, "started state verdict length hosts steps IOPS load run", LOAD),
+        (93, "started verdict IOPS load run", LOAD),
+        (80, "started verdict IOPS load run", SHORT_LOAD),
+        (60, "started verdict IOPS run", ""),
+    ],
+)
+def test_lines_fit_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int | None, titles: str, load: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "quick-20260301T120000Z"
+    summarized(a_run(Path("runs"), name, verdicts="valid"), (0, "s0", "42100", "invalid"))
+    head, line = shown_at(width, Path("runs"))
+    assert head.split() == titles.split() and line.endswith(f"{load} runs/{name}") and "[42.1 k]" in line
+    assert width is None or len(line) <= width
+    assert (load or "4KiB") in line or not load
+
+
+def test_a_narrow_table_has_the_state_of_a_run_that_did_not_end(tmp_path: Path) -> None:
+    a_run(tmp_path, "r", ended=False, verdicts="valid")
+    assert shown_at(80, tmp_path)[1].split()[2:4] == ["cut", "off"]
+
+
+def test_csv_and_markdown_have_the_load(tmp_path: Path) -> None:
+    summarized(a_run(tmp_path, "r", verdicts="valid"), (0, "s0", "42100", "invalid"))
+    head, row = listed(str(tmp_path), "--csv")[1]
+    assert head.endswith(",load,overall_iops,rate_verdict") and row.endswith(f',"{LOAD}",42100.0,invalid')
+    assert f" | \\[42.1 k\\] | {LOAD} | " in listed(str(tmp_path), "--md")[1][-1]
 
 
 def test_runs_that_began_in_the_same_second_have_an_order(tmp_path: Path) -> None:

@@ -100,10 +100,9 @@ export function prose(text) {
 }
 
 /** A figure: in brackets where its verdict discredits it, in parentheses where it is partial. */
-export function marked(text, verdict) {
+export function marked(text, verdict, why = "a reason below speaks against this figure") {
   if (text === "-") return text;
-  if (verdict === "invalid")
-    return el("span", { class: "discredited", title: "a reason below speaks against this figure" }, `[${text}]`);
+  if (verdict === "invalid") return el("span", { class: "discredited", title: why }, `[${text}]`);
   return verdict === "partial" ? el("span", { title: "of a part of what was planned" }, `(${text})`) : text;
 }
 

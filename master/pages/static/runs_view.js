@@ -1,9 +1,10 @@
 // The list of runs: search, and the choice of those to compare.
 
 import { addresses, listed } from "./source.js";
-import { badge, el, fill, table } from "./dom.js";
-import { duration, shortTime, utcTime } from "./format.js";
+import { badge, el, fill, marked, table } from "./dom.js";
+import { count, duration, shortTime, utcTime } from "./format.js";
 
+const INVALID = "invalid: the page of the run says why";
 const LIST_REFRESH_MS = 3000;
 
 /** Show the list in a node; returns what ends it. */
@@ -43,7 +44,9 @@ export function showRuns(source, node) {
   function shown() {
     const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
     return runs.filter((run) => {
-      const text = [run.run, run.state, run.verdict, run.plan, ...run.hosts, ...run.steps].join(" ").toLowerCase();
+      const text = [run.run, run.state, run.verdict, run.plan, run.load, ...run.hosts, ...run.steps]
+        .join(" ")
+        .toLowerCase();
       return parts.every((part) => text.includes(part));
     });
   }
@@ -67,6 +70,8 @@ export function showRuns(source, node) {
           },
         }),
     },
+    { title: "load", cell: (run) => el("span", { class: "cut", title: run.load ?? "" }, run.load ?? "-") },
+    { title: "IOPS", number: true, cell: (run) => marked(count(run.overall_iops), run.rate_verdict, INVALID) },
     { title: "verdict", cell: (run) => badge(run.verdict) },
     { title: "state", cell: (run) => badge(run.state) },
     { title: "started", cell: (run) => timeOf(run) },
@@ -85,7 +90,7 @@ export function showRuns(source, node) {
     if (!runs.length)
       fill(list, el("p", { class: "empty" }, "There are no runs here yet. `ivypy run PLAN.yaml` makes one."));
     else if (!found.length)
-      fill(list, el("p", { class: "empty" }, `No run has “${words}” in its name, plan, hosts or steps.`));
+      fill(list, el("p", { class: "empty" }, `No run has “${words}” in its name, plan, load, hosts or steps.`));
     else
       fill(list, table(`${found.length} of ${runs.length} runs, the newest first`, columns, found, { class: "runs" }));
     if (focused) [...list.querySelectorAll("[aria-label]")].find((one) => one.ariaLabel === focused)?.focus();
@@ -94,7 +99,7 @@ export function showRuns(source, node) {
   const search = el("input", {
     type: "search",
     class: "wide",
-    placeholder: "name, plan, host, step, verdict",
+    placeholder: "name, plan, load, host, step, verdict",
     "aria-label": "search runs",
     oninput: (event) => {
       words = event.target.value;
