@@ -16,6 +16,7 @@ import gzip
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -108,9 +109,15 @@ def archive_of(
         run.record_instances()
     for run in runs:
         run.record_document()
-    archive.add("/api/runs", {"runs": [one.document["run"] for one in runs], "control": False})
+    listed = sorted((one.document["run"] for one in runs), key=_age, reverse=True)
+    archive.add("/api/runs", {"runs": listed, "control": False})
     archive.runs += named
     return archive
+
+
+def _age(run: Mapping[str, Any]) -> tuple[datetime, str]:
+    """By which the page lists runs, the newest first."""
+    return datetime.fromisoformat(run["start_utc"]), run["id"]
 
 
 def _named(folders: Sequence[Path]) -> dict[str, Path]:

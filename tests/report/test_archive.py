@@ -114,10 +114,20 @@ def test_runs_of_one_name_are_kept_apart_and_a_run_is_there_once(run_folder: Pat
     row.write_text("\n".join(row.read_text().splitlines()[:3]) + "\n")
     archive = archive_of([one, two, one], NOTHING)
     runs = parsed(archive.answers["/api/runs"])["runs"]
-    assert [run["id"] for run in runs] == [one.name, f"{one.name}-2"]
-    for run, folder in zip(runs, (one, two), strict=True):
+    assert [run["id"] for run in runs] == [f"{one.name}-2", one.name]
+    for run, folder in zip(runs, (two, one), strict=True):
         address = f"/api/runs/{run['id']}/steps/0/series?by=all&instance=all&from=0"
         assert parsed(archive.answers[address]) == RunData(folder).series(0)
+
+
+def test_the_runs_are_listed_the_newest_first(run_folder: Path, tmp_path: Path) -> None:
+    """As the page says, whatever the order of the arguments."""
+    starts = {"b": "2026-03-01T12:00:00Z", "c": "2026-03-01T12:00:00.5Z", "a": "2026-01-01T12:00:00Z"}
+    for name, start in starts.items():
+        record = json.loads((shutil.copytree(run_folder, tmp_path / name) / "run.json").read_text())
+        (tmp_path / name / "run.json").write_text(json.dumps({**record, "start_utc": start}))
+    runs = parsed(archive_of([tmp_path / name for name in "bac"], NOTHING).answers["/api/runs"])["runs"]
+    assert [run["id"] for run in runs] == ["c", "b", "a"]
 
 
 DAMAGED = ("histograms.sqlite", "step0000.climb/all/all.csv", "step0000.climb/all/all.histogram.csv")
