@@ -3,9 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from math import exp, log, log1p
+from math import log1p
 from pathlib import Path
-from statistics import fmean
 from typing import Final
 
 from ..errors import OutputError, PlanError
@@ -25,7 +24,20 @@ from .differences import Difference, differences, plan_lines
 from .doubts import doubts
 from .limit import USUAL_LIMIT
 from .load import MISSING_HOSTS, OTHER_LOAD, other_loads
-from .outcomes import FEWEST_RUNS, Basis, Compared, Judged, Outcome, RunFigure, exit_code, judge, outliers, untested
+from .outcomes import (
+    FEWEST_RUNS,
+    INVALID,
+    Basis,
+    Compared,
+    Judged,
+    Outcome,
+    RunFigure,
+    exit_code,
+    geometric_mean,
+    judge,
+    outliers,
+    untested,
+)
 from .samples import samples_of
 from .sides import Sides
 
@@ -284,7 +296,7 @@ class _Figures:
         if key.step in self._other_loads:
             return f"{OTHER_LOAD}: {self._other_loads[key.step]}"
         if row.verdict(metric.scope) is Verdict.INVALID:
-            return f"invalid: {', '.join(_reasons(row, Severity.INVALID, metric.scope)) or Verdict.INVALID}"
+            return f"{INVALID}{', '.join(_reasons(row, Severity.INVALID, metric.scope)) or Verdict.INVALID}"
         if row.hosts_in < row.hosts_of:  # they have another load, and the array has
             return f"{row.hosts_in} of {row.hosts_of} hosts"
         if missing := MISSING_HOSTS.intersection(
@@ -375,11 +387,7 @@ def _compared(key: Key, metric: Metric, a: Sequence[_Figures], b: Sequence[_Figu
 
 def _mean_of(side: str, figures: Sequence[RunFigure]) -> float | None:
     """Of the runs that count."""
-    return _geometric_mean([one.value for one in figures if one.run[0] == side and not one.left_out])
-
-
-def _geometric_mean(values: Sequence[float | None]) -> float | None:
-    return exp(fmean(log(value) for value in values if value)) if any(values) else None
+    return geometric_mean([one.value for one in figures if one.run[0] == side and not one.left_out])
 
 
 def _grouped(whys: Mapping[str, str]) -> str:

@@ -8,8 +8,8 @@ one run a side decides nothing.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from math import expm1, log, log1p
-from statistics import median
+from math import exp, expm1, log, log1p
+from statistics import fmean, median
 from typing import Final
 
 from ..exit_codes import ExitCode
@@ -22,6 +22,7 @@ ALPHA: Final = 0.05
 FEWEST_RUNS: Final = 3  # a side
 _FEWEST_FOR_OUTLIERS: Final = 6  # runs of a side
 _FAR: Final = 5.0
+INVALID: Final = "invalid: "  # begins why a run whose figure is invalid is left out
 
 
 class Basis(Enum):
@@ -32,7 +33,7 @@ class Basis(Enum):
         "one run a side: the noise WITHIN the two runs alone. Runs of the same differ by more; three runs or more "
         "a side decide"
     )
-    NONE = "nothing: three runs or more a side are needed"
+    NONE = "nothing"
 
     @classmethod
     def of(cls, a: int, b: int) -> "Basis":
@@ -62,6 +63,11 @@ class RunFigure:
     compared: float | None = None  # a percentile within its bucket, so that a change is no step of buckets; None: not
 
 
+def geometric_mean(values: Sequence[float | None]) -> float | None:
+    """Of those that are known and not 0."""
+    return exp(fmean(log(value) for value in values if value)) if any(values) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """A figure of both sides: the geometric mean of the runs that have it; None where none has."""
@@ -80,6 +86,12 @@ class Compared:
         if self.change:
             return expm1(self.change.log_ratio)
         return self.b / self.a - 1 if self.a and self.b is not None else None
+
+    def invalid(self, side: str) -> float | None:
+        """The figure of a side of which no run counts, of its runs where it is invalid. `side`: A or B."""
+        known = self.a if side == "A" else self.b
+        runs = [run for run in self.runs if run.run.startswith(side) and run.left_out.startswith(INVALID)]
+        return geometric_mean([run.value for run in runs]) if known is None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,8 @@ def row_data(row: Judged) -> dict[str, Any]:
         "no_regression": row.is_no_regression,
         "why_not_compared": compared.why,
         "runs": [asdict(one) for one in compared.runs],
+        "a_invalid": compared.invalid("A"),
+        "b_invalid": compared.invalid("B"),
     }
 
 
@@ -164,8 +166,9 @@ def body_of(comparison: Comparison) -> str:
     if comparison.connectors:
         parts += ["<h2>Connectors</h2>", f"<p>{escape(CONNECTORS)}</p>"]
         parts.append(_table(_TITLES, map(_connector_figures, comparison.connectors)))
-    parts += ["<h2>Method</h2>", f"<p>{escape(method(comparison))}</p>", "</section>"]
-    return "\n".join(parts)
+    if words := method(comparison):
+        parts += ["<h2>Method</h2>", f"<p>{escape(words)}</p>"]
+    return "\n".join([*parts, "</section>"])
 
 
 def _list(lines: Iterable[str]) -> str:

@@ -8,11 +8,12 @@ from ..exit_codes import ExitCode
 from ..results.finished_run import FinishedRun
 from ..rollup.figures import OVERALL
 from ..rollup.metrics import SHORT_NAMES, Metric
-from ..summary.headline import figure_text
+from ..summary.headline import figure_text, marked
 from ..text.wrapping import shortened, wrapped
+from ..verdicts import Verdict
 from .compare import Comparison
 from .connector_metrics import ConnectorCompared
-from .outcomes import ALPHA, Basis, Judged, Outcome, exit_code
+from .outcomes import ALPHA, Basis, Compared, Judged, Outcome, exit_code
 
 WIDTH: Final = 80
 MOST_LISTED: Final = 5  # runs of a side; of more, the first and the last
@@ -78,10 +79,10 @@ def _named(rows: Sequence[Judged]) -> str:
 
 
 def method(comparison: Comparison) -> str:
-    """State what the intervals and outcomes follow from."""
+    """State what the intervals and outcomes follow from; "" where nothing was compared."""
     compared = sum(row.p is not None for row in comparison.rows)
     if not compared:
-        return f"The outcomes follow from {comparison.basis.value}."
+        return ""
     correction = (
         f"The outcomes are corrected for {compared} comparisons (Holm: one false alarm or more in at most "
         f"{100 * ALPHA:g} % of such tables); the intervals are not. "
@@ -105,10 +106,10 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         yield f"note: {note}"
     for key, rows in groupby(comparison.rows, lambda row: row.compared.key):
         yield ""
-        yield from _row((str(key), *_TITLES))
+        yield from row_lines((str(key), *_TITLES))
         whys: dict[str, list[str]] = {}
         for row in rows:
-            yield from _row(cells(row))
+            yield from row_lines(cells(row))
             if row.compared.why:
                 whys.setdefault(row.compared.why, []).append(short_name(row.compared.metric))
         for why, names in whys.items():
@@ -116,7 +117,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield from named_runs(comparison)
     yield from _connectors(comparison.connectors)
     yield ""
-    yield method(comparison)
+    yield from filter(None, [method(comparison)])
     yield conclusion(comparison)
 
 
@@ -125,10 +126,10 @@ def _connectors(rows: Sequence[ConnectorCompared]) -> Iterator[str]:
         yield from ("", CONNECTORS)
     for key, some in groupby(rows, lambda row: row.key):
         yield ""
-        yield from _row((str(key), *_TITLES))
+        yield from row_lines((str(key), *_TITLES))
         for row in some:
             name, *figures = connector_cells(row)
-            yield from _row((f" {name}", *figures))
+            yield from row_lines((f" {name}", *figures))
             yield from (f"    {note}" for note in row.notes)
 
 
@@ -151,11 +152,19 @@ def cells(row: Judged) -> tuple[str, ...]:
     change = (
         None if is_left_out and not compared.change else compared.relative
     )  # of the few that remain it says nothing
-    sides = (figure_text(compared.metric.name, side) for side in (compared.a, compared.b))
+    sides = (_side(compared, side) for side in "AB")
     return (
         f" {shortened(short_name(compared.metric), _NAME - 1)}", *sides,
         percent(change), interval(row), row.outcome,
     )  # fmt: skip
+
+
+def _side(compared: Compared, side: str) -> str:
+    """Its figure; in brackets where no run counts, since it is invalid."""
+    invalid = compared.invalid(side)
+    if invalid is not None:
+        return marked(figure_text(compared.metric.name, invalid), Verdict.INVALID)
+    return figure_text(compared.metric.name, compared.a if side == "A" else compared.b)
 
 
 def figures_text(row: Judged) -> str:
@@ -164,13 +173,14 @@ def figures_text(row: Judged) -> str:
     return f"{a} -> {b}, {change}, 95 % interval {between}, {outcome}"
 
 
-def _row(texts: Sequence[str]) -> Iterator[str]:
-    """A line; a long name has one of its own."""
+def row_lines(texts: Sequence[str]) -> Iterator[str]:
+    """A line; a long name has one of its own. What brackets take beyond their column, the change gives."""
     name, a, b, change, between, outcome = texts
     if len(name) > _NAME:
         yield name
         name = ""
-    yield f"{name:{_NAME}} {a:>7} {b:>7} {change:>7} {between:>16} {outcome}"
+    sides = f"{name:{_NAME}} {a:>7} {b:>7}"
+    yield f"{sides}{change:>{_NAME + 24 - len(sides)}} {between:>16} {outcome}"
 
 
 def listed_runs(runs: Sequence[FinishedRun]) -> str:
@@ -221,7 +231,8 @@ def markdown_of(comparison: Comparison) -> str:
     if comparison.connectors:
         lines += ["", CONNECTORS, "", "| step | metric | A | B | change | 95 % interval | p (Holm) | outcome |"]
         lines += ["|---|---|--:|--:|--:|--:|--:|---|", *map(_markdown_connector, comparison.connectors)]
-    return "\n".join([*lines, "", method(comparison)])
+    words = method(comparison)
+    return "\n".join([*lines, *(["", words] if words else [])])
 
 
 def _literal_runs(runs: Sequence[FinishedRun]) -> str:

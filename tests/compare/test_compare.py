@@ -171,6 +171,17 @@ def test_a_figure_that_a_verdict_discredits_is_not_compared(tmp_path: Path, coun
         assert whys["overall_service_us_p99"] == "4 and 3 runs; B2: invalid: reap_delay"
 
 
+def test_where_nothing_was_compared_nothing_follows(tmp_path: Path) -> None:
+    before, after = sides(tmp_path, runs(1), runs(2, 1.1))
+    set_cells(before[0], "max", service_verdict="invalid", reasons="reap_delay[invalid] (x)")
+    for words in ((), ("--md",)):
+        code, text = run_compare(before, after, *words)
+        assert code == ExitCode.NOT_REACHED and "follow from" not in text
+    (line,) = (line for line in text.splitlines() if "service_p99" in line)
+    assert "| [" in line and as_json(before, after)["method"] == ""
+    assert [bool(row["a_invalid"]) for row in as_json(before, after)["rows"]] == [False, True, True]
+
+
 def test_rollup_instances_are_matched_by_key(slower: tuple[list[Path], list[Path]]) -> None:
     found = as_json(*slower, "--by", "host", "--by", "port", "--metric", "p99")
     keys = [(row["rollup_type"], row["rollup_instance"]) for row in found["rows"]]

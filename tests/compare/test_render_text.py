@@ -3,7 +3,7 @@
 import pytest
 
 from ivypy.master.compare.outcomes import Compared, RunFigure, untested
-from ivypy.master.compare.render_text import cells
+from ivypy.master.compare.render_text import cells, row_lines
 from ivypy.master.results.finished_run import Key
 from ivypy.master.rollup.metrics import METRICS
 
@@ -14,3 +14,31 @@ def test_of_the_few_runs_that_remain_no_change_is_shown(left_out: str, change: s
     runs = (RunFigure("A1", 2.0), RunFigure("A2", 9.0, left_out), RunFigure("B1", 3.0))
     row = Compared(Key("max", "all", "all"), METRICS["overall_service_us_p99"], 2.0, 3.0, None, "too few runs", runs)
     assert cells(untested(row))[3] == change
+
+
+INVALID, OTHER = "invalid: reap_delay", "blank"
+
+
+@pytest.mark.parametrize(
+    ("runs", "a", "b"),
+    [
+        ([("A1", 2.0, INVALID), ("B1", 3.0, "")], "[2.00 us]", "3.00 us"),
+        ([("A1", 2.0, ""), ("B1", 2.0, INVALID), ("B2", 8.0, INVALID)], "2.00 us", "[4.00 us]"),
+        ([("A1", 2.0, ""), ("A2", 8.0, INVALID), ("B1", 2.0, OTHER)], "2.00 us", "-"),
+        ([("A1", 345000.0, INVALID), ("B1", 123000.0, INVALID)], "[345 ms]", "[123 ms]"),
+        ([("A1", None, INVALID), ("B1", 0.0, INVALID)], "-", "-"),
+    ],
+)
+def test_a_side_whose_runs_are_all_invalid_has_its_figure_in_brackets(
+    runs: list[tuple[str, float | None, str]], a: str, b: str
+) -> None:
+    figures = tuple(RunFigure(*run) for run in runs)
+    before, after = (
+        next((one.value for one in figures if one.run[0] == side and not one.left_out), None) for side in "AB"
+    )
+    metric = METRICS["overall_service_us_p99"]
+    row = untested(Compared(Key("max", "all", "all"), metric, before, after, None, "", figures))
+    assert cells(row)[1:4] == (a, b, "-")
+    (line,) = row_lines(cells(row))
+    (usual,) = row_lines(("x", "-", "-", "-", "-", "not compared"))
+    assert line.index("not compared") == usual.index("not compared")

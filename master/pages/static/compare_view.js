@@ -3,7 +3,7 @@
 
 import { addresses, listed, Missing } from "./source.js";
 import { begun, decimated, draw, discard, latencyAxis, layoutOf, WIDE_MARGIN } from "./charts.js";
-import { choice, counted, el, fill, prose, table } from "./dom.js";
+import { choice, counted, el, fill, marked, prose, table } from "./dom.js";
 import { distributionPoints, nines } from "./distribution_view.js";
 import { changeText, count, latency, shortTime } from "./format.js";
 import { showTrend } from "./trend_chart.js";
@@ -109,7 +109,7 @@ class ComparisonView {
       this.source.isLive ? el("div", { class: "bar" }, this.limitField(), this.moreFigures()) : null,
       this.fault ? el("p", { class: "fault", role: "alert" }, this.fault) : null,
       this.figures(),
-      el("p", { class: "quiet method" }, method),
+      method ? el("p", { class: "quiet method" }, method) : null,
       this.metrics.length ? el("p", { class: "quiet method" }, NOT_TESTED) : null,
       this.row ? this.panels() : null,
     );
@@ -229,8 +229,8 @@ class ComparisonView {
         { title: "change", number: true, cell: (row) => changeText(row.change) },
         { title: "outcome", cell: outcome },
         { title: "95 % interval", number: true, cell: (row) => row.interval?.map(changeText).join(" to ") ?? "-" },
-        { title: "A", number: true, cell: (row) => amount(row, row.a) },
-        { title: "B", number: true, cell: (row) => amount(row, row.b) },
+        { title: "A", number: true, cell: (row) => side(row, row.a, row.a_invalid) },
+        { title: "B", number: true, cell: (row) => side(row, row.b, row.b_invalid) },
         { title: "runs left out, or why not compared", class: "why", cell: (row) => row.why_not_compared },
       ],
       this.data.rows,
@@ -396,6 +396,11 @@ function routeOf(sides, limit) {
 
 function amount(row, value) {
   return (row.is_rate ? count : latency)(value);
+}
+
+/** A side's figure; in brackets where all its runs were left out as invalid. */
+function side(row, value, invalid) {
+  return marked(amount(row, value ?? invalid), (value ?? invalid) === value ? "" : "invalid", "invalid: not compared");
 }
 
 const SIGNS = { worse: "▼ ", better: "▲ " };
