@@ -7,7 +7,7 @@ from typing import Protocol
 from ..verdicts import Finding, Reason
 from .focus import Focus
 from .observation import Phase
-from .threshold import SloSpec
+from .threshold import SloSpec, of_instance
 
 Cell = str | int | float | bool | None  # None is an empty cell
 
@@ -41,7 +41,7 @@ class Alert:
     @property
     def seen(self) -> str:
         """The value for people: `1.2 ms of host=a in subinterval 3`."""
-        return f"{self.threshold.in_words(self.value)} of {self.instance} in subinterval {self.subinterval}"
+        return f"{self.threshold.in_words(self.value)}{of_instance(self.instance)} in subinterval {self.subinterval}"
 
 
 class Check(Protocol):

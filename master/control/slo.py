@@ -19,7 +19,7 @@ from .control_state import ControlState
 from .decision import Alert, ControlRow, Decision, Measured
 from .focus import Focus
 from .observation import Observation, Phase
-from .threshold import SloSpec
+from .threshold import SloSpec, of_instance
 
 _CERTAIN = 0.999
 _FEWEST = 6  # subintervals before a step is aborted
@@ -102,7 +102,7 @@ def _surely_missed(threshold: SloSpec, batches: BatchMeans) -> _CertainMiss | No
         if got is not None and threshold.excess(got.value) > got.half_width:
             half_width = amount_in_words(threshold.focus.unit, got.half_width, 2)
             found = f"{threshold.in_words(got.value)} +/- {half_width}"
-            return _CertainMiss(threshold, name, got.value, f"{threshold}: {found} of {name}, aborted early")
+            return _CertainMiss(threshold, name, got.value, f"{threshold}: {found}{of_instance(name)}, aborted early")
     return None
 
 
@@ -120,7 +120,7 @@ class ThresholdValue:
 
     @property
     def progress(self) -> str:
-        now = "blank" if self.value is None else f"{self.threshold.in_words(self.value, 4)} of {self.instance}"
+        now = "blank" if self.value is None else f"{self.threshold.in_words(self.value, 4)}{of_instance(self.instance)}"
         return f"{self.threshold}: now {now}"
 
 

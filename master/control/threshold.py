@@ -4,12 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ..rollup.instances import ALL
 from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words
 from ..verdicts import Finding, Reason, Scope, Severity
 from .choices import Side
 from .focus import Focus
 
 SWITCHING: Final = 2.0  # CPU time that is taken costs no more than so much of it: caches grow cold
+
+
+def of_instance(instance: str) -> str:
+    """The words for the instance of a value, where it is not everything: " of host=lab01"."""
+    return "" if instance == ALL else f" of {instance}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +54,8 @@ class SloSpec:
 
     def _missed(self, value: float | None, instance: str, slowed: float, hosts: str) -> Finding:
         if value is None:
-            return Finding(Reason.SLO_MISSED, f"{self}: blank of {instance}", Severity.INVALID)
-        return self.missed(value, f"{self}: {self.in_words(value)} of {instance}", slowed, hosts)
+            return Finding(Reason.SLO_MISSED, f"{self}: blank{of_instance(instance)}", Severity.INVALID)
+        return self.missed(value, f"{self}: {self.in_words(value)}{of_instance(instance)}", slowed, hosts)
 
     def missed(self, value: float, detail: str, slowed: float, hosts: str) -> Finding:
         """That a value misses it. `slowed`: the instance's share, `hosts`: those it is of where it lacks some; see

@@ -67,6 +67,7 @@ class _Record(_Entry):
     hosts: dict[str, Any] = {}
     backends: dict[str, str] = {}
     steps: list[_Step] = []
+    planned_steps: list[str] = []  # of the plan's steps, the names; none where a program gives the steps
     exit_code: int | None = None
     start_utc: str | None = None
     end_utc: str | None = None

@@ -3,7 +3,7 @@
 Rule: a failure says that the storage did not do what it had to; an error, that the figures do not tell. So a threshold
 of a figure that is invalid is an error, met or missed; and a step is one whose figures lack something, whatever it
 missed. Of a step that was repeated, the last attempt counts. A run that did not end is an error, whatever its steps
-were.
+were. A step of the plan that never began is skipped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from .run_entries import RunEntry, RunState
 
 FAILURE: Final = "failure"
 ERROR: Final = "error"
-SKIPPED: Final = "skipped"  # neither passed nor red: of what cannot be told yet
+SKIPPED: Final = "skipped"  # neither passed nor red: of what cannot be told
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,20 @@ def _against(step: StepEnds, findings: Sequence[Finding]) -> str:
     cause = next((one.cause for one in step.measured if one.cause), "")
     partly = [f"{one.name}: of {one.missing}" for one in step.measured if one.missing]
     return "\n".join(
-        filter(None, [cause, *(str(one) for one in findings if one.severity is not Severity.NOTE), *partly])
+        filter(None, [cause, *(_words(one) for one in findings if one.severity is not Severity.NOTE), *partly])
     )
+
+
+def _words(finding: Finding) -> str:
+    """A reason; that of an interrupted step as the console has it."""
+    if finding.reason is not Reason.INTERRUPTED:
+        return str(finding)
+    return f"{finding.reason.short} ({finding.detail})" if finding.detail else finding.reason.short
+
+
+def _never_began(record: Mapping[str, Any]) -> list[JunitCase]:
+    began = {step_of_attempt(step["name"]) for step in record["steps"]}
+    return [JunitCase(name, SKIPPED, "the step never began") for name in record["planned_steps"] if name not in began]
 
 
 def junit_of(entry: RunEntry, measured: MeasuredSteps, record: Mapping[str, Any], why: str) -> str:
@@ -97,9 +109,8 @@ def junit_of(entry: RunEntry, measured: MeasuredSteps, record: Mapping[str, Any]
         cases.append(JunitCase("run", ERROR, "it did not end, or not yet: steps may be missing"))
     elif cases and entry.exit_code and (entry.exit_code not in ORDER or not any(case.kind for case in cases)):
         cases.append(JunitCase("run", ERROR, f"{ExitCode(entry.exit_code).sentence} Steps may be missing."))
-    return junit_text(
-        entry.folder.name, entry.name, entry.start, entry.length_s or 0, cases or [JunitCase("run", ERROR, why)]
-    )
+    cases = [*(cases or [JunitCase("run", ERROR, why)]), *_never_began(record)]
+    return junit_text(entry.folder.name, entry.name, entry.start, entry.length_s or 0, cases)
 
 
 def junit_of_no_run(plan: str, now: datetime, why_not: str = "") -> str:

@@ -570,7 +570,7 @@ def test_the_cause_comes_first_and_then_what_to_do() -> None:
 
 
 SLO = "slo: { metric: overall_response_us_mean, at_most: 400us }"
-PRESENT = "overall_response_us_mean at most 400 us: now 501 us of all"
+PRESENT = "overall_response_us_mean at most 400 us: now 501 us"
 PID = "control: { pid: { metric: overall_response_us_mean, target: 1ms, low_iops: 200, high_iops: 1900 } }"
 SAYS: list[tuple[str, list[str]]] = [
     (SLO, ["measured 1 of 6 subintervals", PRESENT]),

@@ -141,6 +141,44 @@ def test_a_run_that_ended_early_is_an_error_though_each_step_that_ended_is_valid
     assert int(found.get("errors", "")) == 1 + (code not in (ExitCode.OK, ExitCode.PARTIAL)), "each once"
 
 
+@pytest.mark.parametrize(
+    ("planned", "skipped"),
+    [
+        (None, []),  # of an earlier version, or a program
+        (["s0", "s1", "s2"], ["s1", "s2"]),
+        (["s0"], []),
+    ],
+)
+@pytest.mark.parametrize("state", RunState)
+def test_planned_steps_that_never_began_are_skipped(
+    tmp_path: Path, planned: list[str] | None, skipped: list[str], state: RunState
+) -> None:
+    folder = a_run(tmp_path, "r-20260101T120000Z", verdicts="valid")
+    entry = replace(entry_of(folder, START), state=state, exit_code=int(ExitCode.INTERRUPTED))
+    record = read_record(folder) | ({} if planned is None else {"planned_steps": planned})
+    for steps in ((StepEnds(0, "s0", Verdict.VALID, (), ()),), ()):
+        (found,) = ElementTree.fromstring(junit_of(entry, MeasuredSteps("all", steps), record, "why"))
+        assert [case.get("name") for case in found if case.find("skipped") is not None] == skipped
+        assert (found.get("errors"), found.get("skipped")) == ("1", str(len(skipped)))
+
+
+def test_a_planned_step_that_was_repeated_began(tmp_path: Path) -> None:
+    folder = a_run(tmp_path, "r-20260101T120000Z", verdicts="invalid,valid")
+    record = read_record(folder)
+    record["steps"][1]["name"] = "s0+attempt=2"
+    ends = StepEnds(1, "s0+attempt=2", Verdict.VALID, (), ())
+    text = junit_of(entry_of(folder, START), MeasuredSteps("all", (ends,)), record | {"planned_steps": ["s0"]}, "")
+    assert ElementTree.fromstring(text)[0].get("tests") == "1"
+
+
+@pytest.mark.parametrize(
+    ("detail", "text"), [("", Reason.INTERRUPTED.short), ("total_iops=5", f"{Reason.INTERRUPTED.short} (total_iops=5)")]
+)
+def test_an_interrupted_step_has_the_sentence_of_the_console(detail: str, text: str) -> None:
+    (case,) = cases_of(StepEnds(0, "half", Verdict.INVALID, (Finding(Reason.INTERRUPTED, detail),), ()), [])
+    assert (case.kind, case.message) == (ERROR, text)
+
+
 def test_a_run_in_which_no_step_ended_is_one_error(tmp_path: Path) -> None:
     folder = a_run(tmp_path, "first-20260101T120000Z")
     write_junit(tmp_path / "x.xml", folder)
@@ -164,6 +202,7 @@ async def nobody(run: Run, staged: SimulatedRun) -> None:
 @pytest.mark.slow
 def test_the_thresholds_of_a_run_are_cases(tmp_path: Path) -> None:
     staged = stage(tmp_path, nobody, THRESHOLDS)
+    assert read_record(staged.folder)["planned_steps"] == ["slow", "two"]
     write_junit(tmp_path / "x.xml", staged.folder)
     found = suite(tmp_path / "x.xml")
     assert [(case.get("name"), [child.tag for child in case]) for case in found] == [
@@ -189,7 +228,7 @@ def test_the_share_of_a_lost_host_is_no_failure_of_the_storage(tmp_path: Path, d
     step, threshold = suite(tmp_path / "x.xml")
     assert [one.tag for one in (*step, *threshold)] == [ERROR, ERROR]
     assert "2 of 3 hosts" in (step[0].text or "") and "host_lost" in (step[0].text or "")
-    assert threshold[0].get("message") == "overall_iops at least 1400: 1000 of all, which is of 2 of 3 hosts"
+    assert threshold[0].get("message") == "overall_iops at least 1400: 1000, which is of 2 of 3 hosts"
 
 
 PLAN_TEXT = "name: p\n"

@@ -100,6 +100,7 @@ class Run:
 
     async def run(self) -> ExitCode:
         """The plan's steps, one after the other."""
+        self.recorder.noted(planned_steps=[step.name for step in self._plan.steps])
         async with self.opened() as steps:
             await steps.run_all()
         return self.code
