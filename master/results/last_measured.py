@@ -22,7 +22,7 @@ _SUMMARY: Final = f"summary.{ALL}.csv"
 
 @dataclass(frozen=True, slots=True)
 class LastMeasured:
-    """Of the last step that ended with a measurement: the one that it stands for."""
+    """Of the last step that has IOPS, else of the last: the measurement that it stands for."""
 
     load: str = ""  # "4KiB random reads, depth 32, at max"; "": not known
     iops: float | None = None
@@ -41,13 +41,16 @@ def last_measured(kept: Snapshot) -> LastMeasured:
     try:
         header, *lines = read_rows(kept.results / _SUMMARY) if ended else [[]]
         place = header.index("step") if ended else 0
+        known = []
         for step in reversed(ended):
             own = [line for line in lines if line[place : place + 1] == [str(step["number"])]]
             if rows := [dict(zip(header, line, strict=True)) for line in own if len(line) == len(header)]:
-                return _of(rows, standing_of(step, rows))
+                known.append(_of(rows, standing_of(step, rows)))
+                if known[-1].iops is not None:
+                    return known[-1]
+        return known[0] if known else LastMeasured()
     except (PlanError, ValueError, KeyError):
-        pass  # torn, damaged, or of another version
-    return LastMeasured()
+        return LastMeasured()  # torn, damaged, or of another version
 
 
 def _of(rows: Sequence[dict[str, str]], name: str) -> LastMeasured:

@@ -168,6 +168,7 @@ def summarized(folder: Path, *rows: tuple[int, str, str, str], **parameters: str
         ("valid", ((0, "s0", "42100", "valid"),), LOAD, "42.1 k"),
         ("invalid", ((0, "s0", "42100", "invalid"),), LOAD, "[42.1 k]"),
         ("valid,valid", ((0, "s0", "42100", "valid"), (1, "s1", "21050", "partial")), LOAD, "(21.1 k)"),
+        ("valid,invalid", ((0, "s0", "42100", "valid"), (1, "s1", "", "invalid")), LOAD, "42.1 k"),  # interrupted
         ("valid,valid", ((0, "s0", "42100", "valid"),), LOAD, "42.1 k"),  # the last step measured nothing
         ("valid, ", ((0, "s0", "42100", "valid"), (1, "s1", "7", "valid")), LOAD, "42.1 k"),  # the last one runs
         ("valid", ((0, "s0", "42100", "no verdict"),), "", "-"),
