@@ -12,9 +12,9 @@ from ..live.reports import RunEnds
 from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
 from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, figure_text, full_title, marked, names_of
 from ..summary.measured import MeasurementRow
+from ..summary.search_probes import number_in, search_result, why_not_counted
 from ..summary.steps_table import advice_lines, details_lines, why_of, with_joint
-from ..text.scaled import BLANK, scaled_count, scaled_range, scaled_size, scaled_time
-from ..text.scaled import duration as scaled_duration
+from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import wrapped
 from ..verdicts import Reason, Verdict
@@ -62,7 +62,9 @@ def result_lines(
     if measured and summary:
         last = measured[-1]
         lines += [_before(one) for one in measured[:-1][-1:]]
-        lines += wrapped(_found(probes[-1], last.verdict), width) if probes else []
+        if probes:
+            for sentence in (search_result(probes, last.verdict), why_not_counted(probes, last.findings)):
+                lines += wrapped(sentence, width) if sentence else []
         # Of a step that was repeated the last attempt; a row that was torn is none.
         row: Row = next((row for row in reversed(summary) if row["name"] == last.name), {})
         figures = _figures(row, last, STATISTICS[width])
@@ -102,14 +104,14 @@ def _figures(row: Row, measured: MeasurementRow, statistics: Sequence[str]) -> l
     """A line for reads and one for writes, as far as there were any; response times below them where there are some."""
     groups, lines = _columns(statistics), []
     for kind in DIRECTIONS:
-        if not _number(row, f"{kind}_iops"):
+        if not number_in(row, f"{kind}_iops"):
             continue
-        rate = _number(row, f"{kind}_mib_per_s")
+        rate = number_in(row, f"{kind}_mib_per_s")
         moved = BLANK if rate is None else f"{scaled_size(round(rate * 2**20))}/s"
-        rates = [marked(text, measured.rate_verdict) for text in (scaled_count(_number(row, f"{kind}_iops")), moved)]
+        rates = [marked(text, measured.rate_verdict) for text in (scaled_count(number_in(row, f"{kind}_iops")), moved)]
         service = _times(row, f"{kind}_service_us", measured.service_verdict, statistics)
         lines.append(row_line(groups, [kind, *rates, *service]))
-        if _number(row, f"{kind}_response_us_mean") is not None:
+        if number_in(row, f"{kind}_response_us_mean") is not None:
             response = _times(row, f"{kind}_response_us", measured.response_verdict, statistics)
             lines.append(row_line(groups, ["response", "", "", *response]))
     return lines
@@ -126,36 +128,16 @@ def _no_figures(measured: MeasurementRow, probes: Sequence[Row]) -> list[str]:
                                 TextColumn(full_title(metric), 14), TextColumn("", -13)))]  # fmt: skip
     lines = header_lines(columns)
     for probe in probes[-MOST_PROBES:]:
-        asked, iops = (scaled_count(_number(probe, name)) for name in ("total_iops", "achieved_iops"))
+        asked, iops = (scaled_count(number_in(probe, name)) for name in ("total_iops", "achieved_iops"))
         answer = ANSWERS[ProbeAnswer(probe["answer"])] if probe["sustained"] == "true" else "not sustained"
         lines.append(
-            row_line(columns, [probe["probe"], asked, iops, figure_text(metric, _number(probe, "value")), answer])
+            row_line(columns, [probe["probe"], asked, iops, figure_text(metric, number_in(probe, "value")), answer])
         )
     return lines
 
 
-def _found(probe: Row, verdict: Verdict) -> str:
-    """The search's result after its last probe: `the highest rate that meets it: 1.63 k IOPS (1.48 to 1.69 k,
-    95 %)`, and how much longer would halve that.
-    """
-    load, low, high = (_number(probe, column) for column in ("expected_iops", "low_iops", "high_iops"))
-    if load is not None and low is not None and high is not None and verdict is not Verdict.INVALID:
-        value, ends = scaled_range(load, low, high)
-        halving_s, percent = _number(probe, "halving_s"), _number(probe, "interval_percent")
-        more = "" if halving_s is None else f"; about {scaled_duration(halving_s)} more (--within) would halve that"
-        return f"the highest rate that meets it: {value} IOPS ({ends}, {percent:g} %){more}"
-    passes, fails = _number(probe, "highest_pass_iops"), _number(probe, "lowest_fail_iops")
-    if passes is None and fails is None:
-        return f"no answer at {scaled_count(_number(probe, 'total_iops'))} IOPS, the last rate that was tried"
-    if passes is None:
-        return f"no rate that meets it was found; the lowest that was tried is {scaled_count(fails)} IOPS"
-    if fails is None:
-        return f"at least {marked(scaled_count(passes), verdict)} IOPS meet it; of no higher rate it could be told"
-    return f"{scaled_count(passes)} IOPS meet it, {scaled_count(fails)} do not"
-
-
 def _times(row: Row, prefix: str, verdict: Verdict, statistics: Sequence[str]) -> list[str]:
-    return [marked(scaled_time(_number(row, f"{prefix}_{one}")), verdict) for one in statistics]
+    return [marked(scaled_time(number_in(row, f"{prefix}_{one}")), verdict) for one in statistics]
 
 
 def _verdict(measured: MeasurementRow, folder: str, width: int) -> list[str]:
@@ -185,8 +167,3 @@ def _fitted(text: str, width: int) -> list[str]:
     if len(last) + len(CUT) > width:
         last = last.rpartition(" ")[0]
     return [*whole, f"{last}{CUT}"]
-
-
-def _number(row: Row, column: str) -> float | None:
-    text = row.get(column, "")
-    return float(text) if text else None

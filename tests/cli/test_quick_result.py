@@ -100,15 +100,18 @@ def test_an_interrupted_run_says_so() -> None:
             {"expected_iops": "990", "low_iops": "940", "high_iops": "1020", "halving_s": "60"},
             "the highest rate that meets it: 990 IOPS (940 to 1.02 k, 95 %)",
         ),
-        ({"highest_pass_iops": "41200"}, "at least 41.2 k IOPS meet it; of no higher rate it could be told"),
+        ({"highest_pass_iops": "41200", "answer": "pass"}, "at least 41.2 k IOPS meet it "),
         ({"highest_pass_iops": "41200", "lowest_fail_iops": "52100"}, "41.2 k IOPS meet it, 52.1 k do not"),
-        ({"lowest_fail_iops": "4705.8"}, "no rate that meets it was found; the lowest that was tried is 4.71 k IOPS"),
-        ({}, "no answer at 4.71 k IOPS, the last rate that was tried"),
+        (
+            {"lowest_fail_iops": "4705.8", "answer": "fail"},
+            "no rate that meets it was found; the lowest that was tried is 4.71 k IOPS",
+        ),
+        ({}, "no answer at 4.71 k IOPS "),
     ],
 )
 def test_a_search_says_its_result(columns: dict[str, str], said: str) -> None:
     probe = {"total_iops": "4705.8", "interval_percent": "95", **columns}
-    probe |= {"metric": "overall_service_us_p99", "probe": "1", "sustained": "true", "answer": "unclear"}
+    probe = {"metric": "overall_service_us_p99", "probe": "1", "sustained": "true", "answer": "unclear"} | probe
     lines = " ".join(result_lines("h", ends(measurement()), [NOTHING], [LUN], [probe]))
     assert said in " ".join(lines.split())
 
@@ -193,6 +196,6 @@ def test_every_result_fits(
 ) -> None:
     findings = tuple(Finding(reason, words) for reason in [r for r in Reason if len(r.severities) == 1][:5])
     steps = ends(measurement(name="max"), measurement(verdict, findings=findings))
-    probe = {"highest_pass_iops": str(iops), "lowest_fail_iops": str(2 * iops)}
+    probe = {"total_iops": "1", "answer": "pass", "highest_pass_iops": str(iops), "lowest_fail_iops": str(2 * iops)}
     lines = result_lines(words, steps, [row(kinds, iops, us, response)], [LUN, LUN], [probe], width=width)
     assert len(lines) <= 25 and all(len(line) <= min(width, NARROW) for line in lines)

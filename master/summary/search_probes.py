@@ -1,0 +1,97 @@
+"""The result of a search, from the rows of its find.csv: a sentence, and the table of its probes.
+
+Rule: only answers that stand prove something: of probes that were repeated, the answer is in [brackets] and does not
+count.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ..control.probe import ProbeAnswer
+from ..rollup.disturbance import Cause
+from ..text.scaled import duration, scaled_count, scaled_range
+from ..verdicts import Finding, Reason, Verdict
+from .headline import marked
+
+CAUSES = {
+    Cause.RUN_QUEUE_DELAY: "other programs had the CPU",
+    Cause.STEAL: "the hypervisor had the CPU",
+    Cause.MACHINE_STALL: "the machine stalled",
+}
+
+ProbeRow = Mapping[str, str]  # of find.csv, by column
+
+
+def search_result(probes: Sequence[ProbeRow], verdict: Verdict) -> str:
+    """Say what all probes prove; at least one. `the highest rate that meets it: 1.63 k IOPS (1.48 to 1.69 k, 95 %)`, and
+    how much longer would halve that; `at least 11.5 k IOPS meet it; 23.1 k is unclear`.
+
+    `verdict`: of the step.
+    """
+    last = probes[-1]
+    load, low, high = (number_in(last, column) for column in ("expected_iops", "low_iops", "high_iops"))
+    if load is not None and low is not None and high is not None and verdict is not Verdict.INVALID:
+        value, ends = scaled_range(load, low, high)
+        halving_s, percent = number_in(last, "halving_s"), number_in(last, "interval_percent")
+        more = "" if halving_s is None else f"; about {duration(halving_s)} more (--within) would halve that"
+        return f"the highest rate that meets it: {value} IOPS ({ends}, {percent:g} %){more}"
+    passes, fails = number_in(last, "highest_pass_iops"), number_in(last, "lowest_fail_iops")
+    if passes is None:
+        return _without_pass(probes, fails)
+    if fails is not None:
+        return f"{scaled_count(passes)} IOPS meet it, {scaled_count(fails)} do not"
+    unclear = min((one for one in _loads(probes, ProbeAnswer.UNCLEAR) if one > passes), default=None)
+    return f"at least {marked(scaled_count(passes), verdict)} IOPS meet it{_unclear(unclear)}"
+
+
+def _without_pass(probes: Sequence[ProbeRow], fails: float | None) -> str:
+    """Say what is known where no answer that stands is a pass."""
+    unclear = _loads(probes, ProbeAnswer.UNCLEAR)
+    below = [one for one in unclear if fails is None or one < fails]
+    met = [one for one in _loads(probes, ProbeAnswer.PASS) if fails is None or one < fails]
+    missed = _loads(probes, ProbeAnswer.FAIL)
+    if met:
+        above = min((one for one in below if one > max(met)), default=None)
+        rest = _unclear(above) if fails is None or above is not None else f"; {scaled_count(fails)} do not meet it"
+        return f"a probe at {scaled_count(max(met))} IOPS met it, but does not count{rest}"
+    if fails is not None and below:
+        return f"no rate that meets it was found; {scaled_count(fails)} IOPS miss it{_unclear(max(below))}"
+    if fails is not None:
+        return f"no rate that meets it was found; the lowest that was tried is {scaled_count(fails)} IOPS"
+    if missed:
+        rest = _unclear(max((one for one in below if one < min(missed)), default=None))
+        return f"a probe at {scaled_count(min(missed))} IOPS missed it, but does not count{rest}"
+    first, last = min(unclear), max(unclear)
+    return f"no answer at {scaled_count(first) if first == last else scaled_range(first, first, last)[1]} IOPS"
+
+
+def why_not_counted(probes: Sequence[ProbeRow], findings: Sequence[Finding]) -> str:
+    """Say how many probes do not count, and why: `2 of 4 probes do not count: other programs had the CPU`; "" where all
+    count. `findings`: of the step."""
+    repeated = sum(is_repeated(one) for one in probes)
+    if not repeated:
+        return ""
+    details = [one.detail for one in findings if one.reason is Reason.SET_ASIDE]
+    known = [words for cause, words in CAUSES.items() if any(cause in detail for detail in details)]
+    why = " and ".join(known) or "the generator was disturbed"
+    return f"{repeated} of {len(probes)} probes {'does' if repeated == 1 else 'do'} not count: {why}"
+
+
+def is_repeated(probe: ProbeRow) -> bool:
+    """Whether its answer does not count; no such column is of an earlier version."""
+    return probe.get("repeated") == "true"
+
+
+def number_in(row: ProbeRow, column: str) -> float | None:
+    """A cell's number; None where it is blank."""
+    text = row.get(column, "")
+    return float(text) if text else None
+
+
+def _loads(probes: Sequence[ProbeRow], answer: ProbeAnswer) -> list[float]:
+    """The loads whose newest probe has this answer."""
+    newest = {float(one["total_iops"]): one["answer"] for one in probes}
+    return [load for load, text in newest.items() if text == answer]
+
+
+def _unclear(load: float | None) -> str:
+    return "" if load is None else f"; {scaled_count(load)} is unclear"

@@ -1,0 +1,92 @@
+"""The result of a search, from all of its probes."""
+
+import pytest
+
+from ivypy.master.summary.search_probes import search_result, why_not_counted
+from ivypy.master.verdicts import Finding, Reason, Verdict
+
+# Load in k, answer, and "r" where the probe was repeated; then the bracket after the last one.
+Probes = tuple[tuple[float, str, str], ...]
+
+
+def rows(probes: Probes, passed: float | None = None, failed: float | None = None) -> list[dict[str, str]]:
+    made = [
+        {
+            "probe": str(number),
+            "total_iops": str(1000 * load),
+            "answer": answer,
+            "repeated": "true" if mark else "false",
+        }
+        for number, (load, answer, mark) in enumerate(probes, 1)
+    ]
+    ends = {"highest_pass_iops": passed, "lowest_fail_iops": failed}
+    made[-1] |= {name: "" if load is None else str(1000 * load) for name, load in ends.items()}
+    return made
+
+
+CASES: list[tuple[Probes, float | None, float | None, str]] = [
+    (
+        ((23.1, "unclear", "r"), (23.1, "unclear", ""), (11.5, "pass", "")),
+        11.5,
+        None,
+        "at least 11.5 k IOPS meet it; 23.1 k is unclear",
+    ),
+    (
+        ((11.5, "pass", ""), (30, "unclear", ""), (20, "unclear", "")),
+        11.5,
+        None,
+        "at least 11.5 k IOPS meet it; 20.0 k is unclear",
+    ),
+    (((20, "unclear", ""), (20, "pass", "")), 20, None, "at least 20.0 k IOPS meet it"),
+    (
+        ((23.1, "unclear", "r"), (23.1, "unclear", ""), (11.5, "pass", "r")),
+        None,
+        None,
+        "a probe at 11.5 k IOPS met it, but does not count; 23.1 k is unclear",
+    ),
+    (
+        ((11.5, "pass", "r"), (20, "fail", "")),
+        None,
+        20,
+        "a probe at 11.5 k IOPS met it, but does not count; 20.0 k do not meet it",
+    ),
+    (
+        ((20, "pass", ""), (10, "fail", "")),
+        None,
+        10,
+        "no rate that meets it was found; the lowest that was tried is 10.0 k IOPS",
+    ),
+    (
+        ((20, "fail", ""), (10, "unclear", "")),
+        None,
+        20,
+        "no rate that meets it was found; 20.0 k IOPS miss it; 10.0 k is unclear",
+    ),
+    (((20, "fail", "r"),), None, None, "a probe at 20.0 k IOPS missed it, but does not count"),
+    (((20, "unclear", ""), (10, "unclear", "")), None, None, "no answer at 10.0 to 20.0 k IOPS"),
+    (((10, "unclear", ""),), None, None, "no answer at 10.0 k IOPS"),
+]
+
+
+@pytest.mark.parametrize(("probes", "passed", "failed", "words"), CASES)
+def test_the_result_is_what_all_probes_prove(
+    probes: Probes, passed: float | None, failed: float | None, words: str
+) -> None:
+    assert search_result(rows(probes, passed, failed), Verdict.VALID) == words
+
+
+@pytest.mark.parametrize(
+    ("details", "marks", "words"),
+    [
+        (("probe 1 at 9 IOPS, 3 of 10 subintervals: run-queue delay, repeated",), "r ",
+         "1 of 2 probes does not count: other programs had the CPU"),
+        (("probe 1 at 9 IOPS, 3 of 10 subintervals: run-queue delay, machine stall, repeated",), "rr ",
+         "2 of 3 probes do not count: other programs had the CPU and the machine stalled"),
+        ((), "r ", "1 of 2 probes does not count: the generator was disturbed"),
+        ((), "  ", ""),
+    ],
+)  # fmt: skip
+def test_why_probes_do_not_count(details: tuple[str, ...], marks: str, words: str) -> None:
+    findings = [Finding(Reason.SET_ASIDE, one) for one in details]
+    probes = rows(tuple((10, "unclear", mark.strip()) for mark in marks))
+    assert why_not_counted(probes, findings) == words
