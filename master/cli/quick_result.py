@@ -6,13 +6,12 @@ Rule: pure. It shows the row that summary.all.csv has, and discredited figures i
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..control.probe import ProbeAnswer
 from ..exit_codes import ExitCode
 from ..live.reports import RunEnds
 from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
-from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, figure_text, full_title, marked, names_of
+from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, names_of
 from ..summary.measured import MeasurementRow
-from ..summary.search_probes import number_in, search_result, why_not_counted
+from ..summary.search_probes import number_in, probe_lines, search_result, why_not_counted
 from ..summary.steps_table import advice_lines, details_lines, why_of, with_joint
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
@@ -22,7 +21,6 @@ from ..verdicts import Reason, Verdict
 STATISTICS: Final = {NARROW: HEADLINE_STATISTICS, NARROWEST: ("mean", "p99", "max")}  # by the width of the result
 MOST_LINES: Final = 3  # of a reason
 MOST_PROBES: Final = 8
-ANSWERS: Final = {ProbeAnswer.PASS: "meets it", ProbeAnswer.FAIL: "misses it", ProbeAnswer.UNCLEAR: "unclear"}
 CUT: Final = " ..."  # stands for the rest of it
 
 _OPTIONS: Final = {
@@ -123,17 +121,7 @@ def _no_figures(measured: MeasurementRow, probes: Sequence[Row]) -> list[str]:
         return ["no I/O was completed"]
     if not probes:
         return ["there is no measurement to show"]
-    metric = probes[-1]["metric"]
-    columns = [ColumnGroup("", (TextColumn("probe", 5), TextColumn("asked", 9), TextColumn("IOPS", 9),
-                                TextColumn(full_title(metric), 14), TextColumn("", -13)))]  # fmt: skip
-    lines = header_lines(columns)
-    for probe in probes[-MOST_PROBES:]:
-        asked, iops = (scaled_count(number_in(probe, name)) for name in ("total_iops", "achieved_iops"))
-        answer = ANSWERS[ProbeAnswer(probe["answer"])] if probe["sustained"] == "true" else "not sustained"
-        lines.append(
-            row_line(columns, [probe["probe"], asked, iops, figure_text(metric, number_in(probe, "value")), answer])
-        )
-    return lines
+    return probe_lines(probes[-MOST_PROBES:])
 
 
 def _times(row: Row, prefix: str, verdict: Verdict, statistics: Sequence[str]) -> list[str]:

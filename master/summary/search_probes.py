@@ -5,25 +5,84 @@ count.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from ..control.probe import ProbeAnswer
 from ..rollup.disturbance import Cause
-from ..text.scaled import duration, scaled_count, scaled_range
+from ..rollup.figures import OVERALL
+from ..rollup.metrics import METRICS, unit_of
+from ..text.metric_amounts import amount_in_words
+from ..text.scaled import BLANK, duration, scaled_count, scaled_range
+from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..verdicts import Finding, Reason, Verdict
-from .headline import marked
+from .headline import figure_text, full_title, marked
 
-CAUSES = {
+CAUSES: Final = {
     Cause.RUN_QUEUE_DELAY: "other programs had the CPU",
     Cause.STEAL: "the hypervisor had the CPU",
     Cause.MACHINE_STALL: "the machine stalled",
 }
 
+ANSWERS: Final = {ProbeAnswer.PASS: "meets it", ProbeAnswer.FAIL: "misses it", ProbeAnswer.UNCLEAR: "unclear"}
+_WIDTHS: Final = (5, 7, 7, 14, 7, -15)  # of the table's columns, 60 with the gaps
+
 ProbeRow = Mapping[str, str]  # of find.csv, by column
 
 
+@dataclass(frozen=True, slots=True)
+class ProbeTable:
+    """The probes of a search as texts: a title for each column, and a row for each probe."""
+
+    titles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def probe_table(probes: Sequence[ProbeRow]) -> ProbeTable:
+    """The table of at least one probe: its number, the load, the value with its half-width, the answer."""
+    last = probes[-1]
+    percent = number_in(last, "confidence_percent")
+    half = "+-" if percent is None else f"+- {percent:g} %"
+    titles = ("probe", "asked", "IOPS", metric_title(last["metric"]), half, "answer")
+    return ProbeTable(titles, tuple(_cells(one) for one in probes))
+
+
+def probe_lines(probes: Sequence[ProbeRow]) -> list[str]:
+    """The same as lines of 60 columns."""
+    table = probe_table(probes)
+    columns = [
+        TextColumn(title, width if width < 0 else max(width, len(title)))
+        for title, width in zip(table.titles, _WIDTHS, strict=True)
+    ]
+    groups = [ColumnGroup("", tuple(columns))]
+    return [*header_lines(groups), *(row_line(groups, row) for row in table.rows)]
+
+
+def _cells(probe: ProbeRow) -> tuple[str, ...]:
+    metric, answer = probe["metric"], ProbeAnswer(probe["answer"])
+    asked, iops = (scaled_count(number_in(probe, name)) for name in ("total_iops", "achieved_iops"))
+    value, half = (_amount(metric, number_in(probe, name)) for name in ("value", "half_width"))
+    words = ANSWERS[answer] if probe["sustained"] == "true" else "not sustained"
+    return probe["probe"], asked, iops, value, half, f"[{words}]" if is_repeated(probe) else words
+
+
+def metric_title(metric: str) -> str:
+    """The metric of a search in words: `response p99`, `read service p50`; that of a connector as it is."""
+    if metric not in METRICS:
+        return metric
+    category = METRICS[metric].category
+    return full_title(metric) if category == OVERALL else f"{category} {full_title(metric)}"
+
+
+def _amount(metric: str, value: float | None) -> str:
+    if metric in METRICS or value is None:
+        return BLANK if value is None else figure_text(metric, value)
+    return amount_in_words(unit_of(metric), value, 3)
+
+
 def search_result(probes: Sequence[ProbeRow], verdict: Verdict) -> str:
-    """Say what all probes prove; at least one. `the highest rate that meets it: 1.63 k IOPS (1.48 to 1.69 k, 95 %)`, and
-    how much longer would halve that; `at least 11.5 k IOPS meet it; 23.1 k is unclear`.
+    """Say what all probes prove; at least one. `the highest rate that meets it: 1.63 k IOPS (1.48 to 1.69 k, 95 %)`,
+    and how much longer would halve that; `at least 11.5 k IOPS meet it; 23.1 k is unclear`.
 
     `verdict`: of the step.
     """

@@ -118,20 +118,23 @@ def test_a_search_says_its_result(columns: dict[str, str], said: str) -> None:
 
 def test_a_search_without_a_measurement_shows_its_newest_probes() -> None:
     asked = {"metric": "overall_response_us_p99", "achieved_iops": "6572", "value": "30801.9", "sustained": "true"}
+    asked |= {"half_width": "1204", "confidence_percent": "99"}
     probes = [
-        asked | {"probe": str(number), "total_iops": str(1000 * number), "answer": "unclear"} for number in range(1, 8)
+        asked | {"probe": str(number), "total_iops": str(1000 * number), "answer": "unclear"} for number in range(1, 7)
     ]
+    probes += [asked | {"probe": "7", "total_iops": "7000", "answer": "pass", "repeated": "true"}]
     probes += [asked | {"probe": "8", "total_iops": "900", "answer": "fail"}]
     probes += [asked | {"probe": "9", "total_iops": "20000", "answer": "fail", "sustained": "false"}]
-    probes += [asked | {"probe": "10", "total_iops": "800", "answer": "pass", "value": ""}]
+    probes += [asked | {"probe": "10", "total_iops": "800", "answer": "pass", "value": "", "half_width": ""}]
     missed = Finding(Reason.SEARCH_UNBOUNDED, "too high")
     lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(missed,))), [NOTHING], [LUN], probes)
-    at = lines.index("probe     asked      IOPS   response p99")
+    at = lines.index("probe   asked    IOPS   response p99 +- 99 % answer")
     assert lines[at + 1 :][:9] == [
-        *(f"    {number}    {number}.00 k    6.57 k        30.8 ms unclear" for number in range(3, 8)),
-        "    8       900    6.57 k        30.8 ms misses it",
-        "    9    20.0 k    6.57 k        30.8 ms not sustained",
-        "   10       800    6.57 k              - meets it",
+        *(f"    {number}  {number}.00 k  6.57 k        30.8 ms 1.20 ms unclear" for number in range(3, 7)),
+        "    7  7.00 k  6.57 k        30.8 ms 1.20 ms [meets it]",
+        "    8     900  6.57 k        30.8 ms 1.20 ms misses it",
+        "    9  20.0 k  6.57 k        30.8 ms 1.20 ms not sustained",
+        "   10     800  6.57 k              -       - meets it",
         "",
     ]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ivypy.master.summary.search_probes import search_result, why_not_counted
+from ivypy.master.summary.search_probes import probe_lines, probe_table, search_result, why_not_counted
 from ivypy.master.verdicts import Finding, Reason, Verdict
 
 # Load in k, answer, and "r" where the probe was repeated; then the bracket after the last one.
@@ -90,3 +90,18 @@ def test_why_probes_do_not_count(details: tuple[str, ...], marks: str, words: st
     findings = [Finding(Reason.SET_ASIDE, one) for one in details]
     probes = rows(tuple((10, "unclear", mark.strip()) for mark in marks))
     assert why_not_counted(probes, findings) == words
+
+
+@pytest.mark.parametrize(
+    ("metric", "title"),
+    [
+        ("overall_response_us_p99", "response p99"),
+        ("read_service_us_p50", "read service p50"),
+        ("array.port.busy_percent", "array.port.busy_percent"),
+    ],
+)
+def test_a_table_of_probes_names_its_metric(metric: str, title: str) -> None:
+    probe = {"metric": metric, "value": "5", "sustained": "false", **rows(((10, "fail", ""),))[0]}
+    assert probe_table([probe]).titles == ("probe", "asked", "IOPS", title, "+-", "answer")
+    assert probe_table([probe]).rows[0][-1] == "not sustained"
+    assert probe_lines([probe])[0].split() == ["probe", "asked", "IOPS", *title.split(), "+-", "answer"]
