@@ -498,14 +498,14 @@ class Reason(Enum):
         ALL,
         "the search cannot say which load meets the target",
         "The search ended without probes on both sides of its target: they were unclear, or its time was over.",
-        "Give the search more time (`within`), or choose another target: find.csv has the probes.",
+        "Give the search more time (`within`), or choose another target.",
     )
     SEARCH_NEVER_MET = (
         FAILED,
         STEP,
         "no load meets the target",
         "The metric is above the target of the search even at the lowest load that it probes.",
-        "Choose a higher target: find.csv has the probes.",
+        "Choose a higher target.",
     )
     SEARCH_ALWAYS_MET = (
         NOTE,

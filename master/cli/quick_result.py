@@ -61,8 +61,11 @@ def result_lines(
         last = measured[-1]
         lines += [_before(one) for one in measured[:-1][-1:]]
         if probes:
-            for sentence in (search_result(probes, last.verdict), why_not_counted(probes, last.findings)):
-                lines += wrapped(sentence, width) if sentence else []
+            for sentence in (
+                search_result(probes, last.verdict, last.findings),
+                why_not_counted(probes, last.findings),
+            ):
+                lines += wrapped(_in_options(sentence), width) if sentence else []
         # Of a step that was repeated the last attempt; a row that was torn is none.
         row: Row = next((row for row in reversed(summary) if row["name"] == last.name), {})
         figures = _figures(row, last, STATISTICS[width])

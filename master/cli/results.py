@@ -128,7 +128,7 @@ def show(
     from ..live.step_lines import local_now
     from ..results.find_runs import newest_of
     from ..results.measured_rows import read_measured, summary_text
-    from ..results.render_measured import markdown_of, measured_lines, standing_line
+    from ..results.render_measured import markdown_of, measured_lines, searched_lines, standing_line
     from ..results.result_document import result_of
     from ..results.run_entries import entry_of
     from ..summary.steps_table import ending_of, reason_lines
@@ -151,7 +151,11 @@ def show(
         click.echo(markdown_of(entry, measured, sentence), nl=False)
     else:
         width = columns_of_output() or width_of_log()
-        shown = reason_lines(*measured.steps) if all_reasons else measured_lines(measured, str(folder), width)
+        shown = (
+            reason_lines(*measured.steps)
+            if all_reasons
+            else [*measured_lines(measured, str(folder), width), *searched_lines(measured, folder)]
+        )
         lines = [str(folder), "", *shown, "", standing_line(entry, sentence)]
         click.echo("\n".join(piece for line in lines for piece in wrapped(line, width)))
     return ExitCode.OK

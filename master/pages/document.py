@@ -18,11 +18,13 @@ from ..results.checked_files import read_table, that_count
 from ..results.finished_run import plan_text
 from ..results.measured_rows import finding_of, read_measured, standing_of
 from ..results.run_entries import RunState, entry_data, entry_of
+from ..results.search_steps import read_probes
 from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS
 from ..summary.driven import driven, load_parts
 from ..summary.headline import ON_PAGE, OVER_LOAD, full_title, scope_of
 from ..summary.measured import MeasurementRow, StepEnds
+from ..summary.search_probes import probe_table, search_caption, why_not_counted
 from ..summary.steps_table import advice_lines, run_sentence, words_of
 from ..text.metric_amounts import MetricUnit
 from ..verdicts import Finding
@@ -125,12 +127,30 @@ def _step(
         "thresholds": step["thresholds"],
         "reasons": _reasons(step["reasons"], run.folder),
         "rollups": {kind: [*instances] for kind, instances in run.files(place).items()},
+        "search": _search(run.folder, known[place]) if place in known else None,
         "closed": len(closed),
         "until": _end_of(closed),
         "measurements": [
             _measurement(run.folder, row, step["name"], shown.get(row["name"]), row["name"] == standing, known_remedies)
             for row in rows
         ],
+    }
+
+
+def _search(folder: Path, step: StepEnds) -> dict[str, Any] | None:
+    """The probes of a step that searched, as texts; None of any other, or where they are damaged."""
+    try:
+        probes = read_probes(folder, step.number, step.name)
+    except PlanError:  # the answer of control names the file
+        return None
+    if not probes or not step.measured:
+        return None
+    table = probe_table(probes)
+    return {
+        "caption": search_caption(step, probes),
+        "titles": table.titles,
+        "rows": table.rows,
+        "note": why_not_counted(probes, step.standing.findings),
     }
 
 

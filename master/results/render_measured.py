@@ -3,15 +3,19 @@
 Rule: figures are marked as in the table at a run's end.
 """
 
+from pathlib import Path
 from typing import Final
 
+from ..errors import PlanError
 from ..rollup.instances import ALL
 from ..summary.headline import OF_MEASUREMENT, WIDE, grouped, title_of
 from ..summary.measured import MeasurementRow
+from ..summary.search_probes import search_lines
 from ..summary.steps_table import steps_table
 from ..verdicts import Severity
 from .measured_rows import MeasuredSteps
 from .run_entries import RunEntry, RunState
+from .search_steps import read_probes
 
 _STANDING: Final = {
     RunState.RUNNING: "it is running",
@@ -24,6 +28,20 @@ _SPECIAL: Final = str.maketrans({one: f"\\{one}" for one in "\\|`*_<>[]"})
 def measured_lines(measured: MeasuredSteps, folder: str, width: int) -> list[str]:
     """The table, then what is to be said of each measurement; below a rollup type, only the table."""
     return steps_table(measured.steps, width, folder, explained=measured.by == ALL)
+
+
+def searched_lines(measured: MeasuredSteps, folder: Path) -> list[str]:
+    """The probes of each step that searched, below an empty line; none of a rollup type. A file that is damaged is
+    named: the table does not need it."""
+    lines: list[str] = []
+    for step in measured.steps if measured.by == ALL else ():
+        try:
+            probes = read_probes(folder, step.number, step.name)
+        except PlanError as error:
+            lines += ["", str(error)]
+        else:
+            lines += ["", *search_lines(step, probes)] if probes and step.measured else []
+    return lines
 
 
 def standing_line(entry: RunEntry, sentence: str) -> str:

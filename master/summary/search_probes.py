@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..control.probe import ProbeAnswer
+from ..control.search import FindSpec
 from ..rollup.disturbance import Cause
 from ..rollup.figures import OVERALL
 from ..rollup.metrics import METRICS, unit_of
-from ..text.metric_amounts import amount_in_words
+from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words
 from ..text.scaled import BLANK, duration, scaled_count, scaled_range
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
-from ..verdicts import Finding, Reason, Verdict
+from ..verdicts import Finding, Reason, Verdict, counting_for, verdict_of
 from .headline import figure_text, full_title, marked
+from .measured import StepEnds
 
 CAUSES: Final = {
     Cause.RUN_QUEUE_DELAY: "other programs had the CPU",
@@ -25,6 +27,7 @@ CAUSES: Final = {
 }
 
 ANSWERS: Final = {ProbeAnswer.PASS: "meets it", ProbeAnswer.FAIL: "misses it", ProbeAnswer.UNCLEAR: "unclear"}
+_OF_SEARCH: Final = (Reason.SEARCH_UNBOUNDED, Reason.SEARCH_DISTURBED)
 _WIDTHS: Final = (5, 7, 7, 14, 7, -15)  # of the table's columns, 60 with the gaps
 
 ProbeRow = Mapping[str, str]  # of find.csv, by column
@@ -80,18 +83,36 @@ def _amount(metric: str, value: float | None) -> str:
     return amount_in_words(unit_of(metric), value, 3)
 
 
-def search_result(probes: Sequence[ProbeRow], verdict: Verdict) -> str:
+def search_caption(step: StepEnds, probes: Sequence[ProbeRow]) -> str:
+    """The target of a step's search, and its result where the step's own line does not have it: `response p99 at most
+    20 ms: at least 11.5 k IOPS meet it; 23.1 k is unclear`."""
+    last = probes[-1]
+    target = amount_in_words(unit_of(last["metric"]), float(last["target"]), LIMIT_DIGITS)
+    wanted = f"{metric_title(last['metric'])} at most {target}"
+    if any(one.reason is Reason.SEARCH_FOUND for one in step.standing.findings):
+        return wanted
+    return f"{wanted}: {search_result(probes, step.standing.verdict, step.standing.findings)}"
+
+
+def search_lines(step: StepEnds, probes: Sequence[ProbeRow]) -> list[str]:
+    """The lines below the table of steps for one that searched: the caption, its probes, and how many do not count."""
+    caption = f"probes of step {step.number} {step.name}, {search_caption(step, probes)}"
+    why = why_not_counted(probes, step.standing.findings)
+    return [caption, *probe_lines(probes), *([why] if why else [])]
+
+
+def search_result(probes: Sequence[ProbeRow], verdict: Verdict, findings: Sequence[Finding] = ()) -> str:
     """Say what all probes prove; at least one. `the highest rate that meets it: 1.63 k IOPS (1.48 to 1.69 k, 95 %)`,
     and how much longer would halve that; `at least 11.5 k IOPS meet it; 23.1 k is unclear`.
 
-    `verdict`: of the step.
+    `verdict`, `findings`: of the step. Its search alone may be what is invalid: a probe that passed proves its load.
     """
     last = probes[-1]
     load, low, high = (number_in(last, column) for column in ("expected_iops", "low_iops", "high_iops"))
     if load is not None and low is not None and high is not None and verdict is not Verdict.INVALID:
         value, ends = scaled_range(load, low, high)
         halving_s, percent = number_in(last, "halving_s"), number_in(last, "interval_percent")
-        more = "" if halving_s is None else f"; about {duration(halving_s)} more (--within) would halve that"
+        more = "" if halving_s is None else f"; about {duration(halving_s)} more (`within`) would halve that"
         return f"the highest rate that meets it: {value} IOPS ({ends}, {percent:g} %){more}"
     passes, fails = number_in(last, "highest_pass_iops"), number_in(last, "lowest_fail_iops")
     if passes is None:
@@ -99,7 +120,9 @@ def search_result(probes: Sequence[ProbeRow], verdict: Verdict) -> str:
     if fails is not None:
         return f"{scaled_count(passes)} IOPS meet it, {scaled_count(fails)} do not"
     unclear = min((one for one in _loads(probes, ProbeAnswer.UNCLEAR) if one > passes), default=None)
-    return f"at least {marked(scaled_count(passes), verdict)} IOPS meet it{_unclear(unclear)}"
+    others = [one for one in findings if one.reason not in _OF_SEARCH]
+    doubt = verdict_of(counting_for(others, FindSpec.purpose))
+    return f"at least {marked(scaled_count(passes), doubt)} IOPS meet it{_unclear(unclear)}"
 
 
 def _without_pass(probes: Sequence[ProbeRow], fails: float | None) -> str:

@@ -16,6 +16,7 @@ import pytest
 from ivypy.master.pages.run_data import RunData
 from ivypy.master.run.session.run import Run
 from ivypy.master.stats.percentiles import percentile
+from ivypy.master.summary.search_probes import probe_table
 from ivypy.protocol.histogram import BUCKETS, lower_edge
 from tests.support.browser import IN_A_BROWSER, PHONE, WIDE, Seen
 from tests.support.made_once import Store
@@ -345,6 +346,24 @@ def test_latency_over_load_has_levels_thresholds_and_the_bracket(page: Any, seen
     assert any(re.fullmatch(r"[\d.]+( k)? \([\d.]+( k)? to [\d.]+( k)?, 95 %\)", text) for text in said), said
 
 
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_the_probes_of_a_search_stand_in_the_summary(
+    page: Any, seen: Seen, folders: dict[str, Path], size: Any
+) -> None:
+    """As in `ivypy show`: the same cells, with the sign for plus and minus."""
+    page.set_viewport_size(size)
+    show(page, seen, "#/run/tour")
+    page.wait_for_selector(".probes tbody tr")
+    (path,) = folders["tour"].glob("*.knee/find.csv")
+    assert "knee" in page.inner_text(".search p") and page.locator(".search").count() == 1
+    assert page.locator(".probes th").all_inner_texts()[3:] == ["response p99", "± 99 %", "answer"]
+    cells = [row.split("\t") for row in page.locator(".probes tbody tr").all_inner_texts()]
+    assert cells == [[*row] for row in probe_table(rows_of(path)).rows]
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page.locator(".search .scroll").evaluate("(one) => one.scrollWidth <= one.clientWidth"), "whole on a phone"
+    page.set_viewport_size(WIDE)
+
+
 def test_a_run_of_one_step_opens_with_its_figures_and_its_charts(page: Any, seen: Seen) -> None:
     show(page, seen, "#/run/alone")
     page.wait_for_function(OVERVIEW_DRAWN)
@@ -610,8 +629,8 @@ def test_discredited_figures_stand_in_brackets_in_every_table(page: Any, seen: S
     ):
         show(page, seen, view)
         page.wait_for_selector("#view table tbody tr")
-        heads = page.locator("#view table thead th").all_inner_texts()
-        for line in page.locator("#view table tbody tr:not(.why)").all():
+        heads = page.locator("#view table:not(.probes) thead th").all_inner_texts()
+        for line in page.locator("#view table:not(.probes) tbody tr:not(.why)").all():
             cells = dict(zip(heads, line.locator("th, td").all_inner_texts(), strict=True))
             assert all(cells[name] == "-" or cells[name].startswith("[") for name in service), cells
             assert not cells[others].startswith("["), cells

@@ -3,7 +3,7 @@
 import pytest
 
 from ivypy.master.summary.search_probes import probe_lines, probe_table, search_result, why_not_counted
-from ivypy.master.verdicts import Finding, Reason, Verdict
+from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 
 # Load in k, answer, and "r" where the probe was repeated; then the bracket after the last one.
 Probes = tuple[tuple[float, str, str], ...]
@@ -73,6 +73,20 @@ def test_the_result_is_what_all_probes_prove(
     probes: Probes, passed: float | None, failed: float | None, words: str
 ) -> None:
     assert search_result(rows(probes, passed, failed), Verdict.VALID) == words
+
+
+@pytest.mark.parametrize(
+    ("finding", "shown"),
+    [
+        (Finding(Reason.SEARCH_UNBOUNDED, "too short"), "11.5 k"),
+        (Finding(Reason.CPU_CONTENTION, "61 %", Severity.INVALID), "[11.5 k]"),
+    ],
+)
+def test_a_load_that_met_the_target_is_proved_unless_more_than_the_search_is_invalid(
+    finding: Finding, shown: str
+) -> None:
+    probes = rows(((11.5, "pass", ""),), 11.5)
+    assert search_result(probes, Verdict.INVALID, [finding]) == f"at least {shown} IOPS meet it"
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,7 @@ export class SummaryView {
         ),
       ),
       isMarked ? el("p", { class: "quiet" }, MARKS) : null,
+      steps.filter((step) => step.search).map(probesOf),
     );
   }
 
@@ -122,6 +123,47 @@ function rowsOf(step) {
   if (!step.measurements.length)
     return [{ step, name: step.name, verdict: word, metrics: {}, load: null, why: "", advice: [], half_widths: {} }];
   return step.measurements.map((one) => ({ step, ...one }));
+}
+
+/** The probes of a step that searched for a load. */
+function probesOf(step) {
+  const { caption, titles, rows, note } = step.search;
+  const label = `probes of step ${step.number} ${step.name}`;
+  const side = (place) => (place < titles.length - 1 ? "number" : "");
+  return el(
+    "div",
+    { class: "search" },
+    el("p", {}, el("b", {}, sentence(label)), ` ${sentence(caption)}`),
+    el(
+      "div",
+      { class: "scroll whole", tabindex: 0, role: "region", "aria-label": label },
+      el(
+        "table",
+        { class: "probes" },
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            titles.map((title, place) => el("th", { scope: "col", class: side(place) }, title.replace("+-", "±"))),
+          ),
+        ),
+        el(
+          "tbody",
+          {},
+          rows.map((cells) =>
+            el(
+              "tr",
+              {},
+              cells.map((text, place) => el("td", { class: side(place) }, text)),
+            ),
+          ),
+        ),
+      ),
+    ),
+    note ? el("p", { class: "quiet" }, sentence(note)) : null,
+  );
 }
 
 function hasVerdict(row, word) {
