@@ -105,7 +105,8 @@ def search_result(probes: Sequence[ProbeRow], verdict: Verdict, findings: Sequen
     """Say what all probes prove; at least one. `the highest rate that meets it: 1.63 k IOPS (1.48 to 1.69 k, 95 %)`,
     and how much longer would halve that; `at least 11.5 k IOPS meet it; 23.1 k is unclear`.
 
-    `verdict`, `findings`: of the step. Its search alone may be what is invalid: a probe that passed proves its load.
+    `verdict`, `findings`: of the step. A probe that passed proves its load, unless its rate or its metric is
+    invalid: the search alone may be.
     """
     last = probes[-1]
     load, low, high = (number_in(last, column) for column in ("expected_iops", "low_iops", "high_iops"))
@@ -121,7 +122,8 @@ def search_result(probes: Sequence[ProbeRow], verdict: Verdict, findings: Sequen
         return f"{scaled_count(passes)} IOPS meet it, {scaled_count(fails)} do not"
     unclear = min((one for one in _loads(probes, ProbeAnswer.UNCLEAR) if one > passes), default=None)
     others = [one for one in findings if one.reason not in _OF_SEARCH]
-    doubt = verdict_of(counting_for(others, FindSpec.purpose))
+    purpose = {*FindSpec.purpose, *(METRICS[name].scope for name in [last.get("metric", "")] if name in METRICS)}
+    doubt = verdict_of(counting_for(others, purpose))
     return f"at least {marked(scaled_count(passes), doubt)} IOPS meet it{_unclear(unclear)}"
 
 
