@@ -186,6 +186,8 @@ def quick(
         return ExitCode.OK
     from ..run.session.run import Options
 
+    for note in made.notes:
+        click.echo(note, err=True)
     wanted = Options(root, destroy, tuple(sys.argv), command)
     return run_and_show(plan, wanted, view, outputs, lambda ends: _result(made.heading, ends))
 

@@ -6,6 +6,7 @@ same as for a plan that a person wrote.
 
 import glob
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Final
 
 from ...protocol.parameters import PARAMETERS
 from ..control.choices import LATENCIES
-from ..control.search import shortest_search
+from ..control.search import probes_within, search_length, shortest_search
 from ..errors import PlanError
 from ..rollup.metrics import HOW_SHORT, METRICS, SHORT_NAMES, Quantity, full_name, metric_of
 from ..text.metric_amounts import parse_amount
@@ -31,6 +32,7 @@ SHORT_WARMUP_S: Final = 1.0
 HIGHEST_RATE: Final = 5e7  # beyond it, bytes are meant, as fio's --rate has them
 LEAST_BLOCK: Final = int(PARAMETERS["blocksize"].low or 1)  # bytes; a block is a multiple of it
 USUAL_SEARCH_S: Final = 180.0
+FEW_PROBES, ENOUGH_PROBES = 5, 8  # of a search: with fewer it may end without an answer; with so many rarely
 SHORTEST_PROBE, LONGEST_PROBE = 10, 10_000  # subintervals, as `find` takes them
 OBJECTIVES: Final = {name.replace("_", "."): name for name in LATENCIES}  # --p99.9: the metric's statistic
 
@@ -105,6 +107,7 @@ class QuickPlan:
 
     text: str
     heading: str
+    notes: tuple[str, ...] = ()  # sentences on what its result may lack
 
 
 def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
@@ -144,7 +147,11 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
     if len(workloads) > 1 and (options.rate is None or options.rate.strip().endswith("%")):
         what += ", reads and writes each as fast as they can"  # so the share of reads is not that of --rwmixread
     first = f", the first {format_bytes(size)}" if size is not None and existing else ""
-    return QuickPlan("\n".join(lines) + "\n", f"{rw} {format_bytes(blocksize)}, iodepth {depth}, {what}{first}")
+    return QuickPlan(
+        "\n".join(lines) + "\n",
+        f"{rw} {format_bytes(blocksize)}, iodepth {depth}, {what}{first}",
+        _notes(options, ramp_s),
+    )
 
 
 def parsed_rw(text: str) -> Rw:
@@ -453,6 +460,18 @@ def _find(
         f"        within: {format_duration(within_s)}",
         f"        longest_probe: {longest:<4}     # subintervals",
     ], f"search for {name} at most {text.strip()} within {format_duration(within_s)}"
+
+
+def _notes(options: QuickOptions, ramp_s: float) -> tuple[str, ...]:
+    """Of a short search, how few probes it has time for, and what time would tell more, in whole minutes."""
+    if not options.objectives or options.within is None:
+        return ()
+    settle = max(1, round(ramp_s))
+    probes = probes_within(int(seconds("--within", options.within)), settle)
+    if probes >= FEW_PROBES:
+        return ()
+    enough_s = 60 * math.ceil(search_length(ENOUGH_PROBES, settle) / 60)
+    return (f"time for about {probes} probes; --within {format_duration(enough_s)} tells more",)
 
 
 def _quoted(text: str) -> str:

@@ -121,7 +121,18 @@ class FindSpec:
 
 def shortest_search(settle: int) -> int:
     """Subintervals of a search that can have a result: at max, and two probes. `settle`: of each, that are not used."""
-    return LOOK + settle + 2 * (FEWEST + settle)
+    return search_length(2, settle)
+
+
+def search_length(probes: int, settle: int) -> int:
+    """Subintervals of a search with so many probes that are clear as soon as they can be."""
+    return LOOK + settle + probes * (FEWEST + settle)
+
+
+def probes_within(subintervals: int, settle: int) -> int:
+    """How many probes there is time for; the last may be the shortest that says something."""
+    rest = subintervals - search_length(0, settle) - settle - FEWEST_READ
+    return max(0, rest // (FEWEST + settle) + 1)
 
 
 @dataclass(frozen=True, slots=True)

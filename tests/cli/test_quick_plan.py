@@ -15,6 +15,8 @@ from ivypy.master.cli.quick_plan import (
     TargetKind,
     quick_plan,
 )
+from ivypy.master.control.probe import FEWEST_READ
+from ivypy.master.control.search import probes_within, search_length
 from ivypy.master.errors import PlanError
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
@@ -102,6 +104,28 @@ def test_each_option_appears_in_the_plan(options: dict[str, Any], lines: list[st
     text = text_of(**options)
     assert [line for line in lines if line not in text] == []
     read(text, "quick")
+
+
+@pytest.mark.parametrize(
+    ("options", "notes"),
+    [
+        ({"within": "40s"}, ("time for about 3 probes; --within 2m tells more",)),
+        ({"within": "59"}, ("time for about 4 probes; --within 2m tells more",)),
+        ({"within": "1m"}, ()),
+        ({"within": "60s", "ramp": "5s"}, ("time for about 3 probes; --within 3m tells more",)),
+        ({}, ()),
+    ],
+)
+def test_a_search_with_time_for_few_probes_says_so(options: dict[str, Any], notes: tuple[str, ...]) -> None:
+    assert quick_plan(replace(BASE, objectives=(("p99", "5ms"),), **options), "").notes == notes
+
+
+@given(st.integers(0, 100), st.integers(1, 60))
+def test_law_the_time_of_a_search_is_that_of_its_probes(probes: int, settle: int) -> None:
+    """But the last probe, which may be shorter where no time is left."""
+    assert probes_within(search_length(probes, settle), settle) == probes
+    shortest = search_length(probes, settle) + settle + FEWEST_READ
+    assert (probes_within(shortest - 1, settle), probes_within(shortest, settle)) == (probes, probes + 1)
 
 
 def test_a_new_file_alone_needs_no_consent_to_writing() -> None:
