@@ -131,8 +131,11 @@ def _without_pass(probes: Sequence[ProbeRow], fails: float | None) -> str:
     """Say what is known where no answer that stands is a pass."""
     unclear = _loads(probes, ProbeAnswer.UNCLEAR)
     below = [one for one in unclear if fails is None or one < fails]
-    met = [one for one in _loads(probes, ProbeAnswer.PASS) if fails is None or one < fails]
-    missed = _loads(probes, ProbeAnswer.FAIL)
+    met, missed = (
+        [float(one["total_iops"]) for one in probes if one["answer"] == answer]
+        for answer in (ProbeAnswer.PASS, ProbeAnswer.FAIL)
+    )
+    met = [one for one in met if fails is None or one < fails]
     if met:
         above = min((one for one in below if one > max(met)), default=None)
         rest = _unclear(above) if fails is None or above is not None else f"; {scaled_count(fails)} do not meet it"

@@ -63,6 +63,12 @@ CASES: list[tuple[Probes, float | None, float | None, str]] = [
         20,
         "no rate that meets it was found; 20.0 k IOPS miss it; 10.0 k is unclear",
     ),
+    (
+        ((20, "unclear", ""), (10, "pass", "r"), (10, "unclear", "")),
+        None,
+        None,
+        "a probe at 10.0 k IOPS met it, but does not count; 20.0 k is unclear",
+    ),
     (((20, "fail", "r"),), None, None, "a probe at 20.0 k IOPS missed it, but does not count"),
     (((20, "unclear", ""), (10, "unclear", "")), None, None, "no answer at 10.0 to 20.0 k IOPS"),
     (((10, "unclear", ""),), None, None, "no answer at 10.0 k IOPS"),
