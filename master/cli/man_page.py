@@ -118,8 +118,8 @@ def _paragraphs(text: str) -> Iterator[str]:
         if paragraph.startswith(_VERBATIM):
             yield from (".nf", *map(_escaped, paragraph.removeprefix(_VERBATIM).splitlines()), ".fi")
         else:
-            lines = textwrap.wrap(paragraph, _WIDEST, break_long_words=False, break_on_hyphens=False)
-            yield from map(_escaped, lines)
+            lines = textwrap.wrap(_safe(paragraph), _WIDEST, break_long_words=False, break_on_hyphens=False)
+            yield from map(_no_request, lines)
 
 
 def _bold(text: str) -> str:
@@ -131,6 +131,14 @@ def _italic(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that roff prints as it is: ASCII, and no line that begins like a request."""
-    safe = "".join(_ESCAPES.get(sign, sign if sign.isascii() else f"\\[u{ord(sign):04X}]") for sign in text)
-    return rf"\&{safe}" if safe.startswith(".") else safe
+    """A line that roff prints as it is."""
+    return _no_request(_safe(text))
+
+
+def _safe(text: str) -> str:
+    """In ASCII, as long as it is in the page: its lines have a limit there."""
+    return "".join(_ESCAPES.get(sign, sign if sign.isascii() else f"\\[u{ord(sign):04X}]") for sign in text)
+
+
+def _no_request(line: str) -> str:
+    return rf"\&{line}" if line.startswith(".") else line
