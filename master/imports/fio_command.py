@@ -14,13 +14,14 @@ FIO: Final = "fio"
 # Options of jobs that fio takes without a value: its type "empty or boolean value", whose value stands after a `=`.
 _FLAGS: Final = frozenset(
     "bs_unaligned blocksize_unaligned norandommap time_based verify_only exitall exitall_on_error stonewall "
-    "wait_for_previous new_group thread threads group_reporting zero_buffers refill_buffers".split()
+    "wait_for_previous new_group thread threads group_reporting zero_buffers refill_buffers "
+    "userspace_reap hipri fixedbufs registerfiles sqthread_poll".split()  # of its engines
 )
 # Options of fio itself that are no part of the load: without a value, and with one.
-_PLAIN: Final = frozenset("minimal append-terse readonly warnings-fatal parse-only showcmd".split())
+_PLAIN: Final = frozenset("minimal append-terse readonly warnings-fatal parse-only showcmd bandwidth-log".split())
 _WITH_VALUE: Final = frozenset(
-    "output output-format terse-version eta eta-newline status-interval debug alloc-size max-jobs idle-prof "
-    "bandwidth-log latency-log aux-path inflate-log".split()
+    "output output-format terse-version eta eta-newline status-interval debug alloc-size max-jobs idle-prof aux-path "
+    "inflate-log".split()
 )
 # Those with which fio runs something else than these jobs here.
 _IN_PLAN: Final = "name the hosts in the plan: hosts: [ ... ]"
@@ -29,8 +30,8 @@ _ELSEWHERE: Final = {
     "section": "import the job file itself, and delete other sections", "profile": "write its jobs out",
     "o": "an option of ivypy stands before the word fio",
     **dict.fromkeys(
-        "trigger trigger-file trigger-timeout trigger-remote daemonize merge-blktrace-only cpuclock-test crctest "
-        "cmdhelp enghelp help version".split(),
+        "trigger trigger-file trigger-timeout trigger-remote daemonize latency-log merge-blktrace-only cpuclock-test "
+        "crctest cmdhelp enghelp help version".split(),
         "leave it out",
     ),
 }  # fmt: skip

@@ -54,6 +54,35 @@ def test_a_command_is_read_as_fio_reads_it(command: str) -> None:
     assert plan_lines(of_command(command)) == plan_lines(read_fio(text, "a.fio", around(Path("/"))))
 
 
+@pytest.mark.parametrize(
+    "flag",
+    "--ioengine=io_uring --hipri|--ioengine=io_uring --fixedbufs|--ioengine=io_uring --registerfiles|"
+    "--ioengine=io_uring --sqthread_poll|--userspace_reap|--bandwidth-log|--minimal|--append-terse".split("|"),
+)
+def test_a_flag_leaves_the_next_option_alone(flag: str) -> None:
+    (stream,) = of_command(f"fio {LOAD} {flag} --iodepth=32 --rw=randread --name=a").streams
+    assert stream.depth == 32
+
+
+@needs_fio
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["", "libaio", "io_uring", "pvsync2"])
+def test_flags_are_those_of_fio(engine: str) -> None:
+    """Those that its help calls empty or boolean."""
+    ask = f"--enghelp={engine}" if engine else "--cmdhelp"
+
+    def help_of(option: str) -> str:
+        asked = f"{ask}{',' if engine else '='}{option}" if option else ask
+        return subprocess.run(["fio", asked], capture_output=True, text=True).stdout
+
+    names = [line.split()[0].rstrip(":") for line in help_of("").splitlines() if line.strip()]
+    flags = {name for name in names if "empty or boolean" in help_of(name)}
+    faults: list[str] = []
+    for flag in flags:
+        assert command_lines([f"--{flag}", "--iodepth=2"], faults)[-1][1] == "iodepth=2", flag
+    assert not faults
+
+
 def test_each_job_has_the_options_of_all_and_its_own() -> None:
     jobs = of_command(f"fio {LOAD} --rw=randread --bs=4k --name=a --bs=8k --name=b --stonewall --iodepth=2")
     assert [(stream.name, stream.blocksize, stream.depth) for stream in jobs.streams] == [
