@@ -4,7 +4,7 @@ and shares."""
 import os.path
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from .description import ImportContext, whole_blocks
@@ -43,7 +43,7 @@ def sections(lines: Iterable[tuple[str, str]], around: ImportContext, faults: li
     current: dict[str, Option] | None = None
     for where, line in lines:
         if title := re.fullmatch(r"\[(.*)\]", line, re.DOTALL):
-            if title[1] == "global":
+            if title[1].startswith("global"):  # fio compares no more
                 current = shared
             else:
                 current = dict(shared)
@@ -53,7 +53,9 @@ def sections(lines: Iterable[tuple[str, str]], around: ImportContext, faults: li
         if current is None:
             faults.append(f"{where}: {line}: an option before the first [section]")
         elif option is not None:
-            current.pop(option.name, None)  # the order is that of the last of each
+            before = current.pop(option.name, None)  # the order is that of the last of each
+            if before and option.name == "filename":  # fio adds to the files that it has
+                option = replace(option, value=f"{before.value}:{option.value}")
             current[option.name] = option
     return [FioSection(title, where, options) for title, where, options in parsed]
 

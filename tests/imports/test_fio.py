@@ -186,9 +186,9 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ("ioengine=psync\nfilename=/dev/a:/dev/b", ["filename=/dev/a:/dev/b"]),
-        ("iodepth=7\nfilename=/dev/a:/dev/b", ["filename=/dev/a:/dev/b"]),
-        ("iodepth=8\nfilename=/dev/a:/dev/b", []),
+        ("ioengine=psync\nfilename=/dev/b", ["filename=/dev/sdb:/dev/b"]),
+        ("iodepth=7\nfilename=/dev/b", ["filename=/dev/sdb:/dev/b"]),
+        ("iodepth=8\nfilename=/dev/b", []),
         ("rw=rw\nrwmixread=90\niodepth=10", ["rwmixread=90"]),
         ("rw=rw\nrwmixread=90\niodepth=10\nrate_iops=90,10", []),
         ("rw=randread\npercentage_random=0", ["percentage_random=0"]),

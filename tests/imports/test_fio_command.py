@@ -55,6 +55,25 @@ def test_a_command_is_read_as_fio_reads_it(command: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "paths"),
+    [
+        ("--filename=/dev/sdb --filename=/dev/sdc --name=a", ["/dev/sdb", "/dev/sdc"]),
+        ("--filename=/dev/sdb --name=a --filename=/dev/sdc", ["/dev/sdb", "/dev/sdc"]),
+        ("--filename=/dev/sdb --name=a --filename=/dev/sdb", ["/dev/sdb"]),
+        ("--name=a --filename=/dev/sdb --name=b --filename=/dev/sdc:/dev/sdd", ["/dev/sdb", "/dev/sdc", "/dev/sdd"]),
+    ],
+)
+def test_a_file_name_adds_to_those_before_it(command: str, paths: list[str]) -> None:
+    assert [target.path for target in of_command(f"fio --rw=read {command}").targets] == paths
+
+
+@pytest.mark.parametrize("name", ["global", "globals", "global write"])
+def test_each_name_that_begins_so_is_global(name: str) -> None:
+    (stream,) = of_command(f"fio --name='{name}' --rw=read --bs=8k --filename=/dev/sdb --name=a").streams
+    assert (stream.name, stream.blocksize) == ("a", 8192)
+
+
+@pytest.mark.parametrize(
     "flag",
     "--ioengine=io_uring --hipri|--ioengine=io_uring --fixedbufs|--ioengine=io_uring --registerfiles|"
     "--ioengine=io_uring --sqthread_poll|--userspace_reap|--bandwidth-log|--minimal|--append-terse".split("|"),
