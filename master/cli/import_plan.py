@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,13 +17,21 @@ if TYPE_CHECKING:
 
 class _Importing(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Leave what follows the word fio to fio, also without a -- before it."""
-        from ..imports.fio_command import FIO, is_fio_command
+        """Leave a command that starts fio as it is, also without a -- before it."""
+        from ..imports.fio_command import is_fio_command
 
         if is_fio_command(args) and "--" not in args:
-            place = next(at for at, word in enumerate(args) if PurePath(word).name == FIO)
+            place = _first_word(args)
             args = [*args[:place], "--", *args[place:]]
         return super().parse_args(ctx, args)
+
+
+def _first_word(args: Sequence[str]) -> int:
+    """The place of the first that is neither an option of `ivypy import` nor its value."""
+    place = 0
+    while args[place].startswith("-"):
+        place += 2 if args[place] in ("-o", "--output") else 1
+    return place
 
 
 @click.command("import", cls=_Importing)
@@ -41,8 +49,8 @@ def import_plan(words: tuple[str, ...], output: Path | None, strict: bool) -> Ex
     from ..output.named_files import write_new
     from ..plan.load import read
 
-    if len(words) == 1 and not Path(words[0]).exists() and is_fio_command(in_quotes := shlex.split(words[0])):
-        words = tuple(in_quotes)
+    if len(words) == 1 and not os.path.exists(words[0]):  # which a name that is too long does not
+        words = _in_quotes(words[0])
     source = FIO if is_fio_command(words) else words[0]
     description = _description(words)
     for note in description.notes:
@@ -63,6 +71,19 @@ def import_plan(words: tuple[str, ...], output: Path | None, strict: bool) -> Ex
     else:
         write_new(output, plan)
     return ExitCode.NOT_REACHED if matters else ExitCode.OK
+
+
+def _in_quotes(text: str) -> tuple[str, ...]:
+    """The words of a command that starts fio, else the text alone. Raises PlanError where its quotes do not end."""
+    from ..imports.fio_command import is_fio_command
+
+    try:
+        words = shlex.split(text.replace("\\\n", ""))  # as a shell goes on in the next line
+    except ValueError as error:
+        if is_fio_command(text.split()):
+            raise PlanError(f"{text}: {str(error).lower()}") from None
+        return (text,)
+    return tuple(words) if is_fio_command(words) else (text,)
 
 
 def _description(words: Sequence[str]) -> "Description":

@@ -169,6 +169,28 @@ def test_the_command_follows_the_word_import(dashes: list[str], in_quotes: bool)
     assert done.stdout.startswith(f"# ivypy import {shlex.join(words)}\n") and 'name: "a_b"' in done.stdout, done.output
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["env", "A=1", "numactl", "-N0", "fio", *LOAD.split(), "--rw=read", "--name=a"],
+        [f"fio {LOAD} \\\n  --rw=read \\\n  --name=a"],
+        [f"fio --description={'x' * 300} {LOAD} --rw=read --name=a"],
+    ],
+    ids=["options before fio", "several lines", "longer than a file's name"],
+)
+def test_a_command_may_be_written_as_in_a_script(command: list[str], tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["import", "-o", str(tmp_path / "plan.yaml"), *command])
+    assert (tmp_path / "plan.yaml").exists() and done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"), [("it's.fio", "it's.fio: "), ("fio --name='a", "fio --name='a: no closing quotation")]
+)
+def test_a_quote_that_does_not_end_is_no_crash(text: str, fault: str) -> None:
+    done = CliRunner().invoke(cli, ["import", text])
+    assert isinstance(done.exception, PlanError) and str(done.exception).startswith(fault)
+
+
 def test_a_file_that_is_called_fio_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "fio").write_text("[a]\nrw=read\nfilename=/dev/sdb\n")
     done = CliRunner().invoke(cli, ["import", str(tmp_path / "fio"), "-o", str(tmp_path / "plan.yaml")])
