@@ -6,6 +6,7 @@ counts is made. A summary that cannot be read leaves both blank; the run is list
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final
 
 from ..errors import PlanError
@@ -55,9 +56,11 @@ def last_measured(kept: Snapshot) -> LastMeasured:
 
 def _of(rows: Sequence[dict[str, str]], name: str) -> LastMeasured:
     row = next(row for row in reversed(rows) if row["name"] == name)
-    iops = row.get(IOPS, "")
+    iops = float(row[IOPS]) if row.get(IOPS) else None
+    if iops is not None and not isfinite(iops):
+        raise ValueError(f"{IOPS}: {iops}")  # JSON has no such number
     return LastMeasured(
         ", ".join(load_parts(row).values()),
-        float(iops) if iops else None,
+        iops,
         Verdict(row.get("rate_verdict") or row["verdict"]),
     )

@@ -173,6 +173,8 @@ def summarized(folder: Path, *rows: tuple[int, str, str, str], **parameters: str
         ("valid, ", ((0, "s0", "42100", "valid"), (1, "s1", "7", "valid")), LOAD, "42.1 k"),  # the last one runs
         ("valid", ((0, "s0", "42100", "no verdict"),), "", "-"),
         ("valid", ((0, "s0", "many", "valid"),), "", "-"),
+        ("valid", ((0, "s0", "nan", "valid"),), "", "-"),  # JSON has no such number
+        ("valid", ((0, "s0", "inf", "valid"),), "", "-"),
     ],
 )
 def test_an_entry_has_the_load_and_the_rate_of_its_last_measurement(
