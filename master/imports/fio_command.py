@@ -80,7 +80,7 @@ def _options(words: Sequence[str], faults: list[str]) -> Iterator[tuple[str, str
         if name in _ELSEWHERE:
             faults.append(f"{FIO}: {word}: fio does something else then; {_ELSEWHERE[name]}")
         if value is None and name not in _FLAGS | _PLAIN | _ELSEWHERE.keys():
-            if not remaining:
+            if not remaining or remaining[0].startswith("--"):  # else the load would lack that option
                 faults.append(f"{FIO}: {word}: needs a value")
                 continue
             value = remaining.pop(0)

@@ -123,6 +123,8 @@ def test_what_stands_before_fio_is_said_to_be_left_out() -> None:
         ("fio --rw=read", "fio: no job; it begins with --name"),
         ("fio job.fio", "fio: job.fio: no option; a job file is imported as `ivypy import job.fio`"),
         ("fio --name=a --bs", "fio: --bs: needs a value"),
+        (f"fio {LOAD} --rw=read --invalidate --iodepth=32 --name=a", "fio: --invalidate: needs a value"),
+        (f"fio {LOAD} --rw=read --output --iodepth=32 --name=a", "fio: --output: needs a value"),
         ("fio --name=a --section=b", "fio: --section=b: fio does something else then"),
         ("fio --client=lab01 --name=a", "name the hosts in the plan"),
         ("fio --name=a --rw=read -o plan.yaml", "an option of ivypy stands before the word fio"),
