@@ -103,6 +103,6 @@ class Description:
 
 
 def whole_blocks(mean: float, smallest: int) -> int:
-    """A mean size in bytes as a multiple of the smallest size, so that I/Os stay as aligned as they were."""
-    block = max(smallest // 512 * 512, 512)
+    """A mean size in bytes as a multiple of the smallest, or of 4 KiB where that is less: I/Os stay aligned."""
+    block = max(min(smallest, 4096) // 512 * 512, 512)
     return max(round(mean / block), 1) * block

@@ -61,7 +61,7 @@ def job(options: str) -> Plan:
         ("bssplit=4k/60:8k/40", {"blocksize": 4096}),  # 5,632 would not be aligned as fio's I/Os are
         ("bssplit=4k/20:64k/80", {"blocksize": 13 * 4096}),
         ("bssplit=512/50:8k/50", {"blocksize": 4096}),
-        ("bsrange=8k-16k", {"blocksize": 16384}),
+        ("bsrange=8k-16k", {"blocksize": 12288}),
         ("bsrange=4k-1M", {"blocksize": 128 * 4096}),
         ("bs=4kb", {"blocksize": 4096}),
         ("kb_base=1000\nbs=4KiB", {"blocksize": 4096}),
