@@ -6,6 +6,7 @@ only a host that was hit is ever blamed.
 """
 
 import random
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -19,6 +20,15 @@ from tests.support.real_runs import Finished
 WITHIN_S = 11.0  # of the first step's beginning: both steps last so long
 PER_RUN = 4
 BLAME = {"lost", "late", "clock_stepped"}  # kinds of events that speak against a host
+
+
+def test_a_step_of_the_machines_clock_is_none_of_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run goes by the monotonic clock from its beginning on, and so does what it is compared with."""
+    with Counted({}) as counted:
+        before = counted.now()
+        real = time.time
+        monkeypatch.setattr(time, "time", lambda: real() + 3600)
+        assert before <= counted.now() < before + 1800
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -83,16 +83,16 @@ class Bench:
         )
         plan.write_text(text.format(hosts=launch, folder=self.folder))
         with Counted({name: host.device.device for name, host in self.hosts.items()}) as counted:
-            finished = self._run(plan, root, faults)
+            finished = self._run(plan, root, faults, counted.now)
         return finished, counted
 
-    def _run(self, plan: Path, root: Path, faults: Sequence[Injected]) -> Finished | None:
+    def _run(self, plan: Path, root: Path, faults: Sequence[Injected], now: Callable[[], float]) -> Finished | None:
         console = _Console()
         with open(self.folder / "stderr", "w+") as errors:
             words = ["run", "-o", str(root), "--ui", "json", str(plan)]
             process = Command(*words, stdout=console.write_end, stderr=errors.fileno())
             console.opened(process)
-            injecting = threading.Thread(target=self._inject, args=(process, console, root, faults), daemon=True)
+            injecting = threading.Thread(target=self._inject, args=(process, console, root, faults, now), daemon=True)
             injecting.start()
             try:
                 code = process.wait(LONGEST_S)
@@ -106,7 +106,9 @@ class Bench:
             errors.seek(0)
             return None if code is None else Finished(code, console.text(), errors.read(), root)
 
-    def _inject(self, process: Command, console: "_Console", root: Path, faults: Sequence[Injected]) -> None:
+    def _inject(
+        self, process: Command, console: "_Console", root: Path, faults: Sequence[Injected], now: Callable[[], float]
+    ) -> None:
         """Each at its time after the first step began; all are lifted at the end."""
         while not list(root.glob("*/step0000.*")) and process.poll() is None:
             time.sleep(0.01)
@@ -118,11 +120,11 @@ class Bench:
             if begins and process.poll() is not None:
                 continue  # the run is over: nothing to inject
             if begins:
-                one.begin()
+                one.began = now()
                 self._begin(one, process, console)
             elif one.began < float("inf"):
                 self._end(one, process, console)
-                one.end()
+                one.ended = now()
 
     def _begin(self, one: Injected, process: Command, console: "_Console") -> None:
         host = self.hosts.get(one.host)

@@ -10,17 +10,23 @@ EVERY_S: Final = 0.01
 
 
 class Counted:
-    """State, of each device: how many reads had completed when. A context manager; times are UTC seconds."""
+    """State, of each device: how many reads had completed when. A context manager; times are UTC seconds by the clock
+    of a run that begins within it: the monotonic one from there on, as the machine's may be stepped."""
 
     def __init__(self, devices: dict[str, str]) -> None:
         """`devices`: by host, the path of a block device."""
         self._stats = {host: Path("/sys/block", Path(device).name, "stat") for host, device in devices.items()}
         self.times: dict[str, list[float]] = {host: [] for host in devices}
         self.reads: dict[str, list[int]] = {host: [] for host in devices}
+        self._ahead_s = time.time() - time.monotonic()
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
+    def now(self) -> float:
+        return time.monotonic() + self._ahead_s
+
     def __enter__(self) -> "Counted":
+        self._ahead_s = time.time() - time.monotonic()
         self._thread.start()
         return self
 
@@ -32,7 +38,7 @@ class Counted:
         while not self._end.wait(EVERY_S):
             for host, stat in self._stats.items():
                 reads = int(stat.read_text().split()[0])
-                self.times[host].append(time.time())
+                self.times[host].append(self.now())
                 self.reads[host].append(reads)
 
     def between(self, host: str, start: float, end: float) -> tuple[int, int]:

@@ -1,7 +1,6 @@
 """The faults: what each is called, whom it hits, and how it is injected and lifted."""
 
 import random
-import time
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -32,7 +31,7 @@ class Kind(Enum):
 
 @dataclass
 class Injected:
-    """One fault, planned; and when it really was, in UTC seconds."""
+    """One fault, planned; and when it really was, in UTC seconds by the run's clock."""
 
     kind: Kind
     host: str  # "" where it is not on one
@@ -40,12 +39,6 @@ class Injected:
     lasts_s: float
     began: float = field(default=float("inf"), init=False)
     ended: float = field(default=float("inf"), init=False)
-
-    def begin(self) -> None:
-        self.began = time.time()
-
-    def end(self) -> None:
-        self.ended = time.time()
 
     def overlap_s(self, start: float, end: float) -> float:
         return max(min(self.ended, end) - max(self.began, start), 0.0)
