@@ -232,7 +232,8 @@ def test_readings_are_of_the_boundary_and_of_the_elements_that_were_found() -> N
 def test_a_reading_that_is_slow_goes_with_a_later_result() -> None:
     connector = CountingConnector(slow=[2])  # 0: to find what there is; 1: at the start
     reader, start_ns = begun(connector)
-    first = [one.subinterval for one in reader.take(0, start_ns + LENGTH)]
+    wait_until(lambda: connector.count >= 2, "the slow one has begun")
+    first = [one.subinterval for one in reader.take(10**6, start_ns)]
     assert len(first) == 1
     connector.may_go_on.set()
     wait_until(lambda: connector.count > 3, "it reads on")
@@ -268,8 +269,10 @@ def test_the_host_is_read_by_one_at_a_time() -> None:
 
 
 def test_another_step_begins_anew() -> None:
-    reader, start_ns = begun(CountingConnector())
-    assert reader.take(1, start_ns + 2 * LENGTH)
+    connector = CountingConnector()
+    reader, start_ns = begun(connector)
+    wait_until(lambda: connector.count >= 2, "it has read")
+    assert reader.take(10**6, start_ns)
     again_ns = time.monotonic_ns()
     reader.begin(again_ns, LENGTH)
     assert all(again_ns <= one.start_ns for one in reader.take(2, again_ns + 3 * LENGTH))
