@@ -26,7 +26,7 @@ from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words, format_amount
 from ..text.scaled import duration, scaled_range
 from ..text.units import format_duration, format_fraction
 from ..verdicts import Finding, Reason, Scope
-from .bracket import bracket, standing
+from .bracket import bracket, standing, unconfirmed
 from .choices import OnDisturbance
 from .control_state import Keys, MeasurementState, StepConditions
 from .decision import Cell, ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured, shortened
@@ -380,7 +380,7 @@ class Find:
         if self._runs >= self.spec.probes or not self._has_time(self.settle + FEWEST_READ):
             return self._ended(observation, rows)
         confirm = None
-        if self.is_narrow and (confirm := self._load_to_confirm()) is None:
+        if self.is_narrow and (confirm := unconfirmed(standing(self.probes))) is None:
             return self._ended(observation, rows)
         wanted = (
             confirm
@@ -468,11 +468,6 @@ class Find:
         stand = standing(self.probes)
         met = max((probe.iops for probe in stand if not probe.above), default=0.0)
         return min((probe.iops for probe in stand if probe.above), default=inf) - met
-
-    def _load_to_confirm(self) -> float | None:
-        """The load of the only probe above the target, which may have been slow by chance: it must not decide alone."""
-        above = [one.iops for one in standing(self.probes) if one.above]
-        return above[0] if len(above) == 1 else None
 
     def _is_shown(self, estimate: LoadEstimate) -> bool:
         """A probe met the target near the load that was found: the step's row is of it."""

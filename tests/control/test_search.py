@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ivypy.master.control.bracket import bracket
+from ivypy.master.control.bracket import bracket, standing, unconfirmed
 from ivypy.master.control.control_state import ControlState
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.load_estimate import SearchBounds, load_estimate, next_load
@@ -115,6 +115,43 @@ def test_a_probe_that_a_later_one_contradicts_does_not_count() -> None:
     slow = [probe(500, "fail", 9000.0), probe(166, "fail", 5000.0)]
     later = [probe(load, "pass" if M(load) < TARGET else "fail", M(load)) for load in (500, 700, 800)]
     assert load_estimate([*slow, *later], BOUNDS, 0.95) == load_estimate(later, BOUNDS, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("again", "stays"),
+    [(7000.0, True), (4100.0, False), (20000.0, False)],
+    ids=["as slow", "it was a brown-out", "this is one"],
+)
+def test_a_load_probed_again_with_another_metric_counts_as_it_was_the_last_time(again: float, stays: bool) -> None:
+    """Both are above the target, so no answer contradicts another."""
+    first, later = probe(800, "fail", 7000.0), probe(800, "fail", again)
+    beside = [probe(500, "pass", 2000.0), probe(850, "fail", 7500.0)]
+    assert standing([*beside, first, later]) == [*beside, *([first] if stays else []), later]
+
+
+@pytest.mark.parametrize(
+    ("above", "alone"),
+    [
+        ([], None),
+        ([(800, "fail", 7000.0, 0.01)], 800),
+        ([(800, "unclear", 4100.0, 0.05)], 800),
+        ([(800, "fail", 7000.0, 0.01), (790, "fail", 6900.0, 0.01)], None),
+        ([(800, "fail", 7000.0, 0.01), (790, "unclear", 4100.0, 0.05)], None),
+        ([(800, "fail", 7000.0, 0.01), (790, "unclear", 4100.0, 0.8)], 800),  # it says nothing
+        ([(800, "fail", 7000.0, 0.01), (800, "unclear", 4100.0, 0.8)], None),  # once more at a load is enough
+    ],
+)
+def test_a_probe_above_the_target_has_to_be_confirmed(
+    above: list[tuple[float, str, float, float]], alone: float | None
+) -> None:
+    probes = [probe(iops, answer, value, sd=sd) for iops, answer, value, sd in above]
+    assert unconfirmed([probe(500, "pass", 2000.0), *probes]) == alone
+
+
+def test_a_load_that_was_not_sustained_once_has_to_be_confirmed() -> None:
+    overloaded = probe(900, "fail", 9e6, sustained=False)
+    assert unconfirmed([probe(500, "pass", 2000.0), overloaded]) == 900
+    assert unconfirmed([overloaded, overloaded]) is None
 
 
 class TestNextLoad:
