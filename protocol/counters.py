@@ -85,6 +85,8 @@ class Count(IntEnum):
     EXPIRED = 18  # discarded since they waited for longer than `drop_after`; not in DROPPED
     KEPT_NS = 19  # for which its thread waited for a core that other processes, or a quota, may have kept from it
     STOLEN_NS = 20  # for which the hypervisor took its thread's core; both: of several threads the mean
+    LEFT = 21  # at the end: I/Os or bytes of `until` that are not submitted; 0 where it has none
+    ENDED_NS = 22  # at the end: for how long it has ended, by `until` and its last completion; 0 if it has not
 
 
 class ThreadCount(IntEnum):

@@ -41,6 +41,12 @@ def geometry_faults(parameters: Parameters, path: str, kind: str, size: int, blo
     return [Misfit(parameter, text)] if text else []
 
 
+def whole_blocks(parameters: Parameters, kind: str, size: int) -> int:
+    """How many blocks a workload's range has on a LUN that it fits: block 0 of a block device is never driven."""
+    (start, end), each = extent(parameters.range, size), parameters.blocksize
+    return end // each - max(-(-start // each), 1 if kind == "block" else 0)
+
+
 def extent(of: tuple[int, int], size: int) -> Extent:
     """A workload's range on a LUN of that size, where (0, 0) is all of it."""
     return (0, size) if of == (0, 0) else of

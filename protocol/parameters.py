@@ -18,6 +18,27 @@ AUTO: Final = "auto"  # as a spread: the host decides
 Spread = Union[int, Literal["auto"]]
 
 
+class VolumeKind(StrEnum):
+    """Which of a workload's I/Os count towards its end, and how."""
+
+    NEVER = "never"  # none does
+    IOS = "ios"
+    BYTES = "bytes"  # read and written
+    READ = "read"  # bytes
+    WRITTEN = "written"  # bytes
+
+
+@dataclass(frozen=True)
+class Until:
+    """A workload instance's end by volume: it submits no I/O more once so many count."""
+
+    what: VolumeKind
+    amount: int  # I/Os or bytes; 0 where it never ends
+
+
+ENDLESS: Final = Until(VolumeKind.NEVER, 0)
+
+
 class Iosequencer(StrEnum):
     RANDOM_STEADY = "random_steady"
     RANDOM_INDEPENDENT = "random_independent"
@@ -36,6 +57,8 @@ class Notation(StrEnum):
     IOPS = "iops"  # a number, "max", or "50% of step NAME" -> float or "max"
     RANGE = "range"  # ["0%", "50%"] or ["1GiB", "2GiB"] -> (start, end) in bytes
     CHOICE = "choice"  # a word of an enum
+    FLAG = "flag"  # true or false
+    VOLUME = "volume"  # { written: 2x } or { ios: 1M } -> what counts, and how much of it
 
 
 @dataclass(frozen=True)
@@ -165,6 +188,22 @@ class Parameters:
             high=86400,
         ),
     )
+    random_map: bool = field(
+        default=False,
+        metadata=about(
+            Notation.FLAG,
+            "Whether a random workload visits each block of its range once before any again, as fio does. One thread "
+            "drives it.",
+        ),
+    )
+    until: Until = field(
+        default=ENDLESS,
+        metadata=about(
+            Notation.VOLUME,
+            "Its end on each LUN: `{ written: 2x }`, `{ read: 100GiB }`, `{ bytes: 1x }` (both) or `{ ios: 1M }`, from "
+            "the step's start; 1x is its range. One thread drives it.",
+        ),
+    )
 
 
 PARAMETERS: Final[dict[str, About]] = {f.name: f.metadata["about"] for f in fields(Parameters)}
@@ -182,6 +221,8 @@ def engine_fields(parameters: Parameters) -> EngineFields:
 def _for_engine(value: Any, unit: Notation) -> Any:
     if unit in (Notation.IOPS, Notation.TIMEOUT, Notation.DURATION):
         return _WORDS[value] if isinstance(value, str) else float(value)
+    if unit is Notation.VOLUME:
+        return str(value.what), value.amount
     return str(value) if unit is Notation.CHOICE else value
 
 
@@ -200,4 +241,6 @@ def faults(parameters: Parameters) -> list[str]:
         texts.append(
             f"fraction_read is {parameters.fraction_read:g}; a sequential workload reads (100%) or writes (0%)"
         )
+    if (parameters.until.amount < 1) is (parameters.until.what is not VolumeKind.NEVER):
+        texts.append(f"until is {parameters.until.amount} of {parameters.until.what}; the least is 1")
     return texts

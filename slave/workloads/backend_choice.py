@@ -17,7 +17,7 @@ from typing import Final
 
 from ...protocol.counters import Count
 from ...protocol.older_python import zip_strict
-from ...protocol.parameters import MAX, Iosequencer, Parameters, engine_fields
+from ...protocol.parameters import ENDLESS, MAX, Iosequencer, Parameters, engine_fields
 from ...protocol.payload import WorkloadToCreate
 from ..devices.nowait import lacks_nowait, without_nowait
 from ..engine._engine import Engine, abilities, missing, now_ns, probe
@@ -148,7 +148,17 @@ def _shape(parameters: Parameters) -> Parameters:
     tags = min(parameters.maxtags, MOST_TAGS, max(MOST_BYTES // parameters.blocksize, 1))
     how = Iosequencer.RANDOM_STEADY
     seed = int.from_bytes(os.urandom(7), "little")
-    return replace(parameters, iosequencer=how, fraction_read=1.0, iops=MAX, maxtags=tags, seed=seed, think_time=0.0)
+    return replace(
+        parameters,
+        iosequencer=how,
+        fraction_read=1.0,
+        iops=MAX,
+        maxtags=tags,
+        seed=seed,
+        think_time=0.0,
+        random_map=False,
+        until=ENDLESS,
+    )
 
 
 def _turn(engine: Engine) -> float:

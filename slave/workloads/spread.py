@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...protocol.counters import Count
-from ...protocol.parameters import AUTO, MAX, Iosequencer, Parameters
+from ...protocol.parameters import AUTO, ENDLESS, MAX, Iosequencer, Parameters
 from ..host.cpu_usage import LostTime
 from .thread_assignment import LEAST_TAGS, even_shares
 
@@ -31,8 +31,9 @@ class InstancePart:
 
 def threads_wanted(parameters: Parameters, ceiling: int, fair: int) -> int:
     """How many threads an instance is to be dealt over, of which `fair` are its fair part of the host's threads, if it
-    may have up to `ceiling` tags. A sequential stream is one order of addresses, so one thread drives it."""
-    if parameters.iosequencer is Iosequencer.SEQUENTIAL:
+    may have up to `ceiling` tags. A sequential stream, or a random map, is one order of addresses, and an end by volume
+    is one count: so one thread drives it."""
+    if parameters.iosequencer is Iosequencer.SEQUENTIAL or parameters.random_map or parameters.until != ENDLESS:
         return 1
     return max(1, min(fair, ceiling // LEAST_TAGS)) if parameters.spread == AUTO else parameters.spread
 

@@ -1032,10 +1032,10 @@ static void paused(void)
 
 /* due = completed + failed + discarded + backlog + in flight, whatever is edited and whatever fails: at the end what
  * the thread itself finds waiting and in flight must be what the results say. */
-static void conserve(uint64_t drop_after_ns, double highest_iops)
+static void conserve_fixed(struct fixed fixed, double highest_iops)
 {
     const double rates[] = {-1.0, 0.0, 50.0, 5000.0, 1e6, highest_iops};
-    int64_t expired = 0;
+    int64_t expired = 0, ended = 0;
     static const int64_t results[] = {0, 0, 0, -EIO, 512};
     static const int refusals[] = {0, 0, 0, -EAGAIN, -EINVAL};
     uint64_t random = 4711;
@@ -1043,8 +1043,7 @@ static void conserve(uint64_t drop_after_ns, double highest_iops)
 
     open_lun(&lun)->nowait = true;
     struct parameters p = {
-        .fixed.drop_after_ns = drop_after_ns,
-        .fixed.iosequencer = drop_after_ns % 2 ? RANDOM_INDEPENDENT : RANDOM_STEADY,
+        .fixed = fixed,
         .setting = {.iops = 1e6, .fraction_read = 0.5, .maxtags = 32, .blocksize = 4096},
     };
     CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){32, MOST_BLOCKSIZE}, &everywhere, &p), 0);
@@ -1077,8 +1076,156 @@ static void conserve(uint64_t drop_after_ns, double highest_iops)
         CHECK_EQUAL(end.sums.uncaught, 0);
         CHECK_EQUAL(end.sums.caught + end.sums.failed + end.sums.dropped, (uint64_t)(s.in_flight + s.backlog));
         expired += s.expired;
+        ended += s.ended_ns_of[0] > 0;
+        if (fixed.until.what == ENDS_IOS)
+            CHECK_EQUAL(s.left_of[0], (int64_t)fixed.until.amount - s.spent_of[0]);
     }
-    CHECK((expired > 0) == (drop_after_ns > 0));
+    CHECK((expired > 0) == (fixed.drop_after_ns > 0));
+    CHECK(fixed.until.what == ENDS_NEVER ? ended == 0 : ended > 0 && ended < 12);
+}
+
+static void conserve(uint64_t drop_after_ns, double highest_iops)
+{
+    conserve_fixed((struct fixed){.drop_after_ns = drop_after_ns,
+                                  .iosequencer = drop_after_ns % 2 ? RANDOM_INDEPENDENT : RANDOM_STEADY},
+                   highest_iops);
+}
+
+static void conserved_until(void)
+{
+    for (uint64_t what = ENDS_IOS; what <= ENDS_WRITTEN; what++) {
+        uint64_t amount = what == ENDS_IOS ? 150 : 150 * 4096 / (what == ENDS_BYTES ? 1 : 2);
+        conserve_fixed((struct fixed){.until = {what, amount},
+                                      .think_ns = what % 2 * 20000,
+                                      .iosequencer = what / 2 ? RANDOM_INDEPENDENT : RANDOM_STEADY},
+                       1e6);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+        CHECK_EQUAL(engine_delete(engine, 1), 0);
+    }
+}
+
+static void create_until(uint32_t lun, double iops, uint32_t tags, uint64_t think_ns, uint64_t ios)
+{
+    struct parameters p = {
+        .fixed = {.until = {ENDS_IOS, ios}, .think_ns = think_ns},
+        .setting = {.iops = iops, .fraction_read = 1.0, .maxtags = tags, .blocksize = 4096},
+    };
+
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){64, 4096}, &everywhere, &p), 0);
+}
+
+/* An I/O that fails is spent, however it fails; with the last of them its instance has ended. */
+static void ended_by_errors(void)
+{
+    static const struct {
+        int64_t result;
+        int refuse;
+        double iops;
+        uint64_t think_ns;
+    } ways[] = {{-EIO, 0, -1.0, 0},
+                {512, 0, 2000.0, 0},
+                {0, -EINVAL, -1.0, 0},
+                {0, -EINVAL, 2000.0, 0},
+                {-EIO, 0, -1.0, NS_PER_MS}};
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    for (uint32_t n = 0; n < sizeof ways / sizeof *ways; n++) {
+        create_until(lun, ways[n].iops, 4, ways[n].think_ns, 30);
+        atomic_store(&told.result, ways[n].result);
+        atomic_store(&told.refuse, ways[n].refuse);
+        start(1, &s);
+        stop_after(2, &s, 4);
+        CHECK_EQUAL(s.errors, 30);
+        CHECK_EQUAL(s.completed, 0);
+        CHECK_EQUAL(s.left_of[0], 0);
+        CHECK(s.ended_ns_of[0] > 0);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+    }
+}
+
+/* The last I/O is long in flight: it has ended when that completes, and not before. */
+static void ended_late(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    atomic_store(&told.delay_ns, 2 * LENGTH_NS + LENGTH_NS / 2);
+    create_until(lun, -1.0, 4, 0, 3);
+    start(1, &s);
+    uint64_t start_ns = engine->step.start_ns;
+    stop_after(4, &s, 4);
+    CHECK_EQUAL(s.completed, 3);
+    CHECK_SIMULATED(s.ended_ns_of[0] >= start_ns + 2 * LENGTH_NS + LENGTH_NS / 2);
+    CHECK_SIMULATED(s.ended_ns_of[0] < start_ns + 2 * LENGTH_NS + LENGTH_NS / 2 + 10 * BATCH_NS);
+}
+
+/* What the kernel gave back, and a pause discarded, is still to be done. */
+static void ended_after_a_pause(void)
+{
+    const double rates[] = {1e6, -1.0};
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun)->nowait = true;
+    for (uint32_t n = 0; n < 2; n++) {
+        create_until(lun, rates[n], 32, 0, 32);
+        struct parameters p = engine->by_number[0]->parameters;
+        atomic_store(&told.room, 4);
+        atomic_store(&told.delay_ns, 3 * LENGTH_NS);
+        uint64_t submitted = atomic_load(&told.submitted);
+        start(1, &s);
+        collect_until_above(&told.submitted, submitted + 3, &s, 64);
+        collect_until(clock_now() + 2 * LENGTH_NS, &s);
+        set_rate(1 + 4 * n, p, 0.0, &s);
+        while (s.in_flight > 0)
+            collect_until(clock_now() + LENGTH_NS, &s);
+        CHECK(s.withdrawn > 0);
+        CHECK_EQUAL(s.left_of[0], 32 - s.spent_of[0]);
+        CHECK_EQUAL(s.ended_ns_of[0], 0);
+        atomic_store(&told.room, 0);
+        atomic_store(&told.delay_ns, 0);
+        set_rate(2 + 4 * n, p, rates[n], &s);
+        while (s.ended_ns_of[0] == 0)
+            collect_until(clock_now() + LENGTH_NS, &s);
+        CHECK_EQUAL(s.completed, 32);
+        set_rate(3 + 4 * n, p, 0.0, &s);
+        set_rate(4 + 4 * n, p, -1.0, &s);
+        collect_until(clock_now() + 2 * LENGTH_NS, &s);
+        engine_halt(engine);
+        finish(engine, &s, 64);
+        CHECK_EQUAL(s.completed, 32);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+    }
+}
+
+/* However long a thread was put aside, no more falls due than is to be done. */
+static void ended_after_a_stall(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    for (uint64_t gaps = RANDOM_STEADY; gaps <= RANDOM_INDEPENDENT; gaps++) {
+        struct parameters p = often((enum iosequencer)gaps);
+        p.fixed.until = (struct until){ENDS_IOS, 30000};
+        CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){64, 4096}, &everywhere, &p), 0);
+        engine_set_lease(engine, clock_now() + 9000 * NS_PER_S);
+        go(engine, 1, 1, 20 * LENGTH_NS, &s);
+        sleep_until(engine->step.start_ns + LENGTH_NS);
+        atomic_store(&told.stuck_thread, 1);
+        sleep_until(engine->step.start_ns + 7200 * NS_PER_S);
+        atomic_store(&told.stuck_thread, 0);
+        while (s.ended_ns_of[0] == 0)
+            collect_until(clock_now() + LENGTH_NS, &s);
+        engine_halt(engine);
+        finish(engine, &s, 64);
+        CHECK_EQUAL(s.due, 30000);
+        CHECK_EQUAL(s.completed, 30000);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+    }
 }
 
 static void conserved(void)
@@ -2109,6 +2256,11 @@ static const struct scenario {
     {"paused", paused, 1},
     {"conserved", conserved, 1},
     {"conserved_expiring", conserved_expiring, 1},
+    {"conserved_until", conserved_until, 1},
+    {"ended_by_errors", ended_by_errors, 1},
+    {"ended_late", ended_late, 1},
+    {"ended_after_a_pause", ended_after_a_pause, 1},
+    {"ended_after_a_stall", ended_after_a_stall, 1},
     {"conserved_expiring_at_random", conserved_expiring_at_random, 1},
     {"expired", expired, 1},
     {"overloaded_expiring", overloaded_expiring, 1},

@@ -20,8 +20,11 @@ static const struct extents everywhere = {.list = &whole, .count = 1};
 
 struct sums {
     int64_t due, submitted, completed, errors, dropped, withdrawn, expired, bytes;
-    int64_t backlog, in_flight;                                      /* at the end of the last result */
-    int64_t completed_of[MOST_INSTANCES], errors_of[MOST_INSTANCES]; /* by number, where `go` below began the step */
+    int64_t backlog, in_flight; /* at the end of the last result */
+    /* By number, where `go` below began the step: */
+    int64_t completed_of[MOST_INSTANCES], errors_of[MOST_INSTANCES];
+    int64_t spent_of[MOST_INSTANCES], left_of[MOST_INSTANCES]; /* submitted, and not withdrawn; left of `until` */
+    uint64_t ended_ns_of[MOST_INSTANCES];                      /* 0: it has not */
     uint32_t results, overruns;
     uint64_t end_ns;
     bool last;
@@ -95,6 +98,10 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
         completed += c[COUNT_COMPLETED];
         s->completed_of[r->rows - 1 - n] += c[COUNT_COMPLETED];
         s->errors_of[r->rows - 1 - n] += c[COUNT_ERRORS];
+        s->spent_of[r->rows - 1 - n] += c[COUNT_SUBMITTED] - c[COUNT_WITHDRAWN];
+        s->left_of[r->rows - 1 - n] = c[COUNT_LEFT];
+        s->ended_ns_of[r->rows - 1 - n] = c[COUNT_ENDED_NS] ? s->end_ns - (uint64_t)c[COUNT_ENDED_NS] : 0;
+        CHECK(!c[COUNT_ENDED_NS] || !(c[COUNT_LEFT] || c[COUNT_BACKLOG] || c[COUNT_IN_FLIGHT]));
         bytes += c[COUNT_BYTES];
         s->backlog += c[COUNT_BACKLOG];
         s->in_flight += c[COUNT_IN_FLIGHT];

@@ -211,6 +211,12 @@ def test_a_refused_instance_names_its_lun(null: Drive, image: Path) -> None:
         (fields(maxtags=8193), ValueError, "maxtags"),
         (fields(range=[0, 1]), TypeError, "pair"),
         (fields(iops="max"), TypeError, "number"),
+        (fields(random_map=1), TypeError, "random_map is neither True nor False"),
+        (fields(until="never"), TypeError, "until is not a pair"),
+        (fields(until=("never",)), TypeError, "until is not a pair"),
+        (fields(until=("soon", 1)), ValueError, "no until 'soon'"),
+        (fields(until=("ios", -1)), OverflowError, "negative"),
+        (fields(until=("ios", 1 << 63)), ValueError, "until is out of range"),
         ([], TypeError, "dict"),
     ],
 )

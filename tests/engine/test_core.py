@@ -53,7 +53,12 @@ SCENARIOS = [
     "paused",  # neither what is overdue nor what the kernel gave back goes to a paused LUN
     "conserved",  # due = completed + failed + discarded + backlog + in flight, whatever is edited and fails,
     "conserved_expiring",  # also with drop_after,
-    "conserved_expiring_at_random",  # and exponential gaps
+    "conserved_expiring_at_random",  # and exponential gaps,
+    "conserved_until",  # or an end by volume
+    "ended_by_errors",  # an I/O that fails counts towards that, too;
+    "ended_late",  # it comes with the last completion;
+    "ended_after_a_pause",  # what the kernel gave back and a pause discarded is still to be done;
+    "ended_after_a_stall",  # and after hours no more is due than that
     "expired",  # nothing is submitted that waited for longer than drop_after
     "overloaded_expiring",  # and the waits of what is left are the storage's
     "full_device",  # waiting for room in a full device is not the generator's lateness;
@@ -84,7 +89,7 @@ SCENARIOS = [
 PARALLEL = [
     "same_queue", "one_not_pinned", "resized", "died", "stuck_thread", "held_thread", "edited_while_stalled",
     "lease_renewed_in_submit", "edited_and_deleted", "paused", "conserved_expiring_at_random", "idle_neighbour",
-    "busy_neighbours",
+    "busy_neighbours", "ended_after_a_pause",
 ]  # fmt: skip
 
 # The cycle counter is not simulated.
@@ -110,6 +115,7 @@ LENGTHY = {
     "conserved",
     "conserved_expiring",
     "conserved_expiring_at_random",
+    "conserved_until",
     "paused_in_turn",
     "late_users",
     "late_users_of_two_loads",

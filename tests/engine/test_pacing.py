@@ -211,6 +211,82 @@ def test_the_share_of_reads_is_kept(fraction: float) -> None:
     assert abs(reads - fraction * count) <= 4 * (count * fraction * (1 - fraction)) ** 0.5
 
 
+def permuted(*asked: tuple[int, int, int, int]) -> list[list[int]]:
+    """Of (key, blocks, place, count), each: the blocks at these places of the pass."""
+    lines = run("addresses", "permutation", stdin="\n".join(" ".join(map(str, one)) for one in asked)).splitlines()
+    return [list(map(int, line.split())) for line in lines]
+
+
+def test_a_permutation_of_any_number_of_blocks_has_each_once() -> None:
+    """The driver checks it, of two orders."""
+    same = list(map(int, run("addresses", "all", 5000).split()))
+    assert len(same) == 5000
+    assert sum(same[1000:]) / 4000 == pytest.approx(1, abs=0.1), "places where two random orders agree"
+
+
+@pytest.mark.parametrize("blocks", [1_000_000, 1 << 20, (1 << 20) + 1, 5_000_011])
+def test_a_pass_over_millions_of_blocks_misses_none(blocks: int) -> None:
+    assert int(run("addresses", "once", 11, blocks)) < 10
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 2**55), st.integers(0, 2**64 - 1), st.integers(0, 2**55))
+def test_blocks_of_a_large_range_lie_in_it_and_differ(blocks: int, key: int, place: int) -> None:
+    first = place % blocks
+    count = min(200, blocks - first)
+    (order,) = permuted((key, blocks, first, count))
+    assert len(set(order)) == count
+    assert 0 <= min(order) and max(order) < blocks
+
+
+@pytest.mark.parametrize("blocks", [1000, 65_536, 1_000_003, (1 << 40) + 7, 1 << 55])
+@pytest.mark.parametrize("key", [0, 1, 2, 3**40])
+def test_a_pass_has_no_stripes(blocks: int, key: int) -> None:
+    """Where blocks lie, how far neighbours in time are apart, and what their low bits are, is random."""
+    count = min(blocks, 20_000)
+    (order,) = permuted((key, blocks, 0, count))
+    at = np.array(order, dtype=np.float64) / blocks
+    if count < blocks:
+        assert stats.kstest(at, "uniform").pvalue > 1e-4
+    for lag in (1, 2, 64):
+        apart = (at[lag:] - at[:-lag]) % 1
+        assert stats.kstest(apart[::2], "uniform").pvalue > 1e-4, lag
+        assert abs(np.corrcoef(at[lag:], at[:-lag])[0, 1]) < 4.5 / count**0.5 + 1 / blocks, lag
+    low = np.array([block % 16 for block in order])
+    pairs = np.bincount(low[:-1] * 16 + low[1:], minlength=256)
+    assert stats.chisquare(pairs).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 5, 8, 16])
+def test_of_few_blocks_each_comes_first_equally_often(blocks: int) -> None:
+    """And last: keys choose among the orders."""
+    orders = permuted(*((key, blocks, 0, blocks) for key in range(4000)))
+    for place in (0, blocks // 2, blocks - 1):
+        assert stats.chisquare(np.bincount([order[place] for order in orders], minlength=blocks)).pvalue > 1e-4
+
+
+def test_passes_have_orders_of_their_own_and_each_has_every_block() -> None:
+    offsets = [offset // 4096 for offset, _ in ios("permuted", 4096, 4096, 101 * 4096, 101 * 4096, 0, 1, 1000)]
+    assert offsets == [offset // 4096 for offset, _ in ios("permuted", 4096, 0, 0, 101 * 4096, 1, 1, 1000)]
+    passes = [offsets[n : n + 100] for n in range(0, 1000, 100)]
+    assert all(sorted(blocks) == list(range(1, 101)) for blocks in passes)
+    assert len(set(map(tuple, passes))) == 10
+
+
+def test_reads_and_writes_share_one_map() -> None:
+    drawn = ios("permuted", 4096, 0, 0, 1000 * 4096, 0, 0.3, 1000)
+    assert sorted(offset for offset, _ in drawn) == [n * 4096 for n in range(1000)]
+    assert abs(sum(not writes for _, writes in drawn) - 300) < 60
+
+
+def test_another_block_size_begins_a_new_pass() -> None:
+    moved = list(map(int, run("addresses", "moved_permuted").split()))
+    assert len(set(moved[:5])) == 5  # of 16 blocks of 4 KiB
+    assert sorted(moved[5:13]) == [n * 8192 for n in range(8)]
+    assert sorted(moved[13:21]) == [n * 8192 for n in range(8)]
+    assert moved[5:13] != moved[13:21]
+
+
 ASKED = st.tuples(st.sampled_from(["due", "expire", "take"]), st.integers(0, 4_000_000))
 
 

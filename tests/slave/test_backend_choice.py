@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.protocol import messages as m
-from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
+from ivypy.protocol.parameters import MAX, Iosequencer, Parameters, Until, VolumeKind
 from ivypy.protocol.payload import EngineOptions, Notice, NoticeKind, WorkloadToCreate
 from ivypy.slave.devices.nowait import without_nowait
 from ivypy.slave.engine._engine import Engine
@@ -283,6 +283,16 @@ def test_a_trial_has_addresses_of_its_own(how: Iosequencer, tmp_path: Path, monk
     backend_choice.try_both(str(lun), Parameters(iosequencer=how, seed=1))
     assert {one["iosequencer"] for one in Observed.created} == {"random_steady"}
     assert len({1, *(one["seed"] for one in Observed.created)}) == 5
+
+
+@needs_io_uring
+@pytest.mark.parametrize("until", [Until(VolumeKind.WRITTEN, 1 << 20), Until(VolumeKind.IOS, 1)])
+def test_a_trial_does_not_end_as_its_workload_does(until: Until, tmp_path: Path) -> None:
+    """It reads, whatever is to be written, and for as long as it takes."""
+    lun = tmp_path / "lun"
+    lun.write_bytes(os.urandom(1 << 20))
+    trial = backend_choice.try_both(str(lun), Parameters(fraction_read=0.0, until=until, random_map=True))
+    assert min(*trial.libaio, *trial.io_uring) > 10 / backend_choice.TURN_NS * 1e9
 
 
 @needs_io_uring

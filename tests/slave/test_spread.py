@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count, ThreadCount
-from ivypy.protocol.parameters import AUTO, MAX, Iops, Iosequencer, Parameters, Spread
+from ivypy.protocol.parameters import AUTO, MAX, Iops, Iosequencer, Parameters, Spread, Until, VolumeKind
 from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
 from ivypy.slave.host.cpu_usage import LostTime
 from ivypy.slave.workloads.spread import (
@@ -100,6 +100,8 @@ def test_the_same_holds_where_the_host_decides(one: int, other: int, fair: int, 
         # a sequential stream is one order of addresses
         (Parameters(maxtags=64, iosequencer=Iosequencer.SEQUENTIAL), 64, 8, 1, 1),
         (Parameters(spread=4, iosequencer=Iosequencer.SEQUENTIAL), 64, 8, 1, 1),
+        (Parameters(maxtags=64, random_map=True), 64, 8, 1, 1),  # as is a random map,
+        (Parameters(spread=4, until=Until(VolumeKind.IOS, 5)), 64, 8, 1, 1),  # and an end by volume is one count
     ],
 )
 def test_threads_of_an_instance(parameters: Parameters, ceiling: int, fair: int, threads: int, busy: int) -> None:

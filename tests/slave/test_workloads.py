@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ivypy.protocol import messages as m
-from ivypy.protocol.parameters import MAX, Iosequencer, Parameters, engine_fields
+from ivypy.protocol.parameters import MAX, Iosequencer, Parameters, Until, VolumeKind, engine_fields
 from ivypy.protocol.payload import Consent, Identity, Notice, NoticeKind, Refusal, Setting
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.devices.block_devices import ROOT
@@ -222,8 +222,12 @@ def test_parameters_as_the_engine_takes_them() -> None:
         "seed": 1,
         "drop_after": 0.0,
         "think_time": 0.0,
+        "random_map": False,
+        "until": ("never", 0),
     }
     assert engine_fields(Parameters(iops=5))["iops"] == 5.0
+    assert engine_fields(Parameters(until=Until(VolumeKind.READ, 8192)))["until"] == ("read", 8192)
+    assert engine_fields(Parameters(random_map=True))["random_map"] is True
     assert engine_fields(Parameters(drop_after=0.25))["drop_after"] == 0.25
 
 

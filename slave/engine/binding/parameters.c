@@ -3,8 +3,9 @@
 
 #include "time/clock.h"
 
-/* uint64_t, uint32_t, double; ns of seconds; a word; a pair. */
-enum form { WHOLE, SMALL, REAL, SECONDS, CHOICE, RANGE };
+/* uint64_t, uint32_t, double; ns of seconds; a word; a pair of offsets; true or false; a pair of a word and a number.
+ */
+enum form { WHOLE, SMALL, REAL, SECONDS, CHOICE, RANGE, FLAG, VOLUME };
 
 struct taken {
     const char *name;
@@ -26,6 +27,8 @@ static const struct taken rows[] = {
     {"seed", WHOLE, PLACE(fixed.seed), UINT64_MAX},
     {"drop_after", SECONDS, PLACE(fixed.drop_after_ns), 86400},
     {"think_time", SECONDS, PLACE(fixed.think_ns), 86400},
+    {"random_map", FLAG, PLACE(fixed.random_map), 1},
+    {"until", VOLUME, PLACE(fixed.until), INT64_MAX},
 };
 /* clang-format on */
 
@@ -52,15 +55,35 @@ static bool whole(PyObject *value, const struct taken *row, uint64_t *number)
     return *number <= row->most || out_of_range(row->name);
 }
 
-static bool choice(PyObject *value, const struct taken *row, uint64_t *number)
+static bool choice(PyObject *value, const struct taken *row, const char *const *words, uint64_t *number)
 {
-    static const char *const words[] = {"random_steady", "random_independent", "sequential"};
-
-    for (*number = 0; *number < sizeof words / sizeof *words; ++*number)
+    for (*number = 0; words[*number]; ++*number)
         if (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, words[*number]) == 0)
             return true;
     PyErr_Format(PyExc_ValueError, "there is no %s %R", row->name, value);
     return false;
+}
+
+static bool flag(PyObject *value, const struct taken *row, uint64_t *number)
+{
+    *number = value == Py_True;
+    if (PyBool_Check(value))
+        return true;
+    PyErr_Format(PyExc_TypeError, "%s is neither True nor False", row->name);
+    return false;
+}
+
+/* What counts, and how much of it. */
+static bool volume(PyObject *value, const struct taken *row, struct until *until)
+{
+    static const char *const words[] = {"never", "ios", "bytes", "read", "written", NULL};
+
+    if (!PyTuple_Check(value) || PyTuple_Size(value) != 2) {
+        PyErr_Format(PyExc_TypeError, "%s is not a pair of a word and a number", row->name);
+        return false;
+    }
+    return choice(PyTuple_GetItem(value, 0), row, words, &until->what) &&
+           whole(PyTuple_GetItem(value, 1), row, &until->amount);
 }
 
 static bool range(PyObject *value, const struct taken *row, uint64_t *ends)
@@ -80,6 +103,7 @@ static bool range(PyObject *value, const struct taken *row, uint64_t *ends)
 
 static bool parse(PyObject *value, const struct taken *row, void *place)
 {
+    static const char *const sequencers[] = {"random_steady", "random_independent", "sequential", NULL};
     uint64_t number;
     double real;
 
@@ -87,7 +111,11 @@ static bool parse(PyObject *value, const struct taken *row, void *place)
     case WHOLE:
         return whole(value, row, place);
     case CHOICE:
-        return choice(value, row, place);
+        return choice(value, row, sequencers, place);
+    case FLAG:
+        return flag(value, row, place);
+    case VOLUME:
+        return volume(value, row, place);
     case RANGE:
         return range(value, row, place);
     case SMALL:

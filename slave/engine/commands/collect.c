@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "luns/volume.h"
 #include "result.h"
 
 /* What one thread contributes to a result. */
@@ -177,6 +178,18 @@ static int take_part(struct engine *e, struct thread *t, const struct clock_map 
     return result;
 }
 
+/* How far its instances are with `until`: by now, which may be later than the boundary. */
+static void note_volumes(struct collector *c, const struct thread *t, bool swapped)
+{
+    for (uint32_t n = 0; n < t->step_count; n++) {
+        const struct instance *i = t->step_instances[n];
+        struct tally *sums = &c->tallies[i->order];
+        sums->left = volume_left(i);
+        if (swapped) /* else its last I/Os are in a later result */
+            sums->ended_ns = atomic_load_explicit(&i->volume.ended_ns, memory_order_relaxed);
+    }
+}
+
 /* Of all completions: those whose delay is not recorded count as none. */
 static uint64_t reap_delay_p99(struct part *p)
 {
@@ -223,6 +236,7 @@ static int collect_thread(struct engine *e, struct thread *t, const struct clock
     moments_clear(&p.lateness);
     memset(scratch, 0, 3 * HISTOGRAM_BUCKETS * sizeof *scratch);
     int result = take_part(e, t, anchor, &p, r);
+    note_volumes(&e->collector, t, p.swapped);
     pack_thread(t, &p, r->thread_figures + (size_t)t->number * THREAD_COUNTS);
     if (!p.swapped)
         r->missing[r->missing_count++] = t->number;

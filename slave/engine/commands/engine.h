@@ -29,6 +29,7 @@ struct tally {
     uint32_t row; /* of the counts that it is in */
     int64_t backlog, in_flight;
     uint64_t oldest_submit_ns, oldest_due_ns, backlog_since_ns, edit;
+    uint64_t left, ended_ns; /* with `until` */
 };
 
 /* A merge class's distributions of one result, all threads merged. */

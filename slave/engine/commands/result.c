@@ -87,6 +87,19 @@ static void raise_to(int64_t *highest, int64_t value)
         *highest = value;
 }
 
+/* Of parts that share a row the last one to end, if all have: the first loop has the first one. */
+static void pack_ends(const struct collector *c, struct result *r)
+{
+    for (uint32_t n = 0; n < c->parts; n++)
+        raise_to(&r->counts[(size_t)c->tallies[n].row * COUNTS + COUNT_ENDED_NS],
+                 age(c->tallies[n].ended_ns, c->end_ns));
+    for (uint32_t n = 0; n < c->parts; n++) {
+        int64_t *ended = &r->counts[(size_t)c->tallies[n].row * COUNTS + COUNT_ENDED_NS];
+        int64_t of_part = age(c->tallies[n].ended_ns, c->end_ns);
+        *ended = of_part < *ended ? of_part : *ended;
+    }
+}
+
 /* The state at the end, which follows from all that was counted since the step began. Of parts that share a row the
  * oldest I/O counts, and the newest edit. */
 static void pack_tallies(const struct collector *c, struct result *r)
@@ -98,6 +111,7 @@ static void pack_tallies(const struct collector *c, struct result *r)
         if (sums->backlog_since_ns && (outstanding_ns == 0 || sums->backlog_since_ns < outstanding_ns))
             outstanding_ns = sums->backlog_since_ns;
         counts[COUNT_BACKLOG] += sums->backlog;
+        counts[COUNT_LEFT] += (int64_t)sums->left;
         counts[COUNT_IN_FLIGHT] += sums->in_flight;
         raise_to(&counts[COUNT_EDIT], (int64_t)sums->edit);
         raise_to(&counts[COUNT_OLDEST_IN_FLIGHT_NS], sums->in_flight == 0 ? 0 : age(sums->oldest_submit_ns, c->end_ns));
@@ -175,5 +189,6 @@ static int pack_series(struct collector *c, struct result *r)
 int result_pack(struct collector *c, struct result *r)
 {
     pack_tallies(c, r);
+    pack_ends(c, r);
     return pack_series(c, r);
 }

@@ -40,6 +40,12 @@ uint64_t pacer_stop(struct pacer *p)
     return discard(p);
 }
 
+void pacer_end(struct pacer *p, uint64_t excess)
+{
+    p->ticking = false;
+    p->backlog -= excess;
+}
+
 uint64_t pacer_fall_due(struct pacer *p, uint64_t until_ns, uint64_t most)
 {
     if (!p->ticking || p->head.due_ns >= until_ns)

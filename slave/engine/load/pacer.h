@@ -34,6 +34,9 @@ uint64_t pacer_retime(struct pacer *p, double iops, uint64_t at_ns);
 /* Discards the backlog, and lets nothing more fall due. Returns how many I/Os were discarded. */
 uint64_t pacer_stop(struct pacer *p);
 
+/* Of what last fell due, the last `excess` I/Os did not, and nothing more does; the backlog stays. */
+void pacer_end(struct pacer *p, uint64_t excess);
+
 /* Counts what falls due before `until_ns`; `most` bounds the work with exponential gaps. */
 uint64_t pacer_fall_due(struct pacer *p, uint64_t until_ns, uint64_t most);
 

@@ -18,9 +18,11 @@ static inline uint64_t random_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
+#define RANDOM_STEP UINT64_C(0x9e3779b97f4a7c15)
+
 static inline uint64_t random_next(uint64_t *stream)
 {
-    *stream += UINT64_C(0x9e3779b97f4a7c15);
+    *stream += RANDOM_STEP;
     return random_mix(*stream);
 }
 

@@ -7,12 +7,21 @@
 #include <sys/random.h>
 
 #include "io_buffers.h"
+#include "stats/columns.h"
 #include "think.h"
+#include "volume.h"
 
 enum { PAGE = 4096 };
 
 /* Purposes of random streams. */
-enum { ADDRESSES, GAPS };
+enum { ADDRESSES, GAPS, PASSES };
+
+static enum order order_of(const struct fixed *f)
+{
+    if (f->iosequencer == SEQUENTIAL)
+        return SEQUENTIAL_ORDER;
+    return f->random_map ? PERMUTED : UNIFORM;
+}
 
 static int refuse(const char **why, int error, const char *words)
 {
@@ -40,6 +49,20 @@ static int check_writes(const struct lun *lun, const struct extents *agreed, con
     return 0;
 }
 
+/* Whether it can end so. */
+static int check_until(const struct fixed *f, double fraction_read, const char **why)
+{
+    if (f->until.what > ENDS_WRITTEN || (f->until.what == ENDS_NEVER) != (f->until.amount == 0))
+        return refuse(why, EINVAL, "until has no amount, or counts nothing");
+    if (f->until.what != ENDS_NEVER && f->drop_after_ns)
+        return refuse(why, EINVAL, "drop_after and until exclude each other: a discarded I/O counts for no end");
+    if (f->until.what == ENDS_READ && fraction_read <= 0.0)
+        return refuse(why, EINVAL, "until counts what is read, and with fraction_read 0 nothing is");
+    if (f->until.what == ENDS_WRITTEN && fraction_read >= 1.0)
+        return refuse(why, EINVAL, "until counts what is written, and with fraction_read 1 nothing is");
+    return 0;
+}
+
 int instance_check(const struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
                    const struct parameters *p, const char **why)
 {
@@ -57,10 +80,12 @@ int instance_check(const struct lun *lun, struct ceiling ceiling, const struct e
         return refuse(why, EINVAL, "fraction_read is not in 0 to 1");
     if (s->fraction_read < 1.0)
         result = check_writes(lun, agreed, s, why);
+    if (result == 0)
+        result = check_until(&p->fixed, s->fraction_read, why);
     if (result != 0)
         return result;
-    if (!sequencer_init(&unused, p->fixed.iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end,
-                        lun->size, lun->device))
+    if (!sequencer_init(&unused, order_of(&p->fixed), s->blocksize, s->range_start, s->range_end, lun->size,
+                        lun->device))
         return refuse(why, EINVAL,
                       "the range does not lie in the LUN, or holds no whole block (block 0 of a device is never used)");
     return 0;
@@ -144,11 +169,13 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
                            .lun = lun,
                            .ceiling = ceiling,
                            .parameters = *p,
+                           .kind = p->fixed.iosequencer == SEQUENTIAL ? KIND_SEQUENTIAL_READ : KIND_RANDOM_READ,
                            .maxtags = s->maxtags,
+                           .counts_turns = p->fixed.drop_after_ns || p->fixed.until.what != ENDS_NEVER,
                            .weight = requests_per_io(lun, ceiling, s->blocksize)};
     lun->users++;
-    sequencer_init(&i->sequencer, p->fixed.iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end,
-                   lun->size, lun->device);
+    sequencer_init(&i->sequencer, order_of(&p->fixed), s->blocksize, s->range_start, s->range_end, lun->size,
+                   lun->device);
     bound_writes(i, agreed, s);
     if (!extents_copy(&i->agreed, agreed)) {
         instance_destroy(i);
@@ -224,6 +251,7 @@ void instance_set(struct instance *i, const struct setting *s)
     bound_writes(i, &i->agreed, s);
     sequencer_set_fraction_read(&i->sequencer, s->fraction_read);
     i->parameters.setting = *s;
+    volume_settle(i);
 }
 
 void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
@@ -243,8 +271,10 @@ void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
     i->resting = true; /* until the start */
     i->rest_until_ns = start_ns;
     i->failures = 0;
+    volume_start(i);
     i->nowait = i->lun->nowait && i->weight == 1; /* what must be split never goes without waiting */
     i->sequencer.random = random_stream(seed, i->number, step, ADDRESSES);
+    sequencer_start_passes(&i->sequencer, random_stream(seed, i->number, step, PASSES));
     sequencer_set_fraction_read(&i->sequencer, setting->fraction_read);
     pacer_start(&i->pacer, random_stream(seed, i->number, step, GAPS), setting->iops, start_ns);
     i->thinking = (struct thinking){0};

@@ -74,19 +74,40 @@ struct ceiling {
 
 enum iosequencer { RANDOM_STEADY, RANDOM_INDEPENDENT, SEQUENTIAL };
 
+/* What of an instance's I/Os counts towards its end. */
+enum ends { ENDS_NEVER, ENDS_IOS, ENDS_BYTES, ENDS_READ, ENDS_WRITTEN };
+
+struct until {
+    uint64_t what;   /* enum ends */
+    uint64_t amount; /* I/Os or bytes */
+};
+
 /* What no edit changes: compared byte by byte, so each is of 64 bits. */
 struct fixed {
     uint64_t iosequencer; /* enum iosequencer */
     uint64_t seed;
     uint64_t drop_after_ns; /* how long an I/O that is due may wait for its submission; 0: for as long as it takes */
     uint64_t think_ns;      /* between the end of an I/O and its tag's next one, in a closed loop */
+    struct until until;
+    uint64_t random_map; /* 0 or 1 */
 };
+
+/* How far it is with `until`: see volume.h. Its thread writes, others read. */
+struct volume {
+    _Atomic uint64_t spent;    /* of the amount */
+    _Atomic uint64_t ended_ns; /* when the last of its I/Os completed, or failed; 0: it has not ended */
+};
+
+/* I/Os that an instance submits at most before it is another's turn. */
+enum { INSTANCE_TURN = 8 };
 
 /* The parameters of create. */
 struct parameters {
     struct fixed fixed;
     struct setting setting;
 };
+
+enum membership { OUT_OF_STEP, IN_STEP, IN_STEP_UNTIL }; /* the last: by `until` it may end before the step does */
 
 enum waiting { NOT_WAITING, WAITING_TO_SUBMIT, WAITING_FOR_QUEUE };
 
@@ -101,7 +122,10 @@ struct instance {
     bool resting;     /* submits nothing before rest_until_ns */
     bool nowait;
     uint8_t waiting;    /* enum waiting: in which list next_waiting links it */
-    bool blocks;        /* counted as such in its share: */
+    bool blocks;        /* counted as such in its share, with `wanted` */
+    bool counts_turns;  /* what it submits in a turn matters to `drop_after` or `until` */
+    uint8_t kind;       /* enum kind of its reads; a write's is the next */
+    uint8_t turn;       /* I/Os of its next turn, at most */
     uint64_t wanted;    /* requests of its settings in force */
     uint8_t long_calls; /* how often of late its I/Os were in a long submit call */
     uint32_t series;    /* first series of its merge class in the thread's buffers */
@@ -115,6 +139,7 @@ struct instance {
     _Atomic uint64_t oldest_submit_ns; /* of the oldest in flight, 0 if none: for other threads */
     struct sequencer sequencer;
     struct pacer pacer;
+    struct volume volume;
     uint64_t writes_from, writes_span; /* a write begins so far behind `writes_from` at most: it lies in its extent */
 
     /* What is settled at create. */
@@ -136,7 +161,7 @@ struct instance {
     uint32_t edit;     /* number of the edit in force, 0 as created */
     uint32_t class;    /* merge class of this step */
     uint32_t order;    /* row in this step's counts */
-    bool in_step;
+    uint8_t in_step;   /* enum membership */
 };
 
 /* Fills `i`, whose number, thread, slot and `reserved` are set, but for its ring, tags and buffers. 0 or -errno; `*why`

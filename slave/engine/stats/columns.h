@@ -13,7 +13,8 @@
 #define COUNTS_TABLE(X)                                                                                       \
     X(EDIT) X(DUE) X(SUBMITTED) X(COMPLETED) X(BYTES) X(ERRORS) X(SHORT) X(DROPPED) X(BACKLOG) X(IN_FLIGHT)   \
     X(OLDEST_IN_FLIGHT_NS) X(OLDEST_OUTSTANDING_NS) X(QUEUE_LIMITED) X(EAGAIN) X(READS_SAMPLED) X(ZERO_READS) \
-    X(FOREIGN_BYTES) X(WITHDRAWN) X(EXPIRED) X(KEPT_NS) X(STOLEN_NS)
+    X(FOREIGN_BYTES) X(WITHDRAWN) X(EXPIRED) X(KEPT_NS) X(STOLEN_NS) X(LEFT) \
+    X(ENDED_NS)
 
 #define THREAD_COUNTS_TABLE(X)                                                                                \
     X(CPU) X(SWAPPED) X(OVERRUNS) X(DISPATCH) X(SWITCHOVER) X(LATENESS_P50) X(LATENESS_P99) X(LATENESS_MAX)   \

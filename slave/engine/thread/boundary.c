@@ -1,6 +1,5 @@
 #include "boundary.h"
 
-#include "luns/think.h"
 #include "thread.h"
 
 /* From the subinterval that a cooldown names: drops the backlog, and nothing falls due any more. */
@@ -12,13 +11,8 @@ static void cool_down_if_commanded(struct thread *t)
     submit_take_back(t, true);
     t->boundary.cooling = true;
     due_times_clear(t);
-    for (uint32_t n = 0; n < t->step_count; n++) {
-        struct instance *i = t->step_instances[n];
-        row_of(t, i)->dropped += pacer_stop(&i->pacer);
-        row_of(t, i)->backlog_since_ns = 0;
-        i->closed_loop = false;
-        think_end(i);
-    }
+    for (uint32_t n = 0; n < t->step_count; n++)
+        due_times_end(t, t->step_instances[n]);
 }
 
 static void run_in(struct thread *t, struct buffer *b)

@@ -85,7 +85,7 @@ static void count_uncaught(struct thread *t, uint64_t now_ns)
         }
         t->drain.dropped += i->pacer.backlog;
         i->flying = (struct tag_list){0};
-        i->in_step = false;
+        i->in_step = OUT_OF_STEP;
     }
     in_flight_reset(&t->in_flight);
 }

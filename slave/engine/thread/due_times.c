@@ -1,6 +1,7 @@
 #include "due_times.h"
 
 #include "luns/think.h"
+#include "luns/volume.h"
 #include "thread.h"
 
 /* How many exponential due times are counted in one pass, so that what has completed does not wait for it. */
@@ -22,6 +23,14 @@ void due_times_set_alarm(struct thread *t, struct instance *i)
         heap_remove(&t->due_times.heap, i->slot);
     else
         heap_set(&t->due_times.heap, i->slot, at_ns);
+}
+
+void due_times_end(struct thread *t, struct instance *i)
+{
+    row_of(t, i)->dropped += pacer_stop(&i->pacer);
+    row_of(t, i)->backlog_since_ns = 0;
+    i->closed_loop = false;
+    think_end(i);
 }
 
 void due_times_expire(struct thread *t, struct instance *i, uint64_t now_ns)
@@ -47,7 +56,7 @@ void due_times_count(struct thread *t, uint64_t until_ns)
         if (i->pacer.ticking) {
             struct row *row = row_of(t, i);
             uint64_t fallen = pacer_fall_due(&i->pacer, until_ns, most);
-            row->due += fallen;
+            row->due += i->counts_turns ? volume_bound(i, fallen) : fallen;
             row->backlog_since_ns = pacer_backlog_since(&i->pacer);
             if (pacer_has_expired(&i->pacer, until_ns))
                 due_times_expire(t, i, until_ns);

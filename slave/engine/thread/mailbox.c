@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "luns/think.h"
+#include "luns/volume.h"
 #include "thread.h"
 
 /* A new rate for an instance in mid-step. Its backlog is of the old one, and nobody asks for that any more. */
@@ -38,7 +39,7 @@ static void apply(struct thread *t, struct instance *i, const struct setting *se
         i->tag_since_ns = now_ns;
     i->maxtags = i->ideal.at_once = setting->maxtags;
     ready_queue_resettle(i);
-    if (setting->iops != old_iops && !t->boundary.cooling)
+    if ((setting->iops != old_iops || volume_lacks(i)) && !t->boundary.cooling && !volume_is_spent(i))
         retime(t, i, setting->iops, from_ns);
     if (i->thinking.time_ns)
         think_recruit(i, from_ns);

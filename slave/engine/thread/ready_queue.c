@@ -1,5 +1,6 @@
 #include "ready_queue.h"
 
+#include "luns/volume.h"
 #include "thread.h"
 
 /* How fast kernel_cap comes back: by an eighth in this time. */
@@ -52,7 +53,7 @@ void ready_queue_wake(struct thread *t, struct share *s)
 
 static uint64_t wanted_by(const struct instance *i)
 {
-    return i->parameters.setting.iops == 0.0 ? 0 : (uint64_t)i->maxtags * i->weight;
+    return i->parameters.setting.iops == 0.0 || volume_is_spent(i) ? 0 : (uint64_t)i->maxtags * i->weight;
 }
 
 void ready_queue_resettle(struct instance *i)

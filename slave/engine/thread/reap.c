@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "luns/think.h"
+#include "luns/volume.h"
 #include "stats/columns.h"
 #include "thread.h"
 
@@ -62,12 +63,21 @@ static inline void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
     ready_queue_release(t, tag, now_ns);
 }
 
+/* After some of its I/Os: notes whether that was its end. False: orphans were all that it had. */
+static __attribute__((noinline, cold)) bool may_end(struct instance *i, uint64_t now_ns)
+{
+    if (i->in_step == OUT_OF_STEP)
+        return false;
+    volume_note_end(i, now_ns);
+    return true;
+}
+
 /* After some of its I/Os: what others see of it, and its next ones. */
-static void settle(struct thread *t, struct instance *i)
+static void settle(struct thread *t, struct instance *i, uint64_t now_ns)
 {
     in_flight_add(&t->in_flight, -t->reap.retired);
     t->reap.retired = 0;
-    if (!i->in_step) /* orphans were all that it had */
+    if (__builtin_expect(i->in_step != IN_STEP, false) && !may_end(i, now_ns))
         return;
     publish_oldest(row_of(t, i), i);
     ready_queue_enqueue(t, i);
@@ -93,7 +103,7 @@ static __attribute__((noinline, cold)) void fail(struct thread *t, struct tag *t
 void reap_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
 {
     fail(t, tag, result, now_ns);
-    settle(t, tag->instance);
+    settle(t, tag->instance, now_ns);
 }
 
 static bool all_zero(const char *data, size_t size)
@@ -167,7 +177,7 @@ void reap_file(struct thread *t, uint32_t count, uint64_t now_ns)
         do
             file(t, c->tag, c->result, now_ns);
         while (++c < end && c->tag->instance == i);
-        settle(t, i);
+        settle(t, i, now_ns);
     }
 }
 

@@ -3,10 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "luns/volume.h"
 #include "stats/columns.h"
 #include "thread.h"
 
-enum { TURN = 8, CLOSED_LOOP_PARTS = 4 };
+enum { CLOSED_LOOP_PARTS = 4 };
 
 /* Of `instance.long_calls`: what one long call counts for, from where on the instance has calls of its own, and the
  * most. */
@@ -142,7 +143,7 @@ static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
     }
     tag->write = sequencer_writes(&i->sequencer);
     tag->iocb.aio_offset = (int64_t)sequencer_offset(&i->sequencer);
-    tag->kind = (uint8_t)((i->sequencer.sequential ? KIND_SEQUENTIAL_READ : KIND_RANDOM_READ) + tag->write);
+    tag->kind = (uint8_t)(i->kind + tag->write);
     tag->iocb.aio_nbytes = i->sequencer.blocksize;
     tag->weight = i->weight;
     tag->nowait = i->nowait;
@@ -167,18 +168,36 @@ static inline uint32_t turn_of(const struct instance *i, uint32_t most)
 {
     if (!instance_has_work(i))
         return 0;
-    if (most > TURN)
-        most = TURN;
+    if (most > i->turn)
+        most = i->turn;
     if (most > i->maxtags - i->in_flight)
         most = i->maxtags - i->in_flight;
     return i->closed_loop || i->pacer.backlog > most ? most : (uint32_t)i->pacer.backlog;
+}
+
+/* What it submitted in its turn was the last. */
+static void end_by_volume(struct thread *t, struct instance *i)
+{
+    due_times_end(t, i);
+    due_times_set_alarm(t, i);
+    ready_queue_resettle(i);
+}
+
+/* After the turn of an instance to which it matters; `before` was its newest I/O in flight. */
+static __attribute__((noinline, cold)) void count_turn(struct thread *t, struct instance *i, const struct tag *before)
+{
+    if (i->pacer.drop_after_ns && i->in_flight > i->ideal.at_once)
+        i->ideal.at_once = i->in_flight;
+    volume_spend(i, before ? before->next : i->flying.first);
+    if (volume_is_spent(i))
+        end_by_volume(t, i);
 }
 
 /* The next I/Os of an instance, in its turn, as long as the queue has room. Their age is published, so that others see
  * it even if the call that submits them hangs. */
 static inline void take_turn(struct thread *t, struct instance *i, uint32_t limit, uint64_t now_ns)
 {
-    bool was_empty = !i->flying.first;
+    const struct tag *before = i->flying.last;
 
     for (uint32_t left = turn_of(i, limit - t->submit.batch_size); left && i->free; left--) {
         if (!share_has_room(i->share, i->weight) && !ready_queue_find_room(i->share, i->weight)) {
@@ -189,9 +208,9 @@ static inline void take_turn(struct thread *t, struct instance *i, uint32_t limi
         if (!issue(t, i, now_ns))
             break;
     }
-    if (i->in_flight > i->ideal.at_once)
-        i->ideal.at_once = i->in_flight;
-    if (was_empty)
+    if (i->counts_turns)
+        count_turn(t, i, before);
+    if (!before)
         publish_age(i);
 }
 
@@ -223,12 +242,14 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
 }
 
 /* One that the kernel gave back and that is not submitted again, since its instance was paused. */
-static void discard_again(struct thread *t, struct tag *tag)
+static void discard_again(struct thread *t, struct tag *tag, uint64_t now_ns)
 {
     struct instance *i = tag->instance;
     struct row *row = row_of(t, i);
 
+    volume_return(i, tag);
     land(i, tag);
+    volume_note_end(i, now_ns);
     publish_oldest(row, i);
     i->in_flight--;
     in_flight_add(&t->in_flight, (uint32_t)-1);
@@ -246,7 +267,7 @@ static void gather_again(struct thread *t, uint64_t now_ns)
 
     while (t->submit.batch_size < t->submit.limit && (tag = ready_queue_take_again(t, &share, now_ns)))
         if (instance_is_paused(tag->instance))
-            discard_again(t, tag);
+            discard_again(t, tag, now_ns);
         else
             put_in_batch(t, tag);
 }
@@ -440,6 +461,7 @@ void submit_take_back(struct thread *t, bool dropped)
         in_flight_add(&t->in_flight, (uint32_t)-1);
         land(i, tag);
         publish_oldest(row_of(t, i), i);
+        volume_return(i, tag);
         give_back(t, tag, dropped);
     }
 }

@@ -38,7 +38,7 @@ static void prepare(struct thread *t)
     drain_start(t);
     for (uint32_t n = 0; n < t->step_count; n++) {
         struct instance *i = t->step_instances[n];
-        i->in_step = true;
+        i->in_step = i->parameters.fixed.until.what == ENDS_NEVER ? IN_STEP : IN_STEP_UNTIL;
         instance_reset(i, t->step_number, t->step->start_ns);
         i->share->in_flight += orphan_requests(i);
         i->share->room_since_ns = t->step->start_ns;

@@ -23,6 +23,8 @@ HELD_BY: Final[dict[str, tuple[str, ...]]] = {
     "slave/devices/extents.py": ("tests/slave/test_extents.py",),
     "slave/engine/stats/histogram.c": ("tests/engine/test_numbers.py", "tests/engine/test_steps.py"),
     "slave/engine/load/pacer.c": ("tests/engine/test_pacing.py", "tests/engine/test_core.py"),
+    "slave/engine/load/permutation.c": ("tests/engine/test_pacing.py",),
+    "slave/engine/luns/volume.c": ("tests/engine/test_volume.py", "tests/engine/test_core.py"),
     "slave/engine/thread/submit.c": ("tests/engine/test_core.py", "tests/engine/test_steps.py"),
     "master/logs/timeline/resample.py": ("tests/logs/test_resample.py",),
 }  # fmt: skip
