@@ -56,6 +56,8 @@ class Stream:
     poisson: bool = False
     span: tuple[str, str] | None = None  # first byte and the byte after the last; None: all
     seed: int | None = None
+    random_map: bool = False  # random: each block of the range once before any again
+    until: str = ""  # its end by volume on each target
     on: tuple[tuple[str, tuple[str, ...]], ...] = ()  # hosts and their paths, where not every host has all of them
 
     @property

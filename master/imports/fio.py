@@ -117,7 +117,12 @@ def _keys(members: list[ReadJob]) -> Settings:
     warmup = ("warmup", format_duration(max(job.warmup_s for job in members)))
     steady = next((job.steady for job in members if job.steady), None)
     if steady is None:
-        return warmup, ("measure", format_duration(max(job.measure_s for job in members)))
+        times = [job.measure_s for job in members]
+        endless = any(not stream.until for job in members for stream in job.streams)
+        given = [one for one in times if one is not None]
+        if not given or (len(given) < len(times) and not endless):
+            return (warmup,)
+        return warmup, ("measure", format_duration(max(given)))
     window, timeout = format_duration(steady.window_s), format_duration(steady.timeout_s)
     said = f"{{ criterion: {steady.criterion}, limit: {steady.limit}, window: {window}, timeout: {timeout} }}"
     return warmup, ("steady", said)

@@ -15,7 +15,6 @@ from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, 
 from .fio_targets import MOST_CLONES, TargetsReader
 from .fio_text import FioSection, Option, mean_of_range, mean_of_split, percentage, seconds_of, whole_number
 
-MEASURE_S: Final = 60.0  # where a job ends with its size
 STEADY_TIMEOUT_S: Final = 900.0  # where a job has no runtime
 _SEQUENTIAL: Final = {"read", "write", "rw"}
 _READS: Final = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}
@@ -44,12 +43,30 @@ class ReadJob:
     targets: list[ImportedTarget]
     streams: list[Stream]
     warmup_s: float
-    measure_s: float
+    measure_s: float | None  # None: until its volume is done
     steady: FioSteady | None
 
     @property
-    def times(self) -> tuple[float, float, FioSteady | None]:
+    def times(self) -> tuple[float, float | None, FioSteady | None]:
         return self.warmup_s, self.measure_s, self.steady
+
+
+@dataclass(frozen=True, slots=True)
+class _FioVolume:
+    """How much a clone of a job does: exactly one of these."""
+
+    times: float | None = None  # of the driven part of each file
+    bytes: int | None = None  # of all files together
+    ios: int | None = None
+
+    def until(self, clones: int, share: float, files: int) -> str:
+        """A plan's end, on each file, of `share` of the I/Os of so many clones."""
+        if self.times is not None:
+            return f"{{ bytes: {format_number(round(self.times * clones * share, 6))}x }}"
+        each = clones * share / max(files, 1)
+        if self.bytes is not None:
+            return f"{{ bytes: {format_bytes(max(round(self.bytes * each), 1))} }}"
+        return f"{{ ios: {max(round((self.ios or 0) * each), 1)} }}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +86,27 @@ class Job(TargetsReader):
     def read(self) -> ReadJob:
         """Where this adds a fault, the result means nothing."""
         backend = self._backend()
-        empty = ReadJob(self.section, False, "auto", [], [], 0.0, MEASURE_S, None)
+        empty = ReadJob(self.section, False, "auto", [], [], 0.0, None, None)
         if backend is None or not self._known():
             return empty
         rw = self._rw()
         targets, span = self._targets()
         if rw is None or not targets:
             return empty
-        streams = self._streams(rw, targets, span)
         ramp = self._value("ramp_time", seconds_of, 0.0)
         runtime = self._value("runtime", seconds_of, 0.0)
-        if not runtime:
-            self._drop(None, "no `runtime`: fio stops after `size`", f"the plan runs {MEASURE_S:g} s", matters=True)
-        elif not self._flag("time_based"):
-            why = "no `time_based`: fio stops after `size` if that is done before"
-            self._drop(self.section.options["runtime"], why, "the plan runs the whole time", matters=False)
         steady = self._steady(runtime)
+        volume = None if runtime and self._flag("time_based") else self._volume(targets, span)
+        if steady and volume:
+            why = "a step that looks for a steady state does not end by volume"
+            self._drop(None, f"fio stops after `size`: {why}", "", matters=not runtime)
+            volume = None
+        streams = self._streams(rw, targets, span, volume)
         return ReadJob(
             section=self.section, begins_group=self._flag("stonewall"), backend=backend, targets=targets,
             streams=streams,
             warmup_s=max(ramp, self._value("ss_ramp", seconds_of, 0.0)) if steady else ramp,
-            measure_s=max(runtime, 1.0) if runtime else MEASURE_S, steady=steady,
+            measure_s=max(runtime, 1.0) if runtime else None, steady=steady,
         )  # fmt: skip
 
     # The parts of a job
@@ -129,7 +146,6 @@ class Job(TargetsReader):
                 near = did_you_mean(option.name, [*MAPPED, *UNMAPPED, *REFUSED, *ALWAYS])
                 self._fault(option, f"not an option of fio that ivypy knows{near}")
         self._note_page_cache()
-        self._note_random_map()
         return len(self.faults) == before
 
     def _idle(self, option: Option) -> bool:
@@ -152,12 +168,24 @@ class Job(TargetsReader):
         if asked or not (direct or buffered):
             self._drop(asked, "fio would use the page cache", "ivypy always uses O_DIRECT", matters=True)
 
-    def _note_random_map(self) -> None:
-        options = self.section.options
-        random = self._text("rw", "read").startswith("rand") and "percentage_random" not in options
-        if random and not self._flag("norandommap"):
-            why = "fio visits every block once before any again, unless `norandommap` is set"
-            self._drop(None, why, "random addresses of a workload are independent", matters=False)
+    def _volume(self, targets: list[ImportedTarget], span: tuple[str, str] | None) -> _FioVolume:
+        """Read what a clone does until it ends: `size`, `loops` times, or `io_size` instead; at most `number_ios`."""
+        loops = max(self._value("loops", whole_number, 1), 1)
+        volume = _FioVolume(times=float(loops))
+        option = self.section.options.get("io_size")
+        if option is not None and option.value.endswith("%"):
+            volume = _FioVolume(times=self._value("io_size", _share, 1.0) * loops)
+        elif io_size := self._value("io_size", self._size, 0):
+            volume = _FioVolume(bytes=io_size * loops)
+        ios, files = self._value("number_ios", whole_number, 0), len(targets) // self._own_clones()
+        room = _bytes_in(span)
+        most = volume.bytes if room is None else room * files * volume.times if volume.times else volume.bytes
+        bytes_of_ios = ios * self._blocksize(self._text("rw", "read") not in ("write", "randwrite"))
+        return _FioVolume(ios=ios) if ios and (most is None or bytes_of_ios < most) else volume
+
+    def _own_clones(self) -> int:
+        """How many clones have files of their own."""
+        return 1 if "filename" in self.section.options else self._jobs()
 
     def _rw(self) -> str | None:
         option = self.section.options.get("rw")
@@ -190,7 +218,9 @@ class Job(TargetsReader):
             self._fault(option, f"{chosen} bytes: an I/O is a multiple of 512, up to {format_bytes(16 << 20)}")
         return chosen
 
-    def _streams(self, rw: str, targets: list[ImportedTarget], span: tuple[str, str] | None) -> list[Stream]:
+    def _streams(
+        self, rw: str, targets: list[ImportedTarget], span: tuple[str, str] | None, volume: _FioVolume | None
+    ) -> list[Stream]:
         sequential = rw in _SEQUENTIAL
         engine = self._text("ioengine", DEFAULT_ENGINE)
         asked = self._value("iodepth", whole_number, 1)
@@ -223,6 +253,8 @@ class Job(TargetsReader):
                         iops=_iops(part.rate, of_all / max(files, 1)),
                         poisson=self._poisson(sequential), span=_shifted(span, increment * clone),
                         seed=self._value("randseed", whole_number, None),
+                        random_map=not sequential and self._maps(),
+                        until=volume.until(of_all, part.of_depth, files) if volume else "",
                     )
                 )  # fmt: skip
         if in_flight != depth * of_all:
@@ -231,6 +263,10 @@ class Job(TargetsReader):
             why = f"fio has {depth * of_all} I/Os in flight over all files, reads and writes; the plan has {in_flight}"
             self._drop(option, why, "`maxtags` is that of each file", matters=True)
         return streams
+
+    def _maps(self) -> bool:
+        """Whether fio visits each block once before any again."""
+        return not self._flag("norandommap") and "percentage_random" not in self.section.options
 
     def _mix(self) -> float:
         """The share of reads of a mixed job."""
@@ -310,6 +346,14 @@ class Job(TargetsReader):
             why = f"a steady state needs four windows here: {format_duration(4 * window)} at most"
             self._drop(option, why, "shorten `window`", matters=True)
         return FioSteady(_CRITERIA[criterion], limit, window, max(timeout, 4 * window))
+
+
+def _share(text: str) -> float:
+    """ "150%": 1.5. Raises ValueError."""
+    number = text.strip().removesuffix("%")
+    if not re.fullmatch(r"\d+(\.\d+)?", number) or float(number) <= 0:
+        raise ValueError(f"{text!r} is not a percentage above 0")
+    return float(number) / 100
 
 
 def _bytes_in(span: tuple[str, str] | None) -> int | None:

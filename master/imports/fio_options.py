@@ -20,7 +20,7 @@ SYNONYMS: Final = {
 MAPPED: Final = {
     "filename": "`luns`, and `select` of the workload", "directory": "`luns`: part of the path",
     "nrfiles": "`luns: create`, a file each", "filesize": "`luns: create: size`",
-    "size": "`range`, and the size of files",
+    "size": "`range`, `until`, and the size of files",
     "offset": "`range`", "offset_increment": "`range` of each clone", "rw": "`iosequencer`, `fraction_read`",
     "rwmixread": "`fraction_read`", "rwmixwrite": "`fraction_read`", "bs": "`blocksize`", "iodepth": "`maxtags`",
     "numjobs": "`maxtags` (random), or a workload each (sequential)", "ioengine": "`engine: backend`", "rate": "`iops`",
@@ -28,13 +28,14 @@ MAPPED: Final = {
     "stonewall": "the next step", "randseed": "`seed`", "ss": "`steady`", "ss_dur": "`steady: window`",
     "ss_ramp": "`warmup`", "filename_format": "`luns: create: path`",
     "kb_base": "bytes (how sizes are read)", "direct": "O_DIRECT, which ivypy always uses",
-    "buffered": "O_DIRECT, which ivypy always uses", "time_based": "`measure`, with `runtime`",
+    "buffered": "O_DIRECT, which ivypy always uses", "time_based": "`measure` alone, with `runtime`",
+    "io_size": "`until`", "number_ios": "`until`", "loops": "`until`", "norandommap": "`random_map`",
 }  # fmt: skip
 
 # What ivypy always does, or what has no part in the load: left out without a word.
 ALWAYS: Final = frozenset(
     """
-    exit_what name description group_reporting new_group thread randrepeat allrandrepeat norandommap random_generator
+    exit_what name description group_reporting new_group thread randrepeat allrandrepeat random_generator
     softrandommap invalidate refill_buffers scramble_buffers fallocate create_on_open create_serialize create_fsync
     overwrite unlink unlink_each_loop allow_file_create allow_mounted_write openfiles lat_percentiles
     clat_percentiles slat_percentiles percentile_list significant_figures disable_lat disable_clat disable_slat
@@ -60,7 +61,6 @@ ALWAYS: Final = frozenset(
 _NO_SIZES: Final = "an I/O of a workload has one size"
 _NO_VERIFY: Final = "ivypy does not verify what it reads"
 _NO_CONTENT: Final = "ivypy writes data that neither compresses nor repeats"
-_NO_END: Final = "the length of a step is a time"
 _NO_ZONES: Final = "a workload has one range of addresses"
 _NO_FLUSH: Final = "ivypy writes with O_DIRECT and does not flush"
 _NO_THRESHOLD: Final = "a threshold is part of a step"
@@ -79,10 +79,7 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "thinktime": ("a tag thinks, not a whole job", "use `think_time`", True),
     "thinktime_blocks": ("a tag thinks after each I/O", "use `think_time`", True),
     "thinktime_spin": ("a tag that thinks takes no CPU", "use `think_time`", True),
-    "io_size": (_NO_END, "use `measure`", True),
-    "number_ios": (_NO_END, "use `measure`", True),
-    "loops": (_NO_END, "use `measure`", True),
-    "fill_device": (_NO_END, "use `measure`", True),
+    "fill_device": ("a step does not end when a disk is full", "use `until: { written: 1x }`", True),
     "verify": (_NO_VERIFY, "", True),
     "zero_buffers": (_NO_CONTENT, "", True),
     "buffer_pattern": (_NO_CONTENT, "", True),
@@ -154,7 +151,6 @@ OFF_OF: Final[dict[str, frozenset[str]]] = {
     "file_service_type": frozenset({"roundrobin"}),
     "rw_sequencer": frozenset({"sequential"}),
     "io_submit_mode": frozenset({"inline"}),
-    "loops": OFF | {"1"},
     "iodepth_batch_complete_min": OFF | {"1"},
     "buffer_pattern": frozenset(),
     "cpus_allowed": frozenset(),

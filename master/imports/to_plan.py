@@ -18,7 +18,9 @@ def to_plan(description: Description, command: str) -> str:
 
     Where it would overwrite block devices or files that exist, the loader first demands the user's `destroy: true`.
     """
-    shared = _shared([action for action in description.actions if isinstance(action, ImportedRun)])
+    by_volume = any(stream.until for stream in description.streams)  # such a step's times are its own
+    runs = [action for action in description.actions if isinstance(action, ImportedRun)]
+    shared = () if by_volume else _shared(runs)
     lines = [
         f"# {_one_line(command)}",
         *(f"# {_one_line(note)}" for note in description.notes),
@@ -101,6 +103,10 @@ def _workload(stream: Stream, targets: tuple[ImportedTarget, ...]) -> Iterator[s
     yield f"    iops: {stream.iops if stream.iops != '0' else '0                       # until its step'}"
     if stream.span is not None and not _is_whole(stream, targets):
         yield f"    range: {stream.span[0]}..{stream.span[1]}"
+    if stream.random_map:
+        yield "    random_map: true"
+    if stream.until:
+        yield f"    until: {stream.until}"
     if stream.seed is not None:
         yield f"    seed: {stream.seed}"
     if stream.on:

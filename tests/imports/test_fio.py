@@ -21,6 +21,7 @@ from ivypy.master.imports.fio_text import seconds_of, size_of
 from ivypy.master.imports.to_plan import to_plan
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
+from ivypy.master.text.units import format_volume
 from ivypy.protocol.parameters import MAX, Iosequencer
 from tests.support.real_runs import ROOT
 
@@ -171,11 +172,67 @@ def test_a_file_is_refused_with_the_line(text: str, fault: str) -> None:
     assert fault in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("options", "until"),
+    [
+        ("", "{ bytes: 1x }"),
+        ("loops=3", "{ bytes: 3x }"),
+        ("io_size=3m", "{ bytes: 3MiB }"),
+        ("io_size=3m\nloops=2", "{ bytes: 6MiB }"),
+        ("io_size=150%", "{ bytes: 1.5x }"),
+        ("number_ios=5", "{ ios: 5 }"),
+        ("number_ios=5000\nio_size=1m", "{ bytes: 1MiB }"),  # whichever comes first
+        ("number_ios=5\nsize=8k", "{ bytes: 1x }"),
+        ("number_ios=5\nsize=8k\nloops=3", "{ ios: 5 }"),
+        ("number_ios=6\nfilename=/dev/b", "{ ios: 3 }"),  # over both
+        ("io_size=3m\nfilename=/dev/b", "{ bytes: 1536KiB }"),
+        ("filename=/dev/b", "{ bytes: 1x }"),
+        ("numjobs=4\nrw=randread", "{ bytes: 4x }"),  # all clones, as one workload
+        ("numjobs=4\nrw=read", "{ bytes: 1x }"),  # a workload each
+        ("runtime=9", "{ bytes: 1x }"),
+        ("runtime=9\ntime_based", "never"),
+        ("time_based", "{ bytes: 1x }"),
+        ("rw=rw\nrwmixread=75\niodepth=4", "{ bytes: 0.75x }"),
+    ],
+)
+def test_a_job_ends_with_its_volume(options: str, until: str) -> None:
+    """fio.1: size, io_size, loops, number_ios; of a mix, reads and writes together."""
+    text = f"[job]\nfilename=/dev/sdb\ndirect=1\nioengine=libaio\niodepth=4\n{options}"
+    parameters = plan_of(description(text)).workloads[0].parameters
+    assert format_volume(parameters.until) == until
+
+
+@pytest.mark.parametrize(
+    ("options", "random_map"),
+    [
+        ("rw=randread", True),
+        ("rw=randread\nnorandommap=0", True),
+        ("rw=randread\nnorandommap", False),
+        ("rw=read", False),
+        ("rw=randwrite\nruntime=9\ntime_based", True),
+    ],
+)
+def test_random_addresses_are_drawn_as_fio_draws_them(options: str, random_map: bool) -> None:
+    assert plan_of(description(f"[job]\nfilename=/dev/sdb\n{options}")).workloads[0].parameters.random_map is random_map
+
+
+@pytest.mark.parametrize(
+    ("jobs", "keys"),
+    [
+        ("[a]\n[b]\n", {"warmup": "0s"}),
+        ("[a]\nruntime=5\n[b]\nruntime=5\n", {"warmup": "0s", "measure": "5s"}),
+        ("[a]\nramp_time=2\n", {"warmup": "2s"}),
+        ("[a]\n[b]\nruntime=5\ntime_based\n", {"warmup": "0s", "measure": "5s"}),  # b never ends by itself
+    ],
+)
+def test_a_step_has_the_time_of_its_jobs_if_they_have_any(jobs: str, keys: Mapping[str, str]) -> None:
+    (step,) = description(f"[global]\nfilename=/dev/sdb\ndirect=1\n{jobs}").actions
+    assert isinstance(step, ImportedRun) and dict(step.keys) == keys
+
+
 @pytest.mark.parametrize("option", [name for name, (_, _, matters) in UNMAPPED.items() if matters])
 def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str) -> None:
-    value = {"bsrange": "4k-8k", "bssplit": "4k/50:8k/50", "loops": "2", "iodepth_batch_complete_min": "8"}.get(
-        option, "1"
-    )
+    value = {"bsrange": "4k-8k", "bssplit": "4k/50:8k/50", "iodepth_batch_complete_min": "8"}.get(option, "1")
     one = description(f"[job]\n{DEVICE}rw=randread\n{option}={value}")
     assert [(d.where, d.what, d.matters) for d in one.dropped if d.matters] == [
         ("job.fio:8", f"{option}={value}", True)
@@ -194,8 +251,7 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
         ("rw=randread\npercentage_random=0", ["percentage_random=0"]),
         ("rw=randread\npercentage_random=100,0", ["percentage_random=100,0"]),
         ("rw=randread\npercentage_random=100\nloops=1", []),
-        ("rw=randread", ["[job]"]),
-        ("rw=randrw\nnorandommap=0", ["[job]"]),
+        ("rw=randread", []),
         ("rw=randread\nnorandommap", []),
         ("rw=read\npercentage_random=0", []),
         ("rw=randread\nnorandommap\nbuffer_pattern=0", ["buffer_pattern=0"]),
@@ -203,7 +259,8 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
         ("file_service_type=roundrobin\nunique_filename=1\nexitall=0", []),
         ("exitall", ["exitall"]),
         ("file_append=1", ["file_append=1"]),
-        ("time_based=0", ["runtime=9"]),
+        ("time_based=0\nloops=3\nio_size=1g\nnumber_ios=5", []),
+        ("time_based=0\nss=iops:5%\nss_dur=1", ["[job]"]),
         ("rate_min=1m", ["rate_min=1m"]),
         ("pre_read=1", ["pre_read=1"]),
     ],
@@ -323,7 +380,8 @@ def test_the_command_prints_the_plan_and_exits_by_what_it_drops(tmp_path: Path) 
     ("options", "code"),
     [
         ("rw=write\nsize=1g\ndirect=1\nruntime=9\ntime_based", 0),
-        ("rw=write\nsize=1g\ndirect=1", 6),  # once through
+        ("rw=write\nsize=1g\ndirect=1", 0),  # once through
+        ("rw=write\nsize=1g\ndirect=1\nfill_device=1", 6),
         ("rw=write\nsize=1g\nruntime=9\ntime_based", 6),  # by the page cache
         ("rw=read\nzonesize=1m\nzoneskip=1m\ndirect=1\nruntime=9\ntime_based", 6),
         ("rw=read\niodepth_batch_complete=16\ndirect=1\nruntime=9\ntime_based", 6),

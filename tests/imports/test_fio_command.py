@@ -46,7 +46,7 @@ def plan_lines(description: Description) -> list[str]:
         f"fio {LOAD.replace('--', '-')} -thread -rw=randread -bs=8k -iodepth 4 -group_reporting -name=a",
         f"fio --name=global {LOAD} --rw=randread --bs=8k --iodepth=4 --name=a",
         f"fio --output=x.json --output-format json --eta always --minimal {LOAD} --rw=randread --bs=8k --iodepth=4"
-        " --name=a --status-interval=1 --norandommap",
+        " --name=a --status-interval=1 --norandommap=0",
     ],
 )
 def test_a_command_is_read_as_fio_reads_it(command: str) -> None:

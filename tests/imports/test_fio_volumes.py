@@ -1,0 +1,73 @@
+"""fio and the plan imported from its job file end after the same I/Os: each job its own, in number and in bytes."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.real_runs import folder_of, ivypy, rows
+
+JOBS = {
+    "write": "rw=write\nbs=64k",
+    "each_block_once": "rw=randwrite\nbs=4k",
+    "io_size": "rw=randread\nnorandommap\nio_size=1m\nbs=8k",
+    "more_than_size": "rw=read\nbs=64k\nio_size=10m",
+    "loops": "rw=read\nloops=3\nbs=128k",
+    "number_ios": "rw=randread\nnumber_ios=100",
+    "mix": "rw=randrw\nrwmixread=70\nsize=2m",
+    "sequential_mix": "rw=rw\nrwmixread=50\nbs=16k\niodepth=2",
+    "clones": "rw=randread\nnumjobs=2\nbs=8k",
+    "clones_apart": "rw=write\nnumjobs=2\nbs=64k\noffset_increment=1m\nsize=1m",
+    "paced": "rw=randread\nrate_iops=2000\nnumber_ios=1000",
+    "within_its_time": "rw=write\nbs=64k\nruntime=60",
+    "part": "rw=read\noffset=1m\nsize=2m",
+}  # fmt: skip
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("fio") is None, reason="this machine lacks fio"),
+]
+
+
+def counts_of_fio(source: Path) -> list[tuple[int, int]]:
+    """I/Os and KiB of each group."""
+    report = subprocess.run(
+        ["fio", "--output-format=json", source], cwd=source.parent, capture_output=True, text=True, check=True,
+        timeout=120,
+    ).stdout  # fmt: skip
+    jobs = json.loads(report[report.index("{") :])["jobs"]
+    return [
+        (
+            sum(job[kind]["total_ios"] for job in group for kind in ("read", "write")),
+            sum(job[kind]["io_bytes"] for job in group for kind in ("read", "write")) // 1024,
+        )
+        for number in sorted({job["groupid"] for job in jobs})
+        if (group := [job for job in jobs if job["groupid"] == number])
+    ]
+
+
+def counts_of_ivypy(source: Path) -> list[tuple[int, int]]:
+    """I/Os and KiB of each step: its rates, over the time in which it was driven."""
+    plan, root = source.with_name("plan.yaml"), source.with_name("runs")
+    imported = ivypy("import", str(source), "-o", str(plan))
+    assert imported.returncode in (0, 6), imported.stderr
+    plan.write_text(plan.read_text() + "defaults: { subinterval: 250ms }\n")
+    done = ivypy("run", "-o", str(root), "--ui", "none", str(plan))
+    assert done.returncode in (0, 8), done.stderr + done.stdout
+    return [
+        (
+            round(float(row["overall_iops"]) * float(row["length_s"])),
+            round(float(row["overall_mib_per_s"]) * 1024 * float(row["length_s"])),
+        )
+        for row in rows(folder_of(root), "summary.all.csv")
+    ]
+
+
+def test_every_job_ends_after_as_many_ios(tmp_path: Path) -> None:
+    source = tmp_path / "jobs.fio"
+    common = f"[global]\nfilename={tmp_path}/data\nsize=4m\ndirect=1\nioengine=libaio\niodepth=8\nstonewall\n"
+    source.write_text(common + "".join(f"[{name}]\n{options}\n" for name, options in JOBS.items()))
+    ours = counts_of_ivypy(source)
+    assert dict(zip(JOBS, ours, strict=True)) == dict(zip(JOBS, counts_of_fio(source), strict=True))
