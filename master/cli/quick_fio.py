@@ -20,8 +20,8 @@ ALWAYS: Final = frozenset(
 # Of these, what to do instead where a user asks for the opposite; of the others, both come to the same.
 OPPOSITE: Final = {
     "unlink": "a file that quick created is removed: save the plan with --save FILE, and set `keep: true`",
-    "time_based": "a test takes a time: --time 30s",
-    "norandommap": "random addresses are independent of each other; leave it out",
+    "time_based": "use --once, or --io-size 10G: until so much is done",
+    "norandommap": "use --once: each block once",
 }
 
 # Options that have no counterpart -> what comes nearest.
@@ -31,10 +31,8 @@ NEAREST: Final = {
     "fsync": "ivypy writes with O_DIRECT and never flushes; leave it out",
     "fdatasync": "ivypy writes with O_DIRECT and never flushes; leave it out",
     "iodepth_batch": "ivypy submits each I/O when it falls due; leave it out",
-    "io_size": "the length of a test is a time: --time 30s",
     "latency_target": "use --p99 5ms: the highest rate that meets it",
-    "loops": "the length of a test is a time: --time 5m",
-    "number_ios": "the length of a test is a time: --time 30s",
+    "loops": "use --io-size 2x: so often the size of each target",
     "offset": "save the plan with --save FILE, and edit its `range`",
     "output_format": "use --ui json; the folder has CSV files, too",
     "random_distribution": "random addresses are evenly distributed; leave it out",

@@ -31,6 +31,7 @@ LONG_WARMUP_S: Final = 2.0
 SHORT_WARMUP_S: Final = 1.0
 HIGHEST_RATE: Final = 5e7  # beyond it, bytes are meant, as fio's --rate has them
 LEAST_BLOCK: Final = int(PARAMETERS["blocksize"].low or 1)  # bytes; a block is a multiple of it
+USUAL_TIME_S: Final = 30.0
 USUAL_SEARCH_S: Final = 180.0
 FEW_PROBES, ENOUGH_PROBES = 5, 8  # of a search: with fewer it may end without an answer; with so many rarely
 SHORTEST_PROBE, LONGEST_PROBE = 10, 10_000  # subintervals, as `find` takes them
@@ -82,7 +83,10 @@ class QuickOptions:
     iodepth: int = 32
     numjobs: int = 1
     rwmixread: str | None = None
-    time: str = "30s"
+    time: str | None = None
+    io_size: str | None = None
+    number_ios: str | None = None
+    once: bool = False
     ramp: str | None = None
     size: str | None = None
     rate: str | None = None
@@ -117,7 +121,7 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
     blocksize = _bounded("--bs", "blocksize", _size("--bs", options.blocksize))
     if blocksize % LEAST_BLOCK:
         raise PlanError(f"--bs {options.blocksize}: not a multiple of {LEAST_BLOCK} bytes")
-    measure_s = seconds("--time", options.time)
+    measure_s = USUAL_TIME_S if options.time is None else seconds("--time", options.time)
     if measure_s < 1:
         raise PlanError(f"--time {options.time}: a measurement takes 1s at least")
     default_ramp_s = LONG_WARMUP_S if measure_s >= LONG_S else SHORT_WARMUP_S
@@ -328,12 +332,14 @@ def _steps(
         raise PlanError("--within: the longest time of a search; name what to search for, like --p99 5ms")
     slo = _slo(options.slo, is_paced=options.rate is not None or bool(options.objectives))
     if options.objectives:
+        if options.io_size or options.number_ios or options.once:
+            raise PlanError(f"--{options.objectives[0][0]}: a search takes a time: leave the volume out")
         if slo:
             raise PlanError(f"--slo with --{options.objectives[0][0]}: the search has its own threshold; leave one out")
         return _find(options, measure_s, ramp_s, workloads)
-    took = format_duration(measure_s)
+    volume, took = _volume(options, workloads) or ([], f"for {format_duration(measure_s)}")
     if options.rate is None:
-        return ["steps:", *_go(rw, slo)], f"at max for {took}"
+        return ["steps:", *_go(rw, [*volume, *slo])], f"at max {took}"
     rate = options.rate.strip()
     if rate.endswith("%"):
         if not re.fullmatch(r"\d+(\.\d+)?\s*%", rate) or not 0 < float(rate[:-1]) <= 1000:
@@ -344,8 +350,8 @@ def _steps(
             "steps:",
             f"  - go: {{ name: max, measure: {first} }}",
             f"  - edit: {{ rollup: {scope}, set: {{ total_iops: {rate} of step max }} }}",
-            *_go("rate", slo),
-        ], f"{rate} of max for {took}"
+            *_go("rate", [*volume, *slo]),
+        ], f"{rate} of max {took}"
     iops = _iops(rate, blocksize)
     shares = _shares(options, rw, workloads)
     return [
@@ -354,12 +360,57 @@ def _steps(
             f"  - edit: {{ rollup: {scope}, set: {{ total_iops: {iops * share:.10g} }} }}   # of all targets together"
             for scope, share in shares
         ),
-        *_go("rate", slo),
-    ], f"{iops:,.10g} IOPS for {took}"
+        *_go("rate", [*volume, *slo]),
+    ], f"{iops:,.10g} IOPS {took}"
 
 
-def _go(name: str, slo: Sequence[str]) -> list[str]:
-    return ["  - go:", f"      name: {name}", "      slo:", *slo] if slo else [f"  - go: {name}"]
+def _volume(options: QuickOptions, workloads: Sequence[_Workload]) -> tuple[list[str], str] | None:
+    """The keys of a step that ends by volume, and what it does in a few words; None: by time."""
+    given = {"--io-size": options.io_size, "--number-ios": options.number_ios, "--once": options.once}
+    names = [name for name, value in given.items() if value]
+    if not names:
+        return None
+    if len(names) > 1:
+        raise PlanError(f"{names[0]} and {names[1]} both end the test; leave one of them out")
+    if len(workloads) > 1:
+        raise PlanError(f"{names[0]} with --rw rw: reads and writes are two streams; write --rw randrw, read or write")
+    keys = ["once: true"]
+    words, longest = "each block once", ""
+    if options.io_size is not None:
+        keys, words = _io_size(options.io_size.strip())
+    elif options.number_ios is not None:
+        keys, words = _number_ios(options.number_ios.strip())
+    if options.ramp is not None:
+        keys.append(f"warmup: {format_duration(seconds('--ramp', options.ramp))}")
+    if options.time is not None:
+        time = format_duration(seconds("--time", options.time))
+        keys.append(f"measure: {time:<18} # at most")
+        longest = f", at most {time}"
+    return [f"      {key}" for key in keys], f"until {words} on each target{longest}"
+
+
+def _io_size(text: str) -> tuple[list[str], str]:
+    """ "10G", "2x", and "200%" as fio has it."""
+    times = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([xX%])", text)
+    if times is None:
+        amount = format_bytes(_size("--io-size", text))
+    else:
+        amount = f"{float(times[1]) / (100 if times[2] == '%' else 1):.10g}x"
+    if not re.search(r"[1-9]", amount):
+        raise PlanError(f"--io-size {text}: write a size above 0, like 10G, or 2x of each target")
+    return [f"until: {{ bytes: {amount} }}"], amount
+
+
+def _number_ios(text: str) -> tuple[list[str], str]:
+    number = re.fullmatch(r"(\d+)([kKmM]?)", text)
+    count = int(number[1]) * {"": 1, "k": 1000, "m": 1_000_000}[number[2].lower()] if number else 0
+    if count < 1:
+        raise PlanError(f"--number-ios {text}: write a number of I/Os, like 100000 or 1M")
+    return [f"until: {{ ios: {count} }}"], f"{count:,} I/Os"
+
+
+def _go(name: str, more: Sequence[str]) -> list[str]:
+    return ["  - go:", f"      name: {name}", *more] if more else [f"  - go: {name}"]
 
 
 def _thresholds(text: str) -> list[str]:
@@ -399,7 +450,7 @@ def _slo(texts: Sequence[str], is_paced: bool) -> list[str]:
             service = part.replace("response", "service")
             raise PlanError(f"--slo {part}: there is no response time at max; give a --rate, or write {service}")
         lines.append(f"        - {{ metric: {metric.name}, {_SIDES[sign]}: {_quoted(value)} }}")
-    return lines
+    return ["      slo:", *lines] if lines else []
 
 
 def _shares(options: QuickOptions, rw: Rw, workloads: Sequence[_Workload]) -> list[tuple[str, float]]:

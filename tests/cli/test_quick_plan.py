@@ -17,10 +17,11 @@ from ivypy.master.cli.quick_plan import (
 )
 from ivypy.master.control.probe import FEWEST_READ
 from ivypy.master.control.search import probes_within, search_length
+from ivypy.master.control.until import UntilSpec
 from ivypy.master.errors import PlanError
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
-from ivypy.master.text.units import parse_bytes
+from ivypy.master.text.units import format_volume, parse_bytes
 
 DEVICE = QuickTarget("/dev/sdb", TargetKind.DEVICE)
 FILE = QuickTarget("/data/old.bin", TargetKind.FILE, size=4 << 30)
@@ -55,6 +56,50 @@ def test_each_kind_of_io_becomes_its_workloads(rw: str, workloads: list[tuple[st
     found = [(str(one.parameters.iosequencer), one.parameters.fraction_read) for one in plan.workloads]
     assert found == workloads
     assert plan.destroy == any(reads < 1 for _, reads in workloads)
+
+
+@pytest.mark.parametrize(
+    ("options", "step"),
+    [
+        ({"once": True}, {"once": True, "heading": "at max until each block once on each target"}),
+        ({"io_size": "10G"}, {"until": "{ bytes: 10GiB }", "heading": "at max until 10GiB on each target"}),
+        ({"io_size": "2x"}, {"until": "{ bytes: 2x }", "heading": "at max until 2x on each target"}),
+        ({"io_size": "150%"}, {"until": "{ bytes: 1.5x }", "heading": "at max until 1.5x on each target"}),
+        ({"number_ios": "1M"}, {"until": "{ ios: 1000000 }", "heading": "at max until 1,000,000 I/Os on each target"}),
+        (
+            {"number_ios": "20k", "time": "60", "ramp": "3s", "rate": "5k"},
+            {"until": "{ ios: 20000 }", "heading": "5,000 IOPS until 20,000 I/Os on each target, at most 1m"},
+        ),
+    ],
+)
+def test_a_volume_ends_the_step(options: dict[str, Any], step: dict[str, Any]) -> None:
+    made = quick_plan(replace(BASE, **options), "ivypy quick ...")
+    one = read(made.text, "quick").steps[-1]
+    volume = next(edit.changes["until"] for edit in one.edits if "until" in edit.changes)
+    assert format_volume(volume) == step.get("until", "{ bytes: 1x }")  # type: ignore[arg-type]
+    assert made.heading.endswith(step["heading"])
+    spec = one.control.measurement
+    assert isinstance(spec, UntilSpec)
+    assert (spec.time, one.warmup_s) == ((60, 3.0) if "time" in options else (None, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"once": True, "io_size": "1G"}, "--io-size and --once both end the test; leave one of them out"),
+        ({"io_size": "0"}, "--io-size 0: write a size above 0, like 10G, or 2x of each target"),
+        ({"io_size": "0%"}, "--io-size 0%: write a size above 0"),
+        ({"io_size": "ten"}, "--io-size: 'ten' is not a size"),
+        ({"number_ios": "0"}, "--number-ios 0: write a number of I/Os, like 100000 or 1M"),
+        ({"number_ios": "1.5"}, "--number-ios 1.5: write a number of I/Os"),
+        ({"once": True, "rw": "rw"}, "--once with --rw rw: reads and writes are two streams; write --rw randrw"),
+        ({"once": True, "objectives": (("p99", "5ms"),)}, "--p99: a search takes a time: leave the volume out"),
+    ],
+)
+def test_a_volume_that_cannot_be_is_refused(options: dict[str, Any], fault: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        plan_of(**options)
+    assert fault in str(raised.value)
 
 
 def test_a_sequential_mix_divides_the_depth_as_it_divides_the_ios() -> None:
