@@ -200,6 +200,28 @@ class Reason(Enum):
         "samples. Invalid: more than 10 %, and at least three.",
         "Fill the LUN first (`ivypy help fill`): write all of it with `iosequencer: sequential`, `fraction_read: 0%`.",
     )
+    VOLUME_NOT_REACHED = (
+        PARTIAL,
+        STEP,
+        "the step's timeout came before its volume was done",
+        "A workload that ends by volume (`until`) had not ended when the step's `timeout` was over.",
+        "Give `until` a longer `timeout`, or ask for more IOPS.",
+    )
+    VOLUME_LEFT = (
+        NOTE,
+        STEP,
+        "the step's time came before its volume was done",
+        "The step has a time (`measure`) and a volume (`until`), and the time was over first.",
+        "Leave `measure` out if all of the volume is wanted.",
+    )
+    ENDED_APART = (
+        NOTE,
+        ALL,
+        "workload instances ended at different times",
+        "Of the workload instances that end by volume, some ended more than a twentieth of the time before the last: "
+        "the figures include the time in which fewer drove the storage.",
+        "Compare the instances, and look at the subintervals before the first end.",
+    )
     HOST_LOST = (
         PARTIAL,
         ALL,

@@ -16,6 +16,7 @@ from typing import Any, Final
 from ..errors import IvypyError, PlanError
 from ..exit_codes import ExitCode
 from ..live.reports import Nobody, Report, RunBegins, RunEnds, StepBegins, Subinterval, Watcher
+from ..live.step_lines import done_and_all
 from ..plan.load import load, read
 from ..plan.model import Plan
 from ..report.pictures import Picture, picture_of
@@ -202,7 +203,7 @@ class ProgressLine(Ends):
             self._step = report
             self._show(self._line(0.0, report.planned_s, ""))
         elif isinstance(report, Subinterval) and self._step is not None:
-            done = max(self._step.planned_s - report.step_remaining_s, 0.0)
+            done, _ = done_and_all(self._step, report)
             rate = f"  {text_of(IOPS, report.figures)} IOPS"
             self._show(self._line(done, done + report.step_remaining_s, rate))
         elif isinstance(report, RunEnds):

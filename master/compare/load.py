@@ -28,6 +28,7 @@ RATE: Final = "iops_setting"
 RANGE: Final = "range"
 LOAD: Final = (
     RATE, "blocksize", "iosequencer", "fraction_read", "maxtags", RANGE, "think_time", "drop_after",
+    "random_map", "until",
 )  # fmt: skip
 MISSING_HOSTS: Final = frozenset({Reason.HOST_LOST.word, Reason.HOST_LATE.word, Reason.HOST_MISSING.word})
 _ONE_OF_SEVERAL: Final = re.compile(r"(.+)\((\d+)/([1-9]\d*)\)")  # 4096(2/3)

@@ -101,7 +101,7 @@ class Fixed:
         if disturbed is not None and set_aside:
             state = replace(state, aside=(*state.aside, (now, disturbed)))
         if state._counted(now) >= state.measurement:
-            return state, Decision(Phase.TAIL, measured=(state._measured(now),))
+            return state, Decision(Phase.TAIL, measured=(state.measured_until(now),))
         counted, remaining = state._progress(now), state._remaining(now)
         return state, Decision(state._phase(now + 1), counted=counted, remaining=remaining, set_aside=set_aside)
 
@@ -111,7 +111,7 @@ class Fixed:
 
     def cut_short(self, number: int) -> Measured:
         if self._counted(number) > 0:
-            return shortened(self._measured(number), f"{self._counted(number)} of {self.measurement} subintervals")
+            return shortened(self.measured_until(number), f"{self._counted(number)} of {self.measurement} subintervals")
         if self.before is None:
             return interrupted(number)
         until = f"{self.before.subintervals} of {self.measurement} subintervals, until an edit or a pause"
@@ -123,7 +123,7 @@ class Fixed:
         if observation.began < self.first <= now:  # it has figures of before
             return replace(self, begin=now + 1, aside=())
         if now >= self.first and observation.edited:
-            before = self._measured(self.newest) if self._counted(self.newest) > 0 else self.before
+            before = self.measured_until(self.newest) if self._counted(self.newest) > 0 else self.before
             return replace(self, begin=now + 1, before=before, aside=())
         if now == self.first and not observation.same_hosts:
             return replace(self, begin=now, aside=())  # changed at the very start: the rest has one set of hosts
@@ -138,7 +138,7 @@ class Fixed:
     def _remaining(self, now: int) -> int:
         return max(self.first - 1 - now, 0) + self.measurement - max(self._counted(now), 0)
 
-    def _measured(self, number: int) -> Measured:
+    def measured_until(self, number: int) -> Measured:
         """The measurement until subinterval `number`, from the first to the last one that counts: at least one."""
         aside = {one for one, _ in self.aside}
         first = next(one for one in range(self.first, number + 1) if one not in aside)

@@ -7,6 +7,7 @@ from typing import Final
 
 from ..rollup.disturbance import Disturbance
 from ..rollup.overload import Outstanding
+from ..rollup.volumes import Volumes
 from ..stats.metric_sample import MetricSample, value_of
 from .focus import Focus
 
@@ -80,6 +81,7 @@ class Observation:
     covers: int = 0  # subintervals before this one that a host's result covers, too
     late: int = 0  # subintervals that have ended since: what control changes now acts in the one after them
     other_load: bool = False  # than in the one before, in more than its rates: block sizes, tags, ranges
+    volumes: Volumes | None = None  # of the workload instances that end by volume; None: there are none
 
     @property
     def began(self) -> int:

@@ -22,6 +22,7 @@ from ..rollup.merge import MergedSubinterval
 from ..rollup.metrics import MEAN, METRICS, Quantity
 from ..rollup.overload import Outstanding, rows_surged
 from ..rollup.parameters_in_force import Settings
+from ..rollup.volumes import volumes_of
 from ..rollup.window import Measurement
 from ..stats.metric_sample import MetricSample, value_of
 from ..stats.percentiles import NS_PER_US
@@ -76,6 +77,7 @@ def observe(
         closed.subinterval, start_s, length_s, phase, hosts.part == before.part, edited, {**samples, **of_connectors},
         loads, outstanding, disturbance(closed.results), not closed.absent.isdisjoint(hosts.judged),
         hosts.since.keys() != before.since.keys(), _covers(closed, length_s), late, other_load,
+        volumes_of(closed, settings),
     )  # fmt: skip
 
 

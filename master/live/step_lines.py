@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from ..text.scaled import duration, time_of_day
-from .reports import StepBegins
+from .reports import StepBegins, Subinterval
 
 
 def local_now() -> datetime:
@@ -22,6 +22,14 @@ def step_line(step: StepBegins, every: int = 1) -> str:
     has_so_many = not step.planned_s or step.planned_s >= every * step.subinterval_s
     sampled = f"; 1 subinterval of {every} is shown" if every > 1 and has_so_many else ""
     return f"{step_position(step)}: {step.name}{about}{sampled}"
+
+
+def done_and_all(step: StepBegins, report: Subinterval) -> tuple[float, float]:
+    """How many seconds of the step are done, and how many it takes: as planned, or as its progress lets expect."""
+    if step.planned_s:
+        return max(step.planned_s - report.step_remaining_s, 0.0), step.planned_s
+    done_s = (report.number + 1) * step.subinterval_s
+    return done_s, done_s + report.step_remaining_s
 
 
 def done_at(remaining_s: float, now: datetime) -> str:

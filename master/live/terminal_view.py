@@ -19,7 +19,7 @@ from ..text.wrapping import wrapped
 from ..verdicts import Verdict
 from .line_view import TextLines
 from .reports import EventLine, MeasuredSoFar, Report, RunEnds, StepBegins, Subinterval
-from .step_lines import left, local_now, step_position
+from .step_lines import done_and_all, left, local_now, step_position
 from .subinterval_lines import last_lines
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.FAILED: "red", Verdict.INVALID: "red"}
@@ -59,6 +59,7 @@ class Terminal:
         )
         self._step: TaskID | None = None
         self._plan: TaskID | None = None
+        self._begins: StepBegins | None = None
         self._lines = TextLines(lambda line: None, lambda: self._console.width, every_s=math.inf)
 
     def show(self, report: Report) -> None:
@@ -79,6 +80,7 @@ class Terminal:
         self._progress.stop()
 
     def _begin(self, report: StepBegins) -> None:
+        self._begins = report
         self._progress.last = self._progress.so_far = None
         self._progress.start()
         for task in (self._step, self._plan):
@@ -92,12 +94,14 @@ class Terminal:
 
     def _advance(self, report: Subinterval) -> None:
         now = self._now()
-        for task, remaining_s in ((self._step, report.step_remaining_s), (self._plan, report.run_remaining_s)):
-            if task is None:
-                continue
-            total = next(one.total or 0.0 for one in self._progress.tasks if one.id == task)
-            done = max(total - remaining_s, 0.0)
-            self._progress.update(task, completed=done, end=left(remaining_s, report.paused, now))
+        if self._step is not None and self._begins is not None:
+            done, total = done_and_all(self._begins, report)
+            end = left(report.step_remaining_s, report.paused, now)
+            self._progress.update(self._step, completed=done, total=max(total, 0.001), end=end)
+        if self._plan is not None:
+            total = next(one.total or 0.0 for one in self._progress.tasks if one.id == self._plan)
+            done = max(total - report.run_remaining_s, 0.0)
+            self._progress.update(self._plan, completed=done, end=left(report.run_remaining_s, report.paused, now))
         self._progress.last = report
         if self._step is not None:
             self._progress.refresh()

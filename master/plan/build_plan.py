@@ -7,7 +7,7 @@ out only if there was none.
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path as FilePath
-from typing import Final
+from typing import Any, Final
 
 from ...protocol.payload import EngineOptions, FileToCreate
 from ..connectors.connector_spec import ELEMENTS, OTHERS
@@ -18,6 +18,7 @@ from .checks.cross_section import (
     KnownNames,
     check_control,
     check_edits,
+    check_ends,
     check_fits,
     check_mixes,
     check_names,
@@ -34,7 +35,7 @@ from .select.attributes import ATTRIBUTES
 from .select.conditions import read_select
 from .select.host_ranges import expand
 from .slurm import Allocation
-from .steps import Schedule, given, schedule_of
+from .steps import Schedule, given, once, schedule_of
 
 _WORKLOAD_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")  # part of instance names, where + = { } , mean something
 _ATTRIBUTE_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -104,6 +105,7 @@ def _check(
         faults.add(("may_miss",), f"may_miss: {doc.may_miss} of {len(names)} hosts leaves none; name fewer")
     check_names(schedule, faults)
     check_control(doc, schedule, known, faults)
+    check_ends(doc, plan.workloads, schedule, faults)
     check_fits(plan.workloads, plan.luns, faults)
     check_paced(doc, plan.workloads, schedule, faults)
     if not {gone[0] for gone in removed} & {"workloads", "steps"}:
@@ -213,8 +215,17 @@ def _workload(doc: PlanDoc, name: str, own: Collection[str], faults: Faults) -> 
         faults.add_key(path, f"{name!r} cannot be a workload's name; use letters, digits, dots, - and _")
     settings = given(doc.workloads[name])
     raw = settings.pop("select", None)
+    if settings.pop("once", False):
+        settings = _once(settings, path, faults)
     select = None if raw is None else read_select(raw, (*path, "select"), faults, own)
     return Workload(name, select, PlanParameters(**settings), faults.document.key_place(path))
+
+
+def _once(settings: Mapping[str, Any], path: Path, faults: Faults) -> dict[str, Any]:
+    """The settings of a workload that drives each block once."""
+    if "until" in settings:
+        faults.add_key((*path, "until"), "once and until both set the end; remove one")
+    return {**settings, **once()}
 
 
 def _rollups(doc: PlanDoc, own: Collection[str], faults: Faults) -> tuple[RollupSpec, ...]:

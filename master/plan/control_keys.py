@@ -22,15 +22,41 @@ from ..control.search import FindSpec
 from ..control.staircase import StaircaseSpec
 from ..control.steady import SteadySpec
 from ..control.threshold import SloSpec
+from ..control.until import USUAL_TIMEOUT_S, UntilSpec
 from ..rollup.metrics import METRICS, connector_of, unit_of
 from ..text.metric_amounts import parse_amount, parse_limit
 from .read.schema import GoDoc, TimesDoc
-from .read.schema_control import EVERY_S, FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
+from .read.schema_control import EVERY_S, VOLUMES, FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
 from .read.yaml_positions import Faults, Path
 
 _LOADS: Final = ("control", "staircase", "iops_curve", "find")
 _MEASUREMENTS: Final = ("measure", "steady")
+_NOT_WITH_UNTIL: Final = ("control", "staircase", "iops_curve", "find", "steady")
 _CALIBRATION: Final = ("low_iops", "low_target", "high_iops", "high_target")
+
+
+def until_spec(go: GoDoc, subinterval_s: float) -> UntilSpec:
+    """The measurement of a step that ends by volume."""
+    time_s = None if go.measure is None else go.measure.time
+    time = None if time_s is None else math.ceil(round(time_s / subinterval_s, 6))
+    return UntilSpec(time, go.until.timeout if go.until else USUAL_TIMEOUT_S)
+
+
+def check_until(go: GoDoc, path: Path, faults: Faults) -> None:
+    """`until` has one amount at most, and nothing else decides how much a step does."""
+    given = [] if go.until is None else [what for what in VOLUMES if getattr(go.until, what) is not None]
+    if len(given) > 1:
+        faults.add_key((*path, "until", given[1]), f"until has {given[0]} and {given[1]}; it needs one of them")
+    if given and go.once:
+        faults.add_key((*path, "once"), "once and until both set the end; remove one")
+    if go.until is None and not go.once:
+        return
+    key = "until" if go.until is not None else "once"
+    for name in _NOT_WITH_UNTIL:
+        if getattr(go, name) is not None:
+            faults.add_key((*path, name), f"{name} and {key} both set how long the step takes; make it two steps")
+    if go.measure is not None and go.measure.metric is not None:
+        faults.add_key((*path, "measure"), f"measure: {key} ends the step, so only a time may stand here")
 
 
 def control_spec(

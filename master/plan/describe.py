@@ -131,9 +131,11 @@ def _rollup(rollup: RollupSpec) -> str:
 
 def _step(step: Step, plan: Plan) -> list[str]:
     measure = "measure" if step.control.fixed else "measure at most"
-    times = [("warmup", step.warmup_s), (measure, step.measuring_s), ("cooldown", step.cooldown_s)]
-    shown = ", ".join(f"{name} {format_duration(seconds)}" for name, seconds in times if seconds)
-    lines = [f"{step.number:04d} {step.name}: {shown}, subintervals of {format_duration(step.subinterval_s)}"]
+    measured_s = 0.0 if step.is_open else step.measuring_s
+    times = [("warmup", step.warmup_s), (measure, measured_s), ("cooldown", step.cooldown_s)]
+    shown = [f"{name} {format_duration(seconds)}" for name, seconds in times if seconds]
+    shown.append(f"subintervals of {format_duration(step.subinterval_s)}")
+    lines = [f"{step.number:04d} {step.name}: {', '.join(shown)}"]
     lines += [f"    {_edit(edit)}" for edit in step.edits]
     lines += [f"    {line}" for line in _control(step.control)]
     lines += [f"    on_invalid: {step.on_invalid}"] if step.on_invalid != OnInvalid() else []
@@ -201,8 +203,12 @@ def _edit(edit: Edit) -> str:
 
 def _total(plan: Plan) -> str:
     steps = len(plan.steps)
-    about = "about" if all(step.control.fixed for step in plan.steps) else "at most"
-    return f"{steps} step{'' if steps == 1 else 's'}, {about} {format_duration(planned_s(plan.steps))} in all\n"
+    timed = [step for step in plan.steps if not step.is_open]
+    about = "about" if all(step.control.fixed for step in timed) else "at most"
+    times = [f"{about} {format_duration(planned_s(timed))} in all"] if timed else []
+    if count := steps - len(timed):
+        times.append(f"{'it takes' if steps == 1 else f'{count} of them take'} as long as the volume")
+    return f"{steps} step{'' if steps == 1 else 's'}, {', and '.join(times)}\n"
 
 
 def planned_s(steps: Iterable[Step]) -> float:

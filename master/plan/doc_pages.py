@@ -4,14 +4,13 @@ Rule: the text about a key stands with the key, in schema.py, schema_control.py,
 and suggestions.py, never here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from pydantic_core import PydanticUndefined
 
 from ...protocol.parameters import Notation, Parameters
 from ..text.plan_parameters import PlanParameters
-from ..text.suggestions import INSTEAD, SAME
 from ..text.units import format_duration
 from .model import TOTAL_IOPS
 from .read.field_types import CHANGES, OF_THE_RUN, PARAMETER_FIELDS, Reads, written
@@ -153,21 +152,7 @@ def plan_reference() -> str:
         (f"`{name}`", row.holds + ("" if row.selectable else "; only rollups"), row.doc)
         for name, row in ATTRIBUTES.items()
     )
-    foreign = (
-        "## Words of other tools\n\nThe error names ivypy's word, which stands here before the colon.\n\n"
-        + _inverted({word: f"`{same}`" for word, same in SAME.items()})
-        + "\nWithout a word of ivypy's:\n\n"
-        + "".join(f"- `{word}`: {advice}\n" for word, advice in sorted(INSTEAD.items()) if word not in SAME)
-    )
-    return "\n".join([_INTRODUCTION, _UNITS, sections, _SELECT, attributes, _CONSENT, _EDITS, foreign])
-
-
-def _inverted(words: Mapping[str, str]) -> str:
-    """A line for each value, with all of its words."""
-    values: dict[str, list[str]] = {}
-    for word, value in sorted(words.items()):
-        values.setdefault(value, []).append(f"`{word}`")
-    return "".join(f"- {value}: {', '.join(same)}\n" for value, same in sorted(values.items()))
+    return "\n".join([_INTRODUCTION, _UNITS, sections, _SELECT, attributes, _CONSENT, _EDITS])
 
 
 def schema() -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Final
 from ...protocol.payload import Attribute, EngineOptions, FileToCreate
 from ..connectors.connector_spec import ConnectorSpec
 from ..control.control_spec import ControlSpec
+from ..control.until import UntilSpec
 from ..hosts.host_spec import HostSpec
 from ..rollup.instances import RollupSpec
 from ..text.plan_parameters import PlanParameters, Span, Value
@@ -89,8 +90,16 @@ class Step:
         return self.measure_s if self.longest_s is None else self.longest_s
 
     @property
+    def is_open(self) -> bool:
+        """It takes as long as its volume, which only its timeout bounds."""
+        return isinstance(self.control.measurement, UntilSpec) and self.control.measurement.time is None
+
+    @property
     def planned_s(self) -> float:
-        """How long it takes at most, with the tail, in which its end is decided; without what may be set aside."""
+        """How long it takes at most, with the tail, in which its end is decided; without what may be set aside. 0 where
+        it is open."""
+        if self.is_open:
+            return 0.0
         return self.warmup_s + self.measuring_s + self.subinterval_s + self.cooldown_s
 
     @property

@@ -6,7 +6,7 @@ loop are in force in its own passes only. Every pass of a loop is a step of its 
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -17,10 +17,10 @@ from ...protocol.parameters import MAX
 from ..control.control_spec import ControlSpec
 from ..control.fixed import FixedSpec
 from ..rollup.instances import ALL
-from ..text.plan_parameters import OfStep, Value
+from ..text.plan_parameters import NO_END, ONE_PASS, OfStep, Value
 from ..text.units import format_duration, format_fraction
 from .attempts import ATTEMPT, OnInvalid
-from .control_keys import check_measures, control_spec
+from .control_keys import check_measures, check_until, control_spec, until_spec
 from .model import TOTAL_IOPS, Edit, Step
 from .read.field_types import written
 from .read.schema import TIMES, EditDoc, GoDoc, PlanDoc, TimesDoc
@@ -190,7 +190,7 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
     spec = control_spec(
         go, path, doc.defaults, FixedSpec(measurement), warmup, subinterval_s, doc.achieved_iops_tolerance, faults
     )
-    longest_s = None if spec.fixed else _whole(round(spec.longest_s, 6), subinterval_s)
+    check_until(go, path, faults)
     notes = (*notes, *(spec.load.notes if spec.load else ()))
     place = faults.document.key_place(path)
     on_invalid = go.on_invalid or doc.defaults.on_invalid or OnInvalid()
@@ -200,12 +200,64 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
         name = "+".join([go.name, *(f"{key}={written(key, value)}" for key, value in values.items())])
         for suffix, more in _curve(go, name):
             changes = {**values, **more}
-            edits = with_edit(in_force, Edit(ALL, (ALL,), changes, place)) if changes else in_force
+            set_here = {**_volume(go), **changes}
+            edits = with_edit(in_force, Edit(ALL, (ALL,), set_here, place)) if set_here else in_force
             control, more_notes = _without_response(spec) if more.get(TOTAL_IOPS) == MAX else (spec, ())
+            if ends_by_volume(doc.workloads, edits):
+                control = _until(control, go, path, subinterval_s, doc.defaults, faults)
+            longest_s = None if control.fixed else _whole(round(control.longest_s, 6), subinterval_s)
+            own_times = times if control.warmup else {**times, "warmup_s": 0.0}
             yield Step(
-                0, name + suffix, edits, **times, loop=changes, place=place, notes=(*notes, *more_notes),
-                longest_s=longest_s, control=control, on_invalid=on_invalid,
+                0, name + suffix, edits, **own_times, loop=changes,
+                place=place, notes=(*notes, *more_notes), longest_s=longest_s, control=control, on_invalid=on_invalid,
             )  # fmt: skip
+
+
+def once() -> dict[str, Any]:
+    """`once: true`, as the parameters that it is short for."""
+    return {"until": ONE_PASS, "random_map": True}
+
+
+def _volume(go: GoDoc) -> dict[str, Any]:
+    """The workload parameters that a step's `until` or `once` sets."""
+    if go.once:
+        return once()
+    volume = go.until.volume if go.until else None
+    return {} if volume is None else {"until": volume}
+
+
+def ends_by_volume(workloads: Mapping[str, Any], edits: Sequence[Edit]) -> bool:
+    """Whether some of the workloads, as the plan has them, may be driven and end by volume under these edits."""
+    return any(_ends(name, workload, edits) for name, workload in workloads.items())
+
+
+def _ends(name: str, workload: Any, edits: Sequence[Edit]) -> bool:
+    until: Any = ONE_PASS if workload.once else workload.until
+    iops: Any = workload.iops
+    for edit in edits:
+        certain = edit.rollup == ALL or (edit.rollup == "workload" and (not edit.instances or name in edit.instances))
+        if not certain and edit.rollup == "workload":
+            continue
+        changes = {_overrides(key): value for key, value in edit.changes.items()}
+        if certain or changes.get("until", NO_END) != NO_END:
+            until = changes.get("until", until)
+        if certain or changes.get("iops", 0) != 0:
+            iops = changes.get("iops", iops)
+    return until not in (None, NO_END) and iops != 0
+
+
+def _until(
+    spec: ControlSpec, go: GoDoc, path: Path, subinterval_s: float, defaults: TimesDoc, faults: Faults
+) -> ControlSpec:
+    """The control of a step that ends by volume. Nothing else sets its load or completes it; what is measured begins
+    with the step, unless that says otherwise."""
+    if spec.load is not None and not _volume(go):
+        own = getattr(go, str(spec.load.keys[0]), None) is not None
+        place = (*path, str(spec.load.keys[0])) if own else ("defaults", str(spec.load.keys[0]))
+        text = f"{spec.load.keys[0]} sets the load, but a workload of this step ends by volume (until)"
+        faults.add_key(place, f"{text}; make it two steps")
+    warmup = 0 if go.warmup is None else spec.warmup
+    return replace(spec, measurement=until_spec(go, subinterval_s), load=None, warmup=warmup)
 
 
 def _without_response(spec: ControlSpec) -> tuple[ControlSpec, tuple[str, ...]]:

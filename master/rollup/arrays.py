@@ -20,11 +20,20 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 NO_LEAST: Final = np.uint64(2**64 - 1)  # the least of no values
-STATES: Final = (Count.EDIT, Count.BACKLOG, Count.IN_FLIGHT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OUTSTANDING_NS)
+STATES: Final = (
+    Count.EDIT,
+    Count.BACKLOG,
+    Count.IN_FLIGHT,
+    Count.OLDEST_IN_FLIGHT_NS,
+    Count.OLDEST_OUTSTANDING_NS,
+    Count.LEFT,
+    Count.ENDED_NS,
+)
 HIGHEST: Final = (
     Count.EDIT,
     Count.OLDEST_IN_FLIGHT_NS,
     Count.OLDEST_OUTSTANDING_NS,
+    Count.ENDED_NS,
 )  # merged as a maximum; the others add
 ADDED: Final = Moment.MIN  # the moments before this column add; it and the next are a minimum and a maximum
 LIMBS: Final = 2 * ADDED  # 32-bit limbs of the added moments, two a column; SQUARES_LOW and _HIGH make four

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.parameters import MAX, PARAMETERS, Parameters
+from ...protocol.parameters import MAX, PARAMETERS, Parameters, Until, VolumeKind
 from .arrays import Floats
 from .instances import InstanceKey, Rollups
 
@@ -32,6 +32,8 @@ class Settings:
     some_max: NDArray[np.bool_]  # (R,) an instance has iops: max
     thinking_tags: Floats  # (R,) of all instances that are not paused, where those have iops: max and a think_time; NaN
     at_max: frozenset[InstanceKey]  # (host, number) of those instances
+    until: Mapping[InstanceKey, Until]  # of those that end by volume, and are not paused
+    endless: bool  # an instance that is not paused has no such end
     iops: tuple[str, ...]  # total target, of hosts that are gone too: a number, `max`; blank where only some are paced
 
     @classmethod
@@ -49,7 +51,9 @@ class Settings:
         at_max = frozenset(key for key, one in parameters.items() if one.iops == MAX)
         thinking_tags = np.array([_thinking_tags(row) for row in members], np.float64)
         totals = tuple(_total([*row, *more]) for row, more in zip(members, asked, strict=True))
-        return cls(columns, paced, some_max, thinking_tags, at_max, totals)
+        running = {key: one.until for key, one in parameters.items() if one.iops != 0}
+        until = {key: end for key, end in running.items() if end.what is not VolumeKind.NEVER}
+        return cls(columns, paced, some_max, thinking_tags, at_max, until, len(until) < len(running), totals)
 
     def response_rows(self, reached: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         """(R,) The rows whose response times are shown: those that are paced, and in a summary, whose `reached` says
@@ -118,7 +122,12 @@ def _summary(values: list[Any]) -> str:
 
 
 def text(value: Any) -> str:
-    """A parameter's value in a cell: numbers short, a range as `first-end` in bytes or `all`."""
+    """A parameter's value in a cell, one word: numbers short, a range as `first-end` in bytes or `all`, an end by
+    volume as `written=bytes`."""
+    if isinstance(value, Until):
+        return str(value.what) if value.what is VolumeKind.NEVER else f"{value.what}={value.amount}"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, tuple):
         return "all" if value == (0, 0) else f"{value[0]}-{value[1]}"
     return f"{value:.10g}" if isinstance(value, float) else str(value)

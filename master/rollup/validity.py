@@ -233,6 +233,7 @@ def _missing(measurement: Measurement, length_s: float) -> dict[str, str]:
     """The hosts that are missing for some or all of the measurement, and how that shows."""
     lacking = {host: "no subinterval includes it" for host in measurement.layout.hosts if host not in measurement.hosts}
     planned_s = measurement.subintervals * length_s
+    ended_s = length_s if measurement.merged.counts[0, Count.ENDED_NS] > 0 else 0.0  # see rollup/volumes.py
     for host in sorted(measurement.hosts):
         real_s = float(measurement.length_ns[measurement.layout.position[host]]) * 1e-9
         without = measurement.subintervals - measurement.within[host]
@@ -240,9 +241,16 @@ def _missing(measurement: Measurement, length_s: float) -> dict[str, str]:
             lacking[host] = f"its result of subinterval {measurement.cut[host]} was cut"
         elif without > 0:
             lacking[host] = f"missing in {without} of {measurement.subintervals} subintervals"
-        elif abs(real_s - planned_s) > length_s / 2 + MOST_MOVED * planned_s and host not in measurement.uncovered:
+        elif not -ended_s <= _beyond(real_s - planned_s, length_s / 2 + MOST_MOVED * planned_s) <= 0 and (
+            host not in measurement.uncovered
+        ):
             lacking[host] = f"its subintervals are {real_s:.4g} s long in total, not {planned_s:.4g} s"
     return lacking
+
+
+def _beyond(difference: float, allowed: float) -> float:
+    """By how much a difference is beyond what is allowed either way, with its sign."""
+    return difference - max(min(difference, allowed), -allowed)
 
 
 def _of_outside(measurement: Measurement, outside: Iterable[ScopedFinding]) -> Rows:

@@ -7,7 +7,7 @@ differs between workload instances has several values there: `4096(2/3) 8192(1/3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ...protocol.parameters import MAX, NEVER, Iosequencer
+from ...protocol.parameters import MAX, NEVER, Iosequencer, VolumeKind
 from ..text.scaled import scaled_count, scaled_size
 from ..text.units import format_bytes, format_duration, format_fraction
 
@@ -29,6 +29,8 @@ def load_parts(row: Row) -> dict[str, str]:
         "range": _each("on bytes {}", row, "range", str, _WHOLE),
         "pause": _each("think time {}", row, "think_time", lambda cell: format_duration(float(cell)), "0"),
         "drop": _each("dropped after {}", row, "drop_after", lambda cell: format_duration(float(cell)), NEVER),
+        "map": _each("each block once a pass{}", row, "random_map", lambda cell: "", "false"),
+        "until": _each("until {}", row, "until", _volume, VolumeKind.NEVER),
         "rate": _rate(row.get("iops_setting", "")),
     }
     return {name: words for name, words in parts.items() if words}
@@ -102,6 +104,17 @@ def values_of(row: Row, name: str) -> list[str]:
     """Those of a cell, of many the most frequent."""
     cell = row.get(name, "").partition(" and ")[0]
     return [one.partition("(")[0] for one in cell.split()]
+
+
+def _volume(cell: str) -> str:
+    what, _, amount = cell.partition("=")
+    match what:
+        case VolumeKind.IOS:
+            return f"{scaled_count(float(amount))} I/Os"
+        case VolumeKind.BYTES:
+            return f"{scaled_size(int(amount))} on each LUN"
+        case _:
+            return f"{scaled_size(int(amount))} {what} on each LUN"
 
 
 def _rate(setting: str) -> str:

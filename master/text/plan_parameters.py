@@ -1,15 +1,27 @@
 """Workload parameters as a plan states them: what is relative to a LUN or to another step is still so.
 
 Rule: the table is protocol/parameters.py; names, defaults and ranges come from there (a test compares the names).
-Two parameters differ from their absolute form: `range` may be in fractions of the LUN, `iops` may refer to
-a step. And a workload without a `seed` has that of its run (`Plan.seeded`).
+Three parameters differ from their absolute form: `range` may be in fractions of the LUN, `until` in multiples of the
+range, and `iops` may refer to a step. And a workload without a `seed` has that of its run (`Plan.seeded`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Final
 
-from ...protocol.parameters import PARAMETERS, DropAfter, Iops, Iosequencer, Parameters, Spread
+from ...protocol.geometry import whole_blocks
+from ...protocol.parameters import (
+    ENDLESS,
+    PARAMETERS,
+    DropAfter,
+    Iops,
+    Iosequencer,
+    Parameters,
+    Spread,
+    Until,
+    VolumeKind,
+)
 
 _DEFAULT: Final = Parameters()
 
@@ -48,7 +60,28 @@ def in_bytes(span: Span, lun_size: int, blocksize: int) -> tuple[int, int]:
     return (0, 0) if span == WHOLE else (span[0].within(lun_size, blocksize), span[1].within(lun_size, blocksize))
 
 
-Value = int | float | str | OfStep | Span | Iosequencer
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """`{ written: 2x }` or `{ ios: 1M }`: what counts towards a workload's end, and how much of it ends it."""
+
+    what: VolumeKind
+    amount: int = 0  # I/Os or bytes
+    times: float | None = None  # of the range, instead
+
+    def until(self, parameters: Parameters, kind: str, lun_size: int) -> Until:
+        """On a LUN that the workload fits. Without an end where it has no such I/O."""
+        reads = {VolumeKind.NEVER: None, VolumeKind.READ: 0.0, VolumeKind.WRITTEN: 1.0}
+        if reads.get(self.what, -1.0) in (None, parameters.fraction_read):
+            return ENDLESS
+        if self.times is None:
+            return Until(self.what, self.amount)
+        each = 1 if self.what is VolumeKind.IOS else parameters.blocksize
+        return Until(self.what, ceil(round(self.times * whole_blocks(parameters, kind, lun_size), 6)) * each)
+
+
+NO_END: Final = Volume(VolumeKind.NEVER)
+ONE_PASS: Final = Volume(VolumeKind.BYTES, times=1.0)
+Value = int | float | str | OfStep | Span | Iosequencer | Volume
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +98,22 @@ class PlanParameters:
     seed: int | None = None  # None: the run's
     drop_after: DropAfter = _DEFAULT.drop_after
     think_time: float = _DEFAULT.think_time
+    random_map: bool = _DEFAULT.random_map
+    until: Volume = NO_END
 
     def edited(self, changes: Mapping[str, Value]) -> "PlanParameters":
         """These parameters after an edit; `total_iops` is the session's to share out, and is not taken here."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
-    def absolute(self, lun_size: int, iops: Iops) -> Parameters:
+    def absolute(self, lun_size: int, kind: str, iops: Iops) -> Parameters:
         """The parameters on a LUN of `lun_size` bytes, with the IOPS that the session has worked out for it.
+
+        `kind`: block or file.
 
         The whole LUN stays (0, 0), so that the slave leaves out the last partial block itself.
         """
         values = {name: getattr(self, name) for name in PARAMETERS}
         values["range"] = in_bytes(self.range, lun_size, self.blocksize)
         values["seed"] = _DEFAULT.seed if self.seed is None else self.seed
-        return Parameters(**{**values, "iops": iops})
+        made = Parameters(**{**values, "iops": iops, "until": ENDLESS})
+        return replace(made, until=self.until.until(made, kind, lun_size))

@@ -9,8 +9,8 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
 
-from ...protocol.parameters import MAX, Iops
-from .plan_parameters import OfStep, Position, Span
+from ...protocol.parameters import MAX, Iops, VolumeKind
+from .plan_parameters import NO_END, OfStep, Position, Span, Volume
 
 
 class Expected(NamedTuple):
@@ -27,6 +27,7 @@ IOPS: Final = Expected("an IOPS setting", "write a number, max, or 50% of step N
 _SIZE: Final = Expected("a size", "write for example 8KiB, 1.5GiB or 4096 (bytes)")
 _FRACTION: Final = Expected("a fraction", "write for example 70% or 0.7")
 _RATE: Final = Expected("a number of I/Os per second", "write for example 5000 or 5k")
+_IOS: Final = Expected("a number of I/Os", "write for example 1M or 2x")
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _QUANTITY: Final = re.compile(rf"({_NUMBER})\s*([A-Za-z%]*)")
 _LONGEST: Final = 100  # characters of a quantity
@@ -251,6 +252,37 @@ def format_position(position: Position) -> str:
 
 def format_span(span: Span) -> str:
     return f"{format_position(span[0])}..{format_position(span[1])}"
+
+
+def parse_volume(what: VolumeKind, text: str) -> Volume:
+    """Of I/Os "1M", of bytes "100GiB", and of either "2x", twice the range."""
+    stripped = text.strip()
+    if stripped.endswith("x"):
+        volume = Volume(what, times=float(_quantity(stripped[:-1], _IOS if what is VolumeKind.IOS else _SIZE)[0]))
+    elif what is VolumeKind.IOS:
+        volume = Volume(what, _whole_ios(text))
+    else:
+        volume = Volume(what, parse_bytes(text))
+    if not (volume.times or volume.amount) > 0:
+        raise ValueError(f"{text!r} is too little; it must be above 0")
+    return volume
+
+
+def _whole_ios(text: str) -> int:
+    count = _per_second(text, _IOS)
+    if count != int(count):
+        raise ValueError(f"{text!r} is not a whole number of I/Os")
+    return int(count)
+
+
+def format_volume(volume: Volume) -> str:
+    if volume == NO_END:
+        return str(VolumeKind.NEVER)
+    if volume.times is not None:
+        amount = f"{format_number(volume.times)}x"
+    else:
+        amount = str(volume.amount) if volume.what is VolumeKind.IOS else format_bytes(volume.amount)
+    return f"{{ {volume.what}: {amount} }}"
 
 
 def _quantity(text: str, wanted: Expected) -> tuple[Decimal, str]:

@@ -49,6 +49,7 @@ CONTROLS = {
     "fixed": FIXED,
     "measure": "{ name: second, measure: { metric: overall_iops, accuracy: 0.001%, timeout: 90s } }",
     "staircase": "{ name: second, measure: 1s, staircase: { start: 200, step: 100, end: 4000 } }",
+    "until": "{ name: second, until: { ios: 20000 } }",
     "find": "{ name: second, find: { metric: overall_response_us_mean, target: 100ms } }",
 }
 

@@ -351,22 +351,22 @@ def test_what_is_certain_to_overwrite_needs_destroy(fragment: str, refused: bool
 
 def test_parameters_become_absolute_on_a_lun() -> None:
     half = PlanParameters(blocksize=8192, maxtags=4, range=(Position(fraction=0.0), Position(fraction=0.5)))
-    assert half.absolute(1_000_000, 250.0) == Parameters(
+    assert half.absolute(1_000_000, "file", 250.0) == Parameters(
         blocksize=8192,
         maxtags=4,
         iops=250.0,
         range=(0, 61 * 8192),  # of 122 whole blocks
     )
-    assert PlanParameters().absolute(1_000_000, "max").range == (0, 0)
+    assert PlanParameters().absolute(1_000_000, "file", "max").range == (0, 0)
     mixed = PlanParameters(range=(Position(bytes=4096), Position(fraction=1.0)))
-    assert mixed.absolute(1_000_000, 0.0).range == (4096, 244 * 4096)
+    assert mixed.absolute(1_000_000, "file", 0.0).range == (4096, 244 * 4096)
 
 
 def test_the_plans_parameters_are_those_of_the_table() -> None:
     from dataclasses import fields
 
     assert [f.name for f in fields(PlanParameters)] == [f.name for f in fields(Parameters)]
-    assert PlanParameters().absolute(1 << 30, "max") == Parameters()
+    assert PlanParameters().absolute(1 << 30, "file", "max") == Parameters()
 
 
 @pytest.mark.slow

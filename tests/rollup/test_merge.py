@@ -25,6 +25,7 @@ from ivypy.protocol.payload import ArrayType
 from tests.support.rollup import instance, merged, merger_of, rollups_by
 from tests.support.rollup_results import HostData, fault, packed, result
 
+HIGHEST = (Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OUTSTANDING_NS, Count.ENDED_NS)
 # Two hosts, two ports, two tiers: classes that differ per host, a type that is the sum of another (host of host+port),
 # and one (tier) that crosses it.
 INSTANCES = [instance(n, host, port=n % 2, tier=n // 2) for host in ("h1", "h2") for n in range(4)]
@@ -73,7 +74,7 @@ def check_counts(rollups: Rollups, found: Merged, data: dict[str, HostData]) -> 
     for row in rollups.rows:
         for column in Count:
             values = [data[m.host].counts.get((m.number, column), 0) for m in row.members if m.host in data]
-            highest = column in (Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OUTSTANDING_NS)
+            highest = column in HIGHEST
             expected = max(values, default=0) if highest else sum(values)
             assert found.counts[row.row, column] == expected, (row, column)
 
@@ -92,7 +93,7 @@ def test_merging_is_addition_in_any_order(one: HostData, other: HostData, turned
 @given(HOST, HOST)
 def test_every_type_sums_to_all(one: HostData, other: HostData) -> None:
     found = merged(merger_of(ROLLUPS), {"h1": one, "h2": other}).merged
-    adds = [c for c in Count if c not in (Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OUTSTANDING_NS)]
+    adds = [c for c in Count if c not in HIGHEST]
     for kind in ROLLUPS.types:
         rows = [row.row for row in kind.instances]
         assert (found.counts[rows][:, adds].sum(axis=0) == found.counts[0, adds]).all()

@@ -219,7 +219,7 @@ def test_ceilings_are_the_largest_of_all_steps() -> None:
     limits = limits_of(a_plan, *placed(a_plan))
     assert limits.tags == {("h1", 0): 64, ("h1", 1): 64, ("h2", 0): 4}
     assert limits.writers == {("h1", 1)} and limits.written == {("h1", 1): ((0, SIZE),)}
-    assert limits.blocksize_beginning_with(PlanParameters().absolute(SIZE, MAX)) == 4096
+    assert limits.blocksize_beginning_with(PlanParameters().absolute(SIZE, "file", MAX)) == 4096
 
 
 def test_a_step_that_needs_the_faster_backend_is_known_with_its_tags() -> None:
@@ -240,7 +240,7 @@ def test_what_the_plan_declares_for_live_edits_is_added() -> None:
     limits = limits_of(a_plan, *placed(a_plan))
     assert set(limits.tags.values()) == {16}
     assert set(limits.written.values()) == {((0, SIZE // 4), (SIZE // 2, SIZE))}
-    assert limits.blocksize_beginning_with(PlanParameters(blocksize=4096).absolute(SIZE, MAX)) == 65536
+    assert limits.blocksize_beginning_with(PlanParameters(blocksize=4096).absolute(SIZE, "file", MAX)) == 65536
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 10)).map(lambda one: (one[0], one[0] + one[1]))))

@@ -10,9 +10,10 @@ from itertools import islice
 from typing import Final
 
 from ....protocol.geometry import geometry_faults
-from ....protocol.parameters import MAX
+from ....protocol.parameters import AUTO, MAX, NEVER, VolumeKind
+from ...control.until import UntilSpec
 from ...rollup.instances import ALL
-from ...text.plan_parameters import NO_STEP_YET, OfStep
+from ...text.plan_parameters import NO_END, NO_STEP_YET, OfStep
 from ...text.suggestions import listed, nearest, suggestion
 from ...text.units import format_fraction
 from ..model import LunSelection, Step, Workload
@@ -22,6 +23,8 @@ from ..read.section import Section
 from ..read.yaml_positions import Faults, Path
 from ..steps import Schedule, given
 from .io_mix import HOST, WORKLOAD, Deciding, Mix, value_of
+
+_WITHOUT: Final = {VolumeKind.READ: 0.0, VolumeKind.WRITTEN: 1.0}  # fraction_read with which there is no such I/O
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +89,36 @@ def check_fits(workloads: Iterable[Workload], luns: LunSelection, faults: Faults
         if workload.select is not None:
             continue
         for i, file in enumerate(luns.create):
-            parameters = workload.parameters.absolute(file.size, MAX)
+            parameters = workload.parameters.absolute(file.size, "file", MAX)
             for parameter, text in geometry_faults(parameters, file.path, "file", file.size, LEAST_BLOCK):
                 about_range = parameter == "range"
                 place: Path = ("workloads", workload.name, "range") if about_range else ("luns", "create", i, "size")
                 if not faults.has_fault(place):
                     faults.add(place, text if about_range else f"workload {workload.name!r}: {text}")
+
+
+def check_ends(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule, faults: Faults) -> None:
+    """Every workload that ends by volume can: it has such I/O, loses none of it, and one thread counts it."""
+    by_volume = {entry: step for entry, step in schedule.steps() if isinstance(step.control.measurement, UntilSpec)}
+    for workload in workloads:
+        path: Path = ("workloads", workload.name)
+        settings = workload.parameters
+        ends = settings.until != NO_END
+        if ends and settings.fraction_read == _WITHOUT.get(settings.until.what):
+            verb = "reads" if settings.until.what is VolumeKind.READ else "writes"
+            faults.add((*path, "until"), f"until: {workload.name!r} {verb} nothing, so it would never end")
+        if (ends or settings.random_map) and settings.spread not in (AUTO, 1):
+            counts = "until" if ends else "random_map"
+            faults.add((*path, "spread"), f"spread: {counts} counts I/Os on one thread; leave spread out")
+        if settings.drop_after == NEVER:
+            continue
+        text = f"drop_after of workload {workload.name!r} discards I/Os that until counts; leave one of them out"
+        if ends:
+            faults.add((*path, "drop_after"), text)
+        for entry in by_volume:
+            go = doc.steps[entry].go
+            if go is not None and (go.until is not None or go.once):
+                faults.add_key(("steps", entry, "go", "until" if go.until is not None else "once"), text)
 
 
 def check_references(doc: PlanDoc, schedule: Schedule, complete: bool, faults: Faults) -> None:

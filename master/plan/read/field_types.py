@@ -15,9 +15,9 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from ....protocol.parameters import AUTO, NEVER, PARAMETERS, About, DropAfter, Notation, Parameters
+from ....protocol.parameters import AUTO, NEVER, PARAMETERS, About, DropAfter, Notation, Parameters, VolumeKind
 from ....protocol.payload import Spin
-from ...text.plan_parameters import Span
+from ...text.plan_parameters import NO_END, Span, Volume
 from ...text.suggestions import suggestion
 from ...text.units import (  # fmt: skip
     format_bytes,
@@ -26,6 +26,7 @@ from ...text.units import (  # fmt: skip
     format_iops,
     format_number,
     format_span,
+    format_volume,
     parse_bool,
     parse_bytes,
     parse_count,
@@ -33,6 +34,7 @@ from ...text.units import (  # fmt: skip
     parse_fraction,
     parse_iops,
     parse_position,
+    parse_volume,
 )
 from ..attempts import PATTERN, parse_on_invalid
 from ..model import TOTAL_IOPS
@@ -271,6 +273,46 @@ def read_span(value: Any) -> Span:
     return (start, end)
 
 
+_ENDS: Final = tuple(str(one) for one in VolumeKind if one is not VolumeKind.NEVER)
+_AMOUNT_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(rf"{_NUMBER}\s*([KMGTP]i?B|kB|B|[KMGTPkmgtp]|x)?")]}
+VOLUME_SCHEMA: Final = {
+    "anyOf": [
+        _text(VolumeKind.NEVER),
+        {
+            "type": "object",
+            "properties": dict.fromkeys(_ENDS, _AMOUNT_SCHEMA),
+            "additionalProperties": False,
+            "minProperties": 1,
+            "maxProperties": 1,
+        },
+    ]
+}
+
+
+def volume_field(what: VolumeKind) -> Reads:
+    return scalar(
+        lambda text: parse_volume(what, text), f"an amount like {'1M' if what is VolumeKind.IOS else '100GiB'} or 2x",
+        _AMOUNT_SCHEMA, format_volume,
+    )  # fmt: skip
+
+
+def read_volume(value: Any) -> Volume:
+    """`until`: what counts, and how much of it, as { written: 2x }; or never."""
+    if isinstance(value, str) and value.strip() == VolumeKind.NEVER:
+        return NO_END
+    if not isinstance(value, dict):
+        raise Predicate(f"is {kind_of(value)}; it needs what counts and how much, like {{ written: 2x }}")
+    for key in value:
+        if key not in _ENDS:
+            raise ValueError(f"{key!r} is not known here{suggestion(str(key), _ENDS)}")
+    if len(value) != 1:
+        raise Predicate(f"has {len(value)} ends; it needs one of {', '.join(_ENDS)}")
+    ((what, amount),) = value.items()
+    if not isinstance(amount, str):
+        raise Predicate(f"has {what}: {kind_of(amount)}; it needs an amount, like {{ {what}: 2x }}")
+    return parse_volume(VolumeKind(what), amount)
+
+
 TOTAL: Final = About(
     Notation.IOPS,
     "I/Os per second of all that the edit selects, shared equally over the LUNs and within a LUN over its workloads; "
@@ -328,6 +370,10 @@ def _parameter(name: str) -> Reads:
             return scalar(parse, "a number, max, or 50% of step NAME", IOPS_SCHEMA, format_iops)
         case Notation.RANGE:
             return Reads(read_span, RANGE_SCHEMA, format_span)
+        case Notation.FLAG:
+            return FLAG
+        case Notation.VOLUME:
+            return Reads(read_volume, VOLUME_SCHEMA, format_volume)
         case Notation.CHOICE:
             return choice_field(type(getattr(_DEFAULTS, name)))
 

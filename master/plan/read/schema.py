@@ -41,7 +41,7 @@ from .field_types import (
     scalar,
     size_field,
 )
-from .schema_control import COMMAND, FRACTIONS, ControlDoc, FindDoc, MeasureDoc, Slo, StaircaseDoc, SteadyDoc
+from .schema_control import COMMAND, FRACTIONS, ControlDoc, FindDoc, MeasureDoc, Slo, StaircaseDoc, SteadyDoc, UntilDoc
 from .section import Section, about, not_empty, one_or_many, short
 from .substitute import Unreadable
 from .yaml_positions import Predicate
@@ -229,6 +229,10 @@ WorkloadDoc: Final = _settings(
     "An I/O stream on a set of LUNs.",
     PARAMETERS,
     select=(Annotated[Any, SELECT], about("Which of the plan's LUNs it drives; default: all.")),
+    once=(
+        Annotated[bool, FLAG],
+        about("Short for `until: { bytes: 1x }` with `random_map: true`: each block of the range once.", False),
+    ),
 )
 SetDoc: Final = _settings("SetDoc", "New settings.", CHANGES)
 
@@ -316,6 +320,11 @@ class GoDoc(TimesDoc):
     iops_curve: Annotated[tuple[float, ...] | None, FRACTIONS] = about(
         "Fractions, like [10%, 50%, 98%]: a step at max, then a step at each fraction of its IOPS."
     )
+    until: Annotated[UntilDoc | None, not_empty("an amount, like written: 2x")] = about(
+        "Instead of a time: the step ends when its workloads have done so much. `measure` beside it is the longest "
+        "time. All of it is measured, but for a `warmup` of the step itself."
+    )
+    once: Annotated[bool, FLAG] = about("As of a workload.", False)
     staircase: Annotated[StaircaseDoc | None, not_empty("start and step")] = about("Several load levels in this step.")
     find: Annotated[FindDoc | None, not_empty("metric and target")] = about("Instead of measure: search for a load.")
 

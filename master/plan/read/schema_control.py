@@ -7,12 +7,15 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
+from ....protocol.parameters import VolumeKind
 from ...control.choices import CRITERIA, LATENCIES, LIMIT_PERCENT, WINDOW_S, OnLeave
 from ...control.search import FEWEST_PROBES
+from ...control.until import USUAL_TIMEOUT_S
 from ...rollup.instances import ALL
 from ...rollup.metrics import full_name
 from ...stats.confidence import CONFIDENCE
 from ...stats.estimate import Correction
+from ...text.plan_parameters import Volume
 from ...text.units import (
     Expected,
     format_duration,
@@ -37,6 +40,7 @@ from .field_types import (
     fraction_field,
     kind_of,
     scalar,
+    volume_field,
 )
 from .section import Section, about, one_or_many
 from .yaml_positions import Predicate
@@ -151,6 +155,28 @@ class SteadyDoc(Section):
     timeout: Annotated[float, duration_field()] = about(
         "Longest time since the start of the step; then the result is invalid.", _TIMEOUT_S
     )
+
+
+class UntilDoc(Section):
+    """The step ends when its workloads have driven so much of each LUN. At most one amount, for all of them that have
+    such I/O; without one, each ends by its own `until`."""
+
+    written: Annotated[Any, volume_field(VolumeKind.WRITTEN)] = about("Bytes written, like 2x or 100GiB.")
+    read: Annotated[Any, volume_field(VolumeKind.READ)] = about("Bytes read.")
+    bytes: Annotated[Any, volume_field(VolumeKind.BYTES)] = about("Bytes read and written.")
+    ios: Annotated[Any, volume_field(VolumeKind.IOS)] = about("I/Os, like 1M.")
+    timeout: Annotated[float, duration_field()] = about(
+        "Longest time since the start of the step; then the result is partial, and says how much was left.",
+        USUAL_TIMEOUT_S,
+    )
+
+    @property
+    def volume(self) -> Volume | None:
+        """The one amount that is given; None: there is none."""
+        return next((one for what in VOLUMES if (one := getattr(self, what)) is not None), None)
+
+
+VOLUMES: Final = tuple(str(one) for one in VolumeKind if one is not VolumeKind.NEVER)
 
 
 class PidDoc(Section):

@@ -4,16 +4,19 @@ Rule: pure. Limits are fixed before anything is created, because I/O buffers are
 them. An edit may write only where some step of the plan writes, or where the plan's `live:` section allows it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from ....protocol.geometry import Extent, extent, geometry_faults
-from ....protocol.parameters import MAX, Parameters
+from ....protocol.parameters import MAX, Parameters, VolumeKind
+from ...control.until import UntilSpec
 from ...errors import HostFault, HostsError
-from ...plan.model import Plan
+from ...plan.model import Plan, Step
 from ...rollup.instances import InstanceKey, RollupInstance, Rollups
-from ...text.plan_parameters import in_bytes
+from ...text.plan_parameters import OfStep, in_bytes
+from ...text.units import format_duration
 from .baseline_step import Reference
 from .placement import Placement
 from .resolve_settings import resolve
@@ -38,13 +41,18 @@ class Limits:
 
 
 def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
-    """Raises HostsError, all hosts together, where the blocks or range of any step do not fit a LUN."""
+    """Raises HostsError, all hosts together, where the blocks or range of any step do not fit a LUN, or its volume is
+    more than its rate and its timeout allow; PlanFaults where nothing in a step ends by volume that has to.
+    """
     tags: dict[InstanceKey, int] = {}
     fast: dict[InstanceKey, int] = {}
     written: dict[InstanceKey, list[Extent]] = {}
     unfit: dict[tuple[InstanceKey, str], str] = {}  # instance and reason -> the first step with it
     for step in plan.steps:
-        for key, parameters in resolve(plan, step, placement, rollups, _whatever).items():
+        resolved = resolve(plan, step, placement, rollups, _whatever)
+        for key, text in _out_of_reach(plan, step, resolved):
+            unfit.setdefault((key, text), step.name)
+        for key, parameters in resolved.items():
             lun = placement.lun_of[key].lun
             size = lun.size
             for misfit in geometry_faults(parameters, lun.path, lun.kind, size, lun.block):
@@ -68,6 +76,38 @@ def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
     for (host, _), most in tags.items():
         tags_on[host] += most
     return Limits(tags, frozenset(written), merged, plan.live.blocksize, tags_on, fast)
+
+
+def _out_of_reach(
+    plan: Plan, step: Step, parameters: Mapping[InstanceKey, Parameters]
+) -> Iterator[tuple[InstanceKey, str]]:
+    """Of a step that ends by volume, the instances whose rate is too low for their volume, each with a sentence."""
+    spec = step.control.measurement
+    if not isinstance(spec, UntilSpec):
+        return
+    ending = {key: one for key, one in parameters.items() if one.until.what is not VolumeKind.NEVER and one.iops != 0}
+    if not ending and parameters:
+        text = "no workload of this step ends by volume: those with `until` are paused, or do no such I/O"
+        raise plan.fault(step.place, f"step {step.name!r}: {text}; leave `until` out, or set fraction_read or iops")
+    if any(isinstance(value, OfStep) for edit in step.edits for value in edit.changes.values()):
+        return  # the rate is not known yet
+    for key, settings in ending.items():
+        if settings.iops != MAX and (needed_s := _ios(settings) / float(settings.iops)) > spec.timeout_s:
+            rate = f"{_ios(settings):,} I/Os at {settings.iops:g} IOPS take {format_duration(float(ceil(needed_s)))}"
+            remedy = "raise iops, or until's timeout"
+            yield (
+                key,
+                f"its volume is out of reach: {rate}, and the timeout is {format_duration(spec.timeout_s)}: {remedy}",
+            )
+
+
+def _ios(parameters: Parameters) -> int:
+    """How many I/Os it takes to the end by volume."""
+    what, amount = parameters.until.what, parameters.until.amount
+    if what is VolumeKind.IOS:
+        return amount
+    shares = {VolumeKind.READ: parameters.fraction_read, VolumeKind.WRITTEN: 1 - parameters.fraction_read}
+    return ceil(amount / parameters.blocksize / shares.get(what, 1.0))
 
 
 def _whatever(step: str, rollup: RollupInstance) -> Reference:

@@ -62,8 +62,9 @@ def resolve(
     for edit in step.edits:
         _apply(edit, settings, _selected(plan, edit, rollups), measured)
     return {
-        key: setting.parameters.absolute(placement.lun_of[key].lun.size, setting.iops)
+        key: setting.parameters.absolute(lun.size, lun.kind, setting.iops)
         for key, setting in settings.items()
+        for lun in [placement.lun_of[key].lun]
     }
 
 

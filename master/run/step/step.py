@@ -33,6 +33,7 @@ from ...control.observe import Samples, connector_samples, observe
 from ...hosts.driver import DRIVING, Driver
 from ...rollup.parameters_in_force import Settings, SettingsInForce, is_other_load
 from ...rollup.validity import ScopedFinding
+from ...rollup.volumes import until_the_end, volumes_of
 from ...verdicts import Finding, Reason, Severity
 from ..edits.live_changes import EditEffect
 from ..setup.resolve_settings import steered
@@ -121,6 +122,8 @@ class StepCycle:
                 break
             effect = self._changes.seen(interval)
             settings = self._settings.of(self._changes.in_force(), interval.part, self._changes.as_planned)
+            interval = until_the_end(interval, volumes_of(interval, settings))
+            collected = replace(collected, interval=interval)
             decision, acknowledged = Decision(self._after_the_end(k + 1)), dict[Driver, int]()
             deciding, late = progress.is_deciding, self._ended_since(end_ns)
             if deciding and effect is EditEffect.PAUSED:
@@ -258,6 +261,8 @@ class StepCycle:
         self._progress.decide(k)
         if decision.done:
             self._progress.move(Change.DONE)
+            if seen.volumes is not None and seen.volumes.all_ended:
+                self._recorder.event("", "ended", f"its workloads {decision.progress}")
         return decision
 
     def _end_with_measured(self, decision: Decision) -> Decision:

@@ -1,0 +1,92 @@
+"""Workload instances that end by volume (`until`): how far they are, and which have ended.
+
+Rule: a subinterval in which the last of them ended is as long as they ran: all its I/O lies before their end, so its
+rates are exact.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.counters import Count
+from .figures import Figures
+from .host_cpu import HostCpu
+from .merge import MergedSubinterval, merged_rates, presence
+from .parameters_in_force import Settings
+
+
+@dataclass(frozen=True, eq=False)
+class Volumes:
+    """The instances of a closed subinterval that end by volume, as they were at its end."""
+
+    left: NDArray[np.float64]  # (N,) share that is not submitted
+    ended_ns: NDArray[np.int64]  # (N,) for how long each has ended; 0: it has not
+    only: bool  # the step has no other instances that are driven
+
+    @cached_property
+    def ended(self) -> int:
+        """How many have."""
+        return int((self.ended_ns > 0).sum())
+
+    @property
+    def all_ended(self) -> bool:
+        return self.ended == len(self.ended_ns)
+
+    @property
+    def since_ns(self) -> int:
+        """For how long all have ended; 0: they have not."""
+        return int(self.ended_ns.min()) if self.all_ended else 0
+
+    @property
+    def first_since_ns(self) -> int:
+        """For how long the first has ended; 0: none has."""
+        return int(self.ended_ns.max())
+
+    @property
+    def most_left(self) -> float:
+        """The share that is not submitted of the one that is least far."""
+        return float(self.left.max())
+
+
+def volumes_of(closed: MergedSubinterval, settings: Settings) -> Volumes | None:
+    """Of the hosts that take part; None where no instance ends by volume. One whose host is not in has not ended."""
+    if not settings.until:
+        return None
+    layout = closed.layout
+    amounts = np.array(
+        [
+            settings.until[host, number].amount if (host, number) in settings.until else 0
+            for host in layout.hosts
+            for number in layout.numbers[host]
+        ],
+        np.int64,
+    )
+    named = amounts > 0
+    known = closed.known_instances()[named]
+    left = np.where(known, closed.counts[named, Count.LEFT] / amounts[named], 1.0)
+    return Volumes(left, np.where(known, closed.counts[named, Count.ENDED_NS], 0), not settings.endless)
+
+
+def until_the_end(closed: MergedSubinterval, volumes: Volumes | None) -> MergedSubinterval:
+    """The subinterval without the time after the end of all that was driven, if that lies in it."""
+    if volumes is None or not volumes.only or volumes.since_ns == 0:
+        return closed
+    driven_ns = closed.length_ns - volumes.since_ns
+    if (driven_ns[closed.length_ns > 0] <= 0).any():  # it ended in an earlier one
+        return closed
+    length_ns = np.where(closed.length_ns > 0, driven_ns, 0)
+    results = {
+        host: replace(result, length_ns=int(length_ns[closed.layout.position[host]]))
+        for host, result in closed.results.items()
+    }
+    merged = closed.merged
+    length_s = presence(closed.layout, length_ns, np.zeros((len(length_ns), len(HostCpu)))).length_s
+    merged = replace(
+        merged,
+        rates=merged_rates(closed.layout, closed.class_io, length_ns),
+        presence=replace(merged.presence, length_s=length_s),
+    )
+    figures = Figures(merged, np.ones(len(merged.counts), bool))
+    return replace(closed, merged=merged, figures=figures, results=results, length_ns=length_ns)
