@@ -17,7 +17,7 @@ from ...protocol.parameters import MAX
 from ..errors import PlanError
 from ..results.finished_run import FinishedRun, Key, StepRow
 from ..rollup.instances import ALL
-from ..text.plan_parameters import WHOLE, OfStep, Value
+from ..text.plan_parameters import NO_END, WHOLE, OfStep, Value
 from ..verdicts import Reason, Scope, Verdict
 
 if TYPE_CHECKING:
@@ -26,16 +26,18 @@ if TYPE_CHECKING:
 OTHER_LOAD: Final = "not the same load"
 RATE: Final = "iops_setting"
 RANGE: Final = "range"
+UNTIL: Final = "until"
+RELATIVE: Final = (RATE, RANGE, UNTIL)  # may be shares: of a step, or of the LUN
 LOAD: Final = (
     RATE, "blocksize", "iosequencer", "fraction_read", "maxtags", RANGE, "think_time", "drop_after",
-    "random_map", "until",
+    "random_map", UNTIL,
 )  # fmt: skip
 MISSING_HOSTS: Final = frozenset({Reason.HOST_LOST.word, Reason.HOST_LATE.word, Reason.HOST_MISSING.word})
 _ONE_OF_SEVERAL: Final = re.compile(r"(.+)\((\d+)/([1-9]\d*)\)")  # 4096(2/3)
 _NOT_AS_PLANNED: Final = MISSING_HOSTS | {Reason.EDITED.word}
 
 Load = tuple[FinishedRun, StepRow]  # a run, and its row of the step
-Relative = Mapping[str, str]  # RATE and RANGE in the plan's words, where the run alone knows their numbers
+Relative = Mapping[str, str]  # those of RELATIVE in the plan's words, where the run alone knows their numbers
 
 
 def other_loads(run: FinishedRun, newest: Sequence[FinishedRun]) -> dict[str, str]:
@@ -72,7 +74,7 @@ def _differing(key: Key, before: Load, after: Load) -> list[str]:
             if name != RATE or not _has_other_parts(before[1], after[1]):
                 continue
             values = [row.cells["iops"] for _, row in (before, after)]
-        if name in (RATE, RANGE):
+        if name in RELATIVE:
             words = [_relative(run, key.step).get(name, "") for run, _ in (before, after)]
             if words[0] == words[1] and (words[0] or before[1].number in before[0].searches):
                 continue
@@ -121,7 +123,7 @@ def _relative(run: FinishedRun, name: str) -> Relative:
     step = next((one for one in plan.steps if one.name == name), None) if plan else None
     if plan is None or step is None:
         return {}
-    words = {RATE: _rate(plan, step), RANGE: _range(plan, step)}
+    words = {RATE: _rate(plan, step), RANGE: _range(plan, step), UNTIL: _until(plan, step)}
     return {setting: said for setting, said in words.items() if said}
 
 
@@ -149,6 +151,12 @@ def _range(plan: "Plan", step: "Step") -> str:
     ranges = _settings(plan, step, WHOLE, RANGE)
     are_relative = any(span != WHOLE and place.bytes is None for _, _, span in ranges for place in span)
     return _in_words(ranges) if are_relative else ""
+
+
+def _until(plan: "Plan", step: "Step") -> str:
+    """Of an end in multiples of the range."""
+    volumes = _settings(plan, step, NO_END, UNTIL)
+    return _in_words(volumes) if any(volume.times is not None for _, _, volume in volumes) else ""
 
 
 def _settings(plan: "Plan", step: "Step", usual: Value, *names: str) -> list[tuple[str, str, Any]]:

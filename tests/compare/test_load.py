@@ -14,7 +14,7 @@ CELLS = {
     "step": "1", "name": "paced", "verdict": "valid", "reasons": "",
     "iops_setting": "200", "blocksize": "4096", "iosequencer": "random_steady",
     "fraction_read": "1", "maxtags": "8", "range": "all", "spread": "auto", "think_time": "0", "drop_after": "never",
-    "seed": "1",
+    "seed": "1", "random_map": "false", "until": "never",
 }  # fmt: skip
 PLAN = """\
 name: p
@@ -63,6 +63,8 @@ def differs(one: FinishedRun, other: FinishedRun) -> str:
         ({"iosequencer": "sequential"}, "iosequencer: random_steady -> sequential"),
         ({"range": "0-1048576"}, "range: all -> 0-1048576"),
         ({"think_time": "0.001"}, "think_time: 0 -> 0.001"),
+        ({"random_map": "true"}, "random_map: false -> true"),
+        ({"until": "ios=5"}, "until: never -> ios=5"),
         ({"drop_after": "1"}, "drop_after: never -> 1"),
         ({"maxtags": "16", "blocksize": "8192"}, "blocksize: 4096 -> 8192; maxtags: 8 -> 16"),
         ({"spread": "4"}, ""),
@@ -196,6 +198,13 @@ def test_a_workload_beside_a_relative_one_has_a_load_of_its_own(
 
 
 PART = BESIDE.replace("total_iops: 50% of step max", "range: [0, 32MiB]")
+
+
+@pytest.mark.parametrize(("until", "is_same"), [("{ written: 2x }", True), ("{ written: 64MiB }", False)])
+def test_an_end_in_multiples_of_the_range_is_the_same_on_disks_of_any_size(until: str, is_same: bool) -> None:
+    text = plan(f"{{ fraction_read: 0%, until: {until} }}")
+    one, other = run({"until": "written=100"}, text), run({"until": "written=200"}, text)
+    assert differs(one, other) == ("" if is_same else "until: written=100 -> written=200")
 
 
 def test_a_relative_range_of_a_workload_counts_beside_an_edited_one() -> None:
