@@ -23,6 +23,7 @@ from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import EventLine, Report, RunEnds, StepBegins, Subinterval
 from ivypy.master.live.socket_messages import Changed
+from ivypy.master.live.step_lines import done_and_all
 from ivypy.master.live.subinterval_lines import subinterval_lines
 from ivypy.master.live.terminal_view import Terminal
 from ivypy.master.run.session.run import Run
@@ -191,6 +192,16 @@ def test_a_long_message_of_control_is_shown_whole_below_the_bar(monkeypatch: pyt
     terminal.show(closed((said,)))
     terminal.close()
     assert all(word in screen.getvalue() for word in said.split())
+
+
+@pytest.mark.parametrize(
+    ("planned_s", "done_and_all_s"),
+    [(60.0, (20.0, 60.0)), (30.0, (0.0, 30.0)), (0.0, (4 * 5.0, 4 * 5.0 + 40.0))],  # 0: as long as its volume
+)
+def test_how_much_of_a_step_is_done_follows_from_what_is_left(
+    planned_s: float, done_and_all_s: tuple[float, float]
+) -> None:
+    assert done_and_all(StepBegins(0, "half", 1, planned_s, planned_s, 5.0), closed()) == done_and_all_s
 
 
 def test_the_bar_of_a_paused_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,10 @@ WHOLE: Sent = (1.0, False)
 
 
 def check(
-    sent: Sequence[Sequence[Sent]], outside: Sequence[ScopedFinding] = (), part: Collection[str] = ()
+    sent: Sequence[Sequence[Sent]],
+    outside: Sequence[ScopedFinding] = (),
+    part: Collection[str] = (),
+    data: HostData = DATA,
 ) -> tuple[Validity, int, int]:
     """The last window that can be summed of these subintervals, checked; its first subinterval and its last.
 
@@ -49,7 +52,7 @@ def check(
         merger.open(k)
         for host, one in zip(HOSTS, of_hosts, strict=True):
             if one is not None:
-                merger.add(host, result(DATA, k, round(one[0] * S), last=one[1]))
+                merger.add(host, result(data, k, round(one[0] * S), last=one[1]))
         interval = merger.close(part)
         if not window.fits(interval):
             window, first = Window(merger.layout), k
@@ -111,6 +114,16 @@ def test_a_hosts_subintervals_are_as_long_as_planned(lengths_s: list[float], say
     validity, _, _ = check([((length, False), WHOLE, WHOLE, WHOLE) for length in lengths_s])
     found = [str(one) for one in validity.findings[0] if one.reason is not Reason.TOO_FEW_SUBINTERVALS]
     assert found == ([says] if says else [])
+
+
+@pytest.mark.parametrize(("last_s", "is_whole"), [(1.0, True), (0.001, True), (1.6, False), (-0.95, False)])
+def test_the_last_subinterval_of_what_ended_by_volume_may_be_short(last_s: float, is_whole: bool) -> None:
+    """It is as long as its I/O went on; those before it are whole."""
+    ended = replace(DATA, counts={**DATA.counts, (0, Count.ENDED_NS): 1})
+    lengths_s = [1.0] * 4 + ([1.0 + last_s, 0.4] if last_s < 0 else [1.0, last_s])
+    validity, _, _ = check([((one, False),) * 4 for one in lengths_s], data=ended)
+    found = {one.reason for one in validity.findings[0]}
+    assert (Reason.HOST_MISSING not in found) is is_whole
 
 
 LOST = ScopedFinding(Finding(Reason.HOST_LOST, "a: its connection ended"), "a")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ivypy.master.control.choices import OnDisturbance
 from ivypy.master.control.control_spec import ControlSpec
 from ivypy.master.control.fixed import FixedSpec
+from ivypy.master.control.until import UntilSpec
 from ivypy.master.errors import HostsError
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, Step, Workload
@@ -19,9 +20,9 @@ from ivypy.master.run.setup.baseline_step import Measured, Reference, References
 from ivypy.master.run.setup.limits import limits_of, union
 from ivypy.master.run.setup.placement import Placement, place
 from ivypy.master.run.setup.resolve_settings import NotMeasured, resolve
-from ivypy.master.text.plan_parameters import OfStep, PlanParameters, Position
+from ivypy.master.text.plan_parameters import OfStep, PlanParameters, Position, Volume
 from ivypy.protocol.geometry import within
-from ivypy.protocol.parameters import MAX
+from ivypy.protocol.parameters import MAX, VolumeKind
 from ivypy.protocol.payload import Attribute, EngineOptions, Identity, Lun
 from tests.support.control_specs import TOLERANCE
 from tests.support.rollup import rollup_spec
@@ -220,6 +221,54 @@ def test_ceilings_are_the_largest_of_all_steps() -> None:
     assert limits.tags == {("h1", 0): 64, ("h1", 1): 64, ("h2", 0): 4}
     assert limits.writers == {("h1", 1)} and limits.written == {("h1", 1): ((0, SIZE),)}
     assert limits.blocksize_beginning_with(PlanParameters().absolute(SIZE, "file", MAX)) == 4096
+
+
+def ending(timeout_s: float, *edits: Edit) -> Step:
+    """A step that ends by volume."""
+    step = a_step(*edits)
+    return replace(step, control=replace(step.control, measurement=UntilSpec(None, timeout_s), warmup=0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "ios"),
+    [
+        ({"until": Volume(VolumeKind.IOS, 1000)}, 1000),
+        ({"until": Volume(VolumeKind.BYTES, 4_096_000)}, 1000),
+        ({"until": Volume(VolumeKind.READ, 4_096_000), "fraction_read": 0.25}, 4000),
+        ({"until": Volume(VolumeKind.WRITTEN, 4_096_000), "fraction_read": 0.25}, 1334),
+        ({"until": Volume(VolumeKind.BYTES, times=0.5), "blocksize": 65536}, SIZE // 65536 // 2),
+    ],
+)
+def test_a_volume_that_its_rate_cannot_reach_in_time_is_refused(changes: dict[str, object], ios: int) -> None:
+    def limits(rate: float) -> None:
+        a_plan = plan(ending(10.0, edit(iops=rate, **changes)))
+        limits_of(a_plan, *placed(a_plan))
+
+    limits(ios / 10.0)
+    with pytest.raises(HostsError) as error:
+        limits(ios / 10.0 - 0.5)
+    assert f"in step s, its volume is out of reach: {ios:,} I/Os at" in str(error.value)
+    assert "and the timeout is 10s: raise iops, or until's timeout" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"iops": 0.0, "until": Volume(VolumeKind.IOS, 5)},  # paused
+        {"until": Volume(VolumeKind.WRITTEN, 5)},  # they read
+        {},
+    ],
+)
+def test_a_step_in_which_nothing_ends_by_volume_is_refused(changes: dict[str, object]) -> None:
+    a_plan = plan(ending(10.0, edit(**changes)))
+    with pytest.raises(PlanFaults) as error:
+        limits_of(a_plan, *placed(a_plan))
+    assert "step 's': no workload of this step ends by volume" in str(error.value)
+
+
+def test_a_share_of_a_step_is_not_known_to_be_too_slow() -> None:
+    a_plan = plan(a_step(), ending(10.0, edit(iops=OfStep(0.5, "s"), until=Volume(VolumeKind.IOS, 10**9))))
+    limits_of(a_plan, *placed(a_plan))
 
 
 def test_a_step_that_needs_the_faster_backend_is_known_with_its_tags() -> None:

@@ -8,7 +8,7 @@ from ivypy.master.summary.driven import load_parts, luns_in_words, shared_parts
 
 CELLS = {
     "iosequencer": "random_steady", "blocksize": "4096", "fraction_read": "1", "maxtags": "8", "range": "all",
-    "think_time": "0", "drop_after": "never", "iops_setting": "max",
+    "think_time": "0", "drop_after": "never", "iops_setting": "max", "random_map": "false", "until": "never",
 }  # fmt: skip
 
 
@@ -29,6 +29,13 @@ CELLS = {
         ({"range": "0-4096"}, "4KiB random reads, depth 8, on bytes 0-4096, at max"),
         ({"think_time": "0.001"}, "4KiB random reads, depth 8, think time 1ms, at max"),
         ({"think_time": "0(1/2) 0.001(1/2)"}, "4KiB random reads, depth 8, think time 0 and 1ms, at max"),
+        ({"until": "written=137438953472", "fraction_read": "0"},
+         "4KiB random writes, depth 8, until 128 GiB written on each LUN, at max"),
+        ({"until": "bytes=4096"}, "4KiB random reads, depth 8, until 4.00 KiB on each LUN, at max"),
+        ({"until": "ios=1000000", "random_map": "true"},
+         "4KiB random reads, depth 8, each block once a pass, until 1.00 M I/Os, at max"),
+        ({"until": "never(1/2) read=8192(1/2)"},
+         "4KiB random reads, depth 8, until never and 8.00 KiB read on each LUN, at max"),
         ({"drop_after": "2"}, "4KiB random reads, depth 8, dropped after 2s, at max"),
         ({"iops_setting": ""}, "4KiB random reads, depth 8"),
         (dict.fromkeys(CELLS, ""), ""),
