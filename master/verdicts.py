@@ -202,17 +202,24 @@ class Reason(Enum):
     )
     VOLUME_NOT_REACHED = (
         PARTIAL,
-        STEP,
+        ALL,
         "the step's timeout came before its volume was done",
         "A workload that ends by volume (`until`) had not ended when the step's `timeout` was over.",
         "Give `until` a longer `timeout`, or ask for more IOPS.",
     )
     VOLUME_LEFT = (
         NOTE,
-        STEP,
+        ALL,
         "the step's time came before its volume was done",
         "The step has a time (`measure`) and a volume (`until`), and the time was over first.",
         "Leave `measure` out if all of the volume is wanted.",
+    )
+    END_SEEN_LATE = (
+        (Severity.NOTE, Severity.INVALID),
+        (Scope.RATE,),
+        "time after the end of all I/O was measured",
+        "The result with the end by volume came late: the rates include time after it. Invalid: more than 1 %.",
+        "Run the step again; `send_up_ms` in interlock.csv shows what was late.",
     )
     ENDED_APART = (
         NOTE,

@@ -22,7 +22,7 @@ from ..rollup.merge import MergedSubinterval
 from ..rollup.metrics import MEAN, METRICS, Quantity
 from ..rollup.overload import Outstanding, rows_surged
 from ..rollup.parameters_in_force import Settings
-from ..rollup.volumes import volumes_of
+from ..rollup.volumes import Volumes
 from ..rollup.window import Measurement
 from ..stats.metric_sample import MetricSample, value_of
 from ..stats.percentiles import NS_PER_US
@@ -62,6 +62,7 @@ def observe(
     late: int = 0,
     of_connectors: Samples = MappingProxyType({}),
     other_load: bool = False,
+    volumes: Volumes | None = None,
 ) -> Observation:
     """Observe a closed subinterval for control; `settings`: in force at its end. The rest: see Observation.
 
@@ -77,7 +78,7 @@ def observe(
         closed.subinterval, start_s, length_s, phase, hosts.part == before.part, edited, {**samples, **of_connectors},
         loads, outstanding, disturbance(closed.results), not closed.absent.isdisjoint(hosts.judged),
         hosts.since.keys() != before.since.keys(), _covers(closed, length_s), late, other_load,
-        volumes_of(closed, settings),
+        volumes,
     )  # fmt: skip
 
 

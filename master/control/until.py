@@ -14,13 +14,14 @@ from typing import ClassVar, Final
 
 from ..rollup.volumes import Volumes
 from ..text.units import format_duration, format_fraction
-from ..verdicts import Finding, Reason
+from ..verdicts import Finding, Reason, Severity
 from .control_state import Keys, StepConditions
 from .decision import Decision, Measured, nothing_measured, shortened
 from .fixed import Fixed
 from .focus import Focus
 from .observation import Observation, Phase
 
+MOST_IDLE: Final = 0.01  # of the measured time, after the last end
 APART: Final = 0.05  # of the time from the step's start: so far apart instances may end without a note
 USUAL_TIMEOUT_S: Final = 24 * 3600.0
 
@@ -66,7 +67,6 @@ class UntilEnded:
 
     spec: UntilSpec
     time: Fixed  # of the longest measurement that may be
-    first_end_s: float | None = None  # since the step's start: when the first instance ended
     seen: Volumes | None = None  # the newest
 
     @property
@@ -88,11 +88,11 @@ class UntilEnded:
         return replace(self, time=self.time.restarted(at))
 
     def begun(self, since: int) -> "UntilEnded":
-        return replace(self, time=self.time.begun(since), first_end_s=None, seen=None)
+        return replace(self, time=self.time.begun(since), seen=None)
 
     def after(self, observation: Observation) -> "tuple[UntilEnded, Decision]":
         time, decision = self.time.after(observation)
-        state = replace(self, time=time)._with(observation)
+        state = replace(self, time=time, seen=observation.volumes or self.seen)
         volumes = observation.volumes
         if volumes is not None and volumes.all_ended:
             after = f"ended after {observation.end_s - volumes.since_ns / 1e9:.6g} s"
@@ -123,15 +123,6 @@ class UntilEnded:
             return time.measured_until(number)
         return nothing_measured(number, Finding(Reason.NO_SAMPLES, "the timeout was over in the warmup"))
 
-    def _with(self, observation: Observation) -> "UntilEnded":
-        volumes = observation.volumes
-        if volumes is None:
-            return self
-        first_end_s = self.first_end_s
-        if first_end_s is None and volumes.ended:
-            first_end_s = observation.end_s - volumes.first_since_ns / 1e9
-        return replace(self, first_end_s=first_end_s, seen=volumes)
-
     def _ended(self, observation: Observation, volumes: Volumes) -> Measured:
         now, end_s = observation.number, observation.end_s - volumes.since_ns / 1e9
         if now < self.time.first and self.time.before is not None:
@@ -142,13 +133,19 @@ class UntilEnded:
             why += "before the measurement that an edit began" if edited else "within the warmup: choose a shorter one"
             return nothing_measured(now, Finding(Reason.NO_SAMPLES, why))
         measured = self.time.measured_until(now)
-        return replace(measured, findings=(*measured.findings, *self._apart(end_s, len(volumes.ended_ns))))
+        return replace(
+            measured, findings=(*measured.findings, *self._idle(observation, volumes), *_apart(observation, volumes))
+        )
 
-    def _apart(self, end_s: float, instances: int) -> Iterator[Finding]:
-        """That some ended well before the last."""
-        if self.first_end_s is not None and end_s - self.first_end_s > APART * end_s:
-            detail = f"the first of {instances} after {self.first_end_s:.3g} s, the last after {end_s:.3g} s"
-            yield Finding(Reason.ENDED_APART, detail)
+    def _idle(self, observation: Observation, volumes: Volumes) -> Iterator[Finding]:
+        """Find that the measurement goes on after the last end: a result came so late that the end was not known."""
+        if not volumes.ended_before:
+            return
+        idle_s = volumes.since_ns / 1e9
+        share = idle_s / ((observation.number + 1 - self.time.first) * observation.length_s)
+        severity = Severity.INVALID if share > MOST_IDLE else Severity.NOTE
+        detail = f"the last {idle_s:.3g} s, {_percent(min(share, 1.0))} of the time, are after the last end"
+        yield Finding(Reason.END_SEEN_LATE, detail, severity)
 
     def _left(self) -> Iterator[Finding]:
         """Find what the step's end by time leaves."""
@@ -180,6 +177,14 @@ class UntilEnded:
         more = f", {ended} of {count} workload instances ended" if ended else ""
         left = "" if left_s is None else f", about {format_duration(_rounded(left_s))} left"
         return f"{_percent(done)} of the volume{more}{left}"
+
+
+def _apart(observation: Observation, volumes: Volumes) -> Iterator[Finding]:
+    """Find that some ended well before the last."""
+    first_s, last_s = (observation.end_s - ns / 1e9 for ns in (volumes.first_since_ns, volumes.since_ns))
+    if last_s - first_s > APART * last_s:
+        detail = f"the first of {len(volumes.ended_ns)} after {first_s:.3g} s, the last after {last_s:.3g} s"
+        yield Finding(Reason.ENDED_APART, detail)
 
 
 def _percent(share: float) -> str:

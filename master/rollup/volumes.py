@@ -24,6 +24,7 @@ class Volumes:
     left: NDArray[np.float64]  # (N,) share that is not submitted
     ended_ns: NDArray[np.int64]  # (N,) for how long each has ended; 0: it has not
     only: bool  # the step has no other instances that are driven
+    length_ns: int  # the least of a host's results: an end that is longer ago was in an earlier subinterval
 
     @cached_property
     def ended(self) -> int:
@@ -38,6 +39,11 @@ class Volumes:
     def since_ns(self) -> int:
         """For how long all have ended; 0: they have not."""
         return int(self.ended_ns.min()) if self.all_ended else 0
+
+    @property
+    def ended_before(self) -> bool:
+        """All had ended before this subinterval, so a host's result of the last end came late."""
+        return self.since_ns >= self.length_ns > 0
 
     @property
     def first_since_ns(self) -> int:
@@ -66,17 +72,16 @@ def volumes_of(closed: MergedSubinterval, settings: Settings) -> Volumes | None:
     named = amounts > 0
     known = closed.known_instances()[named]
     left = np.where(known, closed.counts[named, Count.LEFT] / amounts[named], 1.0)
-    return Volumes(left, np.where(known, closed.counts[named, Count.ENDED_NS], 0), not settings.endless)
+    ended_ns = np.where(known, closed.counts[named, Count.ENDED_NS], 0)
+    lengths_ns = closed.length_ns[closed.length_ns > 0]
+    return Volumes(left, ended_ns, not settings.endless, int(lengths_ns.min(initial=np.iinfo(np.int64).max)))
 
 
 def until_the_end(closed: MergedSubinterval, volumes: Volumes | None) -> MergedSubinterval:
     """The subinterval without the time after the end of all that was driven, if that lies in it."""
-    if volumes is None or not volumes.only or volumes.since_ns == 0:
+    if volumes is None or not volumes.only or volumes.since_ns == 0 or volumes.ended_before:
         return closed
-    driven_ns = closed.length_ns - volumes.since_ns
-    if (driven_ns[closed.length_ns > 0] <= 0).any():  # it ended in an earlier one
-        return closed
-    length_ns = np.where(closed.length_ns > 0, driven_ns, 0)
+    length_ns = np.where(closed.length_ns > 0, closed.length_ns - volumes.since_ns, 0)
     results = {
         host: replace(result, length_ns=int(length_ns[closed.layout.position[host]]))
         for host, result in closed.results.items()

@@ -12,7 +12,7 @@ from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.until import UntilEnded, UntilSpec
 from ivypy.master.rollup.volumes import Volumes
-from ivypy.master.verdicts import Reason
+from ivypy.master.verdicts import Reason, Severity
 
 LENGTH_S = 5.0
 EndTimes = list[float]  # of each instance: seconds after the step's start at which it ends
@@ -22,7 +22,7 @@ def volumes_at(end_s: float, ends: EndTimes, only: bool = True) -> Volumes:
     """As a subinterval that ends then shows instances that all go at an even pace from the start to their ends."""
     left = [max(1 - end_s / one, 0.0) for one in ends]
     ended = [max(round((end_s - one) * 1e9), 1) if one <= end_s else 0 for one in ends]
-    return Volumes(np.array(left), np.array(ended), only)
+    return Volumes(np.array(left), np.array(ended), only, round(LENGTH_S * 1e9))
 
 
 def run(
@@ -81,6 +81,30 @@ def test_instances_that_end_far_apart_are_noted_with_both_times() -> None:
     assert reasons(one) == [Reason.ENDED_APART]
     assert one.findings[0].detail == "the first of 3 after 10 s, the last after 20 s"
     assert reasons(measured(run([19.5, 20.0]))) == []
+
+
+@pytest.mark.parametrize(
+    ("end_s", "seen_in", "severity"), [(12.0, 2, None), (12.0, 3, Severity.INVALID), (996.0, 200, Severity.NOTE)]
+)
+def test_the_time_after_an_end_that_was_seen_late_speaks_against_the_rates(
+    end_s: float, seen_in: int, severity: Severity | None
+) -> None:
+    state = UntilEnded(UntilSpec(None, 2000.0), Fixed(0, 400))
+    start_s = seen_in * LENGTH_S
+    seen = Observation(seen_in, start_s, LENGTH_S, Phase.RUN, volumes=volumes_at(start_s + LENGTH_S, [end_s]))
+    (one,) = state.after(seen)[1].measured
+    assert [finding.severity for finding in one.findings] == ([severity] if severity else [])
+    if severity is Severity.INVALID:
+        assert str(one.findings[0]) == "end_seen_late[invalid] (the last 8 s, 40% of the time, are after the last end)"
+
+
+def test_a_host_that_ended_and_was_lost_is_not_the_first_to_end() -> None:
+    """Of those that are left only one has an end."""
+    state = UntilEnded(UntilSpec(None, 900.0), Fixed(0, 180))
+    early, late = (Observation(n, n * 5.0, LENGTH_S, Phase.RUN, n == 0, volumes=volumes_at((n + 1) * 5.0, ends))
+                   for n, ends in enumerate(([1.0, 9.0], [9.0])))  # fmt: skip
+    (one,) = state.after(early)[0].after(late)[1].measured
+    assert reasons(one) == [Reason.HOSTS_CHANGED]
 
 
 def test_an_end_within_the_warmup_measures_nothing_and_says_so() -> None:

@@ -81,3 +81,11 @@ def test_the_last_subinterval_is_as_long_as_its_io(since_ns: int) -> None:
 def test_an_end_in_an_earlier_subinterval_shortens_nothing() -> None:
     interval = closed({"h1": [(0, 2 * LENGTH_NS)] * 2, "h2": [(0, LENGTH_NS)] * 2})
     assert until_the_end(interval, volumes_of(interval, settings())) is interval
+
+
+def test_an_end_before_the_shortest_result_is_one_of_an_earlier_subinterval() -> None:
+    interval = closed({"h1": [(0, LENGTH_NS)] * 2, "h2": [(0, LENGTH_NS)] * 2})
+    volumes = volumes_of(interval, settings())
+    assert volumes is not None and volumes.ended_before
+    within = volumes_of(closed({"h1": [(0, LENGTH_NS - 1)] * 2, "h2": [(0, LENGTH_NS)] * 2}), settings())
+    assert within is not None and not within.ended_before

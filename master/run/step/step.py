@@ -33,7 +33,7 @@ from ...control.observe import Samples, connector_samples, observe
 from ...hosts.driver import DRIVING, Driver
 from ...rollup.parameters_in_force import Settings, SettingsInForce, is_other_load
 from ...rollup.validity import ScopedFinding
-from ...rollup.volumes import until_the_end, volumes_of
+from ...rollup.volumes import Volumes, until_the_end, volumes_of
 from ...verdicts import Finding, Reason, Severity
 from ..edits.live_changes import EditEffect
 from ..setup.resolve_settings import steered
@@ -122,7 +122,8 @@ class StepCycle:
                 break
             effect = self._changes.seen(interval)
             settings = self._settings.of(self._changes.in_force(), interval.part, self._changes.as_planned)
-            interval = until_the_end(interval, volumes_of(interval, settings))
+            volumes = volumes_of(interval, settings)
+            interval = until_the_end(interval, volumes)
             collected = replace(collected, interval=interval)
             decision, acknowledged = Decision(self._after_the_end(k + 1)), dict[Driver, int]()
             deciding, late = progress.is_deciding, self._ended_since(end_ns)
@@ -131,7 +132,7 @@ class StepCycle:
             elif deciding and collected.covered:  # it is decided on with the one whose result covers it
                 decision = Decision(announced)
             elif deciding:
-                decision = self._decide(collected, settings, announced, effect, late)
+                decision = self._decide(collected, settings, volumes, announced, effect, late)
             if deciding and self._live.skipped_by and not decision.done:
                 decision = self._end_with_measured(decision)
             decided_ns = self._fleet.now_ns()
@@ -232,6 +233,7 @@ class StepCycle:
         self,
         collected: Collected,
         settings: Settings,
+        volumes: Volumes | None,
         announced: Phase,
         effect: EditEffect,
         late: int,
@@ -249,7 +251,7 @@ class StepCycle:
         )
         seen = observe(
             interval, settings, focuses, start_s, self._length_s, announced, edited, self._judged, before, late,
-            self._of_connectors, is_other_load(self._decided_with, settings),
+            self._of_connectors, is_other_load(self._decided_with, settings), volumes,
         )  # fmt: skip
         self._decided_with = settings
         decision = self._live.decide(seen)
