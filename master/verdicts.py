@@ -203,8 +203,8 @@ class Reason(Enum):
     VOLUME_NOT_REACHED = (
         PARTIAL,
         ALL,
-        "the step's timeout came before its volume was done",
-        "A workload that ends by volume (`until`) had not ended when the step's `timeout` was over.",
+        "the step's volume was not done",
+        "A workload with `until` had not ended when the step's `timeout` was over, or when its host was lost.",
         "Give `until` a longer `timeout`, or ask for more IOPS.",
     )
     VOLUME_LEFT = (

@@ -4,7 +4,8 @@ Rule: the measurement is of all subintervals after the warmup, to the end of the
 shortened to it (rollup/volumes.py). An edit or a change of hosts begins it anew, as of a measurement by time. Where
 others are driven beside them, these go on to the end of that subinterval.
 
-The step's own time (`measure`) may end it before, and its timeout ends it in any case.
+The step's own time (`measure`) may end it before, and its timeout ends it in any case; so does the loss of all hosts
+with such instances.
 """
 
 from collections.abc import Iterator
@@ -97,10 +98,12 @@ class UntilEnded:
         if volumes is not None and volumes.all_ended:
             after = f"ended after {observation.end_s - volumes.since_ns / 1e9:.6g} s"
             return state, Decision(Phase.TAIL, measured=(state._ended(observation, volumes),), progress=after)
-        if not decision.done and observation.end_s >= self.spec.timeout_s:  # the measurement began anew meanwhile
+        all_lost = volumes is None and not observation.same_hosts
+        # Where the measurement began anew meanwhile, its time is not over at the timeout.
+        if not decision.done and (all_lost or observation.end_s >= self.spec.timeout_s):
             decision = Decision(Phase.TAIL, measured=(self._so_far(time, observation.number),))
         if decision.done:
-            measured = replace(decision.measured[0], findings=(*decision.measured[0].findings, *state._left()))
+            measured = replace(decision.measured[0], findings=(*decision.measured[0].findings, *state._left(all_lost)))
             return state, replace(decision, measured=(measured,))
         return state, replace(
             decision, counted="", remaining=state._remaining(observation, decision.remaining),
@@ -121,7 +124,7 @@ class UntilEnded:
     def _so_far(time: Fixed, number: int) -> Measured:
         if number >= time.first:
             return time.measured_until(number)
-        return nothing_measured(number, Finding(Reason.NO_SAMPLES, "the timeout was over in the warmup"))
+        return nothing_measured(number, Finding(Reason.NO_SAMPLES, "the step was over in the warmup"))
 
     def _ended(self, observation: Observation, volumes: Volumes) -> Measured:
         now, end_s = observation.number, observation.end_s - volumes.since_ns / 1e9
@@ -147,13 +150,18 @@ class UntilEnded:
         detail = f"the last {idle_s:.3g} s, {_percent(min(share, 1.0))} of the time, are after the last end"
         yield Finding(Reason.END_SEEN_LATE, detail, severity)
 
-    def _left(self) -> Iterator[Finding]:
-        """Find what the step's end by time leaves."""
-        reason = Reason.VOLUME_LEFT if self.time.measurement == self.spec.time else Reason.VOLUME_NOT_REACHED
+    def _left(self, all_lost: bool) -> Iterator[Finding]:
+        """Find what the step's end leaves: by time, or since the hosts of those that had not ended were lost."""
+        by_time = not all_lost and self.time.measurement == self.spec.time
+        reason = Reason.VOLUME_LEFT if by_time else Reason.VOLUME_NOT_REACHED
+        words = []
         if self.seen is not None:
             count, ended = len(self.seen.ended_ns), self.seen.ended
-            several = f"; {ended} of {count} workload instances had ended" if count > 1 else ""
-            yield Finding(reason, f"{_percent(self.seen.most_left)} was left{several}")
+            words.append(f"{_percent(self.seen.most_left)} was left")
+            words += [f"{ended} of {count} workload instances had ended"] if count > 1 else []
+        words += ["the hosts of all that were to end are lost"] if all_lost else []
+        if words:
+            yield Finding(reason, "; ".join(words))
 
     def _left_s(self, observation: Observation) -> float | None:
         """How long it takes at the pace so far; None where there is none."""

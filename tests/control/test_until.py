@@ -153,6 +153,18 @@ def test_a_step_without_its_newest_instances_goes_on_until_its_timeout() -> None
     assert not decision.done and decision.progress == ""
 
 
+def test_a_step_ends_once_the_hosts_of_all_that_end_by_volume_are_lost() -> None:
+    """Nothing would end it but its timeout, which may be a day away."""
+    state = UntilEnded(UntilSpec(None, 900.0), Fixed(0, 180))
+    state, _ = state.after(Observation(0, 0.0, LENGTH_S, Phase.RUN, volumes=volumes_at(5.0, [20.0, 40.0], only=False)))
+    _, decision = state.after(Observation(1, 5.0, LENGTH_S, Phase.RUN, same_hosts=False))
+    assert decision.done
+    left = next(one for one in decision.measured[0].findings if one.reason is Reason.VOLUME_NOT_REACHED)
+    assert (
+        left.detail == "87.5% was left; 0 of 2 workload instances had ended; the hosts of all that were to end are lost"
+    )
+
+
 def test_progress_says_the_share_and_the_time_that_is_left() -> None:
     assert run([20.0, 9.0])[1].progress == "25% of the volume, about 15s left"
     assert run([20.0, 9.0])[2].progress == "50% of the volume, 1 of 2 workload instances ended, about 10s left"
