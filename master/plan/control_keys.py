@@ -49,6 +49,8 @@ def check_until(go: GoDoc, path: Path, faults: Faults) -> None:
         faults.add_key((*path, "until", given[1]), f"until has {given[0]} and {given[1]}; it needs one of them")
     if given and go.once:
         faults.add_key((*path, "once"), "once and until both set the end; remove one")
+    for text in _looped_ends(go, given):
+        faults.add_key((*path, "loop", text[0]), text[1])
     if go.until is None and not go.once:
         return
     key = "until" if go.until is not None else "once"
@@ -57,6 +59,28 @@ def check_until(go: GoDoc, path: Path, faults: Faults) -> None:
             faults.add_key((*path, name), f"{name} and {key} both set how long the step takes; make it two steps")
     if go.measure is not None and go.measure.metric is not None:
         faults.add_key((*path, "measure"), f"measure: {key} ends the step, so only a time may stand here")
+
+
+def _looped_ends(go: GoDoc, given: list[str]) -> Iterator[tuple[str, str]]:
+    """Find what a loop sets that the step sets itself."""
+    looped: set[str] = set() if go.loop is None else go.loop.model_fields_set
+    if "until" in looped and (go.once or given):
+        other = "once" if go.once else given[0]
+        yield "until", f"the loop's until and {other} both set the end; remove one"
+    if "random_map" in looped and go.once:
+        yield "random_map", "the loop's random_map and once both set whether each block comes once; remove one"
+
+
+def check_some_end(go: GoDoc, some: bool, path: Path, faults: Faults) -> None:
+    """Find a step that is to end by volume, and cannot. `some`: of its passes do."""
+    if some or (go.until is None and not go.once):
+        return
+    key = "until" if go.until is not None else "once"
+    if go.once or (go.until and go.until.volume):
+        text = f"{key}: no workload that is driven ends by volume; set iops, or leave {key} out"
+    else:
+        text = "until has no amount, and no workload that is driven has an until; give an amount, like written: 2x"
+    faults.add_key((*path, key), text)
 
 
 def control_spec(

@@ -20,7 +20,7 @@ from ..rollup.instances import ALL
 from ..text.plan_parameters import NO_END, ONE_PASS, OfStep, Value
 from ..text.units import format_duration, format_fraction
 from .attempts import ATTEMPT, OnInvalid
-from .control_keys import check_measures, check_until, control_spec, until_spec
+from .control_keys import check_measures, check_some_end, check_until, control_spec, until_spec
 from .model import TOTAL_IOPS, Edit, Step
 from .read.field_types import written
 from .read.schema import TIMES, EditDoc, GoDoc, PlanDoc, TimesDoc
@@ -196,6 +196,7 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
     on_invalid = go.on_invalid or doc.defaults.on_invalid or OnInvalid()
     if ATTEMPT in go.name:
         faults.add((*path, "name"), f"{go.name!r}: names with {ATTEMPT} are those of repeated steps; choose another")
+    some_end = False
     for values in _combinations(go, path, faults):
         name = "+".join([go.name, *(f"{key}={written(key, value)}" for key, value in values.items())])
         for suffix, more in _curve(go, name):
@@ -204,6 +205,7 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
             edits = with_edit(in_force, Edit(ALL, (ALL,), set_here, place)) if set_here else in_force
             control, more_notes = _without_response(spec) if more.get(TOTAL_IOPS) == MAX else (spec, ())
             if ends_by_volume(doc.workloads, edits):
+                some_end = True
                 control = _until(control, go, path, subinterval_s, doc.defaults, faults)
             longest_s = None if control.fixed else _whole(round(control.longest_s, 6), subinterval_s)
             own_times = times if control.warmup else {**times, "warmup_s": 0.0}
@@ -211,6 +213,7 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
                 0, name + suffix, edits, **own_times, loop=changes,
                 place=place, notes=(*notes, *more_notes), longest_s=longest_s, control=control, on_invalid=on_invalid,
             )  # fmt: skip
+    check_some_end(go, some_end, path, faults)
 
 
 def once() -> dict[str, Any]:

@@ -140,6 +140,26 @@ def test_what_a_step_sets_holds_for_it_alone() -> None:
             "steps: [ { go: { name: s, once: true, measure: { metric: iops } } } ]",
             "measure: once ends the step, so only a time may stand here",
         ),
+        (
+            "steps: [ { go: { name: s, loop: { until: [ { ios: 5 } ] }, once: true } } ]",
+            "the loop's until and once both set the end; remove one",
+        ),
+        (
+            "steps: [ { go: { name: s, loop: { random_map: [ false ] }, once: true } } ]",
+            "the loop's random_map and once both set whether each block comes once; remove one",
+        ),
+        (
+            "steps: [ { go: { name: s, loop: { until: [ { ios: 5 } ] }, until: { read: 5 } } } ]",
+            "the loop's until and read both set the end; remove one",
+        ),
+        (
+            "steps: [ { go: { name: s, until: { timeout: 5s } } } ]",
+            "until has no amount, and no workload that is driven",
+        ),
+        (
+            "workloads: { a: { iops: 0 } }\nsteps: [ { go: { name: s, once: true } } ]",
+            "once: no workload that is driven ends by volume; set iops",
+        ),
         ("steps: [ { go: { name: s, until: { ios: 5, timeout: 100ms } } } ]", "no measurement can end before 1 s"),
         (
             "workloads: { a: { once: true } }\nsteps: [ { go: { name: s, find: { metric: p99, target: 1ms } } } ]",
