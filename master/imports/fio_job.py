@@ -68,6 +68,11 @@ class _FioVolume:
             return f"{{ bytes: {format_bytes(max(round(self.bytes * each), 1))} }}"
         return f"{{ ios: {max(round((self.ios or 0) * each), 1)} }}"
 
+    def is_even(self, clones: int, files: int, blocksize: int) -> bool:
+        """Whether each file has the same number of I/Os."""
+        ios = self.ios if self.bytes is None else self.bytes // blocksize
+        return self.times is not None or (ios or 0) * clones % max(files, 1) == 0
+
 
 @dataclass(frozen=True, slots=True)
 class _JobPart:
@@ -78,6 +83,7 @@ class _JobPart:
     rate: float | None  # I/Os per second
     blocksize: int
     of_depth: float = 1.0  # its share of the I/Os in flight
+    of_volume: float = 1.0
 
 
 class Job(TargetsReader):
@@ -96,12 +102,11 @@ class Job(TargetsReader):
         ramp = self._value("ramp_time", seconds_of, 0.0)
         runtime = self._value("runtime", seconds_of, 0.0)
         steady = self._steady(runtime)
-        volume = None if runtime and self._flag("time_based") else self._volume(targets, span)
-        if steady and volume:
+        by_volume = not (runtime and self._flag("time_based"))
+        if steady and by_volume:
             why = "a step that looks for a steady state does not end by volume"
-            self._drop(None, f"fio stops after `size`: {why}", "", matters=not runtime)
-            volume = None
-        streams = self._streams(rw, targets, span, volume)
+            self._drop(None, f"fio stops after `size`: {why}", "", matters=True)
+        streams = self._streams(rw, targets, span, by_volume and not steady)
         return ReadJob(
             section=self.section, begins_group=self._flag("stonewall"), backend=backend, targets=targets,
             streams=streams,
@@ -168,24 +173,28 @@ class Job(TargetsReader):
         if asked or not (direct or buffered):
             self._drop(asked, "fio would use the page cache", "ivypy always uses O_DIRECT", matters=True)
 
-    def _volume(self, targets: list[ImportedTarget], span: tuple[str, str] | None) -> _FioVolume:
-        """Read what a clone does until it ends: `size`, `loops` times, or `io_size` instead; at most `number_ios`."""
+    def _volume(self, files: int, span: tuple[str, str] | None, blocksize: int) -> _FioVolume:
+        """Read what a clone does until it ends: `loops` times `size`, or `io_size` instead; at most `number_ios`."""
         loops = max(self._value("loops", whole_number, 1), 1)
-        volume = _FioVolume(times=float(loops))
+        ios = self._value("number_ios", whole_number, 0)
+        room = _bytes_in(span)
+        whole = None if room is None else room * files
+        times, most = 1.0, None
         option = self.section.options.get("io_size")
         if option is not None and option.value.endswith("%"):
-            volume = _FioVolume(times=self._value("io_size", _share, 1.0) * loops)
-        elif io_size := self._value("io_size", self._size, 0):
-            volume = _FioVolume(bytes=io_size * loops)
-        ios, files = self._value("number_ios", whole_number, 0), len(targets) // self._own_clones()
-        room = _bytes_in(span)
-        most = volume.bytes if room is None else room * files * volume.times if volume.times else volume.bytes
-        bytes_of_ios = ios * self._blocksize(self._text("rw", "read") not in ("write", "randwrite"))
-        return _FioVolume(ios=ios) if ios and (most is None or bytes_of_ios < most) else volume
+            times = self._value("io_size", _share, 1.0)
+        else:
+            most = self._value("io_size", self._size, 0) or self._part_of_files(whole)
+        if ios and ((end := most or (whole and whole * times)) is None or ios * blocksize < end):
+            return _FioVolume(ios=ios * loops)
+        return _FioVolume(bytes=-(-most // blocksize) * blocksize * loops) if most else _FioVolume(times=times * loops)
 
-    def _own_clones(self) -> int:
-        """How many clones have files of their own."""
-        return 1 if "filename" in self.section.options else self._jobs()
+    def _part_of_files(self, whole: int | None) -> int | None:
+        """`size`, where files are larger by `filesize`; None: all of them."""
+        if "filesize" not in self.section.options or self._text("size").endswith("%"):
+            return None
+        size = self._value("size", self._size, 0)
+        return size if whole is not None and 0 < size < whole else None
 
     def _rw(self) -> str | None:
         option = self.section.options.get("rw")
@@ -219,7 +228,7 @@ class Job(TargetsReader):
         return chosen
 
     def _streams(
-        self, rw: str, targets: list[ImportedTarget], span: tuple[str, str] | None, volume: _FioVolume | None
+        self, rw: str, targets: list[ImportedTarget], span: tuple[str, str] | None, by_volume: bool
     ) -> list[Stream]:
         sequential = rw in _SEQUENTIAL
         engine = self._text("ioengine", DEFAULT_ENGINE)
@@ -238,8 +247,12 @@ class Job(TargetsReader):
         streams = []
         in_flight = 0  # of a clone that is apart, or of all
         for clone in range(clones if apart else 1):
+            driven = _shifted(span, increment * clone, is_end_fixed="filesize" in self.section.options)
             for part in parts:
-                if (room := _bytes_in(span)) is not None and room < part.blocksize:
+                volume = self._volume(max(files, 1), driven, part.blocksize) if by_volume else None
+                if volume and not volume.is_even(of_all, files, part.blocksize):
+                    self._note_uneven(files)
+                if (room := _bytes_in(driven)) is not None and room < part.blocksize:
                     self._fault(self.section.options.get("size"), f"{room} bytes of a file hold no I/O")
                 maxtags = max(round(depth * of_all * part.of_depth / max(files, 1)), 1)
                 if maxtags > int(PARAMETERS["maxtags"].high or maxtags):
@@ -251,10 +264,10 @@ class Job(TargetsReader):
                         paths=tuple(target.path for target in targets), sequential=sequential, fraction_read=part.reads,
                         blocksize=part.blocksize, depth=maxtags,
                         iops=_iops(part.rate, of_all / max(files, 1)),
-                        poisson=self._poisson(sequential), span=_shifted(span, increment * clone),
+                        poisson=self._poisson(sequential), span=driven,
                         seed=self._value("randseed", whole_number, None),
                         random_map=not sequential and self._maps(),
-                        until=volume.until(of_all, part.of_depth, files) if volume else "",
+                        until=volume.until(of_all, part.of_volume, files) if volume else "",
                     )
                 )  # fmt: skip
         if in_flight != depth * of_all:
@@ -263,6 +276,12 @@ class Job(TargetsReader):
             why = f"fio has {depth * of_all} I/Os in flight over all files, reads and writes; the plan has {in_flight}"
             self._drop(option, why, "`maxtags` is that of each file", matters=True)
         return streams
+
+    def _note_uneven(self, files: int) -> None:
+        """Name the option whose I/Os are no multiple of the files."""
+        names = ("number_ios", "io_size", "size")
+        option = next((self.section.options[key] for key in names if key in self.section.options), None)
+        self._drop(option, f"its I/Os are no multiple of {files} files", "`until` rounds those of each", matters=True)
 
     def _maps(self) -> bool:
         """Whether fio visits each block once before any again."""
@@ -292,9 +311,10 @@ class Job(TargetsReader):
                 option = self._mix_option() or self.section.options.get("rw")
                 why = "reads and writes are two workloads, which at their maximum do not hold a share"
                 self._drop(option, why, "give each a rate: `rate_iops=READS,WRITES`", matters=True)
+            of_reads = read_rate / (read_rate + write_rate) if read_rate and write_rate else mix
             return [
-                _JobPart("reads", 1.0, read_rate, self._blocksize(True), mix),
-                _JobPart("writes", 0.0, write_rate, self._blocksize(False), 1 - mix),
+                _JobPart("reads", 1.0, read_rate, self._blocksize(True), mix, of_reads),
+                _JobPart("writes", 0.0, write_rate, self._blocksize(False), 1 - mix, 1 - of_reads),
             ]
         if self._blocksize(True) != self._blocksize(False):
             sized = next(
@@ -367,11 +387,13 @@ def _iops(rate: float | None, share: float) -> str:
     return "max" if rate is None else format_number(round(rate * share, 6))
 
 
-def _shifted(span: tuple[str, str] | None, by: int) -> tuple[str, str] | None:
-    """The part of the next clone: what is in percent stays."""
+def _shifted(span: tuple[str, str] | None, by: int, is_end_fixed: bool) -> tuple[str, str] | None:
+    """The part of the next clone: what is in percent stays, and the end of files of a given size."""
     if not by:
         return span
-    start, end = (
-        text if text.endswith("%") else format_bytes(parse_bytes(text) + by) for text in (span or ("0", "100%"))
-    )
-    return start, end
+    start, end = span or ("0", "100%")
+    return _moved(start, by), end if is_end_fixed else _moved(end, by)
+
+
+def _moved(place: str, by: int) -> str:
+    return place if place.endswith("%") else format_bytes(parse_bytes(place) + by)

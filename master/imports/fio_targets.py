@@ -86,6 +86,7 @@ class TargetsReader(OptionReader):
         paths = self._paths()
         size_text, offset_text = self._text("size"), self._text("offset", "0")
         filesize = self._value("filesize", lambda text: self._size(text.split("-")[0]), 0)
+        self._note_sizes(filesize)
         # fio divides `size` over the files of a clone
         count = max(len(paths) // (1 if "filename" in self.section.options else self._jobs()), 1)
         if size_text.endswith("%") or offset_text.endswith("%"):
@@ -93,12 +94,13 @@ class TargetsReader(OptionReader):
             total = filesize or None
         else:
             offset = self._value("offset", self._size, 0)
-            size = self._value("size", self._size, 0) // count or (filesize - offset if filesize else 0)
+            size = self._value("size", self._size, 0) // count
             clones = 0 if "filename" not in self.section.options else self._jobs() - 1
             shift = self._value("offset_increment", self._size, 0) * clones
-            total = max(offset + size + shift if size else 0, filesize) or None
-            end = format_bytes(offset + size) if size else "100%"
-            span = (format_bytes(offset), end) if offset or size else None
+            # a file of `filesize` is driven up to its end, wherever a clone begins
+            total = filesize or (offset + size + shift if size else 0) or None
+            end = format_bytes(filesize or offset + size) if filesize or size else "100%"
+            span = (format_bytes(offset), end) if offset or size or filesize else None
         targets = []
         for path in paths:
             device = _is_device(path)
@@ -107,6 +109,12 @@ class TargetsReader(OptionReader):
                 self._fault(self.section.options.get("filename"), f"{path}: no such file; give its `size`")
             targets.append(ImportedTarget(path, device, exists, total))
         return ([], None) if len(self.faults) > before else (targets, span)
+
+    def _note_sizes(self, smallest: int) -> None:
+        """Name files of random sizes."""
+        option = self.section.options.get("filesize")
+        if option and self._value("filesize", lambda text: self._size(text.split("-")[-1]), 0) != smallest:
+            self._drop(option, "files of a job have one size", "the plan has the smallest", matters=True)
 
     def _share(self, size: str, offset: str) -> tuple[str, str] | None:
         """A part of a device in percent."""

@@ -94,6 +94,9 @@ def test_an_option_becomes_a_parameter(options: str, expected: dict[str, object]
         ("size=1g", "range: 0..1GiB"),
         ("offset=1g\nsize=2g", "range: 1GiB..3GiB"),
         ("offset=1m", "range: 1MiB..100%"),
+        ("filesize=1m\nsize=4m", "range: 0..1MiB"),  # the file ends there
+        ("filesize=8m\nsize=4m\nrw=randread", "range: 0..8MiB"),  # and `size` is how much of it
+        ("filesize=8m\noffset=1m", "range: 1MiB..8MiB"),
         ("size=20%", "range: 0%..20%"),
         ("offset=10%\nsize=20%", "range: 10%..30%"),
         ("ramp_time=5", "warmup: 5s, measure: 9s"),
@@ -124,6 +127,13 @@ def test_sequential_clones_are_streams_of_their_own() -> None:
     one = description(f"[job]\n{DEVICE}rw=write\nnumjobs=2\nsize=1g\noffset_increment=1g")
     assert [stream.span for stream in one.streams] == [("0", "1GiB"), ("1GiB", "2GiB")]
     assert [workload.name for workload in plan_of(one).workloads] == ["job-0", "job-1"]
+
+
+def test_clones_end_where_their_file_of_a_given_size_does() -> None:
+    one = description("[job]\nfilename=x\nfilesize=4m\nsize=3m\noffset_increment=1m\nnumjobs=3\nrw=write\n")
+    assert [stream.span for stream in one.streams] == [("0", "4MiB"), ("1MiB", "4MiB"), ("2MiB", "4MiB")]
+    assert [stream.until for stream in one.streams] == ["{ bytes: 3MiB }", "{ bytes: 1x }", "{ bytes: 1x }"]
+    assert [target.size for target in one.targets] == [4 << 20]
 
 
 def test_a_part_of_a_file_that_another_job_makes_larger_stays_that_part() -> None:
@@ -183,7 +193,12 @@ def test_a_file_is_refused_with_the_line(text: str, fault: str) -> None:
         ("number_ios=5", "{ ios: 5 }"),
         ("number_ios=5000\nio_size=1m", "{ bytes: 1MiB }"),  # whichever comes first
         ("number_ios=5\nsize=8k", "{ bytes: 1x }"),
-        ("number_ios=5\nsize=8k\nloops=3", "{ ios: 5 }"),
+        ("number_ios=5\nsize=8k\nloops=3", "{ bytes: 3x }"),  # of each loop
+        ("number_ios=5\nsize=1m\nloops=3", "{ ios: 15 }"),
+        ("io_size=5k\nloops=3", "{ bytes: 24KiB }"),
+        ("filesize=8m\nsize=4m", "{ bytes: 4MiB }"),
+        ("filesize=1m\nsize=4m", "{ bytes: 1x }"),
+        ("filesize=8m\nsize=4m\nfilename=/dev/b\nloops=2", "{ bytes: 4MiB }"),
         ("number_ios=6\nfilename=/dev/b", "{ ios: 3 }"),  # over both
         ("io_size=3m\nfilename=/dev/b", "{ bytes: 1536KiB }"),
         ("filename=/dev/b", "{ bytes: 1x }"),
@@ -193,6 +208,7 @@ def test_a_file_is_refused_with_the_line(text: str, fault: str) -> None:
         ("runtime=9\ntime_based", "never"),
         ("time_based", "{ bytes: 1x }"),
         ("rw=rw\nrwmixread=75\niodepth=4", "{ bytes: 0.75x }"),
+        ("rw=rw\nrate_iops=700,300", "{ bytes: 0.7x }"),  # fio holds the rates, not the mix
     ],
 )
 def test_a_job_ends_with_its_volume(options: str, until: str) -> None:
@@ -259,6 +275,10 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
         ("file_service_type=roundrobin\nunique_filename=1\nexitall=0", []),
         ("exitall", ["exitall"]),
         ("file_append=1", ["file_append=1"]),
+        ("filesize=1m-2m", ["filesize=1m-2m"]),
+        ("filesize=1m-1m", []),
+        ("time_based=0\nnumber_ios=11\nfilename=/dev/b", ["number_ios=11", "filename=/dev/sdb:/dev/b"]),
+        ("time_based=0\nio_size=12k\nfilename=/dev/b\niodepth=2", ["io_size=12k"]),
         ("time_based=0\nloops=3\nio_size=1g\nnumber_ios=5", []),
         ("time_based=0\nss=iops:5%\nss_dur=1", ["[job]"]),
         ("rate_min=1m", ["rate_min=1m"]),
@@ -382,6 +402,7 @@ def test_the_command_prints_the_plan_and_exits_by_what_it_drops(tmp_path: Path) 
         ("rw=write\nsize=1g\ndirect=1\nruntime=9\ntime_based", 0),
         ("rw=write\nsize=1g\ndirect=1", 0),  # once through
         ("rw=write\nsize=1g\ndirect=1\nfill_device=1", 6),
+        ("rw=read\nsize=1g\ndirect=1\nss=iops:9%\nss_dur=2\nruntime=9", 6),  # fio may end before
         ("rw=write\nsize=1g\nruntime=9\ntime_based", 6),  # by the page cache
         ("rw=read\nzonesize=1m\nzoneskip=1m\ndirect=1\nruntime=9\ntime_based", 6),
         ("rw=read\niodepth_batch_complete=16\ndirect=1\nruntime=9\ntime_based", 6),
