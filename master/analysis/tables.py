@@ -64,7 +64,7 @@ _FILE_OF: Final = {
     "hosts": "hosts.csv", "luns": "luns.csv", "workloads": "workloads.csv",
 }  # fmt: skip
 _WHOLE: Final = (Notation.BYTES, Notation.COUNT)
-_WORDS: Final = (Notation.CHOICE, Notation.RANGE, Notation.COUNT_OR_AUTO)
+_WORDS: Final = (Notation.CHOICE, Notation.RANGE, Notation.COUNT_OR_AUTO, Notation.FLAG, Notation.VOLUME)
 
 
 @cache

@@ -327,7 +327,7 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
     "summary.csv": (
         NARROW_KEYS,
         "a column per parameter that a step of the plan loops over, blank in other steps: bytes, seconds, shares of 1; "
-        "inf: `max`, `never`; `iosequencer`, `range` and `spread` as in the plan",
+        "inf: `max`, `never`; `iosequencer`, `range`, `spread` and `until` as in the plan",
         NARROW,
     ),
     "step*/<rollup type>/<instance>.histogram.csv": (HISTOGRAM,),

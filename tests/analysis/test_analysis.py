@@ -248,3 +248,14 @@ def test_the_queries_of_the_docs_run(folder: Path, command: str) -> None:
 def test_the_python_of_the_docs_runs(folder: Path) -> None:
     (text,) = re.findall(r"```python\n(import ivypy\n\nruns.*?)```", (ROOT / "docs/analysis.md").read_text(), re.DOTALL)
     exec(text.replace('"runs/oltp-20260301T120000Z"', repr(str(folder))).replace('"half"', '"two"'), {})
+
+
+@pytest.mark.parametrize(
+    ("looped", "type_"),
+    [
+        ("blocksize", Type.INTEGER), ("think_time", Type.NUMBER), ("range", Type.TEXT), ("until", Type.TEXT),
+        ("random_map", Type.TEXT),
+    ],
+)  # fmt: skip
+def test_a_looped_parameter_has_the_type_of_its_notation(looped: str, type_: Type) -> None:
+    assert type_of(looped, "summary") is type_
