@@ -137,8 +137,21 @@ class UntilEnded:
             return nothing_measured(now, Finding(Reason.NO_SAMPLES, why))
         measured = self.time.measured_until(now)
         return replace(
-            measured, findings=(*measured.findings, *self._idle(observation, volumes), *_apart(observation, volumes))
+            measured,
+            findings=(
+                *measured.findings,
+                *self._begun_anew(observation),
+                *self._idle(observation, volumes),
+                *_apart(observation, volumes),
+            ),
         )
+
+    def _begun_anew(self, observation: Observation) -> Iterator[Finding]:
+        """Find that what was done before an edit is not measured; of a change of hosts, `Fixed` says so itself."""
+        begin = self.time.begin
+        if begin is not None and begin > self.time.since + self.time.warmup and begin not in self.time.changed:
+            start_s = observation.start_s - (observation.number - begin) * observation.length_s
+            yield Finding(Reason.SHORTENED, f"an edit or a pause began it anew, {start_s:.3g} s after the step's start")
 
     def _idle(self, observation: Observation, volumes: Volumes) -> Iterator[Finding]:
         """Find that the measurement goes on after the last end: a result came so late that the end was not known."""

@@ -142,8 +142,12 @@ def test_a_step_that_ends_before_its_volume_says_how_much_was_left(
 
 
 def test_an_edit_and_a_change_of_hosts_begin_the_measurement_anew() -> None:
-    assert measured(run([29.0], edited=(2,))).first == 3
-    assert measured(run([29.0], changed=(2,))).first == 2
+    one = measured(run([29.0], edited=(2,)))
+    assert (one.first, reasons(one)) == (3, [Reason.SHORTENED])
+    assert one.findings[0].detail == "an edit or a pause began it anew, 15 s after the step's start"
+    one = measured(run([29.0], changed=(2,)))
+    assert (one.first, reasons(one)) == (2, [Reason.HOSTS_CHANGED])
+    assert reasons(measured(run([29.0], warmup=4, edited=(2,)))) == []  # before it began
 
 
 def test_a_step_without_its_newest_instances_goes_on_until_its_timeout() -> None:
