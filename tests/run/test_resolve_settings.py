@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -239,7 +240,7 @@ def ending(timeout_s: float, *edits: Edit) -> Step:
         ({"until": Volume(VolumeKind.BYTES, times=0.5), "blocksize": 65536}, SIZE // 65536 // 2),
     ],
 )
-def test_a_volume_that_its_rate_cannot_reach_in_time_is_refused(changes: dict[str, object], ios: int) -> None:
+def test_a_volume_that_its_rate_cannot_reach_in_time_is_refused(changes: dict[str, Any], ios: int) -> None:
     def limits(rate: float) -> None:
         a_plan = plan(ending(10.0, edit(iops=rate, **changes)))
         limits_of(a_plan, *placed(a_plan))
@@ -259,7 +260,7 @@ def test_a_volume_that_its_rate_cannot_reach_in_time_is_refused(changes: dict[st
         {},
     ],
 )
-def test_a_step_in_which_nothing_ends_by_volume_is_refused(changes: dict[str, object]) -> None:
+def test_a_step_in_which_nothing_ends_by_volume_is_refused(changes: dict[str, Any]) -> None:
     a_plan = plan(ending(10.0, edit(**changes)))
     with pytest.raises(PlanFaults) as error:
         limits_of(a_plan, *placed(a_plan))
