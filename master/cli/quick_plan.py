@@ -332,7 +332,7 @@ def _steps(
         raise PlanError("--within: the longest time of a search; name what to search for, like --p99 5ms")
     slo = _slo(options.slo, is_paced=options.rate is not None or bool(options.objectives))
     if options.objectives:
-        if options.io_size or options.number_ios or options.once:
+        if _ends_by(options):
             raise PlanError(f"--{options.objectives[0][0]}: a search takes a time: leave the volume out")
         if slo:
             raise PlanError(f"--slo with --{options.objectives[0][0]}: the search has its own threshold; leave one out")
@@ -366,8 +366,7 @@ def _steps(
 
 def _volume(options: QuickOptions, workloads: Sequence[_Workload]) -> tuple[list[str], str] | None:
     """The keys of a step that ends by volume, and what it does in a few words; None: by time."""
-    given = {"--io-size": options.io_size, "--number-ios": options.number_ios, "--once": options.once}
-    names = [name for name, value in given.items() if value]
+    names = _ends_by(options)
     if not names:
         return None
     if len(names) > 1:
@@ -389,15 +388,22 @@ def _volume(options: QuickOptions, workloads: Sequence[_Workload]) -> tuple[list
     return [f"      {key}" for key in keys], f"until {words} on each target{longest}"
 
 
+def _ends_by(options: QuickOptions) -> list[str]:
+    """The options that end the test by volume, an empty one too: of a shell whose variable is not set."""
+    given = {"--io-size": options.io_size, "--number-ios": options.number_ios, "--once": options.once or None}
+    return [name for name, value in given.items() if value is not None]
+
+
 def _io_size(text: str) -> tuple[list[str], str]:
     """ "10G", "2x", and "200%" as fio has it."""
     times = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([xX%])", text)
     if times is None:
-        amount = format_bytes(_size("--io-size", text))
+        size = _size("--io-size", text) if text else 0
+        amount = format_bytes(size) if size > 0 else "0"
     else:
         amount = f"{float(times[1]) / (100 if times[2] == '%' else 1):.10g}x"
     if not re.search(r"[1-9]", amount):
-        raise PlanError(f"--io-size {text}: write a size above 0, like 10G, or 2x of each target")
+        raise PlanError(f"--io-size {text or repr(text)}: write a size above 0, like 10G, or 2x of each target")
     return [f"until: {{ bytes: {amount} }}"], amount
 
 
@@ -405,7 +411,7 @@ def _number_ios(text: str) -> tuple[list[str], str]:
     number = re.fullmatch(r"(\d+)([kKmM]?)", text)
     count = int(number[1]) * {"": 1, "k": 1000, "m": 1_000_000}[number[2].lower()] if number else 0
     if count < 1:
-        raise PlanError(f"--number-ios {text}: write a number of I/Os, like 100000 or 1M")
+        raise PlanError(f"--number-ios {text or repr(text)}: write a number of I/Os, like 100000 or 1M")
     return [f"until: {{ ios: {count} }}"], f"{count:,} I/Os"
 
 

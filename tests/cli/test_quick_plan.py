@@ -88,6 +88,9 @@ def test_a_volume_ends_the_step(options: dict[str, Any], step: dict[str, Any]) -
     [
         ({"once": True, "io_size": "1G"}, "--io-size and --once both end the test; leave one of them out"),
         ({"io_size": "0"}, "--io-size 0: write a size above 0, like 10G, or 2x of each target"),
+        ({"io_size": ""}, "--io-size '': write a size above 0"),  # an empty variable of a shell
+        ({"number_ios": ""}, "--number-ios '': write a number of I/Os"),
+        ({"io_size": "-1"}, "--io-size -1: write a size above 0"),
         ({"io_size": "0%"}, "--io-size 0%: write a size above 0"),
         ({"io_size": "ten"}, "--io-size: 'ten' is not a size"),
         ({"number_ios": "0"}, "--number-ios 0: write a number of I/Os, like 100000 or 1M"),
