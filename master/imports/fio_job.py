@@ -68,6 +68,11 @@ class _FioVolume:
             return f"{{ bytes: {format_bytes(max(round(self.bytes * each), 1))} }}"
         return f"{{ ios: {max(round((self.ios or 0) * each), 1)} }}"
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of each file is driven, or several times all of it."""
+        return self.times is not None and self.times % 1 == 0
+
     def is_even(self, clones: int, files: int, blocksize: int) -> bool:
         """Whether each file has the same number of I/Os."""
         ios = self.ios if self.bytes is None else self.bytes // blocksize
@@ -252,6 +257,10 @@ class Job(TargetsReader):
                 volume = self._volume(max(files, 1), driven, part.blocksize) if by_volume else None
                 if volume and not volume.is_even(of_all, files, part.blocksize):
                     self._note_uneven(files)
+                if volume and of_all > 1 and not volume.is_whole and not sequential and self._maps():
+                    option = self.section.options.get("numjobs")
+                    why = "each clone of fio visits the blocks in an order of its own"
+                    self._drop(option, why, "the plan visits each block once", matters=True)
                 if (room := _bytes_in(driven)) is not None and room < part.blocksize:
                     self._fault(self.section.options.get("size"), f"{room} bytes of a file hold no I/O")
                 maxtags = max(round(depth * of_all * part.of_depth / max(files, 1)), 1)

@@ -279,6 +279,10 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
         ("filesize=1m-1m", []),
         ("time_based=0\nnumber_ios=11\nfilename=/dev/b", ["number_ios=11", "filename=/dev/sdb:/dev/b"]),
         ("time_based=0\nio_size=12k\nfilename=/dev/b\niodepth=2", ["io_size=12k"]),
+        ("rw=randread\ntime_based=0\nnumjobs=4\nio_size=1g", ["numjobs=4"]),  # fio may visit a block four times
+        ("rw=randread\ntime_based=0\nnumjobs=4\nio_size=1g\nnorandommap", []),
+        ("rw=randread\ntime_based=0\nnumjobs=4\nsize=1g", []),  # all of it, by each
+        ("rw=read\ntime_based=0\nnumjobs=4\nio_size=1g", []),
         ("time_based=0\nloops=3\nio_size=1g\nnumber_ios=5", []),
         ("time_based=0\nss=iops:5%\nss_dur=1", ["[job]"]),
         ("rate_min=1m", ["rate_min=1m"]),
