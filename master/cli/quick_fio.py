@@ -24,10 +24,13 @@ OPPOSITE: Final = {
     "norandommap": "use --once: each block once",
 }
 
+_VOLUMES: Final = frozenset({"io_size", "number_ios"})  # what fio ignores with time_based
+
 # Options that have no counterpart -> what comes nearest.
 NEAREST: Final = {
     "bsrange": "an I/O has one size: choose it with --bs",
     "bssplit": "an I/O has one size: choose it with --bs",
+    "fill_device": "use --rw write --once: each block once",
     "fsync": "ivypy writes with O_DIRECT and never flushes; leave it out",
     "fdatasync": "ivypy writes with O_DIRECT and never flushes; leave it out",
     "iodepth_batch": "ivypy submits each I/O when it falls due; leave it out",
@@ -77,7 +80,13 @@ def without_fio_flags(words: Sequence[str]) -> list[str]:
             raise PlanError(f"{word}: ivypy always uses O_DIRECT, past the page cache; leave the option out")
         if value == "0" and name in OPPOSITE:
             raise PlanError(f"{word}: {OPPOSITE[name]}")
+        if name == "time_based" and (volume := next(filter(_is_volume, words), None)):
+            raise PlanError(f"{word} with {volume.partition('=')[0]}: fio obeys the time alone; leave one of them out")
     return rest
+
+
+def _is_volume(word: str) -> bool:
+    return word.startswith("--") and word[2:].partition("=")[0].replace("-", "_").lower() in _VOLUMES
 
 
 def nearest_to(option: str) -> str:

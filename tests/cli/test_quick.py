@@ -141,6 +141,8 @@ def test_each_other_option_of_fio_has_a_pointer(option: str) -> None:
         ("./new.bin --size=1G --slo cpu_steal_percent<=-1%", "--slo cpu_steal_percent<=-1%: write 0 or more"),
         ("./new.bin --size=1G --unlink=0", "set `keep: true`"),
         ("./new.bin --size=1G --time_based=0", "use --once, or --io-size 10G"),
+        ("./new.bin --size=1G --time_based --io_size=1G", "--time_based with --io_size: fio obeys the time alone"),
+        ("./new.bin --size=1G --number-ios 9 --time-based=1", "--time-based=1 with --number-ios: fio"),
         ("./new.bin --size=1G --readonly", "needs a token"),
         ("./none-*.bin", "nothing matches"),
         ("./nwe.bin", "./nwe.bin: there is no such file; to create it for this test, write its size: --size 1G"),
