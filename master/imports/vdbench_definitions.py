@@ -220,9 +220,8 @@ class Reader:
             elif self._words("seekpct")[0] == word:
                 value = self._number("seekpct", 100.0)
             if word in ("eof", "-1"):
-                self._drop(
-                    "seekpct", "vdbench stops at the end of the LUN", "the plan runs for `elapsed`", matters=True
-                )
+                why, nearest = "vdbench stops at the end of the LUN", "the plan runs for `elapsed`; use `until`"
+                self._drop("seekpct", why, nearest, matters=True)
             elif len(word) > 1 and "poisson".startswith(word):
                 self._drop("seekpct", "random addresses are evenly distributed", "a small `range`", matters=True)
         if not 0 <= value <= 100:

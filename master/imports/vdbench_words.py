@@ -54,7 +54,7 @@ _CACHE: Final = Without(
 )
 _BEFORE: Final = Without("a plan starts no commands", "run it before")
 _AFTER: Final = Without("a plan starts no commands", "run it after", matters=False)
-_END: Final = Without("the length of a step is a time", "the plan runs for all of `elapsed`; use `measure`")
+_END: Final = Without("of all LUNs together; `until` is of each", "the plan runs for all of `elapsed`; use `until`")
 _DIRECT: Final = Becomes("O_DIRECT, which ivypy always uses")
 _SPOT: Final = Without("random addresses are evenly distributed", "two workloads with a `range` each")
 _DEDUP: Final[dict[str, Fate]] = {
