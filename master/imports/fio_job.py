@@ -257,10 +257,8 @@ class Job(TargetsReader):
                 volume = self._volume(max(files, 1), driven, part.blocksize) if by_volume else None
                 if volume and not volume.is_even(of_all, files, part.blocksize):
                     self._note_uneven(files)
-                if volume and of_all > 1 and not volume.is_whole and not sequential and self._maps():
-                    option = self.section.options.get("numjobs")
-                    why = "each clone of fio visits the blocks in an order of its own"
-                    self._drop(option, why, "the plan visits each block once", matters=True)
+                if volume and not volume.is_whole:
+                    self._note_order(1 if sequential else of_all)
                 if (room := _bytes_in(driven)) is not None and room < part.blocksize:
                     self._fault(self.section.options.get("size"), f"{room} bytes of a file hold no I/O")
                 maxtags = max(round(depth * of_all * part.of_depth / max(files, 1)), 1)
@@ -291,6 +289,20 @@ class Job(TargetsReader):
         names = ("number_ios", "io_size", "size")
         option = next((self.section.options[key] for key in names if key in self.section.options), None)
         self._drop(option, f"its I/Os are no multiple of {files} files", "`until` rounds those of each", matters=True)
+
+    def _note_order(self, clones: int) -> None:
+        """Name what visits other blocks than the plan does, where not all of them are driven."""
+        if clones > 1 and self._maps():
+            why = "each clone of fio visits the blocks in an order of its own"
+            self._drop(self.section.options.get("numjobs"), why, "the plan visits each block once", matters=True)
+        loops = self.section.options.get("loops")
+        # with io_size or number_ios, fio's next loop goes on where the last ended
+        if (
+            loops
+            and self._value("loops", whole_number, 1) > 1
+            and not {"io_size", "number_ios"} & {*self.section.options}
+        ):
+            self._drop(loops, "each loop of fio visits the same blocks", "the plan goes on to others", matters=True)
 
     def _maps(self) -> bool:
         """Whether fio visits each block once before any again."""

@@ -283,7 +283,11 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
         ("rw=randread\ntime_based=0\nnumjobs=4\nio_size=1g\nnorandommap", []),
         ("rw=randread\ntime_based=0\nnumjobs=4\nsize=1g", []),  # all of it, by each
         ("rw=read\ntime_based=0\nnumjobs=4\nio_size=1g", []),
-        ("time_based=0\nloops=3\nio_size=1g\nnumber_ios=5", []),
+        ("time_based=0\nloops=1\nio_size=1g\nnumber_ios=5", []),
+        ("time_based=0\nloops=3\nfilesize=4g\nsize=1g", ["loops=3"]),  # each begins at the same place
+        ("time_based=0\nloops=3\nfilesize=4g\nsize=4g", []),
+        ("time_based=0\nloops=3\nio_size=1g\nsize=4g", []),  # each goes on
+        ("time_based=0\nloops=3\nsize=4g", []),
         ("time_based=0\nss=iops:5%\nss_dur=1", ["[job]"]),
         ("rate_min=1m", ["rate_min=1m"]),
         ("pre_read=1", ["pre_read=1"]),
