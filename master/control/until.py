@@ -96,7 +96,7 @@ class UntilEnded:
         state = replace(self, time=time, seen=observation.volumes or self.seen)
         volumes = observation.volumes
         if volumes is not None and volumes.all_ended:
-            after = f"ended after {observation.end_s - volumes.since_ns / 1e9:.6g} s"
+            after = f"ended after {observation.end_s - volumes.since_ns / 1e9:.4g} s"
             return state, Decision(Phase.TAIL, measured=(state._ended(observation, volumes),), progress=after)
         all_lost = volumes is None and not observation.same_hosts
         # Where the measurement began anew meanwhile, its time is not over at the timeout.

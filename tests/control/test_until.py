@@ -73,7 +73,7 @@ def test_the_measurement_is_of_all_after_the_warmup_up_to_the_last_end(
     decisions = run(ends, warmup)
     assert measured(decisions) == Measured(*span)
     assert [one.next_phase for one in decisions[:warmup]] == [Phase.WARMUP] * warmup
-    assert decisions[-1].progress == f"ended after {max(ends):.6g} s"
+    assert decisions[-1].progress == f"ended after {max(ends):.4g} s"
 
 
 def test_instances_that_end_far_apart_are_noted_with_both_times() -> None:
