@@ -258,8 +258,10 @@ def test_live_the_limit_is_chosen_and_stays_in_the_address(
     outcome, field = page.locator("p.outcome"), page.get_by_label("max regression in percent")
     assert (field.input_value(), "3 %" in outcome.inner_text()) == ("3", True)
     for typed in ("12", "12 %"):
+        before = field.element_handle()
         field.fill(typed)
         field.press("Enter")
+        page.wait_for_function("(field) => !field.isConnected", arg=before)  # the answer redraws it
         page.wait_for_function("() => document.querySelector('p.outcome').textContent.includes('12 %')")
         assert outcome.inner_text() == conclusion(compare_runs(sides, Question(limit=0.12)))
         assert page.evaluate("location.hash").endswith("/12")
