@@ -23,7 +23,6 @@ from .focus import Focus
 from .observation import Observation, Phase
 
 MOST_IDLE: Final = 0.01  # of the measured time, after the last end
-APART: Final = 0.05  # of the time from the step's start: so far apart instances may end without a note
 USUAL_TIMEOUT_S: Final = 24 * 3600.0
 
 
@@ -142,7 +141,6 @@ class UntilEnded:
                 *measured.findings,
                 *self._begun_anew(observation),
                 *self._idle(observation, volumes),
-                *_apart(observation, volumes),
             ),
         )
 
@@ -198,14 +196,6 @@ class UntilEnded:
         more = f", {ended} of {count} workload instances ended" if ended else ""
         left = "" if left_s is None else f", about {format_duration(_rounded(left_s))} left"
         return f"{_percent(done)} of the volume{more}{left}"
-
-
-def _apart(observation: Observation, volumes: Volumes) -> Iterator[Finding]:
-    """Find that some ended well before the last."""
-    first_s, last_s = (observation.end_s - ns / 1e9 for ns in (volumes.first_since_ns, volumes.since_ns))
-    if last_s - first_s > APART * last_s:
-        detail = f"the first of {len(volumes.ended_ns)} after {first_s:.3g} s, the last after {last_s:.3g} s"
-        yield Finding(Reason.ENDED_APART, detail)
 
 
 def _percent(share: float) -> str:

@@ -109,6 +109,16 @@ class MergeLayout:
         """(I,) which workload instances are among these (host, number)."""
         return np.array([(host, one) in keys for host in self.hosts for one in self.numbers[host]], bool)
 
+    def over_rows(self, values: Ints, combine: np.ufunc) -> Ints:
+        """Values of instances (I,) combined over those of each row: (R,)"""
+        classes = np.zeros((len(self.class_host), 1), np.int64)
+        rows = np.zeros((len(self.rollups.rows), 1), np.int64)
+        self.to_classes.into(classes, values[:, None], combine)
+        for reduction in self.to_rows:
+            reduction.into(rows, classes, combine)
+        found: Ints = rows[:, 0]
+        return found
+
     def rows_of(self, hosts: Collection[str]) -> NDArray[np.bool_]:
         """(R,) the rows in which one of these hosts has a part."""
         rows, positions = self.pairs

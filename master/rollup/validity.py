@@ -36,6 +36,7 @@ from .metrics import column
 from .overload import rows_ahead, rows_behind, rows_of_earlier
 from .parameters_in_force import Settings
 from .validity_case import Case, Rows, each, rows_of_host
+from .volumes import ended_apart
 from .window import Measurement
 
 MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
@@ -174,7 +175,7 @@ def _unsteady(case: Case) -> Rows:
 _CHECKS: Final[Sequence[Callable[[Case], Rows]]] = (
     no_samples, _target, _before, stall_at_end, io_errors, failed_tail, uncovered, full_queues, discarded,
     unwritten_blocks, late_submissions, long_thoughts, reap_delay, _types, busy_threads, cpu_contention, foreign_io,
-    _few, _unsteady,
+    _few, _unsteady, ended_apart,
 )  # fmt: skip
 
 

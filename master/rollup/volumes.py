@@ -6,15 +6,22 @@ rates are exact.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import Count
+from ..verdicts import Reason
 from .figures import Figures
 from .host_cpu import HostCpu
 from .merge import MergedSubinterval, merged_rates, presence
+from .metrics import column
 from .parameters_in_force import Settings
+from .validity_case import Case, Rows, each
+
+APART: Final = 0.05  # of the measured time: so far apart instances may end without a note
+LONG_AGO: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +82,30 @@ def volumes_of(closed: MergedSubinterval, settings: Settings) -> Volumes | None:
     ended_ns = np.where(known, closed.counts[named, Count.ENDED_NS], 0)
     lengths_ns = closed.length_ns[closed.length_ns > 0]
     return Volumes(left, ended_ns, not settings.endless, int(lengths_ns.min(initial=np.iinfo(np.int64).max)))
+
+
+def ended_apart(case: Case) -> Rows:
+    """Find rows of which instances ended well before the last of all. Where all of a row's did, its rate is over more
+    than their time: the rate until then is in the detail."""
+    measurement, layout = case.measurement, case.measurement.layout
+    ends = layout.of_instances(case.settings.until)
+    if not ends.any():
+        return
+    ended_ns = measurement.ended_ns - int(measurement.ended_ns[ends].min())  # before the last did, or so far
+    driven = ends | (measurement.account.due > 0)
+    first_ns = layout.over_rows(np.where(ends, ended_ns, 0), np.maximum)
+    all_ns = layout.over_rows(np.where(ends, ended_ns, np.where(driven, 0, LONG_AGO)), np.minimum)
+    length_s, iops = measurement.merged.presence.length_s, column(case.figures, "overall_iops")
+
+    def detail(row: int) -> str:
+        idle_s = float(all_ns[row]) / 1e9
+        if idle_s <= APART * length_s[row]:
+            return f"the first {first_ns[row] / 1e9:.3g} s before the last"
+        before = f"all {idle_s:.3g} s before the measurement did"
+        driven_s = length_s[row] - idle_s
+        return f"{before}: {iops[row] * length_s[row] / driven_s:.4g} IOPS until then" if driven_s > 0 else before
+
+    yield from each(first_ns > APART * length_s * 1e9, Reason.ENDED_APART, detail)
 
 
 def until_the_end(closed: MergedSubinterval, volumes: Volumes | None) -> MergedSubinterval:

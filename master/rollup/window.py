@@ -70,6 +70,7 @@ class Measurement:
     workers: dict[str, ThreadSummary]  # host: what its workload threads did
     taken: dict[str, CpuTaken]  # host: what kept its threads from running, over the window
     lost: Ints  # (I, LOST) of each workload instance
+    ended_ns: Ints  # (I,) for how long it had ended at the end, by its volume; 0: it had not
 
 
 class Window:
@@ -191,6 +192,7 @@ class Window:
             workers={host: workers.seen() for host, workers in self._workers.items()},
             taken=taken,
             lost=self._lost.copy(),
+            ended_ns=last.counts[:, Count.ENDED_NS].copy(),
         )
 
     def _newest(self) -> MergedSubinterval | None:

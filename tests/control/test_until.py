@@ -76,13 +76,6 @@ def test_the_measurement_is_of_all_after_the_warmup_up_to_the_last_end(
     assert decisions[-1].progress == f"ended after {max(ends):.4g} s"
 
 
-def test_instances_that_end_far_apart_are_noted_with_both_times() -> None:
-    one = measured(run([10.0, 12.5, 20.0]))
-    assert reasons(one) == [Reason.ENDED_APART]
-    assert one.findings[0].detail == "the first of 3 after 10 s, the last after 20 s"
-    assert reasons(measured(run([19.5, 20.0]))) == []
-
-
 @pytest.mark.parametrize(
     ("end_s", "seen_in", "severity"), [(12.0, 2, None), (12.0, 3, Severity.INVALID), (996.0, 200, Severity.NOTE)]
 )
