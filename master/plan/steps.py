@@ -254,11 +254,11 @@ def _until(
 ) -> ControlSpec:
     """The control of a step that ends by volume. Nothing else sets its load or completes it; what is measured begins
     with the step, unless that says otherwise."""
-    if spec.load is not None and not _volume(go):
-        own = getattr(go, str(spec.load.keys[0]), None) is not None
-        place = (*path, str(spec.load.keys[0])) if own else ("defaults", str(spec.load.keys[0]))
-        text = f"{spec.load.keys[0]} sets the load, but a workload of this step ends by volume (until)"
-        faults.add_key(place, f"{text}; make it two steps")
+    key = "" if spec.load is None else str(spec.load.keys[0])
+    is_own = bool(key) and getattr(go, key, None) is not None
+    if key and not (is_own and _volume(go)):  # that was found before
+        text = f"{key} sets the load, but a workload of step {go.name!r} ends by volume (until)"
+        faults.add_key((*path, key) if is_own else ("defaults", key), f"{text}; make it two steps")
     warmup = 0 if go.warmup is None else spec.warmup
     return replace(spec, measurement=until_spec(go, subinterval_s), load=None, warmup=warmup)
 

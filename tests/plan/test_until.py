@@ -163,7 +163,12 @@ def test_what_a_step_sets_holds_for_it_alone() -> None:
         ("steps: [ { go: { name: s, until: { ios: 5, timeout: 100ms } } } ]", "no measurement can end before 1 s"),
         (
             "workloads: { a: { once: true } }\nsteps: [ { go: { name: s, find: { metric: p99, target: 1ms } } } ]",
-            "find sets the load, but a workload of this step ends by volume (until); make it two steps",
+            "find sets the load, but a workload of step 's' ends by volume (until); make it two steps",
+        ),
+        (
+            "defaults: { control: { pid: { metric: p99, target: 1ms, auto: true } } }\n"
+            "steps: [ { go: { name: s, once: true } } ]",
+            "p.yaml:1:13: control sets the load, but a workload of step 's' ends by volume",
         ),
     ],
 )
