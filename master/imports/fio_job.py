@@ -12,7 +12,7 @@ from ..text.suggestions import did_you_mean, suggestion
 from ..text.units import format_bytes, format_duration, format_number, parse_bytes
 from .description import ImportedTarget, Stream
 from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, REFUSED, SYNC_ENGINES, UNMAPPED
-from .fio_targets import MOST_CLONES, TargetsReader
+from .fio_targets import MOST_CLONES, TargetsReader, is_device
 from .fio_text import FioSection, Option, mean_of_range, mean_of_split, percentage, seconds_of, whole_number
 
 STEADY_TIMEOUT_S: Final = 900.0  # where a job has no runtime
@@ -164,6 +164,8 @@ class Job(TargetsReader):
         if option.name == "bsrange":
             low, _, high = option.value.partition("-")
             return low == high
+        if option.name == "fill_device" and self._fills_devices():
+            return True
         if option.name == "percentage_random":
             off = frozenset({"100" if random else "0"})
         else:
@@ -171,6 +173,12 @@ class Job(TargetsReader):
         if all(part.strip() in off for part in option.value.split(",")):
             return True
         return option.name == "random_distribution" and not random
+
+    def _fills_devices(self) -> bool:
+        """Whether the job writes devices from end to end in any case: to be full ends it no sooner."""
+        paths = self._text("filename").split(":")
+        whole = not {"size", "offset", "io_size", "number_ios", "loops"} & self.section.options.keys()
+        return whole and self._text("rw", "read") == "write" and all(map(is_device, paths))
 
     def _note_page_cache(self) -> None:
         direct, buffered = self.section.options.get("direct"), self.section.options.get("buffered")

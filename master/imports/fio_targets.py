@@ -103,7 +103,7 @@ class TargetsReader(OptionReader):
             span = (format_bytes(offset), end) if offset or size or filesize else None
         targets = []
         for path in paths:
-            device = _is_device(path)
+            device = is_device(path)
             exists = not device and self.around.is_file(path)
             if not device and not exists and total is None:
                 self._fault(self.section.options.get("filename"), f"{path}: no such file; give its `size`")
@@ -174,5 +174,5 @@ def _parts(text: str) -> list[str]:
     return [part.replace("\\:", ":") for part in re.split(r"(?<!\\):", text) if part]
 
 
-def _is_device(path: str) -> bool:
+def is_device(path: str) -> bool:
     return path.startswith("/dev/") and not path.startswith(("/dev/shm/", "/dev/mqueue/"))

@@ -410,6 +410,8 @@ def test_the_command_prints_the_plan_and_exits_by_what_it_drops(tmp_path: Path) 
         ("rw=write\nsize=1g\ndirect=1\nruntime=9\ntime_based", 0),
         ("rw=write\nsize=1g\ndirect=1", 0),  # once through
         ("rw=write\nsize=1g\ndirect=1\nfill_device=1", 6),
+        ("rw=write\ndirect=1\nfill_device=1", 0),
+        ("rw=randwrite\ndirect=1\nfill_device=1", 6),
         ("rw=read\nsize=1g\ndirect=1\nss=iops:9%\nss_dur=2\nruntime=9", 6),  # fio may end before
         ("rw=write\nsize=1g\nruntime=9\ntime_based", 6),  # by the page cache
         ("rw=read\nzonesize=1m\nzoneskip=1m\ndirect=1\nruntime=9\ntime_based", 6),
