@@ -25,8 +25,9 @@ from ..control.threshold import SloSpec
 from ..control.until import USUAL_TIMEOUT_S, UntilSpec
 from ..rollup.metrics import METRICS, connector_of, unit_of
 from ..text.metric_amounts import parse_amount, parse_limit
+from .read.field_types import VOLUMES
 from .read.schema import GoDoc, TimesDoc
-from .read.schema_control import EVERY_S, VOLUMES, FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
+from .read.schema_control import EVERY_S, FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
 from .read.yaml_positions import Faults, Path
 
 _LOADS: Final = ("control", "staircase", "iops_curve", "find")

@@ -206,7 +206,7 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
             control, more_notes = _without_response(spec) if more.get(TOTAL_IOPS) == MAX else (spec, ())
             if ends_by_volume(doc.workloads, edits):
                 some_end = True
-                control = _until(control, go, path, subinterval_s, doc.defaults, faults)
+                control = _until(control, go, path, subinterval_s, faults)
             longest_s = None if control.fixed else _whole(round(control.longest_s, 6), subinterval_s)
             own_times = times if control.warmup else {**times, "warmup_s": 0.0}
             yield Step(
@@ -249,9 +249,7 @@ def _ends(name: str, workload: Any, edits: Sequence[Edit]) -> bool:
     return until not in (None, NO_END) and iops != 0
 
 
-def _until(
-    spec: ControlSpec, go: GoDoc, path: Path, subinterval_s: float, defaults: TimesDoc, faults: Faults
-) -> ControlSpec:
+def _until(spec: ControlSpec, go: GoDoc, path: Path, subinterval_s: float, faults: Faults) -> ControlSpec:
     """The control of a step that ends by volume. Nothing else sets its load or completes it; what is measured begins
     with the step, unless that says otherwise."""
     key = "" if spec.load is None else str(spec.load.keys[0])

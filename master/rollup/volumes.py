@@ -53,11 +53,6 @@ class Volumes:
         return self.since_ns >= self.length_ns > 0
 
     @property
-    def first_since_ns(self) -> int:
-        """For how long the first has ended; 0: none has."""
-        return int(self.ended_ns.max())
-
-    @property
     def most_left(self) -> float:
         """The share that is not submitted of the one that is least far."""
         return float(self.left.max())

@@ -273,14 +273,14 @@ def read_span(value: Any) -> Span:
     return (start, end)
 
 
-_ENDS: Final = tuple(str(one) for one in VolumeKind if one is not VolumeKind.NEVER)
+VOLUMES: Final = tuple(str(one) for one in VolumeKind if one is not VolumeKind.NEVER)
 _AMOUNT_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(rf"{_NUMBER}\s*([KMGTP]i?B|kB|B|[KMGTPkmgtp]|x)?")]}
 VOLUME_SCHEMA: Final = {
     "anyOf": [
         _text(VolumeKind.NEVER),
         {
             "type": "object",
-            "properties": dict.fromkeys(_ENDS, _AMOUNT_SCHEMA),
+            "properties": dict.fromkeys(VOLUMES, _AMOUNT_SCHEMA),
             "additionalProperties": False,
             "minProperties": 1,
             "maxProperties": 1,
@@ -303,10 +303,10 @@ def read_volume(value: Any) -> Volume:
     if not isinstance(value, dict):
         raise Predicate(f"is {kind_of(value)}; it needs what counts and how much, like {{ written: 2x }}")
     for key in value:
-        if key not in _ENDS:
-            raise ValueError(f"{key!r} is not known here{suggestion(str(key), _ENDS)}")
+        if key not in VOLUMES:
+            raise ValueError(f"{key!r} is not known here{suggestion(str(key), VOLUMES)}")
     if len(value) != 1:
-        raise Predicate(f"has {len(value)} ends; it needs one of {', '.join(_ENDS)}")
+        raise Predicate(f"has {len(value)} ends; it needs one of {', '.join(VOLUMES)}")
     ((what, amount),) = value.items()
     if not isinstance(amount, str):
         raise Predicate(f"has {what}: {kind_of(amount)}; it needs an amount, like {{ {what}: 2x }}")

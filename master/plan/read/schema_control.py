@@ -31,6 +31,7 @@ from .field_types import (
     IOPS_SCHEMA,
     TEXT,
     TEXT_SCHEMA,
+    VOLUMES,
     WORDS,
     Reads,
     bounded,
@@ -174,9 +175,6 @@ class UntilDoc(Section):
     def volume(self) -> Volume | None:
         """The one amount that is given; None: there is none."""
         return next((one for what in VOLUMES if (one := getattr(self, what)) is not None), None)
-
-
-VOLUMES: Final = tuple(str(one) for one in VolumeKind if one is not VolumeKind.NEVER)
 
 
 class PidDoc(Section):
