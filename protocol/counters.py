@@ -3,9 +3,9 @@
 Rule: the order here is the order on the wire and in the engine's C structs (a test compares them). All arrays
 are row-major, little-endian, 64 bits unless said otherwise.
 
-A *series* is one latency distribution of a merge class. There are thirteen: service and response time of four
-kinds of I/O, the generator's lateness, two of the I/Os that were found late (DELAYED), and two of those that were
-submitted late (LATE). Beside each series' buckets travel its seven moments.
+A *series* is one latency distribution of a merge class. There are fourteen: service and response time of four
+kinds of I/O, the generator's lateness, two of the I/Os that were found late (DELAYED), two of those that were
+submitted late (LATE), and the service time of flushes. Beside each series' buckets travel its seven moments.
 """
 
 from enum import IntEnum
@@ -34,7 +34,9 @@ DELAYED = 2 * KINDS + 1  # one series: service times of those that may have wait
 UNDELAYED = 2 * KINDS + 2  # one series: service times of the same I/Os, less all the time that they may have waited
 LATE = 2 * KINDS + 3  # one series: response times of those that were submitted late
 PUNCTUAL = 2 * KINDS + 4  # one series: response times of the same I/Os, less their lateness
-SERIES = 2 * KINDS + 5
+FLUSH = 2 * KINDS + 5  # one series: submit to completion of flushes, which are in no other
+SERIES = 2 * KINDS + 6
+SERVICES: Final = (*range(SERVICE, SERVICE + KINDS), FLUSH)  # the series of service times: of each kind, and flushes
 SERIES_OF_0_1: Final = 9  # stored runs of 0.1.0 have no reap delay, and do not say how many series they have
 
 
@@ -85,8 +87,13 @@ class Count(IntEnum):
     EXPIRED = 18  # discarded since they waited for longer than `drop_after`; not in DROPPED
     KEPT_NS = 19  # for which its thread waited for a core that other processes, or a quota, may have kept from it
     STOLEN_NS = 20  # for which the hypervisor took its thread's core; both: of several threads the mean
-    LEFT = 21  # at the end: I/Os or bytes of `until` that are not submitted; 0 where it has none
+    LEFT = 21  # at the end: I/Os, bytes or ns of `until` that are not submitted or over; 0 where it has none
     ENDED_NS = 22  # at the end: for how long it has ended, by `until` and its last completion; 0 if it has not
+    WRITTEN = 23  # of BYTES
+    FLUSHES = 24  # of COMPLETED; in DUE and SUBMITTED, too, but in no figure of IOPS
+    CACHED = 25  # of BYTES: read through the page cache without its disk; the slave's to fill in, as the next two
+    DIRTY = 26  # at the end: written through the page cache in this step, and not by its disk
+    UNSEEN = 27  # of BYTES: through the page cache of a LUN for whose disk the kernel has no counters
 
 
 class ThreadCount(IntEnum):

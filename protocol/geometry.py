@@ -4,7 +4,7 @@ Rule: pure, and the same on both sides: the controller checks before it sends an
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from .parameters import Parameters
 from .quantities import exact_size
@@ -19,9 +19,21 @@ class Misfit(NamedTuple):
     text: str
 
 
+LEAST_BLOCK: Final = 512  # bytes, the least logical block size that a LUN has
+LEAST_CACHED: Final = 4096  # of a block device through the page cache, which writes whole pages back
+
+
+def unit_of(parameters: Parameters, kind: str, block: int) -> int:
+    """The bytes that the sizes of I/Os are multiples of, on a LUN with that logical block size."""
+    if parameters.direct:
+        return block
+    return max(block, LEAST_CACHED) if kind == "block" else 1
+
+
 def geometry_faults(parameters: Parameters, path: str, kind: str, size: int, block: int) -> list[Misfit]:
     """The faults of a workload's geometry on that LUN; `size` in bytes, `block` its logical block size."""
     each, (start, end) = parameters.blocksize, parameters.range
+    block = unit_of(parameters, kind, block)
     first = 1 if kind == "block" else 0  # block 0 of a block device is never driven
     parameter, text = "blocksize", ""
     if each % block:

@@ -14,6 +14,7 @@ from .payload import (
     NOTHING_TAKEN,
     Amount,
     Array,
+    ArrayType,
     Attribute,
     CoreNumber,
     CpuTaken,
@@ -36,6 +37,7 @@ from .payload import (
 )
 
 PROTOCOL_VERSION: Final = 4
+NO_NUMBERS: Final = Array(ArrayType.U32, b"")
 MOST_IN_A_LIST: Final = 500  # longer lists travel in several messages
 MOST_ELEMENTS: Final = 20_000  # that a host reads
 MOST_READINGS: Final = 8  # in a result
@@ -114,9 +116,14 @@ class DeleteWorkloads:
 
 @dataclass(frozen=True)
 class ReinspectLuns:
-    """Check every LUN that is open for writing again, before a step. Answer: ok; or `refused` with what must not be."""
+    """Check every LUN that is open for writing again, before a step. Answer: ok; or `refused` with what must not be.
+
+    Then what earlier steps wrote through the page cache is written back, and LUNs of instances with `direct: false` and
+    `drop_cache` are dropped from it. `order` (u32) lists the workload numbers of the step, as in `go`.
+    """
 
     id: int
+    order: Array = NO_NUMBERS
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ class VolumeKind(StrEnum):
     """Which of a workload's I/Os count towards its end, and how."""
 
     NEVER = "never"  # none does
+    TIME = "time"  # no I/O, but the clock: nanoseconds from the step's start
     IOS = "ios"
     BYTES = "bytes"  # read and written
     READ = "read"  # bytes
@@ -33,10 +34,36 @@ class Until:
     """A workload instance's end by volume: it submits no I/O more once so many count."""
 
     what: VolumeKind
-    amount: int  # I/Os or bytes; 0 where it never ends
+    amount: int  # I/Os, bytes or nanoseconds; 0 where it never ends
 
 
 ENDLESS: Final = Until(VolumeKind.NEVER, 0)
+
+
+class FlushKind(StrEnum):
+    """The system call that makes written data durable."""
+
+    FSYNC = "fsync"  # data and all metadata of the file
+    FDATASYNC = "fdatasync"  # data, and what is needed to read it back
+
+
+@dataclass(frozen=True)
+class Flush:
+    """How often a workload instance flushes what it wrote."""
+
+    every: int  # acknowledged writes from one to the next; 0: never
+    how: FlushKind = FlushKind.FSYNC
+
+
+NO_FLUSH: Final = Flush(0)
+
+
+class Sync(StrEnum):
+    """Whether each write is durable when it is acknowledged."""
+
+    NONE = "none"
+    DSYNC = "dsync"  # its data, and what is needed to read it back (RWF_DSYNC)
+    SYNC = "sync"  # with all metadata (RWF_SYNC)
 
 
 class Iosequencer(StrEnum):
@@ -59,6 +86,7 @@ class Notation(StrEnum):
     CHOICE = "choice"  # a word of an enum
     FLAG = "flag"  # true or false
     VOLUME = "volume"  # { written: 2x } or { ios: 1M } -> what counts, and how much of it
+    FLUSH = "flush"  # { every: 32 } -> how often, and with which system call
 
 
 @dataclass(frozen=True)
@@ -102,8 +130,9 @@ class Parameters:
         default=4096,
         metadata=about(
             Notation.BYTES,
-            "Size of each I/O; a multiple of the LUN's logical block size.",
-            low=512,
+            "Size of each I/O; a multiple of the LUN's logical block size; with direct: false any on a file, and on a "
+            "block device one of 4 KiB.",
+            low=1,
             high=16 << 20,
             live=True,
         ),
@@ -201,7 +230,48 @@ class Parameters:
         metadata=about(
             Notation.VOLUME,
             "Its end on each LUN: `{ written: 2x }`, `{ read: 100GiB }`, `{ bytes: 1x }` (both) or `{ ios: 1M }`, from "
-            "the step's start; 1x is its range. One thread drives it.",
+            "the step's start; 1x is its range; or `{ time: 60s }`. One thread drives it.",
+        ),
+    )
+    direct: bool = field(
+        default=True,
+        metadata=about(
+            Notation.FLAG,
+            "Whether its I/O goes past this host's page cache (O_DIRECT). false: through the cache, with the backend "
+            "io_uring; what came from memory is said.",
+            of_slave=True,
+        ),
+    )
+    drop_cache: bool = field(
+        default=True,
+        metadata=about(
+            Notation.FLAG,
+            "With direct: false, whether the LUN is dropped from the host's page cache before each step. What earlier "
+            "steps wrote is written back first, even if not.",
+            of_slave=True,
+        ),
+    )
+    sync: Sync = field(
+        default=Sync.NONE,
+        metadata=about(
+            Notation.CHOICE,
+            "Whether a write is acknowledged only once it is durable: none, dsync (its data; FUA where the device has "
+            "it) or sync (with all metadata).",
+        ),
+    )
+    flush: Flush = field(
+        default=NO_FLUSH,
+        metadata=about(
+            Notation.FLUSH,
+            "`{ every: 32 }`: a flush after so many acknowledged writes, which covers these; `with: fdatasync` or "
+            "fsync, the default. It takes a tag as a write does, and is measured apart.",
+        ),
+    )
+    end_fsync: bool = field(
+        default=False,
+        metadata=about(
+            Notation.FLAG,
+            "With `until`: whether its end is a flush of all that it wrote, whose time counts.",
         ),
     )
 
@@ -223,6 +293,8 @@ def _for_engine(value: Any, unit: Notation) -> Any:
         return _WORDS[value] if isinstance(value, str) else float(value)
     if unit is Notation.VOLUME:
         return str(value.what), value.amount
+    if unit is Notation.FLUSH:
+        return str(value.how), value.every
     return str(value) if unit is Notation.CHOICE else value
 
 
@@ -243,4 +315,8 @@ def faults(parameters: Parameters) -> list[str]:
         )
     if (parameters.until.amount < 1) is (parameters.until.what is not VolumeKind.NEVER):
         texts.append(f"until is {parameters.until.amount} of {parameters.until.what}; the least is 1")
+    if not 0 <= parameters.flush.every < 1 << 32:
+        texts.append(f"flush is every {parameters.flush.every}; the least is 0 (never), the most 4294967295")
+    if parameters.end_fsync and parameters.until == ENDLESS:
+        texts.append("end_fsync is for a workload that ends by `until`")
     return texts

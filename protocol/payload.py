@@ -4,6 +4,8 @@ Rule: as for messages: data, whose field types are its grammar.
 """
 
 import zlib
+from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Final, NamedTuple, Optional, Union
 
@@ -87,6 +89,11 @@ class Array:
         return self.packed or zlib.compress(self.data, 1)
 
 
+def packed_numbers(numbers: Iterable[int]) -> Array:
+    """Numbers of workloads, u32."""
+    return Array(ArrayType.U32, array("I", numbers).tobytes())
+
+
 @dataclass(frozen=True)
 class Identity:
     """Which LUN it is, independent of its path: what a user agrees to have written."""
@@ -144,6 +151,8 @@ class NoticeKind(StrEnum):
     UNWRITTEN_EXTENTS = "unwritten_extents"  # reads of parts of a file do not reach the disk
     WRITERS_UNKNOWN = "writers_unknown"  # whether a program has a LUN open for writing is not known
     NO_ANSWER = "no_answer"  # a LUN did not answer a read in time
+    NOT_WRITTEN_BACK = "not_written_back"  # a step may pay for writes of an earlier one
+    STAYS_CACHED = "stays_cached"  # part of a LUN could not be dropped from the page cache before a step
 
 
 @dataclass(frozen=True)

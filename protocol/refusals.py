@@ -99,7 +99,17 @@ class RefusalReason(Enum):
     PROGRAM_RUNS = "it is a program that is running: end it (fuser -v {path})"
     OPENED_BY_ANOTHER = "another program has opened it exclusively: find it with fuser -v, and end it"
     OPENED_READ_ONLY = "it cannot be opened for writing: it is read-only"
-    NO_O_DIRECT = "{filesystem} on {point} refuses O_DIRECT: use a file on ext4, xfs or another that has it"
+    NO_O_DIRECT = (
+        "{filesystem} on {point} refuses O_DIRECT: use a file on ext4, xfs or another that has it, or `direct: false`"
+    )
+    NO_IO_URING = (
+        "`direct: false` needs io_uring, which does not work here: {why}; or set `direct: true`, which libaio can do"
+    )
+    BACKEND_WITHOUT_CACHE = (
+        "`direct: false` needs io_uring, and the backend is {backend}: set `engine: {{ backend: io_uring }}`, or"
+        " `direct: true`"
+    )
+    POLLED_WITHOUT_CACHE = "`direct: false` cannot be polled: leave `polled` out, or set `direct: true`"
     TOO_MANY_OPEN = "this process may have {most:,} files open at once: raise that limit (ulimit -Hn, LimitNOFILE)"
 
     # Creating a file.

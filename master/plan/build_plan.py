@@ -16,6 +16,7 @@ from ..text.plan_parameters import PlanParameters
 from ..text.suggestions import suggestion
 from .checks.cross_section import (
     KnownNames,
+    check_cache,
     check_control,
     check_edits,
     check_ends,
@@ -25,7 +26,7 @@ from .checks.cross_section import (
     check_presence,
     check_references,
 )
-from .checks.metric_checks import check_kinds, check_paced, check_samples, check_thinking
+from .checks.metric_checks import check_flushes, check_kinds, check_paced, check_samples, check_thinking
 from .connectors import attributes_of, connectors_of, host_connector_of
 from .hosts import hosts_of
 from .model import AttributeRule, Live, LunSelection, Plan, Workload
@@ -106,6 +107,7 @@ def _check(
     check_names(schedule, faults)
     check_control(doc, schedule, known, faults)
     check_ends(doc, plan.workloads, schedule, faults)
+    check_cache(doc, plan.workloads, schedule, faults)
     check_fits(plan.workloads, plan.luns, faults)
     check_paced(doc, plan.workloads, schedule, faults)
     if not {gone[0] for gone in removed} & {"workloads", "steps"}:
@@ -113,6 +115,7 @@ def _check(
     # A removed entry of these sections might have such I/O.
     if not {gone[0] for gone in removed} & {"workloads", "steps", "live"}:
         check_kinds(doc, plan.workloads, schedule, names, faults)
+        check_flushes(doc, plan.workloads, schedule, faults)
         check_samples(doc, plan.workloads, schedule, names, faults)
     check_edits(schedule, known, faults)
     check_references(doc, schedule, "steps" not in lost, faults)

@@ -15,10 +15,12 @@ from ...protocol.parameters import (
     ENDLESS,
     PARAMETERS,
     DropAfter,
+    Flush,
     Iops,
     Iosequencer,
     Parameters,
     Spread,
+    Sync,
     Until,
     VolumeKind,
 )
@@ -65,7 +67,7 @@ class Volume:
     """`{ written: 2x }` or `{ ios: 1M }`: what counts towards a workload's end, and how much of it ends it."""
 
     what: VolumeKind
-    amount: int = 0  # I/Os or bytes
+    amount: int = 0  # I/Os, bytes or nanoseconds
     times: float | None = None  # of the range, instead
 
     def until(self, parameters: Parameters, kind: str, lun_size: int) -> Until:
@@ -81,7 +83,7 @@ class Volume:
 
 NO_END: Final = Volume(VolumeKind.NEVER)
 ONE_PASS: Final = Volume(VolumeKind.BYTES, times=1.0)
-Value = int | float | str | OfStep | Span | Iosequencer | Volume
+Value = int | float | str | OfStep | Span | Iosequencer | Volume | Flush
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,11 @@ class PlanParameters:
     think_time: float = _DEFAULT.think_time
     random_map: bool = _DEFAULT.random_map
     until: Volume = NO_END
+    direct: bool = _DEFAULT.direct
+    drop_cache: bool = _DEFAULT.drop_cache
+    sync: Sync = _DEFAULT.sync
+    flush: Flush = _DEFAULT.flush
+    end_fsync: bool = _DEFAULT.end_fsync
 
     def edited(self, changes: Mapping[str, Value]) -> "PlanParameters":
         """These parameters after an edit; `total_iops` is the session's to share out, and is not taken here."""
@@ -115,5 +122,6 @@ class PlanParameters:
         values = {name: getattr(self, name) for name in PARAMETERS}
         values["range"] = in_bytes(self.range, lun_size, self.blocksize)
         values["seed"] = _DEFAULT.seed if self.seed is None else self.seed
-        made = Parameters(**{**values, "iops": iops, "until": ENDLESS})
-        return replace(made, until=self.until.until(made, kind, lun_size))
+        made = Parameters(**{**values, "iops": iops, "until": ENDLESS, "end_fsync": False})
+        until = self.until.until(made, kind, lun_size)
+        return replace(made, until=until, end_fsync=self.end_fsync and until != ENDLESS)

@@ -9,7 +9,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
 
-from ...protocol.parameters import MAX, Iops, VolumeKind
+from ...protocol.parameters import MAX, NEVER, NO_FLUSH, Flush, FlushKind, Iops, VolumeKind
 from .plan_parameters import NO_END, OfStep, Position, Span, Volume
 
 
@@ -255,9 +255,11 @@ def format_span(span: Span) -> str:
 
 
 def parse_volume(what: VolumeKind, text: str) -> Volume:
-    """Of I/Os "1M", of bytes "100GiB", and of either "2x", twice the range."""
+    """Of I/Os "1M", of bytes "100GiB", and of either "2x", twice the range; of time "60s"."""
     stripped = text.strip()
-    if stripped.endswith("x"):
+    if what is VolumeKind.TIME:
+        volume = Volume(what, round(parse_duration(text) * 1e9))
+    elif stripped.endswith("x"):
         volume = Volume(what, times=float(_quantity(stripped[:-1], _IOS if what is VolumeKind.IOS else _SIZE)[0]))
     elif what is VolumeKind.IOS:
         volume = Volume(what, _whole_ios(text))
@@ -281,8 +283,25 @@ def format_volume(volume: Volume) -> str:
     if volume.times is not None:
         amount = f"{format_number(volume.times)}x"
     else:
-        amount = str(volume.amount) if volume.what is VolumeKind.IOS else format_bytes(volume.amount)
+        amount = _format_amount(volume)
     return f"{{ {volume.what}: {amount} }}"
+
+
+def _format_amount(volume: Volume) -> str:
+    match volume.what:
+        case VolumeKind.IOS:
+            return str(volume.amount)
+        case VolumeKind.TIME:
+            return format_duration(volume.amount / 1e9)
+        case _:
+            return format_bytes(volume.amount)
+
+
+def format_flush(flush: Flush) -> str:
+    if flush == NO_FLUSH:
+        return NEVER
+    how = "" if flush.how is FlushKind.FSYNC else f", with: {flush.how}"
+    return f"{{ every: {flush.every}{how} }}"
 
 
 def _quantity(text: str, wanted: Expected) -> tuple[Decimal, str]:

@@ -26,7 +26,7 @@ def test_the_defaults_are_in_range() -> None:
         (Parameters(fraction_read=math.nan), "fraction_read is nan; the least is 0"),
         (Parameters(fraction_read=1.5), "fraction_read is 1.5; the most is 1"),
         (Parameters(iops=-1.0), "iops is -1; the least is 0"),
-        (Parameters(blocksize=256), "blocksize is 256; the least is 512"),
+        (Parameters(blocksize=0), "blocksize is 0; the least is 1"),
         (
             Parameters(iosequencer=Iosequencer.SEQUENTIAL, fraction_read=0.7),
             "fraction_read is 0.7; a sequential workload reads (100%) or writes (0%)",

@@ -193,7 +193,21 @@ SENTENCES: dict[RefusalReason, tuple[Fields, str]] = {
     RefusalReason.OPENED_READ_ONLY: ({}, "it cannot be opened for writing: it is read-only"),
     RefusalReason.NO_O_DIRECT: (
         {"filesystem": "tmpfs", "point": "/tmp"},
-        "tmpfs on /tmp refuses O_DIRECT: use a file on ext4, xfs or another that has it",
+        "tmpfs on /tmp refuses O_DIRECT: use a file on ext4, xfs or another that has it, or `direct: false`",
+    ),
+    RefusalReason.NO_IO_URING: (
+        {"why": "kernel.io_uring_disabled is 2: set it to 0"},
+        "`direct: false` needs io_uring, which does not work here: kernel.io_uring_disabled is 2: set it to 0; or set"
+        " `direct: true`, which libaio can do",
+    ),
+    RefusalReason.BACKEND_WITHOUT_CACHE: (
+        {"backend": "libaio"},
+        "`direct: false` needs io_uring, and the backend is libaio: set `engine: { backend: io_uring }`, or"
+        " `direct: true`",
+    ),
+    RefusalReason.POLLED_WITHOUT_CACHE: (
+        {},
+        "`direct: false` cannot be polled: leave `polled` out, or set `direct: true`",
     ),
     RefusalReason.TOO_MANY_OPEN: (
         {"most": 1024},

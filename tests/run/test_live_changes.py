@@ -275,7 +275,7 @@ BEYOND = [  # what was agreed to: oltp writes the first half; up to 16 tags, up 
     (["workload=oltp", "blocksize=512KiB"],
      f"{OLTP}: blocksize is 512KiB, and the buffers hold 256KiB; `live: {{ blocksize: 512KiB }}` in the plan would"
      " allow it"),
-    (["host=a", "workload=oltp", "blocksize=1000", "iops=5"], "blocksize: '1000' is no multiple of 512 bytes"),
+    (["host=a", "workload=oltp", "blocksize=1000", "iops=5"], "blocksize is 1,000, and /"),
     (["workload=scan", "range=0..2GiB"], "range ends at 2,147,483,648, and /x/0 at 1,073,741,824"),
     (["workload=scan", "range=1KiB..2KiB"], "holds no whole block of 64 KiB: make it wider"),
 ]  # fmt: skip

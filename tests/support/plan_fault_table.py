@@ -302,11 +302,11 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "workloads: { oltp: { blocksize: 100 } }",
-        "1:33: blocksize: '100' is too little; the least is 512",
+        "1:33: blocksize: 100 is no multiple of 512 bytes; write 512, or direct: false for a file",
     ),
     (
         "workloads: { oltp: { blocksize: 5000 } }",
-        "1:33: blocksize: '5000' is no multiple of 512 bytes; write 4608 or 5120",
+        "1:33: blocksize: 5000 is no multiple of 512 bytes; write 4608 or 5120, or direct: false for a file",
     ),
     (
         "workloads: { oltp: { blocksize: 8KX } }",

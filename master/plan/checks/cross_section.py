@@ -7,23 +7,23 @@ out, is not called unknown.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, cast
 
-from ....protocol.geometry import geometry_faults
-from ....protocol.parameters import AUTO, MAX, NEVER, VolumeKind
+from ....protocol.geometry import LEAST_BLOCK, geometry_faults
+from ....protocol.parameters import AUTO, MAX, NEVER, NO_FLUSH, Sync, VolumeKind
 from ...control.until import UntilSpec
 from ...rollup.instances import ALL
 from ...text.plan_parameters import NO_END, NO_STEP_YET, OfStep
 from ...text.suggestions import listed, nearest, suggestion
 from ...text.units import format_fraction
 from ..model import LunSelection, Step, Workload
-from ..read.field_types import LEAST_BLOCK
 from ..read.schema import LoopDoc, PlanDoc
 from ..read.section import Section
 from ..read.yaml_positions import Faults, Path
 from ..steps import Schedule, given
 from .io_mix import HOST, WORKLOAD, Deciding, Mix, value_of
 
+CACHING: Final = ("auto", "io_uring", "null")  # backends that can use the page cache
 _WITHOUT: Final = {VolumeKind.READ: 0.0, VolumeKind.WRITTEN: 1.0}  # fraction_read with which there is no such I/O
 
 
@@ -86,7 +86,7 @@ def check_control(doc: PlanDoc, schedule: Schedule, known: KnownNames, faults: F
 def check_fits(workloads: Iterable[Workload], luns: LunSelection, faults: Faults) -> None:
     """Every workload that is certain to be placed on a created file has room in it."""
     for workload in workloads:
-        if workload.select is not None:
+        if workload.select is not None or faults.has_fault(("workloads", workload.name, "blocksize")):
             continue
         for i, file in enumerate(luns.create):
             parameters = workload.parameters.absolute(file.size, "file", MAX)
@@ -104,6 +104,9 @@ def check_ends(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule, 
         path: Path = ("workloads", workload.name)
         settings = workload.parameters
         ends = settings.until != NO_END
+        if settings.end_fsync and not by_volume:
+            text = "no step ends by `until`, so there is no such end; write for example until: { time: 60s }"
+            faults.add((*path, "end_fsync"), f"end_fsync: {text}")
         if ends and settings.fraction_read == _WITHOUT.get(settings.until.what):
             verb = "reads" if settings.until.what is VolumeKind.READ else "writes"
             faults.add((*path, "until"), f"until: {workload.name!r} {verb} nothing, so it would never end")
@@ -119,6 +122,46 @@ def check_ends(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule, 
             go = doc.steps[entry].go
             if go is not None and (go.until is not None or go.once):
                 faults.add_key(("steps", entry, "go", "until" if go.until is not None else "once"), text)
+
+
+def check_cache(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule, faults: Faults) -> None:
+    """I/O through the page cache has a backend that can, and its settings stand where they have an effect."""
+    cached: list[Path] = [("workloads", one.name, "direct") for one in workloads if not one.parameters.direct]
+    for entry, edit in schedule.edits():
+        if edit.changes.get("direct") is False:
+            cached.append(("steps", entry, "edit", "set", "direct"))
+    for entry, step in schedule.steps():
+        if step.loop.get("direct") is False:
+            cached.append(("steps", entry, "go", "loop", "direct"))
+    for path, size in _sizes(workloads, schedule, edited=not cached):
+        if size % LEAST_BLOCK:
+            below = size - size % LEAST_BLOCK
+            nearest = f"{below} or {below + LEAST_BLOCK}" if below else str(LEAST_BLOCK)
+            text = f"blocksize: {size} is no multiple of {LEAST_BLOCK} bytes; write {nearest}"
+            faults.add(path, f"{text}, or direct: false for a file")
+    for path in dict.fromkeys(cached):
+        if doc.engine.backend not in CACHING:
+            remedy = "`backend: io_uring`, or leave the backend out"
+            faults.add(path, f"direct: false needs io_uring, but the backend is {doc.engine.backend}: {remedy}")
+        elif doc.engine.polled:
+            faults.add(path, "direct: false: nothing in the page cache can be polled; leave `engine: polled` out")
+    for workload in workloads:
+        if not workload.parameters.drop_cache and not cached:
+            text = "drop_cache: direct I/O goes past the page cache; write direct: false, or leave it out"
+            faults.add(("workloads", workload.name, "drop_cache"), text)
+
+
+def _sizes(workloads: Iterable[Workload], schedule: Schedule, edited: bool) -> Iterator[tuple[Path, int]]:
+    """The sizes of direct I/Os; `edited`: those of edits and loops, too."""
+    for workload in workloads:
+        if workload.parameters.direct:
+            yield ("workloads", workload.name, "blocksize"), workload.parameters.blocksize
+    for entry, edit in schedule.edits() if edited else ():
+        if "blocksize" in edit.changes:
+            yield ("steps", entry, "edit", "set", "blocksize"), cast(int, edit.changes["blocksize"])
+    for entry, step in schedule.steps() if edited else ():
+        if "blocksize" in step.loop:
+            yield ("steps", entry, "go", "loop", "blocksize"), cast(int, step.loop["blocksize"])
 
 
 def check_references(doc: PlanDoc, schedule: Schedule, complete: bool, faults: Faults) -> None:
@@ -187,6 +230,8 @@ def check_mixes(
             if mix.fraction_read < 1.0 and not writes:
                 where = f" in step {step.name!r}" if mix.edited else ""
                 writes = f"fraction_read {format_fraction(mix.fraction_read)}{where}"
+        if not writes:
+            _makes_durable(workload, faults)
         if writes and not destroy and _overwrites(workload, luns):
             faults.add_key(
                 ("workloads", workload.name),
@@ -194,6 +239,15 @@ def check_mixes(
                 "would be lost; if that is meant, the plan needs 'destroy: true' and `ivypy run` needs "
                 "--destroy TOKEN, which `ivypy devices` prints",
             )
+
+
+def _makes_durable(workload: Workload, faults: Faults) -> None:
+    """Find what makes writes durable in a workload without any."""
+    settings = workload.parameters
+    asked = {"flush": settings.flush != NO_FLUSH, "sync": settings.sync != Sync.NONE, "end_fsync": settings.end_fsync}
+    for name in (name for name, is_asked in asked.items() if is_asked):
+        text = f"{name}: workload {workload.name!r} writes nothing; set fraction_read below 100%, or leave {name} out"
+        faults.add(("workloads", workload.name, name), text)
 
 
 def _overwrites(workload: Workload, luns: LunSelection) -> bool:

@@ -9,10 +9,10 @@ from math import ceil
 from typing import Any, Final
 
 from ....protocol.counters import Kind
-from ....protocol.parameters import MAX, Iosequencer
+from ....protocol.parameters import MAX, NO_FLUSH, Iosequencer
 from ...control.control_spec import ControlSpec
 from ...control.control_state import Keys
-from ...rollup.figures import CATEGORIES, OVERALL
+from ...rollup.figures import CATEGORIES, FLUSH, OVERALL
 from ...rollup.instances import ALL
 from ...rollup.metrics import METRICS, metric_of
 from ...stats.percentiles import fewest_ios
@@ -97,6 +97,20 @@ def check_kinds(
                 who = f"workload {names[0]!r}, an instance of rollup {rollup!r}, does" if alone else "the workloads do"
                 what = f"{metric}: in step {step.name!r} {who} no {_in_words(metric)} I/O"
                 faults.add(place, f"{what}; use {_of_all(metric)}, or set {_remedy(metric, present)}")
+
+
+def check_flushes(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule, faults: Faults) -> None:
+    """No step uses a metric of flushes where nothing flushes."""
+    changes = [change for _, step in schedule.steps() for change in (step.loop, *(edit.changes for edit in step.edits))]
+    asked = [one.parameters.flush for one in workloads] + [one.get("flush", NO_FLUSH) for one in changes]
+    ends = any(one.parameters.end_fsync for one in workloads) or any(one.get("end_fsync") for one in changes)
+    if ends or any(one != NO_FLUSH for one in asked):
+        return
+    for entry, step in schedule.steps():
+        for keys, focus in (*step.control.checked(), *step.control.steered()):
+            place = _place(doc, entry, keys)
+            if METRICS.get(focus.metric, METRICS["due"]).category == FLUSH and not faults.has_fault(place):
+                faults.add(place, f"{focus.metric}: no workload flushes; give one for example flush: {{ every: 32 }}")
 
 
 def check_samples(

@@ -15,13 +15,26 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from ....protocol.parameters import AUTO, NEVER, PARAMETERS, About, DropAfter, Notation, Parameters, VolumeKind
+from ....protocol.parameters import (
+    AUTO,
+    NEVER,
+    NO_FLUSH,
+    PARAMETERS,
+    About,
+    DropAfter,
+    Flush,
+    FlushKind,
+    Notation,
+    Parameters,
+    VolumeKind,
+)
 from ....protocol.payload import Spin
 from ...text.plan_parameters import NO_END, Span, Volume
 from ...text.suggestions import suggestion
 from ...text.units import (  # fmt: skip
     format_bytes,
     format_duration,
+    format_flush,
     format_fraction,
     format_iops,
     format_number,
@@ -225,7 +238,6 @@ WORDS: Final = scalar(_shell_words, "a command line, like: sudo -n python3.11", 
 
 
 HIGHEST_CORE: Final = 4095
-LEAST_BLOCK: Final = 512  # bytes, the least logical block size that a LUN has
 
 
 def read_cores(value: Any) -> tuple[int, ...]:
@@ -280,7 +292,7 @@ VOLUME_SCHEMA: Final = {
         _text(VolumeKind.NEVER),
         {
             "type": "object",
-            "properties": dict.fromkeys(VOLUMES, _AMOUNT_SCHEMA),
+            "properties": {**dict.fromkeys(VOLUMES, _AMOUNT_SCHEMA), "time": DURATION_SCHEMA},
             "additionalProperties": False,
             "minProperties": 1,
             "maxProperties": 1,
@@ -290,10 +302,10 @@ VOLUME_SCHEMA: Final = {
 
 
 def volume_field(what: VolumeKind) -> Reads:
-    return scalar(
-        lambda text: parse_volume(what, text), f"an amount like {'1M' if what is VolumeKind.IOS else '100GiB'} or 2x",
-        _AMOUNT_SCHEMA, format_volume,
-    )  # fmt: skip
+    example = {VolumeKind.IOS: "an amount like 1M or 2x", VolumeKind.TIME: "a time like 60s"}
+    schema = DURATION_SCHEMA if what is VolumeKind.TIME else _AMOUNT_SCHEMA
+    words = example.get(what, "an amount like 100GiB or 2x")
+    return scalar(lambda text: parse_volume(what, text), words, schema, format_volume)
 
 
 def read_volume(value: Any) -> Volume:
@@ -309,8 +321,39 @@ def read_volume(value: Any) -> Volume:
         raise Predicate(f"has {len(value)} ends; it needs one of {', '.join(VOLUMES)}")
     ((what, amount),) = value.items()
     if not isinstance(amount, str):
-        raise Predicate(f"has {what}: {kind_of(amount)}; it needs an amount, like {{ {what}: 2x }}")
+        example = "60s" if what == VolumeKind.TIME else "2x"
+        raise Predicate(f"has {what}: {kind_of(amount)}; it needs an amount, like {{ {what}: {example} }}")
     return parse_volume(VolumeKind(what), amount)
+
+
+_EVERY, _WITH = "every", "with"
+_EVERY_FIELD: Final = count_field(1, (1 << 32) - 1)
+_WITH_FIELD: Final = choice_field(FlushKind)
+FLUSH_SCHEMA: Final = {
+    "anyOf": [
+        _text(NEVER),
+        {
+            "type": "object",
+            "properties": {_EVERY: _EVERY_FIELD.schema, _WITH: _WITH_FIELD.schema},
+            "additionalProperties": False,
+            "required": [_EVERY],
+        },
+    ]
+}
+
+
+def read_flush(value: Any) -> Flush:
+    """`flush`: after how many writes, and with which system call, as { every: 32, with: fdatasync }; or never."""
+    if isinstance(value, str) and value.strip() == NEVER:
+        return NO_FLUSH
+    if not isinstance(value, dict):
+        raise Predicate(f"is {kind_of(value)}; it needs after how many writes, like {{ every: 32 }}, or never")
+    for key in value:
+        if key not in (_EVERY, _WITH):
+            raise ValueError(f"{key!r} is not known here{suggestion(str(key), (_EVERY, _WITH))}")
+    if _EVERY not in value:
+        raise Predicate("has no every; it needs after how many writes, like { every: 32 }")
+    return Flush(_EVERY_FIELD.read(value[_EVERY]), _WITH_FIELD.read(value.get(_WITH, FlushKind.FSYNC)))
 
 
 TOTAL: Final = About(
@@ -329,15 +372,6 @@ _DEFAULTS: Final = Parameters()
 OF_THE_RUN: Final = "of the run"
 
 
-def _parse_blocks(text: str) -> int:
-    """A size of I/Os: whatever the LUN, it counts in blocks of 512 bytes or a multiple."""
-    size = parse_bytes(text)
-    if size > LEAST_BLOCK and size % LEAST_BLOCK:
-        below = size - size % LEAST_BLOCK
-        raise ValueError(f"{text!r} is no multiple of {LEAST_BLOCK} bytes; write {below} or {below + LEAST_BLOCK}")
-    return size
-
-
 def _parse_timeout(text: str) -> DropAfter:
     return NEVER if text.strip() == NEVER else parse_duration(text)
 
@@ -352,8 +386,8 @@ def _parameter(name: str) -> Reads:
     low, high = about.low, about.high
     match about.unit:
         case Notation.BYTES:
-            parse_blocks = bounded(_parse_blocks, format_bytes, int(low or 0), None if high is None else int(high))
-            return scalar(parse_blocks, "a size like 8KiB", SIZE_SCHEMA, format_bytes)
+            parse_size = bounded(parse_bytes, format_bytes, int(low or 0), None if high is None else int(high))
+            return scalar(parse_size, "a size like 8KiB", SIZE_SCHEMA, format_bytes)
         case Notation.FRACTION:
             return fraction_field(low or 0.0, 1.0 if high is None else high)
         case Notation.COUNT:
@@ -374,6 +408,8 @@ def _parameter(name: str) -> Reads:
             return FLAG
         case Notation.VOLUME:
             return Reads(read_volume, VOLUME_SCHEMA, format_volume)
+        case Notation.FLUSH:
+            return Reads(read_flush, FLUSH_SCHEMA, format_flush)
         case Notation.CHOICE:
             return choice_field(type(getattr(_DEFAULTS, name)))
 

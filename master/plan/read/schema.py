@@ -102,8 +102,8 @@ class CreateDoc(Section):
     size: Annotated[int, size_field(1, LARGEST_FILE)] = Field(description="Size of each file.")
     count: Annotated[int, count_field(1, 100_000)] = about("Number of files.", 1)
     keep: Annotated[bool, FLAG] = about(
-        "Whether the files stay after the run. The next run uses them as they are, unless somebody else has changed "
-        "them; then it needs the token, as for any file.",
+        "Whether the files stay after the run. The next run uses them as they are; if somebody else has changed them, "
+        "it needs the token, as for any file.",
         False,
     )
 
@@ -171,7 +171,7 @@ class ConnectorDoc(Section):
     attributes: Annotated[
         list[Annotated[str, TEXT]],
         BeforeValidator(one_or_many, json_schema_input_type=Annotated[str, TEXT] | list[Annotated[str, TEXT]]),
-    ] = about("The attributes that it gives to LUNs and that `select` and `rollups` of this plan name.", [])
+    ] = about("Its attributes of LUNs that this plan's `select` and `rollups` name.", [])
     join: Annotated[dict[str, str], _JOIN] = about(
         "Which LUN an element is: the LUN's attribute that has the same value, or `{ LUN's attribute: the "
         "connector's }`.",
@@ -300,12 +300,11 @@ class TimesDoc(Section):
     slo: Slo | None = about("Thresholds; a breach makes the step fail.")
     disturbed: Annotated[OnDisturbance | None, choice_field(OnDisturbance)] = about(
         "Subintervals in which the host disturbed the generator: set_aside (the default: they do not count, and a "
-        "measurement by time goes on for longer) or keep."
+        "measurement by time takes longer) or keep."
     )
     on_invalid: Annotated[OnInvalid | None, ON_INVALID] = about(
-        "What follows if the step's verdict is invalid: continue (the default), stop (the run ends) or repeat 2: the "
-        "step runs again, up to twice, until it is not. Further attempts are named `NAME+attempt=2`; the last one "
-        "counts."
+        "What follows an invalid step: continue (the default), stop (the run ends) or repeat 2: it runs again, up to "
+        "twice, until it is not invalid. Further attempts are named `NAME+attempt=2`; the last counts."
     )
     cooldown: Annotated[float | None, duration_field()] = about("Time without I/O before the next step.")
 
@@ -363,14 +362,14 @@ class EngineDoc(Section):
         (),
     )
     spin: Annotated[Spin, SPIN] = about(
-        "Whether workload threads busy-wait instead of sleeping, so that I/Os leave on time and completions are found "
-        "at once. auto: for a sixteenth of the time, up to half where nothing else wants the core. on: a core per "
-        "thread is always busy. off: never.",
+        "Whether workload threads busy-wait instead of sleeping: I/Os leave on time, completions are found at once. "
+        "auto: for a sixteenth of the time, up to half where nothing else wants the core. on: a core per thread is "
+        "always busy. off: never.",
         Spin.AUTO,
     )
     cpu_dma_latency: Annotated[int | None, count_field(0, 1_000_000)] = about(
-        "Microseconds: during the run, the hosts' cores enter no idle state that takes longer to leave; 0: none. "
-        "Needs root (/dev/cpu_dma_latency). Default: the host's own setting.",
+        "Microseconds: during the run, the hosts' cores enter no idle state that takes longer to leave; 0: none. Needs "
+        "root (/dev/cpu_dma_latency). Default: the host's own setting.",
         None,
     )
     polled: Annotated[bool, FLAG] = about(
@@ -446,20 +445,20 @@ class PlanDoc(Section):
     )
     ssh: Access = about("Defaults of all hosts.", Access())
     may_miss: Annotated[int, count_field(0, 100_000)] = about(
-        "Number of hosts that may be unreachable, or be lost before the first step. The run continues without them and "
-        "says so; rows that would include them are partial.",
+        "Number of hosts that may be unreachable, or lost before the first step. The run continues without them and "
+        "says so; their rows are partial.",
         0,
     )
     luns: Annotated[LunsDoc | None, not_empty("select, paths, files or create")] = about("The LUNs to drive.")
     attributes: list[AttributesDoc] = about("The plan's own attributes.", [])
     connectors: dict[str, _Connector] = about(
-        "Programs that report what arrays and switches say, by name. `host`, which is the test hosts "
-        "themselves, is there in any case; `host: off` leaves it out.",
+        "Programs that report what arrays and switches say, by name. `host`, the test hosts themselves, is always "
+        "there; `host: off` leaves it out.",
         {},
     )
     destroy: Annotated[bool, FLAG] = about(
-        "Allow ivypy to overwrite block devices and existing files, if the token for exactly these is given as well; "
-        "see [consent](#consent).",
+        "Allow ivypy to overwrite block devices and existing files, if the token for exactly these is given, too; see "
+        "[consent](#consent).",
         False,
     )
     workloads: dict[str, WorkloadDoc] = about("I/O streams, by name.", {})  # type: ignore[valid-type]
@@ -473,8 +472,7 @@ class PlanDoc(Section):
         "Options of the engine, which does the I/O.", EngineDoc()
     )
     report: Annotated[bool, FLAG] = about(
-        "Whether the run writes `report.html` into its folder at its end; `--no-report` of the command line leaves it "
-        "out, too.",
+        "Whether the run writes `report.html` into its folder at its end; `--no-report` leaves it out, too.",
         True,
     )
     prepare_timeout: Annotated[float, duration_field(1.0, 24 * 3600.0)] = about(
@@ -483,13 +481,12 @@ class PlanDoc(Section):
         USUAL_PREPARE_S,
     )
     start_timeout: Annotated[float, duration_field(0.1, 3600.0)] = about(
-        "How long a host may take to be ready for a step that starts; a step that not all are ready for is started "
-        "anew, once.",
+        "How long a host may take to be ready for a step; if not all are, it is started anew, once.",
         USUAL_START_S,
     )
     lease: Annotated[float, duration_field(SHORTEST_LEASE_NS / 1e9, 3600.0)] = about(
-        "A host that receives nothing for this long stops all I/O. A host that does not answer for half of it (at "
-        "least 3 s) is lost: a longer lease survives longer network outages.",
+        "A host that receives nothing for this long stops all I/O. One that does not answer for half of it (at least "
+        "3 s) is lost: a longer lease survives longer network outages.",
         USUAL_LEASE_NS / 1e9,
     )
     achieved_iops_tolerance: Annotated[float, fraction_field()] = about(

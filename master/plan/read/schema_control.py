@@ -113,7 +113,7 @@ class MeasureDoc(Section):
     confidence: Annotated[float, _CONFIDENCE] = about("Confidence of the interval.", CONFIDENCE)
     min: Annotated[float, duration_field()] = about("The shortest window.", 60.0)
     timeout: Annotated[float, duration_field()] = about(
-        "Longest time since the start of the step; then the result is invalid, with the best window.",
+        "Longest time since the step's start; then the result is invalid, with the best window.",
         _TIMEOUT_S,
     )
     correction: Annotated[Correction, choice_field(Correction)] = about(
@@ -130,16 +130,14 @@ class SteadyDoc(Section):
         description="fio's iops, iops_slope, bw, bw_slope, latency or latency_slope; snia; or t (measure's rule)."
     )
     limit: Annotated[str, _AMOUNT] = about(
-        "Largest deviation from the window's mean, or largest slope per second: a percentage of the mean, or an amount "
-        "of the metric. snia has limits of its own; for t it is the accuracy.",
+        "Largest deviation from the window's mean, or slope per second: a percentage of the mean, or an amount of the "
+        "metric. snia has its own limits; for t it is the accuracy.",
         f"{LIMIT_PERCENT:g}%",
     )
     window: Annotated[float, duration_field()] = about(
         "Length of the window that the criterion is applied to; at least two subintervals.", WINDOW_S
     )
-    ramp: Annotated[float | None, duration_field()] = about(
-        "Time at the beginning that is left out (the step's warmup)."
-    )
+    ramp: Annotated[float | None, duration_field()] = about("Time left out at the beginning (the step's warmup).")
     latency: Annotated[str | None, choice_field(LATENCIES)] = about(
         "Statistic of service time for the latency criteria (mean)."
     )
@@ -147,14 +145,14 @@ class SteadyDoc(Section):
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must be steady.")
     hold: Annotated[bool, FLAG] = about("Measure one more window, which must stay steady.", False)
     on_leave: Annotated[OnLeave, choice_field(OnLeave)] = about(
-        "What to do when the steady state is left before it has held: note, restart or stop.", OnLeave.RESTART
+        "What to do if the steady state is left before it has held: note, restart or stop.", OnLeave.RESTART
     )
     no_drift: Annotated[bool, FLAG] = about(
         "Also require that the trend of three windows, continued for one more, stays within the limit.", False
     )
     confidence: Annotated[float, _CONFIDENCE] = about("Confidence, for t.", CONFIDENCE)
     timeout: Annotated[float, duration_field()] = about(
-        "Longest time since the start of the step; then the result is invalid.", _TIMEOUT_S
+        "Longest time since the step's start; then the result is invalid.", _TIMEOUT_S
     )
 
 
@@ -166,8 +164,9 @@ class UntilDoc(Section):
     read: Annotated[Any, volume_field(VolumeKind.READ)] = about("Bytes read.")
     bytes: Annotated[Any, volume_field(VolumeKind.BYTES)] = about("Bytes read and written.")
     ios: Annotated[Any, volume_field(VolumeKind.IOS)] = about("I/Os, like 1M.")
+    time: Annotated[Any, volume_field(VolumeKind.TIME)] = about("Time from the step's start, like 60s.")
     timeout: Annotated[float, duration_field()] = about(
-        "Longest time since the start of the step; then the result is partial, and says how much was left.",
+        "Longest time since the step's start; then the result is partial, and says how much was left.",
         USUAL_TIMEOUT_S,
     )
 
@@ -220,7 +219,7 @@ class FindDoc(Section):
         "Width of the interval, as a share of the load, at which the search ends.", 0.02
     )
     within: Annotated[float | None, duration_field()] = about(
-        "Time after which the search ends with what it knows, from the start of the step; without it, by `probes`."
+        "Time, from the step's start, after which the search ends with what it knows; without it, by `probes`."
     )
     confidence: Annotated[float, _CONFIDENCE] = about("Confidence of the interval.", 0.95)
     probes: Annotated[int, count_field(FEWEST_PROBES, 1000)] = about(
