@@ -51,6 +51,7 @@ class Abilities(NamedTuple):
     may_block: bool  # a submit call waits where the LUN's driver or file system lacks RWF_NOWAIT
     hands_over: bool  # there, threads of the kernel do its I/Os
     counted_by_diskstats: bool  # the kernel counts its I/Os for the device (/sys/block/NAME/stat)
+    buffered: bool  # it drives LUNs that were opened with direct=False
     needs_aio_nr: bool  # room for its I/Os in flight is taken from fs.aio-max-nr
     needs_io_uring: bool  # kernel.io_uring_disabled is about it, too
 
@@ -67,8 +68,9 @@ class Engine:
         anything will fall due or is in flight). Between steps."""
     def reserved_pages(self, may: bool) -> None:
         """Whether I/O buffers of instances created from now on may take huge pages that the administrator reserved."""
-    def open_lun(self, path: str, writable: bool, name: str | None = None) -> int:
-        """Open with O_DIRECT, read-only unless `writable`; a handle for `create`. `name`: in messages, for the path."""
+    def open_lun(self, path: str, writable: bool, name: str | None = None, direct: bool = True) -> int:
+        """Open with O_DIRECT, or through the page cache; read-only unless `writable`: a handle for `create`. `name`: in
+        messages, for the path."""
     def close_lun(self, lun: int) -> None: ...
     def create(
         self,
@@ -144,8 +146,8 @@ def bucket_of(ns: int) -> int:
     """The C twin of protocol.histogram.bucket_of."""
 
 def layout() -> dict[str, int]:
-    """Sizes and positions compiled in: buckets, kinds, series, service, response, lateness, moments, counts,
-    thread_counts, and every column's position by table and lower-case name ("moment.sum", "count.edit",
+    """Sizes and positions compiled in: buckets, kinds, series, service, response, lateness ... flush, moments,
+    counts, thread_counts, and every column's position by table and lower-case name ("moment.sum", "count.edit",
     "thread_count.cpu", "kind.random_read"); compared with protocol/counters.py by a test."""
 
 def backends() -> list[str]:

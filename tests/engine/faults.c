@@ -4,6 +4,7 @@
  * one, under a sanitizer; they check there what holds however long things take.
  */
 #include "life.h"
+#include "luns/flush.h"
 #include "simulation.h"
 #include "thread/ready_queue.h"
 
@@ -20,13 +21,17 @@ enum { BATCH_NS = 1000, POLL_NS = 100 };
 
 /* What the backend is told, and what it saw. One workload thread or two; guarded by nothing but atomics. */
 static struct {
-    _Atomic int64_t result;       /* of every I/O, if not 0 */
-    _Atomic uint32_t room;        /* EAGAIN for a nowait I/O above this many in flight */
-    _Atomic int refuse;           /* what submit says, if not 0 */
-    _Atomic int take;             /* at most so many in one call, if not 0 */
-    _Atomic uint64_t delay_ns;    /* of every completion */
-    _Atomic(struct lun *) hung;   /* a LUN that completes nothing */
-    _Atomic(struct lun *) blocks; /* a LUN whose submit call takes so long: */
+    _Atomic int64_t result;                   /* of every I/O, if not 0 */
+    _Atomic int64_t flush_result;             /* of every flush, if not 0 */
+    _Atomic uint64_t flush_delay_ns;          /* and how much longer it takes */
+    _Atomic uint32_t flushing, most_flushing; /* of instance 0, in flight; and the most that ever were */
+    _Atomic uint32_t room;                    /* EAGAIN for a nowait I/O above this many in flight */
+    _Atomic int refuse;                       /* what submit says, if not 0 */
+    _Atomic int take;                         /* at most so many in one call, if not 0 */
+    _Atomic uint64_t delay_ns;                /* of every completion */
+    _Atomic uint64_t spread_ns;               /* and up to so much more, at random */
+    _Atomic(struct lun *) hung;               /* a LUN that completes nothing */
+    _Atomic(struct lun *) blocks;             /* a LUN whose submit call takes so long: */
     _Atomic uint64_t block_ns;
     _Atomic uint64_t each_ns;           /* of each I/O in the submit call */
     _Atomic uint64_t together_ns;       /* completions come together, so long apart */
@@ -138,10 +143,39 @@ static void note_data(const struct tag *tag)
 {
     uint64_t n, data;
 
-    if (!tag->write || (n = atomic_fetch_add(&told.written, 1)) >= sizeof told.data / sizeof *told.data)
+    if (tag->op != OP_WRITE || (n = atomic_fetch_add(&told.written, 1)) >= sizeof told.data / sizeof *told.data)
         return;
     memcpy(&data, tag_buffer(tag, true), sizeof data);
     atomic_store(&told.data[n], data);
+}
+
+/* What comes of an I/O that the storage takes. */
+static int64_t result_of(const struct tag *tag)
+{
+    bool flush = tag->filed_as == FILED_AS_FLUSH;
+    int64_t result = flush && atomic_load(&told.flush_result) ? atomic_load(&told.flush_result)
+                                                              : atomic_load(&told.result);
+
+    return result ? result : tag_bytes(tag);
+}
+
+static uint64_t delay_of(const struct tag *tag)
+{
+    static uint64_t random = 4711;
+    bool flush = tag->filed_as == FILED_AS_FLUSH;
+    uint64_t spread_ns = atomic_load(&told.spread_ns);
+
+    return atomic_load(&told.delay_ns) + (flush ? atomic_load(&told.flush_delay_ns) : 0) +
+           (spread_ns ? random_below(&random, spread_ns) : 0);
+}
+
+static void count_flush(const struct tag *tag, uint32_t more)
+{
+    if (tag->instance->number != 0 || tag->op < OP_FSYNC)
+        return;
+    uint32_t now = atomic_fetch_add(&told.flushing, more) + more;
+    if (now > atomic_load(&told.most_flushing))
+        atomic_store(&told.most_flushing, now);
 }
 
 static int submit(void *context, struct tag *const *tags, uint32_t count)
@@ -170,19 +204,17 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
         spend(atomic_load(&told.each_ns));
         if (tags[n]->instance->lun == atomic_load(&told.hung) && !atomic_load(&told.hung_since_ns))
             atomic_store(&told.hung_since_ns, clock_now());
-        int64_t result = atomic_load(&told.result);
         uint32_t room = atomic_load(&told.room);
         bool again = room && tags[n]->nowait && c->count >= room;
         c->kept[c->count++] = (struct kept){
             .tag = tags[n],
-            .at_ns = clock_now() + (again ? 0 : atomic_load(&told.delay_ns)),
-            .result = again    ? -EAGAIN
-                      : result ? result
-                               : tag_bytes(tags[n]),
+            .at_ns = clock_now() + (again ? 0 : delay_of(tags[n])),
+            .result = again ? -EAGAIN : result_of(tags[n]),
         };
         if (atomic_load(&told.together_ns))
             c->kept[c->count - 1].at_ns += -c->kept[c->count - 1].at_ns % atomic_load(&told.together_ns);
         count_in_room(tags[n], tags[n]->weight);
+        count_flush(tags[n], 1);
         if (!again && c->count > atomic_load(&told.most_in_flight))
             atomic_store(&told.most_in_flight, c->count);
     }
@@ -213,6 +245,7 @@ static int take(void *context, struct completion *completions, uint32_t room, _A
             continue;
         }
         count_in_room(k->tag, -(int64_t)k->tag->weight);
+        count_flush(k->tag, (uint32_t)-1);
         completions[found++] = (struct completion){.tag = k->tag, .result = k->result};
         atomic_fetch_add(&told.completed, k->result != -EAGAIN);
         if (k->tag->instance->lun != atomic_load(&told.blocks))
@@ -268,12 +301,13 @@ static const struct backend faulty = {
 };
 
 static const char *path;
+static char **words; /* that follow */
 
 #define LENGTH_NS (50 * NS_PER_MS)
 
 static struct lun *open_lun(uint32_t *handle)
 {
-    int result = engine_open_lun(engine, path, path, true);
+    int result = engine_open_lun(engine, path, path, true, true);
 
     CHECK(result >= 0);
     *handle = (uint32_t)result;
@@ -1035,7 +1069,7 @@ static void paused(void)
 static void conserve_fixed(struct fixed fixed, double highest_iops)
 {
     const double rates[] = {-1.0, 0.0, 50.0, 5000.0, 1e6, highest_iops};
-    int64_t expired = 0, ended = 0;
+    int64_t expired = 0, ended = 0, flushes = 0;
     static const int64_t results[] = {0, 0, 0, -EIO, 512};
     static const int refusals[] = {0, 0, 0, -EAGAIN, -EINVAL};
     uint64_t random = 4711;
@@ -1077,10 +1111,13 @@ static void conserve_fixed(struct fixed fixed, double highest_iops)
         CHECK_EQUAL(end.sums.caught + end.sums.failed + end.sums.dropped, (uint64_t)(s.in_flight + s.backlog));
         expired += s.expired;
         ended += s.ended_ns_of[0] > 0;
-        if (fixed.until.what == ENDS_IOS)
+        flushes += s.flushes;
+        if (fixed.until.what == ENDS_IOS && !flush_is_wanted(&fixed))
             CHECK_EQUAL(s.left_of[0], (int64_t)fixed.until.amount - s.spent_of[0]);
     }
     CHECK((expired > 0) == (fixed.drop_after_ns > 0));
+    CHECK((flushes > 0) == flush_is_wanted(&fixed));
+    CHECK(atomic_load(&told.most_flushing) <= 32);
     CHECK(fixed.until.what == ENDS_NEVER ? ended == 0 : ended > 0 && ended < 12);
 }
 
@@ -1093,8 +1130,10 @@ static void conserve(uint64_t drop_after_ns, double highest_iops)
 
 static void conserved_until(void)
 {
-    for (uint64_t what = ENDS_IOS; what <= ENDS_WRITTEN; what++) {
-        uint64_t amount = what == ENDS_IOS ? 150 : 150 * 4096 / (what == ENDS_BYTES ? 1 : 2);
+    for (uint64_t what = ENDS_TIME; what <= ENDS_WRITTEN; what++) {
+        uint64_t amount = what == ENDS_TIME  ? 2 * LENGTH_NS
+                          : what == ENDS_IOS ? 150
+                                             : 150 * 4096 / (what == ENDS_BYTES ? 1 : 2);
         conserve_fixed((struct fixed){.until = {what, amount},
                                       .think_ns = what % 2 * 20000,
                                       .iosequencer = what / 2 ? RANDOM_INDEPENDENT : RANDOM_STEADY},
@@ -1226,6 +1265,256 @@ static void ended_after_a_stall(void)
         CHECK_EQUAL(s.completed, 30000);
         CHECK_EQUAL(engine_delete(engine, 0), 0);
     }
+}
+
+static void conserved_flushing(void)
+{
+    const struct fixed cases[] = {
+        {.flush = {FLUSH_DATA, 1}},
+        {.flush = {FLUSH_ALL, 5}, .think_ns = 20000},
+        {.flush = {FLUSH_ALL, 3}, .iosequencer = RANDOM_INDEPENDENT, .drop_after_ns = 2 * NS_PER_MS},
+        {.flush = {FLUSH_ALL, 7}, .until = {ENDS_IOS, 150}, .end_fsync = 1},
+        {.until = {ENDS_WRITTEN, 75 * 4096}, .end_fsync = 1, .think_ns = 20000},
+        {.flush = {FLUSH_ALL, 4}, .until = {ENDS_TIME, LENGTH_NS}, .end_fsync = 1},
+        {.until = {ENDS_TIME, LENGTH_NS}, .end_fsync = 1, .think_ns = 20000, .iosequencer = RANDOM_INDEPENDENT},
+    };
+
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        conserve_fixed(cases[n], 1e6);
+        CHECK(n > 0 || atomic_load(&told.most_flushing) > 1);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+        CHECK_EQUAL(engine_delete(engine, 1), 0);
+    }
+}
+
+static void create_flushing(double iops, uint32_t tags, uint64_t every)
+{
+    uint32_t lun;
+    struct parameters p = {
+        .fixed = {.flush = {FLUSH_ALL, every}},
+        .setting = {.iops = iops, .fraction_read = 0.0, .maxtags = tags, .blocksize = 4096},
+    };
+
+    open_lun(&lun);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){tags, MOST_BLOCKSIZE}, &everywhere, &p), 0);
+}
+
+/* It is an error of the instance's, with its errno, in no latency; and does not keep the next from its turn. */
+static void failed_flushes(void)
+{
+    struct sums s;
+
+    create_flushing(1000.0, 1, 4);
+    atomic_store(&told.flush_result, -EIO);
+    start(1, &s);
+    stop_after(3, &s, 1);
+    CHECK_EQUAL(s.completed, 200);
+    CHECK_EQUAL(s.errors, 50);
+    CHECK_EQUAL(s.flushes, 0);
+}
+
+/* Until the step has ended: the greatest lateness of a write. */
+static uint64_t greatest_lateness(struct sums *s, uint32_t tags)
+{
+    struct result r;
+    uint64_t late_ns = 0;
+
+    for (struct end end; !engine_ended(engine, &end); wait_for_news(engine, 1000))
+        while (engine_collect(engine, false, &r) == 1) {
+            add_result(s, &r, tags);
+            for (uint32_t n = 0; n < r.classes; n++)
+                late_ns = r.moments[(n * SERIES + SERIES_LATENESS) * MOMENTS + MOMENT_MAX] > late_ns
+                              ? r.moments[(n * SERIES + SERIES_LATENESS) * MOMENTS + MOMENT_MAX]
+                              : late_ns;
+            result_free(&r);
+        }
+    return late_ns;
+}
+
+/* Writes that wait for the tag that a flush has wait for the storage: W and F take 160 us, and 100 are between two. */
+static void behind_flushes(void)
+{
+    struct sums s;
+
+    create_flushing(10000.0, 1, 1);
+    atomic_store(&told.delay_ns, 80000);
+    start(1, &s);
+    engine_stop(engine, 3);
+    uint64_t late_ns = greatest_lateness(&s, 1);
+    CHECK(s.backlog > 500);
+    CHECK(late_ns <= 2 * BATCH_NS);
+    CHECK(s.flushes >= 600 && s.flushes - (s.completed - s.flushes) >= -1);
+}
+
+/* Nor are they late behind one whose tag had been free for long: it could not go before its write was acknowledged. */
+static void behind_flushes_of_free_tags(void)
+{
+    struct sums s;
+    uint32_t lun;
+    struct parameters p = {
+        .fixed = {.flush = {FLUSH_ALL, 2}, .iosequencer = RANDOM_INDEPENDENT}, /* some alone, some in a crowd */
+        .setting = {.iops = 200.0, .fraction_read = 0.0, .maxtags = 2, .blocksize = 4096},
+    };
+
+    open_lun(&lun);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){2, MOST_BLOCKSIZE}, &everywhere, &p), 0);
+    atomic_store(&told.delay_ns, 4 * NS_PER_MS);
+    start(1, &s);
+    engine_stop(engine, 99);
+    CHECK(greatest_lateness(&s, 2) <= 3 * BATCH_NS);
+    CHECK(s.flushes > 400);
+}
+
+/* But by what the flush itself was submitted too late, the write behind it is late. */
+static void behind_a_late_flush(void)
+{
+    struct sums s;
+    const uint64_t stall_ns = 3 * NS_PER_MS;
+
+    create_flushing(1000.0, 1, 1);
+    atomic_store(&told.delay_ns, LENGTH_NS / 10);
+    start(1, &s);
+    collect_until_above(&told.submitted, 0, &s, 1);
+    atomic_store(&told.prepare_ns, stall_ns);
+    engine_stop(engine, 1);
+    uint64_t late_ns = greatest_lateness(&s, 1);
+    CHECK(s.flushes > 2);
+    CHECK(late_ns >= stall_ns);
+    CHECK(late_ns <= stall_ns + 2 * BATCH_NS);
+}
+
+/* As its words say: MAXTAGS EVERY IOS WRITE_NS FLUSH_NS SPREAD_NS IOPS THINK_NS END. Writes, at a rate or (-1) as fast
+ * as it goes, until so many are done, or (0) for a second. Prints: writes, flushes, the most that were in flight at a
+ * time, when it ended (ns, 0: it did not), the backlog at the end. */
+static void flushing(void)
+{
+    struct sums s;
+    uint32_t lun, tags = (uint32_t)atoi(words[0]);
+    uint64_t ios = (uint64_t)atoll(words[2]), write_ns = (uint64_t)atoll(words[3]);
+    struct parameters p = {
+        .fixed = {.flush = {FLUSH_ALL, (uint64_t)atoll(words[1])},
+                  .until = {ios ? ENDS_IOS : ENDS_NEVER, ios},
+                  .think_ns = (uint64_t)atoll(words[7]),
+                  .end_fsync = (uint64_t)atoll(words[8])},
+        .setting = {.iops = atof(words[6]), .fraction_read = 0.0, .maxtags = tags, .blocksize = 4096},
+    };
+
+    open_lun(&lun);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){tags, MOST_BLOCKSIZE}, &everywhere, &p), 0);
+    atomic_store(&told.delay_ns, write_ns);
+    atomic_store(&told.flush_delay_ns, (uint64_t)atoll(words[4]) - write_ns);
+    atomic_store(&told.spread_ns, (uint64_t)atoll(words[5]));
+    start(1, &s);
+    uint64_t start_ns = engine->step.start_ns;
+    if (ios == 0)
+        engine_stop(engine, NS_PER_S / LENGTH_NS - 1);
+    while (ios && s.ended_ns_of[0] == 0)
+        collect_until(clock_now() + LENGTH_NS, &s);
+    if (ios)
+        engine_halt(engine);
+    finish(engine, &s, tags);
+    uint64_t ended_ns = s.ended_ns_of[0] ? s.ended_ns_of[0] - start_ns : 0;
+    printf("%lld %lld %u %llu %lld\n", (long long)(s.completed - s.flushes), (long long)s.flushes,
+           atomic_load(&told.most_flushing), (unsigned long long)ended_ns, (long long)s.backlog);
+}
+
+/* The write that calls for it completes in a pause: it goes after that, and before any other I/O. */
+static void paused_flush(void)
+{
+    struct sums s;
+
+    create_flushing(-1.0, 1, 1);
+    struct parameters p = engine->by_number[0]->parameters;
+    atomic_store(&told.delay_ns, 3 * LENGTH_NS);
+    start(1, &s);
+    collect_until_above(&told.submitted, 0, &s, 1);
+    set_rate(1, p, 0.0, &s);
+    collect_until(clock_now() + 6 * LENGTH_NS, &s);
+    CHECK_EQUAL(s.submitted, 1);
+    CHECK_EQUAL(s.completed, 1);
+    atomic_store(&told.delay_ns, LENGTH_NS);
+    set_rate(2, p, -1.0, &s);
+    collect_until(clock_now() + 2 * LENGTH_NS, &s);
+    CHECK(s.flushes == 1 && s.completed <= 3);
+    engine_halt(engine);
+    finish(engine, &s, 1);
+}
+
+/* Its time is over before the flush begins, in a pause; or its write comes back after that, or in a cooldown. */
+static void overtaken_flushes(void)
+{
+    for (uint32_t way = 0; way < 3; way++) {
+        struct sums s;
+        uint32_t lun;
+        uint64_t over = way == 2 ? 0 : way == 1 ? 2 : 5;
+        struct parameters p = {
+            .fixed = {.flush = {FLUSH_ALL, 1}, .until = {over ? ENDS_TIME : ENDS_NEVER, over * LENGTH_NS}},
+            .setting = {.iops = -1.0, .fraction_read = 0.0, .maxtags = 2, .blocksize = 4096},
+        };
+
+        open_lun(&lun);
+        CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){2, MOST_BLOCKSIZE}, &everywhere, &p), 0);
+        atomic_store(&told.delay_ns, 3 * LENGTH_NS + LENGTH_NS / 2);
+        start(1, &s);
+        uint64_t start_ns = engine->step.start_ns;
+        if (way == 2)
+            engine_cooldown(engine, 1);
+        collect_until(start_ns + LENGTH_NS, &s);
+        if (way == 0)
+            set_rate(1, p, 0.0, &s);
+        collect_until(start_ns + 6 * LENGTH_NS, &s);
+        if (way == 0)
+            set_rate(2, p, -1.0, &s);
+        stop_after(8, &s, 2);
+        CHECK_EQUAL(s.submitted, 2);
+        CHECK_EQUAL(s.completed, 2);
+        if (way == 0)
+            CHECK_EXACT(s.ended_ns_of[0], start_ns + 5 * LENGTH_NS - 1);
+        else
+            CHECK_EQUAL(s.ended_ns_of[0] > 0, way == 1);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+    }
+}
+
+/* The kernel gives it back, and a pause comes before it takes it: it goes after that, before any other I/O. */
+static void given_back_flush(void)
+{
+    struct sums s;
+
+    create_flushing(-1.0, 1, 1);
+    struct parameters p = engine->by_number[0]->parameters;
+    atomic_store(&told.delay_ns, LENGTH_NS);
+    start(1, &s);
+    collect_until_above(&told.submitted, 0, &s, 1);
+    atomic_store(&told.refuse, -EAGAIN);
+    collect_until(clock_now() + 2 * LENGTH_NS, &s);
+    set_rate(1, p, 0.0, &s);
+    atomic_store(&told.refuse, 0);
+    collect_until(clock_now() + 2 * LENGTH_NS, &s);
+    CHECK_EQUAL(s.completed, 1);
+    CHECK_EQUAL(s.withdrawn, 1);
+    set_rate(2, p, -1.0, &s);
+    collect_until(clock_now() + LENGTH_NS + LENGTH_NS / 2, &s);
+    engine_halt(engine);
+    finish(engine, &s, 1);
+    CHECK_EQUAL(s.flushes, 1);
+    CHECK_EQUAL(s.completed, 2);
+}
+
+/* Those that hang show by their age, and keep their tags: after ten writes one of two, after ten more the other. */
+static void hung_flush(void)
+{
+    struct sums s;
+
+    create_flushing(1000.0, 2, 10);
+    atomic_store(&told.flush_delay_ns, 100 * LENGTH_NS);
+    start(1, &s);
+    struct end end = stop_after(5, &s, 2);
+    CHECK_EQUAL(s.in_flight, 2);
+    CHECK_EQUAL(s.flushes, 0);
+    CHECK_EQUAL(s.completed, 20);
+    CHECK_EQUAL(s.backlog, 280);
+    CHECK_EQUAL(end.sums.uncaught + end.sums.caught, 2);
 }
 
 static void conserved(void)
@@ -2257,6 +2546,16 @@ static const struct scenario {
     {"conserved", conserved, 1},
     {"conserved_expiring", conserved_expiring, 1},
     {"conserved_until", conserved_until, 1},
+    {"conserved_flushing", conserved_flushing, 1},
+    {"failed_flushes", failed_flushes, 1},
+    {"behind_flushes", behind_flushes, 1},
+    {"behind_a_late_flush", behind_a_late_flush, 1},
+    {"behind_flushes_of_free_tags", behind_flushes_of_free_tags, 1},
+    {"overtaken_flushes", overtaken_flushes, 1},
+    {"given_back_flush", given_back_flush, 1},
+    {"flushing", flushing, 1},
+    {"hung_flush", hung_flush, 1},
+    {"paused_flush", paused_flush, 1},
     {"ended_by_errors", ended_by_errors, 1},
     {"ended_late", ended_late, 1},
     {"ended_after_a_pause", ended_after_a_pause, 1},
@@ -2293,15 +2592,17 @@ static const struct scenario {
     {"slowed_down", slowed_down, 1},
 };
 
-int main(int count, char **words)
+int main(int count, char **arguments)
 {
     uint32_t left[ENGINE_THREADS];
     int cpus[] = {-1, -1, -1, -1};
 
-    CHECK(count == 3); /* scenario, path */
-    path = words[2];
+    CHECK(count >= 3); /* scenario, path, and what it takes */
+    path = arguments[2];
+    words = arguments + 3;
+    CHECK(count == (strcmp(arguments[1], "flushing") ? 3 : 12));
     for (size_t n = 0; n < sizeof scenarios / sizeof *scenarios; n++) {
-        if (strcmp(scenarios[n].name, words[1]) != 0)
+        if (strcmp(scenarios[n].name, arguments[1]) != 0)
             continue;
         CHECK_EQUAL(engine_open(&engine, &faulty, cpus, scenarios[n].threads), 0);
         scenarios[n].play();
@@ -2310,6 +2611,6 @@ int main(int count, char **words)
         engine_free(engine);
         return 0;
     }
-    fprintf(stderr, "there is no scenario %s\n", words[1]);
+    fprintf(stderr, "there is no scenario %s\n", arguments[1]);
     return 2;
 }

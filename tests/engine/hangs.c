@@ -71,7 +71,7 @@ static void create(uint32_t number, uint32_t lun, uint32_t thread)
 /* A LUN, and an instance for each thread. */
 static void populate(void)
 {
-    int lun = engine_open_lun(engine, path, path, false);
+    int lun = engine_open_lun(engine, path, path, false, true);
 
     CHECK(lun >= 0);
     for (uint32_t n = 0; n < THREADS; n++)
@@ -102,7 +102,7 @@ static void *call_open(void *argument)
     struct call *call = argument;
 
     atomic_store(&call->task, (int)syscall(SYS_gettid));
-    call->result = engine_open_lun(engine, call->fifo, call->fifo, false);
+    call->result = engine_open_lun(engine, call->fifo, call->fifo, false, true);
     return NULL;
 }
 
@@ -235,7 +235,7 @@ static void prepared(void)
 static void whole_huge_pages(void)
 {
     static const struct ceiling ceilings[] = {{3, 1 << 20}, {511, 1 << 16}, {4, 4096}};
-    int lun = engine_open_lun(engine, path, path, false);
+    int lun = engine_open_lun(engine, path, path, false, true);
 
     for (uint32_t n = 0; n < sizeof ceilings / sizeof *ceilings; n++) {
         struct parameters p = {.setting = {.fraction_read = 1.0, .maxtags = 1, .blocksize = 4096}};

@@ -140,7 +140,7 @@ int main(int count, char **words)
     CHECK(count == 4); /* backend, path, turns */
     const struct backend *backend = backend_named(words[1]);
     CHECK(engine_open(&engine, backend, cpus, THREADS) == 0);
-    int lun = engine_open_lun(engine, words[2], words[2], true);
+    int lun = engine_open_lun(engine, words[2], words[2], true, true);
     CHECK(lun >= 0);
     for (uint32_t n = 0; n < INSTANCES; n++) {
         struct parameters parameters = parameters_of(n, n == 0 ? -1.0 : 3000.0, 4096u << n % 2);

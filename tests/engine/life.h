@@ -19,7 +19,7 @@ static struct extent whole = {.start = 0, .end = UINT64_MAX};
 static const struct extents everywhere = {.list = &whole, .count = 1};
 
 struct sums {
-    int64_t due, submitted, completed, errors, dropped, withdrawn, expired, bytes;
+    int64_t due, submitted, completed, flushes, errors, dropped, withdrawn, expired, bytes;
     int64_t backlog, in_flight; /* at the end of the last result */
     /* By number, where `go` below began the step: */
     int64_t completed_of[MOST_INSTANCES], errors_of[MOST_INSTANCES];
@@ -74,7 +74,7 @@ static inline uint64_t in_buckets(const struct result *r)
 /* Adds a result up, and checks what must hold of each. */
 static inline void add_result(struct sums *s, const struct result *r, uint32_t maxtags)
 {
-    int64_t completed = 0, bytes = 0;
+    int64_t completed = 0, flushes = 0, bytes = 0;
 
     CHECK_EQUAL(r->start_ns, s->end_ns);
     s->end_ns += r->length_ns;
@@ -96,6 +96,8 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
         s->withdrawn += c[COUNT_WITHDRAWN];
         s->expired += c[COUNT_EXPIRED];
         completed += c[COUNT_COMPLETED];
+        flushes += c[COUNT_FLUSHES];
+        CHECK(c[COUNT_WRITTEN] <= c[COUNT_BYTES]);
         s->completed_of[r->rows - 1 - n] += c[COUNT_COMPLETED];
         s->errors_of[r->rows - 1 - n] += c[COUNT_ERRORS];
         s->spent_of[r->rows - 1 - n] += c[COUNT_SUBMITTED] - c[COUNT_WITHDRAWN];
@@ -107,10 +109,13 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
         s->in_flight += c[COUNT_IN_FLIGHT];
     }
     s->completed += completed;
+    s->flushes += flushes;
     s->bytes += bytes;
     for (uint32_t n = 0; n < r->threads; n++)
         s->overruns += (uint32_t)r->thread_figures[(size_t)n * THREAD_COUNTS + THREAD_OVERRUNS];
-    CHECK_EQUAL(in_series(r, MOMENT_COUNT, SERIES_SERVICE, SERIES_RESPONSE), completed);
+    CHECK_EQUAL(in_series(r, MOMENT_COUNT, SERIES_SERVICE, SERIES_RESPONSE), completed - flushes);
+    CHECK_EQUAL(in_series(r, MOMENT_COUNT, SERIES_FLUSH, SERIES), flushes);
+    CHECK_EQUAL(in_series(r, MOMENT_BYTES, SERIES_FLUSH, SERIES), 0);
     CHECK_EQUAL(in_series(r, MOMENT_BYTES, SERIES_SERVICE, SERIES_RESPONSE), bytes);
     CHECK_EQUAL(in_buckets(r), in_series(r, MOMENT_COUNT, 0, SERIES));
     CHECK_EQUAL(s->due, s->completed + s->errors + s->dropped + s->expired + s->backlog + s->in_flight);

@@ -19,7 +19,7 @@ static struct engine *started(bool writable)
     int cpu = -1;
 
     CHECK_EQUAL(engine_open(&e, &backend_nvme, &cpu, 1), 0);
-    CHECK_EQUAL(engine_open_lun(e, path, path, writable), 0);
+    CHECK_EQUAL(engine_open_lun(e, path, path, writable, true), 0);
     engine_set_lease(e, clock_now() + 1000 * NS_PER_S);
     return e;
 }
@@ -180,7 +180,7 @@ static int64_t one_io(struct lun *lun, bool write)
     i.created = 1;
     CHECK_EQUAL(instance_populate(&i, &progress), 0);
     struct tag *tag = &i.tags[0];
-    tag->write = write;
+    tag->op = write ? OP_WRITE : OP_READ;
     tag->iocb.aio_offset = FROM;
     tag->iocb.aio_nbytes = BLOCK;
     if (write && lun->writable)
@@ -204,7 +204,7 @@ static void refused_by_kernel(void)
 {
     struct lun lun;
 
-    CHECK_EQUAL(lun_open(&lun, path, path, true), 0);
+    CHECK_EQUAL(lun_open(&lun, path, path, true, true), 0);
     lun.generic = dup(lun.fd);
     CHECK_EQUAL(one_io(&lun, false), -EOPNOTSUPP);
     CHECK_EQUAL(one_io(&lun, true), -EOPNOTSUPP);
@@ -220,7 +220,7 @@ static void consent(void)
 
     CHECK_EQUAL(engine_create(e, 0, 0, 0, (struct ceiling){1, BLOCK}, &everywhere, &p), -EROFS);
     ended(e);
-    CHECK_EQUAL(lun_open(&lun, path, path, false), 0);
+    CHECK_EQUAL(lun_open(&lun, path, path, false, true), 0);
     CHECK_EQUAL(nvme_namespace_open(&lun, BLOCK, &why), 0);
     CHECK_EQUAL(fcntl(lun.generic, F_GETFL) & O_ACCMODE, O_RDONLY);
     CHECK_EQUAL(one_io(&lun, false), BLOCK);
@@ -228,7 +228,7 @@ static void consent(void)
     CHECK_EQUAL(nvme_namespace_open(&lun, lun.most_bytes + 1, &why), -EINVAL);
     printf("most bytes %u\n", lun.most_bytes);
     lun_close(&lun);
-    CHECK_EQUAL(lun_open(&lun, path, path, true), 0);
+    CHECK_EQUAL(lun_open(&lun, path, path, true, true), 0);
     CHECK_EQUAL(nvme_namespace_open(&lun, BLOCK, &why), 0);
     CHECK_EQUAL(one_io(&lun, true), BLOCK);
     lun_close(&lun);

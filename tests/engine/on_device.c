@@ -35,7 +35,7 @@ int main(int count, char **words)
     const struct backend *backend = backend_named(words[1]);
     CHECK(backend);
     CHECK_EQUAL(engine_open(&e, backend, &cpu, 1), 0);
-    int lun = engine_open_lun(e, words[2], words[2], false);
+    int lun = engine_open_lun(e, words[2], words[2], false, true);
     CHECK(lun >= 0);
     CHECK_EQUAL(engine_create(e, 0, (uint32_t)lun, 0, (struct ceiling){tags, 4096}, &everywhere, &p), 0);
     engine_set_lease(e, clock_now() + 1000 * NS_PER_S);

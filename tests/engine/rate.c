@@ -54,7 +54,7 @@ int main(int count, char **words)
     uint32_t tags = (uint32_t)atoi(words[3]);
     struct parameters p = {.setting = {.iops = -1.0, .fraction_read = 1.0, .maxtags = tags, .blocksize = 4096}};
     CHECK_EQUAL(engine_open(&e, strcmp(words[1], "late") ? &backend_null : &late, &cpu, 1), 0);
-    int lun = engine_open_lun(e, words[2], words[2], false);
+    int lun = engine_open_lun(e, words[2], words[2], false, true);
     CHECK(lun >= 0);
     CHECK_EQUAL(engine_create(e, 0, (uint32_t)lun, 0, (struct ceiling){tags, 4096}, &everywhere, &p), 0);
     engine_set_lease(e, clock_now() + 1000 * NS_PER_S);

@@ -54,7 +54,16 @@ SCENARIOS = [
     "conserved",  # due = completed + failed + discarded + backlog + in flight, whatever is edited and fails,
     "conserved_expiring",  # also with drop_after,
     "conserved_expiring_at_random",  # and exponential gaps,
-    "conserved_until",  # or an end by volume
+    "conserved_until",  # or an end by volume,
+    "conserved_flushing",  # or with flushes
+    "failed_flushes",  # a flush that fails is an error,
+    "behind_flushes",  # a write that waits for its tag is not late,
+    "behind_flushes_of_free_tags",  # whether or not it was long free before,
+    "behind_a_late_flush",  # but for what the flush was late,
+    "hung_flush",  # those that hang show,
+    "given_back_flush",  # one that the kernel did not take goes after a pause,
+    "overtaken_flushes",  # none begins after its instance's time, or in a cooldown,
+    "paused_flush",  # nor in a pause
     "ended_by_errors",  # an I/O that fails counts towards that, too;
     "ended_late",  # it comes with the last completion;
     "ended_after_a_pause",  # what the kernel gave back and a pause discarded is still to be done;
@@ -116,6 +125,7 @@ LENGTHY = {
     "conserved_expiring",
     "conserved_expiring_at_random",
     "conserved_until",
+    "conserved_flushing",
     "paused_in_turn",
     "late_users",
     "late_users_of_two_loads",

@@ -50,6 +50,7 @@ def test_columns_and_parameters_are_those_of_the_protocol() -> None:
         "undelayed": counters.UNDELAYED,
         "late": counters.LATE,
         "punctual": counters.PUNCTUAL,
+        "flush": counters.FLUSH,
         "moments": len(counters.Moment),
         "counts": len(counters.Count),
         "thread_counts": len(counters.ThreadCount),

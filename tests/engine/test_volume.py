@@ -1,4 +1,4 @@
-"""Ends by volume (`until`), in simulated time, where figures are exact."""
+"""Ends by volume or time (`until`), in simulated time, where figures are exact."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -305,6 +305,7 @@ def test_it_counts_anew_from_each_steps_start(simulated: Drive, image: Path) -> 
     ("changes", "words"),
     [
         ({"until": ("ios", 5), "drop_after": 0.1}, "drop_after and until exclude each other"),
+        ({"until": ("time", MS), "drop_after": 0.1}, "drop_after and until exclude each other"),
         ({"until": ("read", 4096), "fraction_read": 0.0}, "counts what is read"),
         ({"until": ("written", 4096), "fraction_read": 1.0}, "counts what is written"),
         ({"until": ("ios", 0)}, "no amount"),
@@ -323,3 +324,89 @@ def test_an_edit_may_not_make_its_end_one_that_never_comes(simulated: Drive, ima
     with pytest.raises(OSError, match="until counts what is"):
         simulated.engine.edit(1, [(0, fields(fraction_read=fraction_read, until=until))])
     finish(simulated, 0)
+
+
+TIMED = ("time", 25 * MS)
+
+
+def run_timed(step: Drive, image: Path, last: int = 4, **changes: Any) -> None:
+    start(step, image, {"iops": -1.0, "until": TIMED} | changes)
+    finish(step, last)
+
+
+def test_a_closed_loop_ends_by_time(simulated: Drive, image: Path) -> None:
+    """Batches go each 11 us, the last before the 25 ms are over; what is in flight then is the end."""
+    run_timed(simulated, image, maxtags=1)
+    ios = 25 * MS // 11_000 + 1
+    assert simulated.total(Count.DUE) == simulated.total(Count.COMPLETED) == ios
+    assert at(simulated, Count.LEFT) == [15 * MS, 5 * MS, 0, 0, 0]
+    assert [ended_ns(result) and ended_ns(result) - simulated.start_ns for result in simulated.results] == [
+        *[0] * 2,
+        *[ios * 11_000] * 3,
+    ]
+
+
+@pytest.mark.parametrize("sequencer", ["random_steady", "random_independent"])
+@pytest.mark.parametrize("iops", [1000.0, 50_000.0, 1e6])
+def test_paced_exactly_what_falls_due_before_is_due(simulated: Drive, image: Path, sequencer: str, iops: float) -> None:
+    """As in a step without an end that has a boundary there; the backlog is then dropped."""
+    load: dict[str, Any] = {"iops": iops, "maxtags": 2, "iosequencer": sequencer}
+    lun = simulated.lun(image)
+    simulated.create(0, lun, **load)
+    simulated.go([0], 25 * MS)
+    finish(simulated, 1)
+    due, submitted = at(simulated, Count.DUE)[0], at(simulated, Count.SUBMITTED)[0]
+    for step in drive("simulated"):
+        run_timed(step, image, **load)
+        assert step.total(Count.DUE) == due
+        assert abs(step.total(Count.COMPLETED) - submitted) <= 2
+        assert step.total(Count.DROPPED) == due - step.total(Count.COMPLETED)
+        assert (step.total(Count.DROPPED) > 0) is (iops == 1e6)
+
+
+def test_users_stop_at_the_end_of_time(simulated: Drive, image: Path) -> None:
+    run_timed(simulated, image, maxtags=8, think_time=0.001)
+    assert 180 < simulated.total(Count.COMPLETED) < 210
+    assert 0 < ended_ns(simulated.results[-1]) - simulated.start_ns <= 25 * MS + 11_000
+
+
+@pytest.mark.parametrize("length_ns", [5 * MS, 25 * MS, 4 * MS])
+def test_with_nothing_in_flight_it_ends_as_its_time_is_over(simulated: Drive, image: Path, length_ns: int) -> None:
+    """Also where a boundary lies there: in the subinterval before that, a nanosecond early."""
+    start(simulated, image, {"iops": 100.0, "maxtags": 1, "until": TIMED}, length_ns=length_ns)
+    finish(simulated, 7)
+    before = 25 * MS // length_ns - (25 * MS % length_ns == 0)
+    assert [age > 0 for age in at(simulated, Count.ENDED_NS)] == [False] * before + [True] * (8 - before)
+    assert ended_ns(simulated.results[-1]) - simulated.start_ns == 25 * MS - 1
+
+
+@pytest.mark.parametrize("iops", [-1.0, 5000.0, 0.0])
+def test_a_pause_does_not_move_the_end_of_time_and_no_edit_undoes_it(
+    simulated: Drive, image: Path, iops: float
+) -> None:
+    common: dict[str, Any] = {"maxtags": 4, "until": TIMED}
+    start(simulated, image, common | {"iops": -1.0})
+    simulated.until(1)
+    simulated.edit(1, [(0, fields(**common | {"iops": 0.0}))])
+    simulated.until(4)
+    done = simulated.total(Count.COMPLETED)
+    assert ended_ns(simulated.results[-1]) - simulated.start_ns == 25 * MS - 1
+    simulated.edit(2, [(0, fields(**common | {"iops": iops}))])
+    simulated.until(6)
+    finish(simulated, 6)
+    assert simulated.total(Count.COMPLETED) == simulated.total(Count.DUE) == done
+
+
+@pytest.mark.parametrize("flush", [("fsync", 3), ("fsync", 0)])
+def test_an_end_of_time_may_be_a_flush(simulated: Drive, image: Path, flush: tuple[str, int]) -> None:
+    run_timed(simulated, image, maxtags=1, fraction_read=0.0, flush=flush, end_fsync=True)
+    batches = 25 * MS // 11_000 + 2  # the last two: in flight at that instant, and the flush
+    assert simulated.total(Count.COMPLETED) == batches
+    assert ended_ns(simulated.results[-1]) - simulated.start_ns == batches * 11_000
+
+
+def test_in_a_cooldown_time_goes_on(simulated: Drive, image: Path) -> None:
+    start(simulated, image, {"iops": 1000.0, "until": TIMED})
+    simulated.engine.cooldown(1)
+    finish(simulated, 4)
+    assert at(simulated, Count.LEFT) == [15 * MS, 5 * MS, 0, 0, 0]

@@ -28,10 +28,12 @@ enum {
  *   may_block              a submit call waits where the LUN's driver or file system lacks RWF_NOWAIT
  *   hands_over             there, threads of the kernel do its I/Os
  *   counted_by_diskstats   the kernel counts its I/Os for the device (/sys/block/NAME/stat)
+ *   buffered               a submit call does not wait for the page cache: not with BACKEND_POLLED
  *   needs_aio_nr           room for its I/Os in flight is taken from fs.aio-max-nr
  *   needs_io_uring         kernel.io_uring_disabled is about it, too
  */
-#define ABILITIES(X) X(polled) X(may_block) X(hands_over) X(counted_by_diskstats) X(needs_aio_nr) X(needs_io_uring)
+#define ABILITIES(X) \
+    X(polled) X(may_block) X(hands_over) X(counted_by_diskstats) X(buffered) X(needs_aio_nr) X(needs_io_uring)
 
 #define ABILITY(name) bool name;
 
@@ -45,6 +47,9 @@ struct backend {
 
     /* 0 if it works on this kernel with these options, else -errno. */
     int (*probe)(uint32_t options);
+
+    /* 0 if this kernel takes flushes from it, else -errno. NULL: it does. With BACKEND_POLLED none does. */
+    int (*probe_flush)(void);
 
     /* Opens what else it needs to drive a LUN with I/Os of at most `blocksize` bytes. 0 or -errno; `*why` then says
      * what is wrong, in words. May be NULL. */

@@ -23,12 +23,16 @@
 #define IORING_SQ_TASKRUN (1U << 2)
 #endif
 
+/* Of the enum io_uring_register_op, which older headers have without it; and how many are enough. */
+enum { REGISTER_IOWQ_MAX_WORKERS = 19, MOST_WORKERS = 256 };
+
 struct uring {
     struct ring ring;
     struct fixed_resources fixed;
     bool polls;    /* this thread looks into the device's queues, which raise no interrupt */
     uint32_t tail; /* behind the last that was submitted */
     uint32_t in_flight;
+    uint32_t workers; /* of the kernel's, which this thread may have at once; 0: as many as the kernel has it */
 };
 
 static int uring_probe(uint32_t options)
@@ -73,10 +77,32 @@ static void uring_close(void *context)
     free(u);
 }
 
+/* What would wait for the page cache the kernel hands to workers, by default at most 4 for each core: as many as there
+ * are such I/Os, so that each of them is in flight. Before Linux 5.15 the default stays. */
+static void raise_workers(struct uring *u, const struct instance *instances, uint32_t slots)
+{
+    uint32_t workers[2] = {0}, tags = 0; /* of files and block devices, of all else; 0: asks */
+
+    for (uint32_t n = 0; n < slots && tags < MOST_WORKERS; n++)
+        if (instances[n].lun && instances[n].lun->buffered)
+            tags += instances[n].ceiling.tags;
+    if (tags > MOST_WORKERS)
+        tags = MOST_WORKERS;
+    if (tags <= u->workers || ring_register(&u->ring, REGISTER_IOWQ_MAX_WORKERS, workers, 2) != 0)
+        return;
+    u->workers = tags;
+    if (tags <= workers[0])
+        return;
+    workers[0] = tags;
+    workers[1] = 0;
+    ring_register(&u->ring, REGISTER_IOWQ_MAX_WORKERS, workers, 2);
+}
+
 static int uring_attach(void *context, const struct instance *instances, uint32_t slots)
 {
     struct uring *u = context;
 
+    raise_workers(u, instances, slots);
     return fixed_resources_attach(&u->fixed, instances, slots);
 }
 
@@ -94,6 +120,25 @@ static struct io_uring_sqe *sqe_at(const struct uring *u, uint32_t at)
     return &u->ring.sqes[((u->tail + at) & u->ring.sq_mask) << u->ring.wide];
 }
 
+/* An entry that would read. */
+static void change_to_flush(struct io_uring_sqe *sqe, const struct tag *tag)
+{
+    *sqe = (struct io_uring_sqe){
+        .opcode = IORING_OP_FSYNC,
+        .fd = sqe->fd,
+        .flags = sqe->flags,
+        .fsync_flags = tag->op == OP_FDATASYNC ? IORING_FSYNC_DATASYNC : 0,
+        .user_data = sqe->user_data,
+    };
+}
+
+static void change_to_write(struct io_uring_sqe *sqe, const struct tag *tag, const struct place *place)
+{
+    sqe->addr = (uint64_t)(uintptr_t)tag_buffer(tag, true);
+    sqe->rw_flags |= tag->instance->write_flags;
+    sqe->opcode = place->buffers ? IORING_OP_WRITE_FIXED : IORING_OP_WRITE;
+}
+
 static void fill(const struct uring *u, struct io_uring_sqe *sqe, struct tag *tag)
 {
     const struct instance *i = tag->instance;
@@ -103,17 +148,23 @@ static void fill(const struct uring *u, struct io_uring_sqe *sqe, struct tag *ta
         .fd = place->file ? (int32_t)i->slot : i->lun->fd,
         .flags = place->file ? IOSQE_FIXED_FILE : 0,
         .off = tag_offset(tag),
-        .addr = (uint64_t)(uintptr_t)tag_buffer(tag, tag->write),
+        .addr = (uint64_t)(uintptr_t)tag_buffer(tag, false),
         .len = tag_bytes(tag),
         .rw_flags = tag->nowait ? RWF_NOWAIT : 0,
         .user_data = (uint64_t)(uintptr_t)tag,
     };
     if (place->buffers) {
-        sqe->opcode = tag->write ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED;
+        sqe->opcode = IORING_OP_READ_FIXED;
         sqe->buf_index = (uint16_t)i->slot;
     } else {
-        sqe->opcode = tag->write ? IORING_OP_WRITE : IORING_OP_READ;
+        sqe->opcode = IORING_OP_READ;
     }
+    if (tag->op == OP_READ)
+        return;
+    if (tag->op == OP_WRITE)
+        change_to_write(sqe, tag, place);
+    else
+        change_to_flush(sqe, tag);
 }
 
 /* Behind the ring's tail, as the next to go; only the submit call moves that. */
@@ -291,7 +342,8 @@ static const char *uring_remedy(int error)
 
 const struct backend backend_io_uring = {
     .name = "io_uring",
-    .abilities = {.polled = true, .hands_over = true, .counted_by_diskstats = true, .needs_io_uring = true},
+    .abilities =
+        {.polled = true, .hands_over = true, .counted_by_diskstats = true, .buffered = true, .needs_io_uring = true},
     .probe = uring_probe,
     .open = uring_open,
     .close = uring_close,

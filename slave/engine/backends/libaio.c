@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -65,6 +66,36 @@ static int libaio_probe(uint32_t options)
     return result;
 }
 
+/* Before Linux 4.18 no file takes one. What is flushed here has no medium. */
+static int try_flush(aio_context_t id)
+{
+    int fd = memfd_create("ivypy", MFD_CLOEXEC);
+    struct iocb iocb = {.aio_lio_opcode = IOCB_CMD_FSYNC, .aio_fildes = (uint32_t)fd}, *list = &iocb;
+    struct io_event event;
+    int result = 0;
+
+    if (fd < 0)
+        return 0; /* nothing speaks against it */
+    if (syscall(SYS_io_submit, id, 1L, &list) < 0)
+        result = -errno;
+    else if (syscall(SYS_io_getevents, id, 1L, 1L, &event, NULL) == 1)
+        result = (int)event.res;
+    close(fd);
+    return result;
+}
+
+static int libaio_probe_flush(void)
+{
+    aio_context_t id = 0;
+    int result = io_setup(1, &id);
+
+    if (result != 0)
+        return 0; /* whoever opens a context says why */
+    result = try_flush(id);
+    syscall(SYS_io_destroy, id);
+    return result;
+}
+
 static int libaio_open(void **context, uint32_t depth, uint32_t options)
 {
     struct libaio *aio = calloc(1, sizeof *aio);
@@ -92,15 +123,34 @@ static void libaio_close(void *context)
     free(aio);
 }
 
+/* An I/O that would read. */
+static void change_to_flush(struct iocb *iocb, const struct tag *tag)
+{
+    iocb->aio_lio_opcode = tag->op == OP_FDATASYNC ? IOCB_CMD_FDSYNC : IOCB_CMD_FSYNC;
+    iocb->aio_buf = 0;
+    iocb->aio_rw_flags = 0;
+}
+
+static void change_to_write(struct iocb *iocb, const struct tag *tag)
+{
+    iocb->aio_lio_opcode = IOCB_CMD_PWRITE;
+    iocb->aio_buf = (uint64_t)(uintptr_t)tag_buffer(tag, true);
+    iocb->aio_rw_flags |= (int)tag->instance->write_flags;
+}
+
 static void libaio_prepare(void *context, struct tag *const *tags, uint32_t count)
 {
     struct libaio *aio = context;
 
     for (uint32_t n = 0; n < count && n < AT_ONCE; n++) {
         struct iocb *iocb = &tags[n]->iocb;
-        iocb->aio_lio_opcode = tags[n]->write ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD;
-        iocb->aio_buf = (uint64_t)(uintptr_t)tag_buffer(tags[n], tags[n]->write);
+        iocb->aio_lio_opcode = IOCB_CMD_PREAD;
+        iocb->aio_buf = (uint64_t)(uintptr_t)tag_buffer(tags[n], false);
         iocb->aio_rw_flags = tags[n]->nowait ? RWF_NOWAIT : 0;
+        if (tags[n]->op == OP_WRITE)
+            change_to_write(iocb, tags[n]);
+        else if (tags[n]->op != OP_READ)
+            change_to_flush(iocb, tags[n]);
         aio->batch[n] = iocb;
     }
 }
@@ -180,6 +230,7 @@ const struct backend backend_libaio = {
     .name = "libaio",
     .abilities = {.may_block = true, .counted_by_diskstats = true, .needs_aio_nr = true},
     .probe = libaio_probe,
+    .probe_flush = libaio_probe_flush,
     .open = libaio_open,
     .close = libaio_close,
     .prepare = libaio_prepare,

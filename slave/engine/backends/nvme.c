@@ -9,7 +9,9 @@
 #include "luns/nvme_namespace.h"
 
 enum { URING_CMD = 46, COMMAND_FIXED = 1 }; /* IORING_OP_URING_CMD, IORING_URING_CMD_FIXED */
-enum { NVME_WRITE = 0x01, NVME_READ = 0x02 };
+enum { NVME_FLUSH = 0x00, NVME_WRITE = 0x01, NVME_READ = 0x02 };
+
+#define NVME_FUA (1U << 30) /* in cdw12: done once it is on the medium */
 enum { PAGE = 4096 };
 
 #define NVME_COMMAND_IO _IOWR('N', 0x80, struct nvme_command)
@@ -44,7 +46,7 @@ static void name_file(struct io_uring_sqe *sqe, const struct tag *tag, const str
 {
     const struct instance *i = tag->instance;
 
-    if (tag->write && !i->lun->writable) {
+    if (tag->op == OP_WRITE && !i->lun->writable) {
         sqe->fd = -1;
     } else if (place->file) {
         sqe->fd = (int32_t)i->slot;
@@ -54,30 +56,54 @@ static void name_file(struct io_uring_sqe *sqe, const struct tag *tag, const str
     }
 }
 
-void nvme_fill(const struct ring *ring, struct io_uring_sqe *sqe, struct tag *tag, const struct place *place)
+static void put(struct io_uring_sqe *sqe, const struct tag *tag, const struct place *place,
+                const struct nvme_command *command)
+{
+    memset(sqe, 0, 2 * sizeof *sqe);
+    sqe->opcode = URING_CMD;
+    sqe->off = NVME_COMMAND_IO; /* cmd_op lies there */
+    sqe->user_data = (uint64_t)(uintptr_t)tag;
+    name_file(sqe, tag, place);
+    memcpy((char *)sqe + NVME_COMMAND_AT, command, sizeof *command);
+}
+
+/* It knows no data without metadata: fdatasync is the same. */
+static void fill_flush(struct io_uring_sqe *sqe, const struct tag *tag, const struct place *place)
+{
+    struct nvme_command command = {.opcode = NVME_FLUSH, .nsid = tag->instance->lun->nsid};
+
+    put(sqe, tag, place, &command);
+}
+
+static void fill_io(const struct ring *ring, struct io_uring_sqe *sqe, struct tag *tag, const struct place *place)
 {
     const struct instance *i = tag->instance;
     uint64_t first = tag_offset(tag) / i->lun->block;
     struct nvme_command command = {
-        .opcode = tag->write ? NVME_WRITE : NVME_READ,
+        .opcode = tag->op == OP_WRITE ? NVME_WRITE : NVME_READ,
         .nsid = i->lun->nsid,
-        .addr = (uint64_t)(uintptr_t)tag_buffer(tag, tag->write),
+        .addr = (uint64_t)(uintptr_t)tag_buffer(tag, tag->op == OP_WRITE),
         .data_len = tag_bytes(tag),
         .cdw10 = (uint32_t)first,
         .cdw11 = (uint32_t)(first >> 32),
         .cdw12 = tag_bytes(tag) / i->lun->block - 1, /* NVMe counts from 0 */
     };
 
-    memset(sqe, 0, 2 * sizeof *sqe);
-    sqe->opcode = URING_CMD;
-    sqe->off = NVME_COMMAND_IO; /* cmd_op lies there */
-    sqe->user_data = (uint64_t)(uintptr_t)tag;
-    name_file(sqe, tag, place);
+    if (tag->op == OP_WRITE && i->write_flags)
+        command.cdw12 |= NVME_FUA;
+    put(sqe, tag, place, &command);
     if (is_fixed(ring, i, place)) {
         sqe->rw_flags = COMMAND_FIXED; /* uring_cmd_flags lie there */
         sqe->buf_index = (uint16_t)i->slot;
     }
-    memcpy((char *)sqe + NVME_COMMAND_AT, &command, sizeof command);
+}
+
+void nvme_fill(const struct ring *ring, struct io_uring_sqe *sqe, struct tag *tag, const struct place *place)
+{
+    if (tag->op == OP_READ || tag->op == OP_WRITE)
+        fill_io(ring, sqe, tag, place);
+    else
+        fill_flush(sqe, tag, place);
 }
 
 int64_t nvme_failure(int32_t result)

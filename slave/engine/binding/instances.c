@@ -5,14 +5,14 @@
 
 PyObject *method_open_lun(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"path", "writable", "name", NULL};
+    static char *names[] = {"path", "writable", "name", "direct", NULL};
     const char *path, *name = NULL;
-    int writable, handle;
+    int writable, direct = true, handle;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sp|z", names, &path, &writable, &name))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sp|zp", names, &path, &writable, &name, &direct))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    handle = engine_open_lun(engine_of(self), path, name ? name : path, writable != 0);
+    handle = engine_open_lun(engine_of(self), path, name ? name : path, writable != 0, direct != 0);
     Py_END_ALLOW_THREADS
     if (handle < 0)
         return raise_error(handle, engine_why(engine_of(self)), name ? name : path);

@@ -27,8 +27,8 @@ struct column {
 static const struct column columns[] = {
     {"buckets", HISTOGRAM_BUCKETS}, {"series", SERIES}, {"service", SERIES_SERVICE}, {"response", SERIES_RESPONSE},
     {"lateness", SERIES_LATENESS}, {"delayed", SERIES_DELAYED}, {"undelayed", SERIES_UNDELAYED},
-    {"late", SERIES_LATE}, {"punctual", SERIES_PUNCTUAL}, {"kinds", KINDS}, {"moments", MOMENTS}, {"counts", COUNTS},
-    {"thread_counts", THREAD_COUNTS},
+    {"late", SERIES_LATE}, {"punctual", SERIES_PUNCTUAL}, {"flush", SERIES_FLUSH}, {"kinds", KINDS},
+    {"moments", MOMENTS}, {"counts", COUNTS}, {"thread_counts", THREAD_COUNTS},
     KINDS_TABLE(KIND_ENTRY)
     MOMENTS_TABLE(MOMENT_ENTRY)
     COUNTS_TABLE(COUNT_ENTRY)

@@ -3,38 +3,49 @@
 
 #include "time/clock.h"
 
-/* uint64_t, uint32_t, double; ns of seconds; a word; a pair of offsets; true or false; a pair of a word and a number.
- */
+/* uint64_t, uint32_t, double; ns of seconds; a word; a pair of offsets; true or false; a pair of a word and a number,
+ * both uint64_t. */
 enum form { WHOLE, SMALL, REAL, SECONDS, CHOICE, RANGE, FLAG, VOLUME };
 
 struct taken {
     const char *name;
     enum form form;
-    size_t place;  /* in struct parameters */
-    uint64_t most; /* of whole numbers and seconds */
+    size_t place;             /* in struct parameters */
+    uint64_t most;            /* of whole numbers and seconds */
+    const char *const *words; /* by number, ended by NULL */
 };
 
 #define PLACE(member) offsetof(struct parameters, member)
 
+static const char *const sequencers[] = {"random_steady", "random_independent", "sequential", NULL};
+static const char *const ends[] = {"never", "time", "ios", "bytes", "read", "written", NULL};
+static const char *const syncs[] = {"none", "dsync", "sync", NULL};
+static const char *const flushes[] = {"fsync", "fdatasync", NULL};
+
 /* clang-format off */
 static const struct taken rows[] = {
-    {"iosequencer", CHOICE, PLACE(fixed.iosequencer), 0},
-    {"blocksize", SMALL, PLACE(setting.blocksize), MOST_BLOCKSIZE},
-    {"fraction_read", REAL, PLACE(setting.fraction_read), 0},
-    {"maxtags", SMALL, PLACE(setting.maxtags), 8192},
-    {"iops", REAL, PLACE(setting.iops), 0},
-    {"range", RANGE, PLACE(setting.range_start), 0},
-    {"seed", WHOLE, PLACE(fixed.seed), UINT64_MAX},
-    {"drop_after", SECONDS, PLACE(fixed.drop_after_ns), 86400},
-    {"think_time", SECONDS, PLACE(fixed.think_ns), 86400},
-    {"random_map", FLAG, PLACE(fixed.random_map), 1},
-    {"until", VOLUME, PLACE(fixed.until), INT64_MAX},
+    {"iosequencer", CHOICE, PLACE(fixed.iosequencer), 0, sequencers},
+    {"blocksize", SMALL, PLACE(setting.blocksize), MOST_BLOCKSIZE, NULL},
+    {"fraction_read", REAL, PLACE(setting.fraction_read), 0, NULL},
+    {"maxtags", SMALL, PLACE(setting.maxtags), 8192, NULL},
+    {"iops", REAL, PLACE(setting.iops), 0, NULL},
+    {"range", RANGE, PLACE(setting.range_start), 0, NULL},
+    {"seed", WHOLE, PLACE(fixed.seed), UINT64_MAX, NULL},
+    {"drop_after", SECONDS, PLACE(fixed.drop_after_ns), 86400, NULL},
+    {"think_time", SECONDS, PLACE(fixed.think_ns), 86400, NULL},
+    {"random_map", FLAG, PLACE(fixed.random_map), 1, NULL},
+    {"until", VOLUME, PLACE(fixed.until), INT64_MAX, ends},
+    {"sync", CHOICE, PLACE(fixed.sync), 0, syncs},
+    {"flush", VOLUME, PLACE(fixed.flush), UINT32_MAX, flushes},
+    {"end_fsync", FLAG, PLACE(fixed.end_fsync), 1, NULL},
 };
 /* clang-format on */
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
 _Static_assert(PLACE(setting.range_end) == PLACE(setting.range_start) + sizeof(uint64_t), "a range is a pair");
+_Static_assert(PLACE(fixed.until.amount) == PLACE(fixed.until) + sizeof(uint64_t), "likewise what until is");
+_Static_assert(PLACE(fixed.flush.every) == PLACE(fixed.flush) + sizeof(uint64_t), "and how often a flush goes");
 
 const char *parameter_name(size_t n)
 {
@@ -55,10 +66,10 @@ static bool whole(PyObject *value, const struct taken *row, uint64_t *number)
     return *number <= row->most || out_of_range(row->name);
 }
 
-static bool choice(PyObject *value, const struct taken *row, const char *const *words, uint64_t *number)
+static bool choice(PyObject *value, const struct taken *row, uint64_t *number)
 {
-    for (*number = 0; words[*number]; ++*number)
-        if (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, words[*number]) == 0)
+    for (*number = 0; row->words[*number]; ++*number)
+        if (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, row->words[*number]) == 0)
             return true;
     PyErr_Format(PyExc_ValueError, "there is no %s %R", row->name, value);
     return false;
@@ -73,17 +84,14 @@ static bool flag(PyObject *value, const struct taken *row, uint64_t *number)
     return false;
 }
 
-/* What counts, and how much of it. */
-static bool volume(PyObject *value, const struct taken *row, struct until *until)
+/* A word and how much of that. */
+static bool volume(PyObject *value, const struct taken *row, uint64_t *pair)
 {
-    static const char *const words[] = {"never", "ios", "bytes", "read", "written", NULL};
-
     if (!PyTuple_Check(value) || PyTuple_Size(value) != 2) {
         PyErr_Format(PyExc_TypeError, "%s is not a pair of a word and a number", row->name);
         return false;
     }
-    return choice(PyTuple_GetItem(value, 0), row, words, &until->what) &&
-           whole(PyTuple_GetItem(value, 1), row, &until->amount);
+    return choice(PyTuple_GetItem(value, 0), row, &pair[0]) && whole(PyTuple_GetItem(value, 1), row, &pair[1]);
 }
 
 static bool range(PyObject *value, const struct taken *row, uint64_t *ends)
@@ -103,7 +111,6 @@ static bool range(PyObject *value, const struct taken *row, uint64_t *ends)
 
 static bool parse(PyObject *value, const struct taken *row, void *place)
 {
-    static const char *const sequencers[] = {"random_steady", "random_independent", "sequential", NULL};
     uint64_t number;
     double real;
 
@@ -111,7 +118,7 @@ static bool parse(PyObject *value, const struct taken *row, void *place)
     case WHOLE:
         return whole(value, row, place);
     case CHOICE:
-        return choice(value, row, sequencers, place);
+        return choice(value, row, place);
     case FLAG:
         return flag(value, row, place);
     case VOLUME:

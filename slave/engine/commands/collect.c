@@ -46,6 +46,8 @@ static void add_row(int64_t *counts, const struct row *row)
     counts[COUNT_EAGAIN] += (int64_t)row->again;
     counts[COUNT_WITHDRAWN] += (int64_t)row->withdrawn;
     counts[COUNT_EXPIRED] += (int64_t)row->expired;
+    counts[COUNT_WRITTEN] += (int64_t)row->written;
+    counts[COUNT_FLUSHES] += (int64_t)row->flushes;
 }
 
 static void add_rows(struct collector *c, struct result *r, const struct thread *t, const struct buffer *b)
@@ -178,13 +180,22 @@ static int take_part(struct engine *e, struct thread *t, const struct clock_map 
     return result;
 }
 
+/* Of `until` by time: how much is left at the end of the result. */
+static uint64_t time_left(const struct thread *t, const struct instance *i, uint64_t end_ns)
+{
+    uint64_t until_ns = t->step->start_ns + i->parameters.fixed.until.amount;
+
+    return until_ns > end_ns ? until_ns - end_ns : 0;
+}
+
 /* How far its instances are with `until`: by now, which may be later than the boundary. */
-static void note_volumes(struct collector *c, const struct thread *t, bool swapped)
+static void note_volumes(struct collector *c, const struct thread *t, uint64_t end_ns, bool swapped)
 {
     for (uint32_t n = 0; n < t->step_count; n++) {
         const struct instance *i = t->step_instances[n];
         struct tally *sums = &c->tallies[i->order];
-        sums->left = volume_left(i);
+        sums->timed = volume_is_timed(i);
+        sums->left = sums->timed ? time_left(t, i, end_ns) : volume_left(i);
         if (swapped) /* else its last I/Os are in a later result */
             sums->ended_ns = atomic_load_explicit(&i->volume.ended_ns, memory_order_relaxed);
     }
@@ -236,7 +247,7 @@ static int collect_thread(struct engine *e, struct thread *t, const struct clock
     moments_clear(&p.lateness);
     memset(scratch, 0, 3 * HISTOGRAM_BUCKETS * sizeof *scratch);
     int result = take_part(e, t, anchor, &p, r);
-    note_volumes(&e->collector, t, p.swapped);
+    note_volumes(&e->collector, t, e->collector.end_ns + r->length_ns, p.swapped);
     pack_thread(t, &p, r->thread_figures + (size_t)t->number * THREAD_COUNTS);
     if (!p.swapped)
         r->missing[r->missing_count++] = t->number;

@@ -30,6 +30,7 @@ struct tally {
     int64_t backlog, in_flight;
     uint64_t oldest_submit_ns, oldest_due_ns, backlog_since_ns, edit;
     uint64_t left, ended_ns; /* with `until` */
+    bool timed;              /* what is left is time */
 };
 
 /* A merge class's distributions of one result, all threads merged. */
@@ -100,8 +101,8 @@ int engine_spin(struct engine *e, enum spin spin);
 /* Whether I/O buffers of instances that are created from now on may take huge pages that the administrator reserved. */
 int engine_reserved_pages(struct engine *e, bool may);
 
-/* The handle, or -errno. A device that hangs keeps only this call. */
-int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable);
+/* The handle, or -errno. A device that hangs keeps only this call. Not `direct`: through the page cache. */
+int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable, bool direct);
 int engine_close_lun(struct engine *e, uint32_t handle);
 /* It writes within `agreed` alone; a setting that would have it write elsewhere is refused, here and by engine_edit. */
 int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "luns/flush.h"
 
 struct lun *engine_lun(struct engine *e, uint32_t lun)
 {
@@ -53,15 +54,15 @@ static int explain_open(struct engine *e, int result)
     if (result == -ENOTBLK)
         return engine_refuse(e, ENOTBLK, "neither a block device nor a file");
     if (result == -EINVAL)
-        return engine_refuse(e, EINVAL, "O_DIRECT is refused");
+        return engine_refuse(e, EINVAL, "O_DIRECT is refused: `direct: false` goes through the page cache");
     return result;
 }
 
 /* Without a turn as long as it is opened, since a device may hang. */
-int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable)
+int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable, bool direct)
 {
     struct lun *lun = calloc(1, sizeof *lun);
-    int opened = lun ? lun_open(lun, path, name, writable) : -ENOMEM;
+    int opened = lun ? lun_open(lun, path, name, writable, direct) : -ENOMEM;
 
     engine_enter(e);
     int result = opened == 0 ? keep(e, lun) : explain_open(e, opened);
@@ -151,6 +152,23 @@ static int check_polls(struct engine *e, const struct lun *lun, uint32_t options
                          lun->path);
 }
 
+static int check_buffered(struct engine *e, const struct backend *backend, const struct lun *lun, uint32_t options)
+{
+    if (!lun->buffered)
+        return 0;
+    if (!backend->abilities.buffered)
+        return engine_refuse(e, EOPNOTSUPP,
+                             "backend %s cannot go through the page cache, as `direct: false` has it for %s: use "
+                             "`engine: { backend: io_uring }`",
+                             backend->name, lun->path);
+    if (options & BACKEND_POLLED)
+        return engine_refuse(e, EOPNOTSUPP,
+                             "what goes through the page cache, as `direct: false` has it for %s, cannot be polled "
+                             "for: leave `engine: polled` out",
+                             lun->path);
+    return 0;
+}
+
 static int check_takes(struct engine *e, const struct backend *backend, struct lun *lun, uint32_t blocksize)
 {
     const char *why = "";
@@ -160,6 +178,37 @@ static int check_takes(struct engine *e, const struct backend *backend, struct l
         return 0;
     return engine_refuse(e, -result, "backend %s cannot drive %s: %s; or use `engine: { backend: io_uring }`",
                          backend->name, lun->path, why);
+}
+
+static int check_flushes(struct engine *e, const struct backend *backend, const struct lun *lun, uint32_t options)
+{
+    if (options & BACKEND_POLLED)
+        return engine_refuse(e, EOPNOTSUPP,
+                             "%s is flushed (flush, end_fsync), and a ring that is polled takes no fsync: leave "
+                             "`engine: polled` out",
+                             lun->path);
+    int result = backend->probe_flush ? backend->probe_flush() : 0;
+    if (result == 0)
+        return 0;
+    return engine_refuse(e, -result,
+                         "%s is flushed (flush, end_fsync), and this kernel takes no fsync from backend %s (Linux 4.18 "
+                         "does): use `engine: { backend: io_uring }`",
+                         lun->path, backend->name);
+}
+
+/* Whether a backend, with these options, can drive this LUN. */
+static int check_drives(struct engine *e, const struct backend *backend, uint32_t options, struct lun *lun,
+                        uint32_t blocksize, const struct fixed *fixed)
+{
+    int result = check_buffered(e, backend, lun, options);
+
+    if (result == 0)
+        result = check_polls(e, lun, options);
+    if (result == 0 && flush_is_wanted(fixed))
+        result = check_flushes(e, backend, lun, options);
+    if (result == 0)
+        result = check_takes(e, backend, lun, blocksize);
+    return result;
 }
 
 static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
@@ -176,9 +225,7 @@ static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thre
         return engine_refuse(e, EINVAL, "there are %u workload threads", e->thread_count);
     if (engine_instance(e, number))
         return engine_refuse(e, EEXIST, "there is a workload instance %u already", number);
-    result = check_polls(e, engine_lun(e, lun), e->options);
-    if (result == 0)
-        result = check_takes(e, e->backend, engine_lun(e, lun), ceiling.blocksize);
+    result = check_drives(e, e->backend, e->options, engine_lun(e, lun), ceiling.blocksize, &parameters->fixed);
     if (result == 0)
         result = make_room(e, number);
     if (result != 0)
@@ -263,12 +310,11 @@ static int use(struct engine *e, const struct backend *backend, uint32_t options
         return result;
     if (options & BACKEND_POLLED && !backend->abilities.polled)
         return engine_refuse(e, EINVAL, "backend %s cannot poll for completions: io_uring can", backend->name);
-    for (uint32_t n = 0; n < e->number_count && result == 0; n++)
-        if (e->by_number[n])
-            result = check_polls(e, e->by_number[n]->lun, options);
-    for (uint32_t n = 0; n < e->number_count && result == 0; n++)
-        if (e->by_number[n])
-            result = check_takes(e, backend, e->by_number[n]->lun, e->by_number[n]->ceiling.blocksize);
+    for (uint32_t n = 0; n < e->number_count && result == 0; n++) {
+        const struct instance *i = e->by_number[n];
+        if (i)
+            result = check_drives(e, backend, options, i->lun, i->ceiling.blocksize, &i->parameters.fixed);
+    }
     if (result != 0)
         return result;
     e->backend = backend;

@@ -111,7 +111,10 @@ static void pack_tallies(const struct collector *c, struct result *r)
         if (sums->backlog_since_ns && (outstanding_ns == 0 || sums->backlog_since_ns < outstanding_ns))
             outstanding_ns = sums->backlog_since_ns;
         counts[COUNT_BACKLOG] += sums->backlog;
-        counts[COUNT_LEFT] += (int64_t)sums->left;
+        if (sums->timed)
+            raise_to(&counts[COUNT_LEFT], (int64_t)sums->left);
+        else
+            counts[COUNT_LEFT] += (int64_t)sums->left;
         counts[COUNT_IN_FLIGHT] += sums->in_flight;
         raise_to(&counts[COUNT_EDIT], (int64_t)sums->edit);
         raise_to(&counts[COUNT_OLDEST_IN_FLIGHT_NS], sums->in_flight == 0 ? 0 : age(sums->oldest_submit_ns, c->end_ns));

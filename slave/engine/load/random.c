@@ -41,7 +41,7 @@ void random_fill(void *data, size_t size, uint64_t stream)
 {
     pair a = first_pair(&stream), b = first_pair(&stream), c = first_pair(&stream), d = first_pair(&stream);
 
-    for (pair *at = data, *behind = at + size / sizeof *at; at < behind; at += 4) {
+    for (pair *at = data, *behind = at + (size + sizeof *at - 1) / sizeof *at; at < behind; at += 4) {
         at[0] = next_pair(&a);
         at[1] = next_pair(&b);
         at[2] = next_pair(&c);

@@ -44,7 +44,8 @@ double random_exponential(uint64_t *stream);
 /* The start of a stream of its own for each combination. */
 uint64_t random_stream(uint64_t seed, uint64_t instance, uint64_t step, uint64_t purpose);
 
-/* Bytes that nothing can compress, other ones for each `stream`; `size` is a multiple of 64, `data` aligned to 16. */
+/* Bytes that nothing can compress, other ones for each `stream`: `size` of them, and on to the next multiple of 64;
+ * `data` is aligned to 16. */
 void random_fill(void *data, size_t size, uint64_t stream);
 
 #endif

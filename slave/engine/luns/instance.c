@@ -5,13 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/uio.h>
 
+#include "flush.h"
 #include "io_buffers.h"
 #include "stats/columns.h"
 #include "think.h"
 #include "volume.h"
 
 enum { PAGE = 4096 };
+
+/* By enum sync. */
+static const uint32_t write_flags[] = {0, RWF_DSYNC, RWF_SYNC};
 
 /* Purposes of random streams. */
 enum { ADDRESSES, GAPS, PASSES };
@@ -56,6 +61,8 @@ static int check_until(const struct fixed *f, double fraction_read, const char *
         return refuse(why, EINVAL, "until has no amount, or counts nothing");
     if (f->until.what != ENDS_NEVER && f->drop_after_ns)
         return refuse(why, EINVAL, "drop_after and until exclude each other: a discarded I/O counts for no end");
+    if (f->end_fsync && f->until.what == ENDS_NEVER)
+        return refuse(why, EINVAL, "end_fsync is for a workload that ends by `until`");
     if (f->until.what == ENDS_READ && fraction_read <= 0.0)
         return refuse(why, EINVAL, "until counts what is read, and with fraction_read 0 nothing is");
     if (f->until.what == ENDS_WRITTEN && fraction_read >= 1.0)
@@ -78,6 +85,8 @@ int instance_check(const struct lun *lun, struct ceiling ceiling, const struct e
         return refuse(why, EINVAL, "maxtags is not in 1 to the ceiling that buffers are made for");
     if (!(s->fraction_read >= 0.0 && s->fraction_read <= 1.0)) /* nor is NaN */
         return refuse(why, EINVAL, "fraction_read is not in 0 to 1");
+    if (p->fixed.sync > SYNC_ALL)
+        return refuse(why, EINVAL, "sync is not none, dsync or sync");
     if (s->fraction_read < 1.0)
         result = check_writes(lun, agreed, s, why);
     if (result == 0)
@@ -171,7 +180,10 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
                            .parameters = *p,
                            .kind = p->fixed.iosequencer == SEQUENTIAL ? KIND_SEQUENTIAL_READ : KIND_RANDOM_READ,
                            .maxtags = s->maxtags,
-                           .counts_turns = p->fixed.drop_after_ns || p->fixed.until.what != ENDS_NEVER,
+                           .write_flags = write_flags[p->fixed.sync],
+                           .counts_turns = p->fixed.drop_after_ns || p->fixed.until.what > ENDS_TIME ||
+                                           flush_is_wanted(&p->fixed),
+                           .counts_done = p->fixed.drop_after_ns || flush_is_wanted(&p->fixed),
                            .weight = requests_per_io(lun, ceiling, s->blocksize)};
     lun->users++;
     sequencer_init(&i->sequencer, order_of(&p->fixed), s->blocksize, s->range_start, s->range_end, lun->size,
@@ -218,8 +230,9 @@ static void free_tags(struct instance *i)
 {
     i->free = NULL;
     for (uint32_t n = i->ceiling.tags; n-- > 0;) {
-        if (i->tags[n].orphaned)
+        if (i->tags[n].filed_as == FILED_AS_ORPHAN)
             continue;
+        i->tags[n].filed_as = FILED_AS_IO;
         i->tags[n].next = i->free;
         i->free = &i->tags[n];
     }
@@ -271,12 +284,13 @@ void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
     i->resting = true; /* until the start */
     i->rest_until_ns = start_ns;
     i->failures = 0;
-    volume_start(i);
+    volume_start(i, start_ns);
     i->nowait = i->lun->nowait && i->weight == 1; /* what must be split never goes without waiting */
     i->sequencer.random = random_stream(seed, i->number, step, ADDRESSES);
     sequencer_start_passes(&i->sequencer, random_stream(seed, i->number, step, PASSES));
     sequencer_set_fraction_read(&i->sequencer, setting->fraction_read);
     pacer_start(&i->pacer, random_stream(seed, i->number, step, GAPS), setting->iops, start_ns);
+    flush_start(i);
     i->thinking = (struct thinking){0};
     if (i->closed_loop)
         think_begin(i, start_ns);

@@ -23,6 +23,11 @@
 struct instance;
 struct share;
 
+enum op { OP_READ, OP_WRITE, OP_FSYNC, OP_FDATASYNC };
+
+/* What becomes of it when it comes back; an orphan is in flight from an earlier step, and counts no more. */
+enum filed_as { FILED_AS_IO, FILED_AS_FLUSH, FILED_AS_ORPHAN };
+
 struct tag {
     struct iocb iocb; /* libaio's own form of it; with every backend, place and size of the I/O stand there */
     uint64_t submit_ns;
@@ -37,11 +42,11 @@ struct tag {
     struct instance *instance;
     uint16_t weight; /* requests of the share's queue that it takes */
     uint8_t kind;    /* enum kind */
-    bool write;
+    uint8_t op;      /* enum op */
     bool nowait;
-    bool fresh;    /* its write buffer holds what was never written yet */
-    bool again;    /* being submitted once more: keeps its times */
-    bool orphaned; /* in flight from an earlier step: counts no more */
+    bool fresh;       /* its write buffer holds what was never written yet */
+    bool again;       /* being submitted once more: keeps its times */
+    uint8_t filed_as; /* enum filed_as */
 };
 
 _Static_assert(sizeof(struct tag) == 128, "a tag is two cache lines");
@@ -57,6 +62,20 @@ struct thinking {
     struct tag *last_ready;   /* of the free list, where that is not empty */
     struct tag *spare;
     uint32_t users;
+};
+
+enum end_flush { END_FLUSH_LATER, END_FLUSH_DUE, END_FLUSH_OVER };
+
+/* See flush.h. */
+struct flushing {
+    uint64_t writes;    /* acknowledged since the last fell due */
+    uint64_t due_ns;    /* since when the first of those that are due is */
+    uint32_t due;       /* have fallen due, and are not in the batch: the next I/Os are these */
+    uint32_t kept;      /* of `due`: users that would think have left so many their tags */
+    uint32_t in_flight; /* in the batch, too */
+    bool forbidden;     /* none begins any more */
+    bool wrote;         /* any write was acknowledged in this step */
+    uint8_t end;        /* enum end_flush */
 };
 
 /* What an edit may change. */
@@ -75,11 +94,20 @@ struct ceiling {
 enum iosequencer { RANDOM_STEADY, RANDOM_INDEPENDENT, SEQUENTIAL };
 
 /* What of an instance's I/Os counts towards its end. */
-enum ends { ENDS_NEVER, ENDS_IOS, ENDS_BYTES, ENDS_READ, ENDS_WRITTEN };
+enum ends { ENDS_NEVER, ENDS_TIME, ENDS_IOS, ENDS_BYTES, ENDS_READ, ENDS_WRITTEN };
 
 struct until {
     uint64_t what;   /* enum ends */
-    uint64_t amount; /* I/Os or bytes */
+    uint64_t amount; /* ns, I/Os or bytes */
+};
+
+enum sync { SYNC_NONE, SYNC_DATA, SYNC_ALL }; /* RWF_DSYNC, RWF_SYNC */
+
+enum flush_kind { FLUSH_ALL, FLUSH_DATA }; /* fsync, fdatasync */
+
+struct flush {
+    uint64_t how;   /* enum flush_kind */
+    uint64_t every; /* acknowledged writes from one to the next; 0: none */
 };
 
 /* What no edit changes: compared byte by byte, so each is of 64 bits. */
@@ -90,6 +118,9 @@ struct fixed {
     uint64_t think_ns;      /* between the end of an I/O and its tag's next one, in a closed loop */
     struct until until;
     uint64_t random_map; /* 0 or 1 */
+    uint64_t sync;       /* enum sync: what of a write is durable once it is acknowledged */
+    struct flush flush;
+    uint64_t end_fsync; /* 0 or 1: whether the end by `until` is an fsync of what it wrote */
 };
 
 /* How far it is with `until`: see volume.h. Its thread writes, others read. */
@@ -119,11 +150,13 @@ struct instance {
     uint16_t weight;  /* requests of the share's queue that its next I/O takes */
     uint32_t slot;    /* its place in the thread's arrays */
     bool closed_loop; /* iops: max */
+    bool eager;       /* it has something to submit without a backlog, too: in a closed loop, or a flush */
     bool resting;     /* submits nothing before rest_until_ns */
     bool nowait;
     uint8_t waiting;    /* enum waiting: in which list next_waiting links it */
     bool blocks;        /* counted as such in its share, with `wanted` */
-    bool counts_turns;  /* what it submits in a turn matters to `drop_after` or `until` */
+    bool counts_turns;  /* what it submits in a turn matters: to `drop_after`, `until` or flushes */
+    bool counts_done;   /* what completes does: to `drop_after` or flushes */
     uint8_t kind;       /* enum kind of its reads; a write's is the next */
     uint8_t turn;       /* I/Os of its next turn, at most */
     uint64_t wanted;    /* requests of its settings in force */
@@ -140,6 +173,9 @@ struct instance {
     struct sequencer sequencer;
     struct pacer pacer;
     struct volume volume;
+    uint64_t expires_ns; /* when it is spent by time; UINT64_MAX: never, or it is */
+    uint64_t landed_ns;  /* when some of its I/Os last landed, with `until` */
+    struct flushing flushing;
     uint64_t writes_from, writes_span; /* a write begins so far behind `writes_from` at most: it lies in its extent */
 
     /* What is settled at create. */
@@ -153,15 +189,16 @@ struct instance {
     struct ceiling ceiling;
     uint64_t write_stream; /* a number for the data of each write; its start is random */
     uint32_t number, thread;
-    bool reserved;     /* its buffers may take huge pages that the administrator reserved */
-    bool populated;    /* its thread has allocated its ring, tags and buffers */
-    uint64_t created;  /* differs from that of any other instance that ever was in its slot; 0: none is */
-    uint32_t failures; /* one after the other */
-    uint32_t orphans;  /* tags in flight from earlier steps */
-    uint32_t edit;     /* number of the edit in force, 0 as created */
-    uint32_t class;    /* merge class of this step */
-    uint32_t order;    /* row in this step's counts */
-    uint8_t in_step;   /* enum membership */
+    uint32_t write_flags; /* RWF_* that each write has */
+    bool reserved;        /* its buffers may take huge pages that the administrator reserved */
+    bool populated;       /* its thread has allocated its ring, tags and buffers */
+    uint64_t created;     /* differs from that of any other instance that ever was in its slot; 0: none is */
+    uint32_t failures;    /* one after the other */
+    uint32_t orphans;     /* tags in flight from earlier steps */
+    uint32_t edit;        /* number of the edit in force, 0 as created */
+    uint32_t class;       /* merge class of this step */
+    uint32_t order;       /* row in this step's counts */
+    uint8_t in_step;      /* enum membership */
 };
 
 /* Fills `i`, whose number, thread, slot and `reserved` are set, but for its ring, tags and buffers. 0 or -errno; `*why`
@@ -224,7 +261,7 @@ static inline bool instance_is_paused(const struct instance *i)
 
 static inline bool instance_has_work(const struct instance *i)
 {
-    return i->free && i->in_flight < i->maxtags && (i->closed_loop || i->pacer.backlog) && !i->resting;
+    return i->free && i->in_flight < i->maxtags && (i->eager || i->pacer.backlog) && !i->resting;
 }
 
 #endif

@@ -74,15 +74,16 @@ static int inspect(struct lun *lun)
         lun->device = true;
         if (ioctl(lun->fd, BLKGETSIZE64, &lun->size) != 0 || ioctl(lun->fd, BLKSSZGET, &unit) != 0)
             result = -errno;
-        lun->block = (uint32_t)unit;
-        if (result == 0) {
+        lun->block = lun->buffered ? PAGE : (uint32_t)unit;
+        if (result == 0 && !lun->buffered) {
             find_queue(lun, status.st_rdev);
             lun->nowait = takes_nowait(lun, page);
         }
     } else if (S_ISREG(status.st_mode)) {
         lun->size = (uint64_t)status.st_size;
-        lun->block = file_block(lun->fd, page);
-        find_queue(lun, status.st_dev);
+        lun->block = lun->buffered ? 1 : file_block(lun->fd, page);
+        if (!lun->buffered)
+            find_queue(lun, status.st_dev);
     } else {
         result = -ENOTBLK;
     }
@@ -90,12 +91,12 @@ static int inspect(struct lun *lun)
     return result;
 }
 
-int lun_open(struct lun *lun, const char *path, const char *name, bool writable)
+int lun_open(struct lun *lun, const char *path, const char *name, bool writable, bool direct)
 {
-    *lun = (struct lun){.path = strdup(name), .writable = writable, .generic = -1};
+    *lun = (struct lun){.path = strdup(name), .writable = writable, .buffered = !direct, .generic = -1};
     if (!lun->path)
         return -ENOMEM;
-    lun->fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC);
+    lun->fd = open(path, (writable ? O_RDWR : O_RDONLY) | (direct ? O_DIRECT : 0) | O_CLOEXEC);
     if (lun->fd < 0) {
         int result = -errno;
         free(lun->path);

@@ -71,6 +71,14 @@ void think_spare(struct instance *i, struct tag *tag)
     put(&i->thinking.spare, tag);
 }
 
+void think_keep(struct instance *i, struct tag *tag)
+{
+    if (!i->free)
+        i->thinking.last_ready = tag;
+    put(&i->free, tag);
+    i->in_flight--;
+}
+
 void think_about(struct tag *tag, uint64_t now_ns)
 {
     struct thinking *t = &tag->instance->thinking;

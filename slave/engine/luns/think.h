@@ -36,6 +36,9 @@ void think_end(struct instance *i);
 /* A tag that an I/O of an earlier step had. */
 void think_spare(struct instance *i, struct tag *tag);
 
+/* The I/O of this tag has ended, and a flush is to follow at once. */
+void think_keep(struct instance *i, struct tag *tag);
+
 /* The I/O of this tag has ended. */
 void think_about(struct tag *tag, uint64_t now_ns);
 

@@ -1,5 +1,7 @@
 #include "volume.h"
 
+#include "flush.h"
+
 /* What of it is counted, of one I/O. */
 static uint64_t counted(const struct instance *i, const struct tag *tag)
 {
@@ -9,9 +11,9 @@ static uint64_t counted(const struct instance *i, const struct tag *tag)
     case ENDS_BYTES:
         return tag_bytes(tag);
     case ENDS_READ:
-        return tag->write ? 0 : tag_bytes(tag);
+        return tag->op == OP_READ ? tag_bytes(tag) : 0;
     case ENDS_WRITTEN:
-        return tag->write ? tag_bytes(tag) : 0;
+        return tag->op == OP_WRITE ? tag_bytes(tag) : 0;
     default:
         return 0;
     }
@@ -25,8 +27,11 @@ static bool all_count(const struct instance *i)
         return i->sequencer.direction == ALL_READ;
     case ENDS_WRITTEN:
         return i->sequencer.direction == ALL_WRITE;
+    case ENDS_IOS:
+    case ENDS_BYTES:
+        return true;
     default:
-        return i->parameters.fixed.until.what != ENDS_NEVER;
+        return false;
     }
 }
 
@@ -45,16 +50,33 @@ static void set_spent(struct instance *i, uint64_t spent)
     volume_settle(i);
 }
 
-void volume_start(struct instance *i)
+void volume_start(struct instance *i, uint64_t start_ns)
 {
+    i->landed_ns = 0;
+    i->expires_ns = volume_is_timed(i) ? start_ns + i->parameters.fixed.until.amount - 1 : UINT64_MAX;
     atomic_store_explicit(&i->volume.ended_ns, 0, memory_order_relaxed);
     set_spent(i, 0);
 }
 
+/* Of I/Os, by what is left. */
+static uint64_t longest_turn(const struct instance *i)
+{
+    switch (i->parameters.fixed.until.what) {
+    case ENDS_NEVER:
+        return INSTANCE_TURN;
+    case ENDS_TIME:
+        return volume_is_spent(i) ? 0 : INSTANCE_TURN;
+    default:
+        return ios_left(i);
+    }
+}
+
 void volume_settle(struct instance *i)
 {
-    uint64_t most = i->parameters.fixed.until.what == ENDS_NEVER ? INSTANCE_TURN : ios_left(i);
+    uint64_t most = longest_turn(i);
 
+    if (i->flushing.due) /* which goes first */
+        most = 0;
     i->turn = most < INSTANCE_TURN ? (uint8_t)most : INSTANCE_TURN;
 }
 
@@ -72,12 +94,27 @@ void volume_return(struct instance *i, const struct tag *tag)
     set_spent(i, atomic_load_explicit(&i->volume.spent, memory_order_relaxed) - counted(i, tag));
 }
 
-void volume_note_end(struct instance *i, uint64_t now_ns)
+static void note_end(struct instance *i, uint64_t at_ns)
 {
     bool noted = atomic_load_explicit(&i->volume.ended_ns, memory_order_relaxed) != 0;
 
-    if (!noted && !i->flying.first && volume_is_spent(i))
-        atomic_store_explicit(&i->volume.ended_ns, now_ns, memory_order_relaxed);
+    if (!noted && !i->flying.first && volume_is_spent(i) && !flush_is_end(i, at_ns))
+        atomic_store_explicit(&i->volume.ended_ns, at_ns, memory_order_relaxed);
+}
+
+void volume_note_end(struct instance *i, uint64_t now_ns)
+{
+    i->landed_ns = now_ns;
+    note_end(i, now_ns);
+}
+
+void volume_expire(struct instance *i)
+{
+    uint64_t at_ns = i->expires_ns;
+
+    i->expires_ns = UINT64_MAX;
+    set_spent(i, i->parameters.fixed.until.amount);
+    note_end(i, at_ns > i->landed_ns ? at_ns : i->landed_ns);
 }
 
 uint64_t volume_bound(struct instance *i, uint64_t fallen)
@@ -95,7 +132,7 @@ uint64_t volume_bound(struct instance *i, uint64_t fallen)
 
 bool volume_lacks(const struct instance *i)
 {
-    if (i->pacer.ticking || i->parameters.setting.iops <= 0.0 || volume_left(i) == 0)
+    if (i->pacer.ticking || i->parameters.setting.iops <= 0.0 || volume_left(i) == 0 || volume_is_timed(i))
         return false;
     return !all_count(i) || i->pacer.backlog < ios_left(i);
 }

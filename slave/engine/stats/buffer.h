@@ -31,12 +31,17 @@ struct row {
     uint64_t backlog_since_ns; /* due time of the oldest in the backlog */
     uint64_t bytes;            /* of those that completed */
     uint64_t queue_limited;    /* waits for room, not I/Os */
-    uint64_t again, errors, short_transfers, dropped;
+    uint64_t written;          /* of `bytes` */
+    uint32_t again, errors, short_transfers;
+    uint32_t flushes; /* of `completed` */
+    uint64_t dropped;
     uint64_t edit;
     uint64_t expired;
     uint32_t reads_sampled, zero_reads; /* the second is of the first, and that about one of 64 reads */
     uint64_t withdrawn;                 /* of `submitted`: the kernel gave them back, and they were dropped */
 };
+
+_Static_assert(sizeof(struct row) == 128, "a row is two cache lines");
 
 struct fault {
     uint32_t number;

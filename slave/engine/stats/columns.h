@@ -13,8 +13,8 @@
 #define COUNTS_TABLE(X)                                                                                       \
     X(EDIT) X(DUE) X(SUBMITTED) X(COMPLETED) X(BYTES) X(ERRORS) X(SHORT) X(DROPPED) X(BACKLOG) X(IN_FLIGHT)   \
     X(OLDEST_IN_FLIGHT_NS) X(OLDEST_OUTSTANDING_NS) X(QUEUE_LIMITED) X(EAGAIN) X(READS_SAMPLED) X(ZERO_READS) \
-    X(FOREIGN_BYTES) X(WITHDRAWN) X(EXPIRED) X(KEPT_NS) X(STOLEN_NS) X(LEFT) \
-    X(ENDED_NS)
+    X(FOREIGN_BYTES) X(WITHDRAWN) X(EXPIRED) X(KEPT_NS) X(STOLEN_NS) X(LEFT)                 \
+    X(ENDED_NS) X(WRITTEN) X(FLUSHES) X(CACHED) X(DIRTY) X(UNSEEN)
 
 #define THREAD_COUNTS_TABLE(X)                                                                                \
     X(CPU) X(SWAPPED) X(OVERRUNS) X(DISPATCH) X(SWITCHOVER) X(LATENESS_P50) X(LATENESS_P99) X(LATENESS_MAX)   \
@@ -40,7 +40,8 @@ enum {
     SERIES_UNDELAYED = 2 * KINDS + 2,
     SERIES_LATE = 2 * KINDS + 3,
     SERIES_PUNCTUAL = 2 * KINDS + 4,
-    SERIES = 2 * KINDS + 5,
+    SERIES_FLUSH = 2 * KINDS + 5,
+    SERIES = 2 * KINDS + 6,
 };
 
 #endif

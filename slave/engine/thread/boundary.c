@@ -1,5 +1,6 @@
 #include "boundary.h"
 
+#include "luns/flush.h"
 #include "thread.h"
 
 /* From the subinterval that a cooldown names: drops the backlog, and nothing falls due any more. */
@@ -11,8 +12,10 @@ static void cool_down_if_commanded(struct thread *t)
     submit_take_back(t, true);
     t->boundary.cooling = true;
     due_times_clear(t);
-    for (uint32_t n = 0; n < t->step_count; n++)
+    for (uint32_t n = 0; n < t->step_count; n++) {
+        flush_forbid(t->step_instances[n]);
         due_times_end(t, t->step_instances[n]);
+    }
 }
 
 static void run_in(struct thread *t, struct buffer *b)

@@ -11,8 +11,8 @@ static void catch_one(struct thread *t, const struct completion *completion, uin
     struct tag *tag = completion->tag;
     struct instance *i = tag->instance;
 
-    if (tag->orphaned) {
-        tag->orphaned = false;
+    if (tag->filed_as == FILED_AS_ORPHAN) {
+        tag->filed_as = FILED_AS_IO;
         i->orphans--;
         return;
     }
@@ -78,7 +78,7 @@ static void count_uncaught(struct thread *t, uint64_t now_ns)
         if (i->flying.first && now_ns - i->flying.first->submit_ns > t->drain.oldest_uncaught_ns)
             t->drain.oldest_uncaught_ns = now_ns - i->flying.first->submit_ns;
         for (struct tag *tag = i->flying.first; tag; tag = tag->next) {
-            tag->orphaned = true;
+            tag->filed_as = FILED_AS_ORPHAN;
             tag->fresh = false;
             i->orphans++;
             t->drain.uncaught++;
@@ -108,7 +108,7 @@ static void forget_orphans(struct thread *t, int count)
     for (int n = 0; n < count; n++) {
         struct tag *tag = t->reap.completions[n].tag;
         tag->instance->orphans--;
-        tag->orphaned = false;
+        tag->filed_as = FILED_AS_IO;
     }
 }
 

@@ -1,5 +1,6 @@
 #include "due_times.h"
 
+#include "luns/flush.h"
 #include "luns/think.h"
 #include "luns/volume.h"
 #include "thread.h"
@@ -19,6 +20,7 @@ void due_times_set_alarm(struct thread *t, struct instance *i)
         at_ns = earlier(at_ns, i->thinking.first->due_ns);
     if (i->resting)
         at_ns = earlier(at_ns, i->rest_until_ns);
+    at_ns = earlier(at_ns, i->expires_ns);
     if (at_ns == PACER_IDLE)
         heap_remove(&t->due_times.heap, i->slot);
     else
@@ -30,6 +32,7 @@ void due_times_end(struct thread *t, struct instance *i)
     row_of(t, i)->dropped += pacer_stop(&i->pacer);
     row_of(t, i)->backlog_since_ns = 0;
     i->closed_loop = false;
+    flush_settle(i);
     think_end(i);
 }
 
@@ -44,6 +47,17 @@ void due_times_expire(struct thread *t, struct instance *i, uint64_t now_ns)
     row->backlog_since_ns = pacer_backlog_since(&i->pacer);
 }
 
+/* Its time is over, once all is counted that fell due before. */
+static __attribute__((noinline, cold)) void expire(struct thread *t, struct instance *i)
+{
+    if (pacer_next_due(&i->pacer) <= i->expires_ns)
+        return;
+    due_times_end(t, i);
+    flush_cancel(i);
+    volume_expire(i);
+    ready_queue_resettle(i);
+}
+
 void due_times_count(struct thread *t, uint64_t until_ns)
 {
     uint64_t most = MOST_FALLEN;
@@ -52,10 +66,12 @@ void due_times_count(struct thread *t, uint64_t until_ns)
         struct instance *i = &t->instances[t->due_times.heap.entries[0].item];
         if (i->resting && i->rest_until_ns < until_ns)
             i->resting = false;
+        bool expires = i->expires_ns < until_ns;
         think_until(i, until_ns);
         if (i->pacer.ticking) {
             struct row *row = row_of(t, i);
-            uint64_t fallen = pacer_fall_due(&i->pacer, until_ns, most);
+            uint64_t before_ns = expires ? i->expires_ns + 1 : until_ns;
+            uint64_t fallen = pacer_fall_due(&i->pacer, before_ns, most);
             row->due += i->counts_turns ? volume_bound(i, fallen) : fallen;
             row->backlog_since_ns = pacer_backlog_since(&i->pacer);
             if (pacer_has_expired(&i->pacer, until_ns))
@@ -63,6 +79,8 @@ void due_times_count(struct thread *t, uint64_t until_ns)
             if (i->pacer.exponential)
                 most -= fallen;
         }
+        if (expires)
+            expire(t, i);
         due_times_set_alarm(t, i);
         ready_queue_enqueue(t, i);
     }

@@ -29,7 +29,8 @@ static inline uint64_t due_times_next(const struct due_times *d)
 /* After a change of its due times or its rest: when the loop attends to an instance next. */
 void due_times_set_alarm(struct thread *t, struct instance *i);
 
-/* Nothing falls due, and nobody thinks, any more: the instance has no work. Its backlog is dropped. */
+/* Nothing falls due and nobody thinks any more: the instance has no work but for its flushes. Its backlog is dropped.
+ */
 void due_times_end(struct thread *t, struct instance *i);
 
 /* Discards what has waited for longer than its instance lets it. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "luns/flush.h"
 #include "luns/think.h"
 #include "luns/volume.h"
 #include "thread.h"
@@ -41,6 +42,7 @@ static void apply(struct thread *t, struct instance *i, const struct setting *se
     ready_queue_resettle(i);
     if ((setting->iops != old_iops || volume_lacks(i)) && !t->boundary.cooling && !volume_is_spent(i))
         retime(t, i, setting->iops, from_ns);
+    flush_settle(i);
     if (i->thinking.time_ns)
         think_recruit(i, from_ns);
     if (!t->boundary.cooling)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "luns/flush.h"
 #include "luns/think.h"
 #include "luns/volume.h"
 #include "stats/columns.h"
@@ -28,7 +29,7 @@ static __attribute__((noinline, cold)) void file_orphan(struct thread *t, struct
 {
     struct instance *i = tag->instance;
 
-    tag->orphaned = false;
+    tag->filed_as = FILED_AS_IO;
     tag->late_ns = now_ns - i->found_ns; /* its reap delay: how late it was is a matter of its own step */
     i->orphans--;
     if (i->thinking.time_ns) {
@@ -44,6 +45,21 @@ static __attribute__((noinline, cold)) void file_orphan(struct thread *t, struct
         ready_queue_release(t, tag, now_ns);
 }
 
+/* Of a user: it thinks, unless a flush follows. */
+static __attribute__((noinline)) void retire_user(struct thread *t, struct tag *tag, uint64_t now_ns)
+{
+    struct instance *i = tag->instance;
+    bool alone = !i->thinking.first;
+
+    if (flush_keeps_tag(i)) {
+        think_keep(i, tag);
+        return;
+    }
+    think_about(tag, now_ns);
+    if (alone)
+        due_times_set_alarm(t, i);
+}
+
 /* Its tag is free again, and the next I/O may go, at once or after the think time. */
 static inline void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
 {
@@ -51,10 +67,7 @@ static inline void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
 
     land(i, tag);
     if (i->thinking.time_ns) {
-        bool alone = !i->thinking.first;
-        think_about(tag, now_ns);
-        if (alone)
-            due_times_set_alarm(t, i);
+        retire_user(t, tag, now_ns);
     } else {
         free_tag(i, tag, now_ns);
         i->in_flight--;
@@ -91,7 +104,10 @@ static __attribute__((noinline, cold)) void fail(struct thread *t, struct tag *t
     row->errors++;
     row->short_transfers += result >= 0;
     buffer_count_fault(t->boundary.running, i->number, result < 0 ? (int)-result : 0);
-    tag->fresh = false;
+    if (tag->filed_as == FILED_AS_FLUSH)
+        flush_land(i, tag);
+    else
+        tag->fresh = false;
     if (++i->failures >= FAILURES && !t->boundary.cooling) {
         i->resting = true;
         i->rest_until_ns = now_ns + REST_NS;
@@ -123,13 +139,52 @@ static __attribute__((noinline)) void sample(struct thread *t, const struct tag 
     char *data = tag_buffer(tag, false);
 
     t->reap.until_sample = 1 + (uint32_t)random_below(&t->reap.samples, 2 * SAMPLED - 1);
-    if (tag->write)
+    if (tag->op != OP_READ)
         return;
     row_of(t, tag->instance)->reads_sampled++;
     if (reads_as_zeros(data, tag_bytes(tag))) {
         row_of(t, tag->instance)->zero_reads++;
         data[0] = 1;
     }
+}
+
+/* What follows from a completion for what is next, where that counts them. Fewer arguments keep registers free where
+ * none of this is. */
+static __attribute__((noinline)) void count_done(struct tag *tag, uint64_t now_ns)
+{
+    struct instance *i = tag->instance;
+
+    if (i->pacer.drop_after_ns)
+        ideal_tags_serve(&i->ideal, i->found_ns - tag->submit_ns);
+    if (tag->op == OP_WRITE && flush_is_wanted(&i->parameters.fixed))
+        flush_count_write(i, tag_free_since(tag, now_ns));
+}
+
+/* A flush is an I/O, but none of the four kinds. */
+static void file_flush(struct thread *t, struct tag *tag, uint64_t now_ns)
+{
+    struct instance *i = tag->instance;
+    struct row *row = row_of(t, i);
+
+    row->completed++;
+    row->flushes++;
+    t->boundary.running->figures.completed++;
+    record(t, i, SERIES_FLUSH, now_ns - tag->submit_ns, 0);
+    i->failures = 0;
+    flush_land(i, tag);
+    retire(t, tag, now_ns);
+}
+
+/* No read or write of this step. */
+static __attribute__((noinline, cold)) void file_other(struct thread *t, struct tag *tag, int64_t result,
+                                                       uint64_t now_ns)
+{
+    if (tag->filed_as == FILED_AS_ORPHAN)
+        file_orphan(t, tag, now_ns);
+    else if (result == 0)
+        file_flush(t, tag, now_ns);
+    else
+        fail(t, tag, result, now_ns);
 }
 
 static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
@@ -141,13 +196,13 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
     if (delay_ns && tag->instance->in_step) /* else its share is of an earlier step */
         share_falls_behind(tag->instance->share, tag, delay_ns);
     tag->instance->found_ns = now_ns - delay_ns;
-    if (tag->orphaned) {
-        file_orphan(t, tag, now_ns);
+    if (tag->filed_as != FILED_AS_IO) {
+        file_other(t, tag, result, now_ns);
     } else if (result == tag_bytes(tag)) {
         tag->instance->failures = 0;
-        if (tag->instance->pacer.drop_after_ns)
-            ideal_tags_serve(&tag->instance->ideal, service_ns - delay_ns);
-        tag->fresh &= !tag->write;
+        if (tag->instance->counts_done)
+            count_done(tag, now_ns);
+        tag->fresh &= tag->op == OP_READ;
         t->reap.done[t->reap.done_count++] = (struct done){
             .service_ns = service_ns,
             .response_ns = tag->due_ns ? now_ns - tag->due_ns : UNCHANGED,
@@ -156,7 +211,7 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
             .tag = tag,
             .bytes = tag_bytes(tag),
             .kind = tag->kind,
-            .wrote = tag->write,
+            .op = tag->op,
         };
         if (--t->reap.until_sample == 0)
             sample(t, tag);
@@ -226,9 +281,12 @@ void reap_record(struct thread *t)
         }
         if (done->delay_ns >= REAP_DELAY_LEAST_NS)
             record_delay(t, done);
-        /* Now rather than when it is due. A tag that was taken again meanwhile was filled then. */
-        if (done->wrote && !done->tag->fresh)
-            instance_renew(done->tag);
+        if (done->op != OP_READ) {
+            row->written += done->bytes;
+            /* Now rather than when it is due. A tag that was taken again meanwhile was filled then. */
+            if (!done->tag->fresh)
+                instance_renew(done->tag);
+        }
     }
     t->reap.service_sum_ns += service_ns - t->reap.done_count * reap_mean_service_ns(&t->reap);
     t->boundary.running->figures.completed += t->reap.done_count;

@@ -1,4 +1,5 @@
-/* Completions: filing them by their stamp, and recording their times when there is nothing more urgent.
+/* Completions: filing them by their stamp, and recording their times when there is nothing more urgent; a flush's at
+ * once.
  *
  * Rule: an error or a short transfer is counted and enters no latency. One stamp holds for all completions of one poll
  * of the ring; the time between two polls bounds its error, and is recorded. Of about one completion in 64, at random,
@@ -25,7 +26,7 @@ struct done {
     struct tag *tag;
     uint32_t bytes;
     uint8_t kind;
-    bool wrote;
+    uint8_t op; /* OP_READ or OP_WRITE */
 };
 
 struct reap {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "luns/flush.h"
 #include "luns/volume.h"
 #include "stats/columns.h"
 #include "thread.h"
@@ -141,14 +142,14 @@ static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
         }
         tag->due_ns = 0;
     }
-    tag->write = sequencer_writes(&i->sequencer);
+    tag->op = sequencer_writes(&i->sequencer); /* OP_READ, OP_WRITE */
     tag->iocb.aio_offset = (int64_t)sequencer_offset(&i->sequencer);
-    tag->kind = (uint8_t)(i->kind + tag->write);
+    tag->kind = (uint8_t)(i->kind + tag->op);
     tag->iocb.aio_nbytes = i->sequencer.blocksize;
     tag->weight = i->weight;
     tag->nowait = i->nowait;
     tag->again = false;
-    if (tag->write) {
+    if (tag->op != OP_READ) {
         if (__builtin_expect(!instance_may_write(i, tag), false)) {
             refuse_write(t, tag);
             return false;
@@ -175,6 +176,32 @@ static inline uint32_t turn_of(const struct instance *i, uint32_t most)
     return i->closed_loop || i->pacer.backlog > most ? most : (uint32_t)i->pacer.backlog;
 }
 
+/* The next of those that are due, as soon as it may go. While any is, the turns of its instance are for no other I/O.
+ */
+static void issue_flush(struct thread *t, struct instance *i, uint64_t now_ns)
+{
+    struct tag *tag = i->free;
+
+    if (!instance_has_work(i))
+        return;
+    if (!share_has_room(i->share, 1) && !ready_queue_find_room(i->share, 1)) {
+        ready_queue_wait_for_room(t, i);
+        return;
+    }
+    i->free = tag->next;
+    tag->late_ns = late_from(i, i->flushing.due_ns);
+    flush_begin(i, tag);
+    tag->due_ns = tag->behind_ns = 0;
+    tag->iocb.aio_offset = 0;
+    tag->iocb.aio_nbytes = 0;
+    tag->weight = 1;
+    tag->nowait = tag->again = false;
+    tag->submit_ns = now_ns;
+    fly(i, tag);
+    i->in_flight++;
+    put_in_batch(t, tag);
+}
+
 /* What it submitted in its turn was the last. */
 static void end_by_volume(struct thread *t, struct instance *i)
 {
@@ -184,13 +211,19 @@ static void end_by_volume(struct thread *t, struct instance *i)
 }
 
 /* After the turn of an instance to which it matters; `before` was its newest I/O in flight. */
-static __attribute__((noinline, cold)) void count_turn(struct thread *t, struct instance *i, const struct tag *before)
+static __attribute__((noinline, cold)) void count_turn(struct thread *t, struct instance *i, const struct tag *before,
+                                                       uint64_t now_ns)
 {
-    if (i->pacer.drop_after_ns && i->in_flight > i->ideal.at_once)
-        i->ideal.at_once = i->in_flight;
+    uint32_t ios = i->in_flight - i->flushing.in_flight;
+    bool was_spent = volume_is_spent(i);
+
+    if (i->pacer.drop_after_ns && ios > i->ideal.at_once)
+        i->ideal.at_once = ios;
     volume_spend(i, before ? before->next : i->flying.first);
-    if (volume_is_spent(i))
+    if (!was_spent && volume_is_spent(i))
         end_by_volume(t, i);
+    if (i->flushing.due)
+        issue_flush(t, i, now_ns);
 }
 
 /* The next I/Os of an instance, in its turn, as long as the queue has room. Their age is published, so that others see
@@ -209,7 +242,7 @@ static inline void take_turn(struct thread *t, struct instance *i, uint32_t limi
             break;
     }
     if (i->counts_turns)
-        count_turn(t, i, before);
+        count_turn(t, i, before, now_ns);
     if (!before)
         publish_age(i);
 }
@@ -241,13 +274,22 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
     in_flight_add(&t->in_flight, t->submit.batch_size - before);
 }
 
+/* It was not submitted, as far as volume and flushes are concerned. */
+static void undo(struct instance *i, struct tag *tag)
+{
+    if (tag->filed_as == FILED_AS_FLUSH)
+        flush_return(i, tag);
+    else
+        volume_return(i, tag);
+}
+
 /* One that the kernel gave back and that is not submitted again, since its instance was paused. */
 static void discard_again(struct thread *t, struct tag *tag, uint64_t now_ns)
 {
     struct instance *i = tag->instance;
     struct row *row = row_of(t, i);
 
-    volume_return(i, tag);
+    undo(i, tag);
     land(i, tag);
     volume_note_end(i, now_ns);
     publish_oldest(row, i);
@@ -344,6 +386,8 @@ static inline bool account(struct thread *t, struct tag *tag, uint64_t stamp_ns)
         row->due++;
     if (tag->late_ns) { /* until now since when, see late_from */
         tag->late_ns = late_by(tag, stamp_ns);
+        if (tag->filed_as == FILED_AS_FLUSH) /* late or not, it has no lateness of its own: those behind it have */
+            return true;
         share_falls_behind(i->share, tag, stamp_ns - gathered_ns);
         record(t, i, SERIES_LATENESS, tag->late_ns - earlier(tag->behind_ns, tag->late_ns), tag_bytes(tag));
     }
@@ -461,7 +505,7 @@ void submit_take_back(struct thread *t, bool dropped)
         in_flight_add(&t->in_flight, (uint32_t)-1);
         land(i, tag);
         publish_oldest(row_of(t, i), i);
-        volume_return(i, tag);
+        undo(i, tag);
         give_back(t, tag, dropped);
     }
 }

@@ -20,7 +20,7 @@ static uint32_t orphan_requests(const struct instance *i)
     uint32_t requests = 0;
 
     for (uint32_t n = 0; i->orphans && n < i->ceiling.tags; n++)
-        requests += i->tags[n].orphaned ? i->tags[n].weight : 0u;
+        requests += i->tags[n].filed_as == FILED_AS_ORPHAN ? i->tags[n].weight : 0u;
     return requests;
 }
 
