@@ -4,9 +4,11 @@ Rule: bytes are compared, not requests, which the block layer merges and splits,
 partitions and the files on it add up. A disk's counters are read somewhat after a boundary, when I/Os may have
 completed that the result does not have. So only what is certain counts: how much more than ours the disk did, less
 all that may have been in flight or have completed since the boundary. It counts once it is certain, for good.
+
+The page cache reads ahead, and writes later: on a disk with instances that use it in a step, or that still has to write
+what they wrote in an earlier one, nothing is counted as foreign.
 """
 
-import os
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,20 +16,16 @@ from typing import Final
 
 from ...protocol.counters import Count
 from ...protocol.older_python import zip_strict
-from ..devices.block_devices import ROOT, SECTOR
+from ..devices.block_devices import ROOT
+from ..devices.diskstats import read_transferred
 
 _WIDTH: Final = len(Count)
-_RATE_MARGIN: Final = 2  # by how much more than on average a disk may have done since the boundary
+RATE_MARGIN: Final = 2  # by how much more than on average a disk may have done since the boundary
 
 
 def read_bytes(root: Path = ROOT) -> dict[int, int]:
     """Bytes read and written by every block device, by st_rdev; empty where /proc does not show them."""
-    try:
-        text = (root / "proc/diskstats").read_text()
-    except OSError:
-        return {}
-    rows = (line.split(None, 10) for line in text.splitlines())
-    return {os.makedev(int(row[0]), int(row[1])): (int(row[5]) + int(row[9])) * SECTOR for row in rows if len(row) > 10}
+    return {number: done.read + done.written for number, done in read_transferred(root).items()}
 
 
 class _Disk:
@@ -104,14 +102,14 @@ class ForeignIo:
             if self._ours_counted:
                 ours = sum(done[place] for place in disk.places)
                 in_flight = sum(flying[place] * self._blocksizes[place] for place in disk.places)
-            uncertain = in_flight + _RATE_MARGIN * ours * max(lag_ns, 0) // max(length_ns, 1)
+            uncertain = in_flight + RATE_MARGIN * ours * max(lag_ns, 0) // max(length_ns, 1)
             if found := disk.certain(counter, ours, uncertain, complete):
-                for place, part in zip_strict(disk.places, _shared(found, [done[p] for p in disk.places])):
+                for place, part in zip_strict(disk.places, in_parts(found, [done[p] for p in disk.places])):
                     rows[place * _WIDTH + Count.FOREIGN_BYTES] = part
         return rows.tobytes()
 
 
-def _shared(total: int, by: Sequence[int]) -> list[int]:
+def in_parts(total: int, by: Sequence[int]) -> list[int]:
     """`total` in parts as large as `by`, to the last byte; equal ones where these are all 0."""
     weights = by if any(by) else [1] * len(by)
     total_weight, shares, before = sum(weights), [], 0

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import mmap
 import os
 import signal
 import stat
 import struct
 import sys
 import time
+from collections.abc import Iterable
 from typing import Final
 
 from ..devices import signatures
@@ -156,17 +158,28 @@ def read_ends(path: str) -> tuple[signatures.DeviceEnds | None, str]:
     except OSError as error:
         return None, str(error.strerror)
     try:
-        # What another machine wrote to a shared device does not show in this one's page cache.
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         size = os.lseek(fd, 0, os.SEEK_END)
         length = min(size, signatures.READ)
         inside = [at for at in signatures.FURTHER if at + signatures.BLOCK <= size]
+        drop_cached(fd, [(0, length), (size - length, size), *((at, at + signatures.BLOCK) for at in inside)])
         further = tuple((at, _pread(fd, signatures.BLOCK, at)) for at in inside)
         return signatures.DeviceEnds(_pread(fd, length, 0), _pread(fd, length, size - length), size, further), ""
     except OSError as error:
         return None, str(error.strerror)
     finally:
         os.close(fd)
+
+
+def drop_cached(fd: int, extents: Iterable[tuple[int, int]]) -> None:
+    """Have these bytes read from the LUN: what another machine wrote to a shared device does not show in this one's
+    page cache. The rest stays, since steps may be about what is in the cache.
+    """
+    size = os.lseek(fd, 0, os.SEEK_END)
+    for start, end in extents:
+        first = start // mmap.PAGESIZE * mmap.PAGESIZE
+        last = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
+        if last > first:
+            os.posix_fadvise(fd, first, 0 if last >= size else last - first, os.POSIX_FADV_DONTNEED)
 
 
 def _pread(fd: int, length: int, offset: int) -> bytes:

@@ -225,7 +225,7 @@ class CommandServer:
         )  # fmt: skip
         self._engine_commands = EngineCommands(
             engine, workloads, self._link, self._cores, command.lease_ns, self._work,
-            BoundaryReader(HostConnector(self._cores), now_ns), setup.auto,
+            BoundaryReader(HostConnector(self._cores), now_ns), setup.auto, setup.options.polled,
         )  # fmt: skip
         self._loop.add_reader(engine.fileno(), self._engine_spoke, self._engine_commands)
         latency_us = command.engine.cpu_dma_latency

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -40,7 +40,7 @@ from ..devices.storage_exports import LunKey
 from ..engine._engine import Engine, now_ns
 from ..host.huge_pages import describe_buffers
 from ..host_connector.boundary_reader import BoundaryReader
-from ..workloads.backend_choice import choose, kernel_threads_on
+from ..workloads.backend_choice import AUTO, against_buffered, any_buffered, choose, kernel_threads_on
 from ..workloads.workloads import Workloads
 from .slave_link import ControllerLink
 from .step_loop import StepLoop
@@ -65,8 +65,10 @@ class EngineCommands:
         work: Work,
         readings: BoundaryReader,
         auto: bool = False,
+        polled: bool = False,
     ) -> None:
         self.engine = engine
+        self._polled = polled
         self.died: list[str] = []  # sentences about threads that could not go on
         self._workloads = workloads
         self._link = link
@@ -123,10 +125,7 @@ class EngineCommands:
         elif isinstance(command, EditWorkloads):
             await self._edit(command)
         elif isinstance(command, ReinspectLuns):
-            refusals, notices = await self._work(self._workloads.reinspect)
-            for notice in notices:
-                self._link.send(notice)
-            self._done(command, refusals)
+            await self._reinspect(command)
         elif isinstance(command, FindElements):
             self._finding = asyncio.ensure_future(self._find(command))
         elif isinstance(command, Go):
@@ -205,15 +204,14 @@ class EngineCommands:
         if command.more:
             self._done(command)
             return
-        refusals = await self._work(lambda: self._workloads.create(workloads))
-        if not refusals and workloads and self._undecided:
-            self._undecided = False
-            choice = await self._work(lambda: choose(workloads))
-            self._workloads.use(choice.backend)
-            self._auto = choice.backend
-            if choice.reason:
-                text = f"backend auto is {choice.backend}: {choice.reason}"
-                self._link.send(Notice(NoticeKind.BACKEND_CHOSEN, text))
+        backend = AUTO if self._undecided else self._workloads.backend
+        refusals = against_buffered(workloads, backend, self._polled)
+        if not refusals and any_buffered(workloads):  # libaio could not create them
+            await self._decide(workloads)
+        if not refusals:
+            refusals = await self._work(lambda: self._workloads.create(workloads))
+        if not refusals and workloads:
+            await self._decide(workloads)
         if not refusals and workloads:
             refusals = await self._work(lambda: self._workloads.prepare(workloads))
         if not refusals and workloads:
@@ -223,10 +221,22 @@ class EngineCommands:
                 self._link.send(Notice(NoticeKind.BLOCKING_SUBMITS, text))
             self._notify_buffer_pages()
         if not refusals and self._workloads.abilities.hands_over:
-            luns = [workload.lun for workload in workloads]
+            luns = [workload.lun for workload in workloads if workload.parameters.direct]
             if text := await self._work(lambda: kernel_threads_on(luns)):
                 self._link.send(Notice(NoticeKind.KERNEL_THREADS, text))
         self._done(command, refusals)
+
+    async def _decide(self, workloads: Sequence[WorkloadToCreate]) -> None:
+        """Decide once what backend `auto` is."""
+        if not self._undecided:
+            return
+        self._undecided = False
+        choice = await self._work(lambda: choose(workloads))
+        self._workloads.use(choice.backend)
+        self._auto = choice.backend
+        if choice.reason:
+            text = f"backend auto is {choice.backend}: {choice.reason}"
+            self._link.send(Notice(NoticeKind.BACKEND_CHOSEN, text))
 
     def _notify_buffer_pages(self) -> None:
         """Notify once there are large buffers, and again when there are more."""
@@ -234,6 +244,16 @@ class EngineCommands:
         if large > self._large_notified:
             self._large_notified = large
             self._link.send(Notice(NoticeKind.BUFFER_PAGES, describe_buffers(large)))
+
+    async def _reinspect(self, command: ReinspectLuns) -> None:
+        if reason := self._workloads.check_order(command.order):
+            self._refuse(command, reason)
+            return
+        order = array("I", command.order.data)
+        refusals, notices = await self._work(lambda: self._workloads.reinspect(order))
+        for notice in notices:
+            self._link.send(notice)
+        self._done(command, refusals)
 
     async def _edit(self, command: EditWorkloads) -> None:
         refusals = self._workloads.check_edit(command)
@@ -264,7 +284,7 @@ class EngineCommands:
         if refusals := await self._work(lambda: self._workloads.start(array("I", command.order.data))):
             self._done(command, refusals)
             return
-        order = self._workloads.order_of(command)
+        order, cached = self._workloads.order_of(command), self._workloads.cached_io(command)
         roster = order.numbers(), order.classes(array("I", command.classes.data)), order.rows()
         self._started = True
         try:
@@ -277,8 +297,8 @@ class EngineCommands:
         foreign = self._workloads.foreign_io(command)
         threads = partial(self._workloads.driving_threads, array("I", command.order.data))
         self._step = StepLoop(
-            self.engine, self._link, self._cores, command, order, threads, foreign, self._readings, self._collector,
-            self._step_over,
+            self.engine, self._link, self._cores, command, order, threads, foreign, cached, self._readings,
+            self._collector, self._step_over,
         )  # fmt: skip
         self.poll()
 

@@ -20,6 +20,7 @@ from ...protocol.lines import encode_line
 from ...protocol.messages import Continue, Go, IoFault, Result, Stopped, StopReason
 from ...protocol.payload import Array, ArrayType
 from ..engine._engine import Collected, Ended, Engine, now_ns
+from ..gate.cached_io import CachedIo
 from ..gate.foreign_io import ForeignIo
 from ..host.cpu_usage import CpuMeter, CpuUse
 from ..host.stall_witness import StallWitness
@@ -51,6 +52,7 @@ class StepLoop:
         order: EngineOrder,
         threads: Callable[[], Sequence[Sequence[int]]],
         foreign: ForeignIo,
+        cached: CachedIo,
         readings: BoundaryReader,
         collector: Executor,
         on_over: Callable[[], None],
@@ -58,7 +60,7 @@ class StepLoop:
         """`threads`: those that drive each instance now; `collector`: one thread, to collect in; `on_over` is called
         once `stopped` was sent.
         """
-        self._engine, self._link, self._order, self._foreign = engine, link, order, foreign
+        self._engine, self._link, self._order, self._foreign, self._cached = engine, link, order, foreign, cached
         self._threads = threads
         self._readings = readings
         self._collector, self._on_over = collector, on_over
@@ -109,13 +111,15 @@ class StepLoop:
         collected = self._engine.collect(force)
         if collected is None:
             return None
-        lag_ns = now_ns() - (collected.start_ns + collected.length_ns)
-        counts = self._foreign.add(collected.counts, collected.length_ns, lag_ns, complete=not collected.missing)
-        cpu = self._cpu_use(collected.start_ns + collected.length_ns)
+        end_ns, counts = collected.start_ns + collected.length_ns, collected.counts
+        for account in (self._foreign, self._cached):
+            lag_ns = now_ns() - end_ns
+            counts = account.add(counts, collected.length_ns, lag_ns, complete=not collected.missing)
+        cpu = self._cpu_use(end_ns)
         counts = with_lost_time(counts, self._threads(), cpu.lost, collected.length_ns)
         message = replace(
             result_message(collected, counts, self._order, cpu),
-            readings=self._readings.take(collected.subinterval, collected.start_ns + collected.length_ns),
+            readings=self._readings.take(collected.subinterval, end_ns),
         )
         return Delivery(message, encode_line(message))
 

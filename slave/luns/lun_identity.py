@@ -32,7 +32,7 @@ from ..devices.block_devices import identity as names_of
 from ..devices.dm_table import DmTarget, table_of
 from ..devices.storage_exports import LOOP_GET_STATUS64, LOOP_INFO64, lun_key
 from ..gate.file_changes import last_change, noted
-from ..gate.holds import through
+from ..gate.holds import drop_cached, through
 from ..kernel_files import first_line, path_in
 from .lun_target import LunTarget
 
@@ -273,9 +273,9 @@ def _opened(path: str, held: int) -> Iterator[int]:
 def _ends(path: str, held: int) -> Facts:
     """The first and the last bytes, as they are on the device."""
     with _opened(path, held) as fd:
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         size = os.lseek(fd, 0, os.SEEK_END)
         length = min(size, END)
+        drop_cached(fd, [(0, length), (size - length, size)])
         ends = os.pread(fd, length, 0) + os.pread(fd, length, size - length)
     if len(ends) < 2 * length:
         raise OSError(errno.EIO, os.strerror(errno.EIO))

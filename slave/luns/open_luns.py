@@ -1,11 +1,11 @@
 """The LUNs that this host has open, and whether they may be: held, inspected, compared with consent, opened, closed.
 
-Rule: a LUN is opened once per consent: read-only unless the user agreed to writing, so that the kernel enforces it. One
-that is to be written is held first (a block device by an exclusive claim), then compared with what was agreed to,
-checked again by the gate, and opened through that hold, which is kept as long as the LUN is open. So nobody mounts a
-device after the inspection or while it is written, and what is written is what was agreed to and checked, whatever its
-path names by then. A file cannot be claimed, and both may grow: what is open is checked and compared once more, and
-again before each further step.
+Rule: a LUN is opened once per consent, and once more for I/O through the page cache (`direct: false`): read-only unless
+the user agreed to writing, so that the kernel enforces it. One that is to be written is held first (a block device by
+an exclusive claim), then compared with what was agreed to, checked again by the gate, and opened through that hold,
+which is kept as long as the LUN is open. So nobody mounts a device after the inspection or while it is written, and
+what is written is what was agreed to and checked, whatever its path names by then. A file cannot be claimed, and both
+may grow: what is open is checked and compared once more, and again before each further step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import contextlib
 import errno
 import os
 import resource
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -38,6 +38,7 @@ from .existing_files import MADE, MARK
 from .lun_identity import WRITTEN, identity_of, identity_of_file
 from .lun_target import LunTarget, NotDrivable, find_target
 from .no_answer import no_answer_text
+from .page_cache import IN_MEMORY, CachedLun, settle
 
 Key = tuple[LunKey, bool]  # a LUN, and whether it may be written
 Finding = tuple[Optional[Identity], tuple[str, ...]]  # which LUN it is; why it must not be written
@@ -45,15 +46,21 @@ Finding = tuple[Optional[Identity], tuple[str, ...]]  # which LUN it is; why it 
 
 @dataclass
 class OpenLun:
-    handle: int = -1  # the engine's; -1: it is only held, to be checked and then opened
+    handles: dict[bool, int] = field(default_factory=dict)  # the engine's: past the page cache (True), through it
     held: int = -1  # of one that may be written: the gate's hold, a file descriptor
     identity: Identity | None = None  # of one that may be written: as it was agreed to, once it is open
-    path: str = ""  # of one that may be written
+    path: str = ""  # once it is open
     users: int = 0  # instances
     stands: str = ""  # of a file: its last change that was agreed to, or that a step made
     kept: bool = False  # of a file: it was marked as one that ivypy made
     running: bool = False  # a step runs that may write it
     driven: bool = False  # such a step ran
+    dirty: bool = False  # a step may have written it through the page cache since that was written back
+
+    @property
+    def is_open(self) -> bool:
+        """Otherwise it is only held, to be checked and then opened."""
+        return bool(self.handles)
 
 
 @dataclass(frozen=True)
@@ -93,18 +100,19 @@ class OpenLuns:
         self.unnoted: set[str] = set()  # files that ivypy wrote, and could not note it
         self.written: dict[LunKey, str] = {}  # files that steps wrote: their last change then; "" while they are open
 
-    def handle(self, key: Key) -> int:
-        """The engine's, of one that is open."""
-        return self._luns[key].handle
+    def handle(self, key: Key, direct: bool) -> int:
+        """The engine's, of one that is open so."""
+        return self._luns[key].handles[direct]
 
     def add_user(self, key: Key) -> None:
         """One more instance uses it."""
         self._luns[key].users += 1
 
-    def start(self, keys: Iterable[Key]) -> list[Refusal]:
+    def start(self, keys: Iterable[Key], buffered: Iterable[Key] = ()) -> list[Refusal]:
         """A step writes these from now on; refused, and none is, where somebody has changed such a file meanwhile.
 
-        One that does not answer is not refused, as in `reinspect`.
+        `buffered`: those of `keys` that it writes through the page cache. One that does not answer is not refused, as
+        in `reinspect`.
         """
         luns = {key[0]: self._luns[key] for key in keys if not self._luns[key].running}
         faults = call_all([partial(_changed_since, lun) for lun in luns.values()], ANSWER_S)
@@ -117,7 +125,31 @@ class OpenLuns:
             for what, lun in luns.items():
                 lun.running = lun.driven = True
                 self.written[what] = ""
+            for key in buffered:
+                self._luns[key].dirty = True
         return refusals
+
+    def is_dirty(self, key: Key) -> bool:
+        """Whether the page cache may hold what earlier steps wrote to it."""
+        return self._luns[key].dirty
+
+    def settle_cache(self, dropped: Mapping[Key, LunTarget]) -> list[Notice]:
+        """Write back what steps wrote through the page cache, to any LUN, and drop what it has of the LUNs of
+        `dropped`; notices of what could not be done. May take long.
+        """
+        dirty = [key for key, lun in self._luns.items() if lun.dirty]
+        once = {key[0]: key for key in sorted({*dropped, *dirty}, key=lambda key: key[1])}  # held ones before others
+        drop = {key[0] for key, lun in dropped.items() if lun.filesystem not in IN_MEMORY}
+        return self._settle(once.values(), drop)
+
+    def _settle(self, keys: Iterable[Key], drop: Container[LunKey] = ()) -> list[Notice]:
+        luns = {key: self._luns[key] for key in keys}
+        notices = settle(
+            [CachedLun(lun.path, partial(_opened_again, lun, what), what in drop) for (what, _), lun in luns.items()]
+        )
+        for lun, notice in zip_strict(list(luns.values()), notices):
+            lun.dirty = notice is not None and notice.kind is NoticeKind.NOT_WRITTEN_BACK
+        return [notice for notice in notices if notice is not None]
 
     def note_ended(self) -> None:
         """No step runs any more: note the last change of the files that it wrote."""
@@ -145,23 +177,38 @@ class OpenLuns:
         written = dict.fromkeys(one.lun for one in workloads if one.consent is not None and one.lun in seen)
         return Inspection(seen, missing, self._inspect_all([seen[path] for path in written], around, barred))
 
-    def open(self, wanted: dict[Key, tuple[LunTarget, WorkloadToCreate]]) -> list[Refusal]:
-        """Open the LUNs that are not open yet; what cannot be opened is refused."""
+    def open(self, wanted: Sequence[tuple[LunTarget, WorkloadToCreate]]) -> list[Refusal]:
+        """Open the LUNs of these workloads as far as they are not open yet; what cannot be opened is refused."""
         refusals: list[Refusal] = []
-        opened = {key: lun for key, (lun, _) in wanted.items() if not self._is_open(key)}
-        for key, lun in opened.items():
+        opened: dict[Key, tuple[LunTarget, WorkloadToCreate]] = {}  # for the first time
+        ways = {(key_of(workload, lun), workload.parameters.direct): (lun, workload) for lun, workload in wanted}
+        for (key, direct), (lun, workload) in ways.items():
+            if direct in self._handles(key):
+                continue
+            first = not self._is_open(key)
             try:
-                if consent := wanted[key][1].consent:
-                    ours = self._luns[key]
-                    ours.handle = self._engine.open_lun(through(ours.held), True, lun.path)
-                    ours.identity, ours.path = consent.identity, lun.path
-                else:
-                    self._luns[key] = OpenLun(self._engine.open_lun(lun.path, False))
+                self._open(key, direct, lun, workload)
             except OSError as error:
                 if error.errno == errno.EMFILE:
-                    return [*refusals, too_many_open_files(len(wanted))]
+                    return [*refusals, too_many_open_files(len(ways))]
                 refusals.append(Refusal(lun.path, _why_not_opened(error, lun)))
-        return refusals + self._check_opened([wanted[key] for key in opened if key[1] and self._is_open(key)])
+            else:
+                if first and workload.consent is not None:
+                    opened[key] = lun, workload
+        return refusals + self._check_opened(list(opened.values()))
+
+    def _open(self, key: Key, direct: bool, lun: LunTarget, workload: WorkloadToCreate) -> None:
+        """Raises OSError."""
+        if workload.consent is None:
+            handle = self._engine.open_lun(lun.path, False, direct=direct)
+            self._luns.setdefault(key, OpenLun(path=lun.path)).handles[direct] = handle
+            return
+        ours = self._luns[key]
+        ours.handles[direct] = self._engine.open_lun(through(ours.held), True, lun.path, direct=direct)
+        ours.identity, ours.path = workload.consent.identity, lun.path
+
+    def _handles(self, key: Key) -> Mapping[bool, int]:
+        return self._luns[key].handles if key in self._luns else {}
 
     def consent_faults(self, workload: WorkloadToCreate, lun: LunTarget, identity: Identity | None) -> list[str]:
         """Why this is not the LUN that was agreed to."""
@@ -241,16 +288,17 @@ class OpenLuns:
 
     def close_unused(self) -> None:
         unused = {key: lun for key, lun in self._luns.items() if lun.users == 0}
+        self._settle([key for key, lun in unused.items() if lun.dirty])  # else closing it would, without a limit
         around = cache(partial(Surroundings.read, self._root))
         for key, lun in unused.items():
             del self._luns[key]
-            if lun.handle >= 0:
-                self._engine.close_lun(lun.handle)
+            for handle in lun.handles.values():
+                self._engine.close_lun(handle)
             if lun.held >= 0:
                 if lun.driven:
                     self._leave(lun, around)
                 os.close(lun.held)
-        if any(lun.handle >= 0 and lun.held >= 0 for lun in unused.values()):
+        if any(lun.is_open and lun.held >= 0 for lun in unused.values()):
             self._counters.note()  # what we wrote ourselves does not count
 
     def settle(self) -> None:
@@ -327,7 +375,7 @@ class OpenLuns:
         ours = self._luns.get((lun.what, True))
         if ours is None:
             return None, self._gate(lun, around, barred)
-        if ours.handle >= 0:
+        if ours.is_open:
             return ours.identity, ()
         against = self._gate(lun, around, barred) or _against_writing(lun, self._written_since(lun))
         try:
@@ -375,7 +423,7 @@ class OpenLuns:
         return _against_writing(lun, refusals)
 
     def _is_open(self, key: Key) -> bool:
-        return key in self._luns and self._luns[key].handle >= 0
+        return key in self._luns and self._luns[key].is_open
 
     def _check_opened(self, opened: Sequence[tuple[LunTarget, WorkloadToCreate]]) -> list[Refusal]:
         """Why these LUNs, just opened, must not be written any more since they were checked; they may have grown, too.
@@ -410,6 +458,17 @@ class OpenLuns:
         if lun.device is None:
             return self._gate(lun, around)
         return _against_writing(lun, reasons_against(in_use(lun.device, around)))
+
+
+def _opened_again(lun: OpenLun, what: LunKey) -> int:
+    """A descriptor of its own. Raises OSError, ESTALE where another LUN is at the path by now."""
+    if lun.held >= 0:
+        return os.dup(lun.held)
+    fd = os.open(lun.path, os.O_RDONLY | os.O_CLOEXEC)
+    if lun_key(os.fstat(fd)) == what:
+        return fd
+    os.close(fd)
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 
 def _standing(lun: OpenLun) -> str:
@@ -468,7 +527,7 @@ def _of_barred(seen: Evidence, error: OSError) -> Evidence:
 
 
 def _why_not_opened(error: OSError, lun: LunTarget) -> str:
-    """State what went wrong when a LUN was opened with O_DIRECT, and the remedy."""
+    """State what went wrong when a LUN was opened, and the remedy."""
     if error.errno == errno.EINVAL and lun.kind == "file":
         return RefusalReason.NO_O_DIRECT.sentence(filesystem=lun.filesystem, point=lun.mount)
     if error.errno == errno.ETXTBSY:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import Final
 
 from ...protocol.geometry import extent, geometry_faults, within
 from ...protocol.parameters import LIVE, PARAMETERS, Parameters, faults
 from ...protocol.payload import WorkloadToCreate
 from ...protocol.refusals import RefusalReason
 from .lun_target import LunTarget
+
+PAGE: Final = 4096  # bytes; the least of any kernel
 
 
 def workload_faults(workload: WorkloadToCreate, lun: LunTarget) -> list[str]:
@@ -70,7 +73,16 @@ def edit_faults(before: Parameters, after: Parameters, workload: WorkloadToCreat
 
 
 def _of_geometry(parameters: Parameters, lun: LunTarget) -> list[str]:
-    return [one.text for one in geometry_faults(parameters, lun.path, lun.kind, lun.size, lun.block)]
+    block = io_unit(parameters, lun)
+    return [one.text for one in geometry_faults(parameters, lun.path, lun.kind, lun.size, block)]
+
+
+def io_unit(parameters: Parameters, lun: LunTarget) -> int:
+    """Return the bytes of which sizes and addresses have to be multiples. The page cache takes any of a file, but whole
+    pages of a device."""
+    if parameters.direct:
+        return lun.block
+    return 1 if lun.kind == "file" else max(lun.block, PAGE)
 
 
 def order_fault(order: Sequence[int], classes: Sequence[int], existing: Sequence[int]) -> str | None:

@@ -2,9 +2,10 @@
 
 Rule: `auto` is libaio, unless some step needs the faster backend and a short trial on its LUNs says that io_uring is:
 its slowest turn has to be faster than libaio's fastest by more than turns differ. So noise does not decide, and hosts
-that are alike choose alike. LUNs that would make io_uring wait are not tried. A trial only reads, with the shape of the
-workload that will be run (block size, tags), in turns taken alternately. It reads at random, from a seed of its own: no
-step then finds its first addresses in a cache, nor does the second backend those of the first.
+that are alike choose alike. With an instance whose I/O goes through the page cache it is io_uring, without a trial:
+libaio would block. LUNs that would make io_uring wait are not tried. A trial only reads, with the shape of the workload
+that will be run (block size, tags), in turns taken alternately. It reads at random, from a seed of its own: no step
+then finds its first addresses in a cache, nor does the second backend those of the first.
 """
 
 import errno
@@ -18,7 +19,8 @@ from typing import Final
 from ...protocol.counters import Count
 from ...protocol.older_python import zip_strict
 from ...protocol.parameters import ENDLESS, MAX, Iosequencer, Parameters, engine_fields
-from ...protocol.payload import WorkloadToCreate
+from ...protocol.payload import Refusal, WorkloadToCreate
+from ...protocol.refusals import RefusalReason
 from ..devices.nowait import lacks_nowait, without_nowait
 from ..engine._engine import Engine, abilities, missing, now_ns, probe
 from ..kernel_files import number_in
@@ -68,6 +70,24 @@ def kernel_threads_on(luns: Sequence[str]) -> str:
     )
 
 
+def any_buffered(workloads: Sequence[WorkloadToCreate]) -> bool:
+    return any(not workload.parameters.direct for workload in workloads)
+
+
+def against_buffered(workloads: Sequence[WorkloadToCreate], backend: str, polled: bool = False) -> list[Refusal]:
+    """Refuse the instances whose I/O goes through the page cache, where the backend cannot do that; `backend`: AUTO as
+    long as that is not decided."""
+    if polled:
+        reason = RefusalReason.POLLED_WITHOUT_CACHE.sentence()
+    elif backend == AUTO and (why := why_not(IO_URING)):
+        reason = RefusalReason.NO_IO_URING.sentence(why=why)
+    elif backend != AUTO and not abilities()[backend].buffered:
+        reason = RefusalReason.BACKEND_WITHOUT_CACHE.sentence(backend=backend)
+    else:
+        return []
+    return [Refusal(workload.instance, reason) for workload in workloads if not workload.parameters.direct]
+
+
 @dataclass(frozen=True)
 class Choice:
     backend: str
@@ -98,6 +118,8 @@ def choose(workloads: Sequence[WorkloadToCreate]) -> Choice:
     """The backend that `auto` stands for with these workload instances. Where steps need the faster backend, it reads
     from some of their LUNs, for a second or two.
     """
+    if any_buffered(workloads):
+        return Choice(IO_URING, "direct: false needs it")
     no_libaio = why_not(LIBAIO)
     if no_libaio:
         return Choice(IO_URING, f"libaio does not work here: {no_libaio}")

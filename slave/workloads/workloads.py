@@ -17,11 +17,12 @@ from typing import Final
 from ...protocol.messages import EditWorkloads, Go
 from ...protocol.older_python import zip_strict
 from ...protocol.parameters import AUTO, EngineFields, Parameters, engine_fields
-from ...protocol.payload import ArrayType, Notice, Refusal, WorkloadToCreate
+from ...protocol.payload import Array, ArrayType, Notice, Refusal, WorkloadToCreate
 from ..devices.block_devices import ROOT
 from ..devices.nowait import without_nowait
 from ..devices.storage_exports import LunKey
 from ..engine._engine import Abilities, Engine, abilities
+from ..gate.cached_io import CachedInstance, CachedIo
 from ..gate.foreign_io import ForeignIo
 from ..gate.write_counters import WriteCounters
 from ..host.huge_pages import HUGE
@@ -109,7 +110,7 @@ class Workloads:
             parts, without_room = self._dealt(workloads, nodes, blocking, may_spread=False)
         refusals += without_room
         if not refusals:
-            refusals += self._luns.open({key_of(w, t): (t, w) for w, t in zip_strict(workloads, targets)})
+            refusals += self._luns.open(list(zip_strict(targets, workloads)))
         if not refusals:
             refusals += self._place(workloads, targets, blocking, parts)
         if refusals:
@@ -201,14 +202,27 @@ class Workloads:
         """Note that ivypy wrote the files that are open for writing. The engine must have closed them."""
         self._luns.settle()
 
-    def reinspect(self) -> tuple[list[Refusal], list[Notice]]:
-        """(new refusals of LUNs that are open for writing, notices of those that do not answer)."""
+    def reinspect(self, order: Sequence[int] = ()) -> tuple[list[Refusal], list[Notice]]:
+        """(new refusals of LUNs that are open for writing, notices of those that do not answer), before a step of the
+        instances in `order`.
+
+        If none is refused, what earlier steps wrote through the page cache is written back, whichever LUN it is on and
+        whether or not caches are to be dropped: no step pays for the writes of another. Last, since an inspection
+        reads: LUNs are dropped from the cache.
+        """
         written = {
             one.lun: (one.target, one.workload.consent.identity)
             for one in self._instances.values()
             if one.workload.consent is not None
         }
-        return self._luns.reinspect(list(written.values()))
+        refusals, notices = self._luns.reinspect(list(written.values()))
+        if not refusals:
+            taking_part = [self._instances[number] for number in order]
+            dropped = {
+                one.lun: one.target for one in taking_part if not one.parameters.direct and one.parameters.drop_cache
+            }
+            notices += self._luns.settle_cache(dropped)
+        return refusals, notices
 
     def check_edit(self, command: EditWorkloads) -> list[Refusal]:
         """Why these settings cannot be taken; empty if they can."""
@@ -255,11 +269,32 @@ class Workloads:
         ]
 
     def foreign_io(self, go: Go) -> ForeignIo:
-        """The accounts of the disks below the instances of a `go` that was checked."""
-        instances = [self._instances[number] for number in array("I", go.order.data)]
-        disks = [instance.target.disk for instance in instances]
+        """The accounts of the disks below the instances of a `go` that was checked, but of those that the page cache
+        reads and writes for ivypy."""
+        instances = self._taking_part(go)
+        cached = {one.target.disk for one in instances if not one.parameters.direct}
+        cached |= {one.target.disk for one in self._instances.values() if self._luns.is_dirty(one.lun)}
+        disks = [0 if one.target.disk in cached else one.target.disk for one in instances]
         sizes = [instance.workload.blocksize_ceiling for instance in instances]
         return ForeignIo(disks, sizes, self._root, ours_counted=self.abilities.counted_by_diskstats)
+
+    def cached_io(self, go: Go) -> CachedIo:
+        """The accounts of the page cache for the instances of a `go` that was checked; they begin now."""
+        instances = [
+            CachedInstance(one.target.disk, one.parameters.direct, one.workload.blocksize_ceiling)
+            for one in self._taking_part(go)
+        ]
+        return CachedIo(instances, self._root, ours_counted=self.abilities.counted_by_diskstats)
+
+    def _taking_part(self, go: Go) -> list[HostInstance]:
+        return [self._instances[number] for number in array("I", go.order.data)]
+
+    def check_order(self, order: Array) -> str | None:
+        """Why an order cannot be one of these instances; None if it can."""
+        if order.type is not ArrayType.U32:
+            return "its order is not an array of u32"
+        unknown = sorted(set(array("I", order.data)) - set(self._instances))
+        return f"there are no instances {', '.join(map(str, unknown[:10]))}: create them first" if unknown else None
 
     def check_go(self, go: Go) -> str | None:
         """Why a `go` cannot name these instances and classes; None if it can."""
@@ -279,7 +314,9 @@ class Workloads:
         return self._start(setting.number for setting in command.settings if may_write(setting.parameters))
 
     def _start(self, numbers: Iterable[int]) -> list[Refusal]:
-        return self._luns.start(dict.fromkeys(self._instances[number].lun for number in numbers))
+        instances = [self._instances[number] for number in numbers]
+        buffered = [one.lun for one in instances if not one.parameters.direct]
+        return self._luns.start(dict.fromkeys(one.lun for one in instances), buffered)
 
     def note_ended(self) -> None:
         """The engine is idle: what changes from now on, somebody else changed."""
@@ -314,7 +351,8 @@ class Workloads:
 
     def _luns_that_block(self, workloads: Sequence[WorkloadToCreate]) -> frozenset[str]:
         """The LUNs whose submit calls may block: the kernel cannot report that they would."""
-        return frozenset(without_nowait([one.lun for one in workloads]) if self.abilities.may_block else ())
+        direct = [one.lun for one in workloads if one.parameters.direct]
+        return frozenset(without_nowait(direct) if self.abilities.may_block else ())
 
     def _dealt(
         self,
@@ -401,7 +439,7 @@ class Workloads:
             WORK.step()
             self._engine.create(
                 part.number,
-                self._luns.handle(key),
+                self._luns.handle(key, workload.parameters.direct),
                 thread,
                 ceiling,
                 workload.blocksize_ceiling,

@@ -38,10 +38,10 @@ class NotingEngine(FakeEngine):
 
     writes: list[int] = field(default_factory=list)
 
-    def open_lun(self, path: str, writable: bool, name: str | None = None) -> int:
+    def open_lun(self, path: str, writable: bool, name: str | None = None, direct: bool = True) -> int:
         if writable:
             self.writes.append(os.stat(path).st_ino)
-        return super().open_lun(path, writable, name)
+        return super().open_lun(path, writable, name, direct)
 
 
 @dataclass
@@ -50,9 +50,9 @@ class GrowingEngine(FakeEngine):
 
     grow: Callable[[], object] = lambda: None
 
-    def open_lun(self, path: str, writable: bool, name: str | None = None) -> int:
+    def open_lun(self, path: str, writable: bool, name: str | None = None, direct: bool = True) -> int:
         self.grow()
-        return super().open_lun(path, writable, name)
+        return super().open_lun(path, writable, name, direct)
 
 
 def refused_as_grown(lun: str, grow: Callable[[], object]) -> bool:

@@ -6,6 +6,7 @@ import platform
 import resource
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,11 +17,13 @@ from hypothesis import strategies as st
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters, Until, VolumeKind
 from ivypy.protocol.payload import EngineOptions, Notice, NoticeKind, WorkloadToCreate
+from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.devices.nowait import without_nowait
 from ivypy.slave.engine._engine import Engine
 from ivypy.slave.engine._engine import backends as working
 from ivypy.slave.workloads import backend_choice
 from ivypy.slave.workloads.backend_choice import Choice, Trial, choose, why_not
+from tests.support.refusals import found_in
 from tests.support.slave_client import Client
 from tests.support.workloads import workloads_on
 
@@ -144,6 +147,38 @@ def test_a_trial_has_the_tags_of_the_fast_step(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(backend_choice, "try_both", try_both)
     choose([*on("a", fast_tags=0), *on("b", fast_tags=24), *on("b", fast_tags=1)])
     assert tried == [24], "of two on a LUN, those of the deeper"
+
+
+def buffered(*luns: str) -> list[WorkloadToCreate]:
+    return [replace(one, parameters=replace(one.parameters, direct=False)) for one in on(*luns)]
+
+
+def test_auto_is_io_uring_untried_where_one_instance_is_buffered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend_choice, "try_both", lambda lun, parameters: pytest.fail("a trial"))
+    assert choose([*on("a"), *buffered("b")]) == Choice("io_uring", "direct: false needs it")
+
+
+@pytest.mark.parametrize(
+    ("backend", "polled", "missing", "reason"),
+    [
+        ("auto", False, "", None),
+        ("auto", False, "kernel.io_uring_disabled is 2", RefusalReason.NO_IO_URING),
+        ("io_uring", False, "", None),
+        ("io_uring", True, "", RefusalReason.POLLED_WITHOUT_CACHE),
+        ("null", False, "", None),
+        ("libaio", False, "", RefusalReason.BACKEND_WITHOUT_CACHE),
+        ("nvme", False, "", RefusalReason.BACKEND_WITHOUT_CACHE),
+    ],
+)
+def test_buffered_instances_alone_are_refused_with_another_backend(
+    backend: str, polled: bool, missing: str, reason: RefusalReason | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend_choice, "why_not", lambda name: missing)
+    refused = backend_choice.against_buffered([*on("a"), *buffered("b")], backend, polled)
+    assert [one.what for one in refused] == (["h+b+w"] if reason else [])
+    assert found_in([one.reason for one in refused]) == ([reason] if reason else [])
+    assert all(missing in one.reason and "`direct: true`" in one.reason for one in refused)
+    assert backend_choice.against_buffered(on("a"), backend, polled) == []
 
 
 def test_a_driver_without_nowait_support_is_detected(zram_lun: str, loop_lun: str) -> None:

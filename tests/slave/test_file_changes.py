@@ -96,8 +96,8 @@ class WritingEngine(FakeEngine):
     open: dict[int, int] = field(default_factory=dict)  # descriptors by handle
     writable: set[int] = field(default_factory=set)
 
-    def open_lun(self, path: str, writable: bool, name: str | None = None) -> int:
-        handle = super().open_lun(path, writable, name)
+    def open_lun(self, path: str, writable: bool, name: str | None = None, direct: bool = True) -> int:
+        handle = super().open_lun(path, writable, name, direct)
         self.open[handle] = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
         if writable:
             self.writable.add(handle)

@@ -69,6 +69,55 @@ def test_a_lun_is_opened_once_per_consent_and_closed_with_its_last_instance(
     assert engine.did[-2:] == ["close_lun 0", "close_lun 1"]
 
 
+def test_a_lun_is_opened_once_more_through_the_page_cache_with_one_hold(
+    engine: FakeEngine, workloads: Workloads, file: str
+) -> None:
+    through_cache = replace(WRITE, direct=False)
+    assert workloads.create(workloads_on(file, WRITE, through_cache, through_cache, consent=True)) == []
+    assert workloads.create(workloads_on(file, Parameters(direct=False), first=5)) == []
+    assert [word for word in engine.did if word.startswith(("open", "create"))] == [
+        f"open_lun {file} rw",
+        f"open_lun {file} rw buffered",
+        "create 0 on 0 by 0",
+        "create 1 on 1 by 1",
+        "create 2 on 1 by 0",
+        f"open_lun {file} ro buffered",
+        "create 5 on 2 by 1",
+    ]
+    assert workloads.delete([5, 1, 2]) == [] and engine.did[-1] == "close_lun 2"
+    assert workloads.delete([0]) == [] and engine.did[-2:] == ["close_lun 0", "close_lun 1"]
+
+
+def test_a_lun_that_a_step_wrote_is_opened_through_the_page_cache_without_new_consent(
+    workloads: Workloads, file: str
+) -> None:
+    assert workloads.create(workloads_on(file, WRITE, consent=True)) == []
+    (buffered,) = workloads_on(file, replace(WRITE, direct=False), consent=True, first=1)
+    assert workloads.start([0]) == []
+    Path(file).write_bytes(os.urandom(1 << 20))  # as the step does
+    workloads.note_ended()
+    assert workloads.create([buffered]) == []
+    assert workloads.reinspect()[0] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "block", "direct", "size", "fits"),
+    [
+        ("file", 512, True, 1000, False),
+        ("file", 4096, True, 512, False),
+        ("file", 4096, False, 1000, True),
+        ("block", 512, True, 512, True),
+        ("block", 512, False, 512, False),
+        ("block", 512, False, 4096, True),
+        ("block", 16384, False, 4096, False),
+    ],
+)
+def test_what_a_blocksize_is_a_multiple_of(kind: str, block: int, direct: bool, size: int, fits: bool) -> None:
+    lun = LunTarget("/lun", kind, 1 << 20, block, "", "", None, ("file", 0, 0))
+    (one,) = workloads_on("/lun", Parameters(blocksize=size, direct=direct))
+    assert (validation.workload_faults(one, lun) == []) is fits
+
+
 def test_instances_are_assigned_evenly_to_threads_over_several_messages(
     engine: FakeEngine, workloads: Workloads, file: str
 ) -> None:
@@ -224,6 +273,9 @@ def test_parameters_as_the_engine_takes_them() -> None:
         "think_time": 0.0,
         "random_map": False,
         "until": ("never", 0),
+        "sync": "none",
+        "flush": ("fsync", 0),
+        "end_fsync": False,
     }
     assert engine_fields(Parameters(iops=5))["iops"] == 5.0
     assert engine_fields(Parameters(until=Until(VolumeKind.READ, 8192)))["until"] == ("read", 8192)

@@ -70,8 +70,8 @@ class FakeEngine:
         if may:
             self._do("reserved_pages")
 
-    def open_lun(self, path: str, writable: bool, name: str | None = None) -> int:
-        self._do("open_lun", name or path, "rw" if writable else "ro")
+    def open_lun(self, path: str, writable: bool, name: str | None = None, direct: bool = True) -> int:
+        self._do("open_lun", name or path, "rw" if writable else "ro", *(() if direct else ("buffered",)))
         self._luns += 1
         return self._luns - 1
 
