@@ -22,7 +22,7 @@ class Verdict(StrEnum):
         return {
             Verdict.VALID: "The number can be used; there may be notes.",
             Verdict.PARTIAL: "The number is true, but covers less than the plan asked for: a host or device was "
-            "missing for part of the time, or the measurement was interrupted.",
+            "missing for a time, or the measurement was interrupted.",
             Verdict.FAILED: "The number is true, and shows that the step did not reach what it had to: a threshold is "
             "missed, or no load meets the target of a search. Only of `verdict`.",
             Verdict.INVALID: "The number is not a measurement of what the plan asked for; the reasons say why.",
@@ -59,8 +59,8 @@ ALL: Final = tuple(Scope)
 LATENCY: Final = (Scope.SERVICE, Scope.RESPONSE)
 STEP: Final = ()  # speaks against no figure: the step did not reach what it had to
 _CORES_OF_THEIR_OWN: Final = (
-    "Leave the workload threads cores of their own (`engine: cpus`), stop other programs, or let the threads "
-    "busy-wait (`spin: on` in `engine`)."
+    "Give the workload threads their own cores (`engine: cpus`), stop other programs, or let the threads busy-wait "
+    "(`spin: on` in `engine`)."
 )
 USUAL_PURPOSE: Final = frozenset({Scope.RATE, Scope.SERVICE})  # of a step that checks no metric
 
@@ -76,8 +76,8 @@ class Reason(Enum):
         INVALID,
         ALL,
         "the storage did not keep up with this load",
-        "More I/O fell due than was completed, for a workload instance of the row or for all together: the outstanding "
-        "I/O grew beyond the tolerance and chance. Response times have no meaning.",
+        "More I/O fell due than completed, for a workload instance of the row or for all together: outstanding I/O "
+        "grew beyond the tolerance and chance. Response times mean nothing.",
         "Ask for less: `find`, `staircase` or a step at max show what is sustained. Or raise `maxtags`, if the "
         "storage takes more at once.",
     )
@@ -85,67 +85,65 @@ class Reason(Enum):
         (Severity.NOTE, Severity.INVALID),
         (Scope.RESPONSE,),
         "I/Os were issued late by the test host",
-        "Part of the response time is the generator's own lateness. Note: more than 10 % of the mean or p99, or 25 % "
-        "of the p99.9 or maximum. Invalid: more than 25 % of the mean or p99.",
+        "Part of the response time is the generator's own lateness. Note: above 10 % of the mean or p99, or 25 % of "
+        "the p99.9 or maximum. Invalid: above 25 % of the mean or p99.",
         _CORES_OF_THEIR_OWN,
     )
     THOUGHT_TOO_LONG = (
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE,),
         "users thought for longer than their think time",
-        "Tags waited for their thread after their `think_time`, so that the plan's users would have made more load. "
-        "Note: more than 10 % of the mean time from an I/O of a tag to its next one (tags / IOPS). "
-        "Invalid: more than 25 %.",
+        "Tags waited for their thread after their `think_time`: the plan's users would have made more load. Note: "
+        "above 10 % of the mean time from a tag's I/O to its next (tags / IOPS). Invalid: above 25 %.",
         _CORES_OF_THEIR_OWN,
     )
     REAP_DELAY = (
         (Severity.NOTE, Severity.INVALID),
         LATENCY,
         "completions were found late by the test host",
-        "Completions may have waited while their workload thread was preempted, busy, or in the submit call of another "
-        "LUN's I/Os. Note: more than 10 % of the service time's mean or p99, or 25 % of its p99.9. Invalid: more than "
-        "25 % of the mean or p99 of a paced load; with iops: max only of the p99, and where others took enough CPU "
-        "time (cpu_contention) to explain that.",
-        "Leave the workload threads cores of their own (`engine: cpus`), or divide the load among more of them "
-        "(`engine: threads`, `spread`).",
+        "Completions may have waited while their thread was preempted, busy, or in the submit call of another LUN's "
+        "I/Os. Note: above 10 % of the service time's mean or p99, or 25 % of its p99.9. Invalid: above 25 % of the "
+        "mean or p99 of a paced load; with iops: max only of the p99, and where others took enough CPU time "
+        "(cpu_contention) to explain it.",
+        "Give the workload threads their own cores (`engine: cpus`), or divide the load among more of them (`engine: "
+        "threads`, `spread`).",
     )
     HOST_LIMIT = (
         NOTE,
         (Scope.RATE, Scope.RESPONSE),
         "a core of a test host was busy all the time",
-        "A core of a workload thread was busy for the whole measurement, busy-waiting (`engine: spin`) not counted. "
-        "With iops: max the result is the host's limit, not the storage's; paced I/Os are late. The detail counts "
-        "threads that had time left: `spread` gives them a part of the load.",
+        "A workload thread's core was busy for the whole measurement, busy-waiting (`engine: spin`) not counted. With "
+        "iops: max the result is the host's limit, not the storage's; paced I/Os are late. The detail counts threads "
+        "with time left: `spread` gives them load.",
         "Use more cores or threads (`engine: threads`, `engine: cpus`, `spread`), more hosts, or larger blocks.",
     )
     CPU_CONTENTION = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "other programs took CPU time",
-        "Others took CPU time that workload threads needed: other processes, the hypervisor (steal), a CPU quota of a "
-        "cgroup, or a stall of the whole machine. Invalid, under iops: max: for 25 % of the time or more, so the "
-        "figures are those of what was left of the host. Note: less, or a paced load, where generator_late and "
-        "reap_delay say what it did to latencies.",
-        "Stop what else runs on the host, keep it off the cores of the workload threads (`engine: cpus`), or get the "
-        "host more CPU.",
+        "Others took CPU time that workload threads needed: other processes, the hypervisor (steal), a cgroup's CPU "
+        "quota, or a machine stall. Invalid, under iops: max: for 25 % of the time or more, so the figures are of "
+        "what was left of the host. Note: less, or a paced load, where generator_late and reap_delay say what it did "
+        "to latencies.",
+        "Stop what else runs on the host, keep it off the workload threads' cores (`engine: cpus`), or get the host "
+        "more CPU.",
     )
     STALL_AT_END = (
         INVALID,
         LATENCY,
         "an I/O still hung at the end",
-        "An I/O that is outstanding at the end is older than the longest response in the window, and by more than "
-        "chance: the latencies do not show this stall.",
-        "Measure for longer than such a stall lasts. The host's kernel log may name the device.",
+        "An I/O outstanding at the end is older than the longest response in the window, by more than chance: the "
+        "latencies do not show this stall.",
+        "Measure for longer than the stall. The host's kernel log may name the device.",
     )
     OVERRUN = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "a host did not hand over its results in time",
-        "Workload threads found no free buffer at a boundary. Note: all threads of a host that was frozen; a later "
-        "subinterval has what is missing in the rows before it. Invalid: some of its threads, so their figures are of "
-        "other subintervals than the rest's.",
-        "Look for what froze the host (a hypervisor, SIGSTOP, a debugger, swapping) or its connection, or leave the "
-        "workload threads cores of their own (`engine: cpus`).",
+        "Workload threads found no free buffer at a boundary. Note: all threads of a frozen host; a later subinterval "
+        "has what the rows before it lack. Invalid: some of its threads, so their figures are of other subintervals.",
+        "Look for what froze the host (a hypervisor, SIGSTOP, a debugger, swapping) or its connection, or give the "
+        "workload threads their own cores (`engine: cpus`).",
     )
     NO_SAMPLES = (
         INVALID,
@@ -158,7 +156,7 @@ class Reason(Enum):
         INVALID,
         ALL,
         "there are more or fewer instances than `quantity` says",
-        "The rollup type does not have the number of instances that its `quantity` demands.",
+        "The rollup type has more or fewer instances than its `quantity`.",
         "Compare luns.csv with what should be there (paths, zoning, `select`), or correct `quantity`.",
     )
     MAX_DROOP = (
@@ -166,13 +164,13 @@ class Reason(Enum):
         ALL,
         "the slowest instance is too far below the fastest",
         "The slowest instance is further below the fastest than `max_droop` allows.",
-        "Compare the instances in the summary of the rollup type, or allow more.",
+        "Compare the instances in the rollup type's summary, or allow more.",
     )
     IO_ERRORS = (
         (Severity.NOTE, Severity.PARTIAL, Severity.INVALID),
         ALL,
         "I/Os failed",
-        "I/Os ended with errors or short transfers; the latencies do not include them. Note: at most one in a million. "
+        "I/Os ended with errors or short transfers; no latency includes them. Note: at most one in a million. "
         "Partial: at most 1 %. Invalid: more, or `on_io_error: stop`.",
         "Look at the device in the host's kernel log. events.csv names the workload instances.",
     )
@@ -180,31 +178,41 @@ class Reason(Enum):
         INVALID,
         LATENCY,
         "I/Os that failed may hide the tail of the latencies",
-        "I/Os that failed are in no latency, and they are more than a tenth of those above the p99 (0.1 % of all), or "
+        "Failed I/Os are in no latency, and they are more than a tenth of those above the p99 (0.1 % of all), or "
         "above the higher percentile that the step looks at (0.01 % for a p99.9).",
-        "As for io_errors. The percentile, and those above it, are those of the I/Os that succeeded.",
+        "As for io_errors. That percentile and those above it are of the I/Os that succeeded.",
     )
     UNWRITTEN_EXTENTS = (
         INVALID,
         ALL,
         "parts of a file were never written",
-        "A file has extents that were never written: reads of them do not reach the disk.",
+        "A file has extents that were never written: reads of them reach no disk.",
         "Write all of the file first, or let the plan create it (`luns: create`).",
     )
     UNWRITTEN_BLOCKS = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "blocks were read that had never been written",
-        "Sampled reads returned zeros: the blocks were never written (a thin LUN, a trimmed SSD, a sparse file), so no "
-        "medium is touched; or somebody wrote zeros, which many arrays do not store. Note: more than 1 % of the "
-        "samples. Invalid: more than 10 %, and at least three.",
+        "Sampled reads returned zeros: the blocks were never written (a thin LUN, a trimmed SSD, a sparse file), so "
+        "no medium is touched; or somebody wrote zeros, which many arrays do not store. Note: above 1 % of the "
+        "samples. Invalid: above 10 %, and at least three.",
         "Fill the LUN first (`ivypy help fill`): write all of it with `iosequencer: sequential`, `fraction_read: 0%`.",
+    )
+    PAGE_CACHE = (
+        NOTE,
+        ALL,
+        "part of the I/O stayed in the hosts' page caches",
+        "With `direct: false`, the hosts' disks read less than the workloads did, or had not written everything at "
+        "the end: the hosts' memory did the rest. Read-ahead counts as the disk's. For files without a disk that the "
+        "kernel counts (NFS, tmpfs) nobody knows.",
+        "For figures of the storage, use `direct: true`; drive more than fits the hosts' memory; and let writes end "
+        "with `end_fsync`.",
     )
     VOLUME_NOT_REACHED = (
         PARTIAL,
         ALL,
         "the step's volume was not done",
-        "A workload with `until` had not ended when the step's `timeout` was over, or when its host was lost.",
+        "A workload with `until` had not ended at the step's `timeout`, or when its host was lost.",
         "Give `until` a longer `timeout`, or ask for more IOPS.",
     )
     VOLUME_LEFT = (
@@ -212,45 +220,45 @@ class Reason(Enum):
         ALL,
         "the step's time came before its volume was done",
         "The step has a time (`measure`) and a volume (`until`), and the time was over first.",
-        "Leave `measure` out if all of the volume is wanted.",
+        "For all of the volume, leave `measure` out.",
     )
     END_SEEN_LATE = (
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE,),
         "time after the end of all I/O was measured",
-        "The result with the end by volume came late: the rates include time after it. Invalid: more than 1 %.",
+        "The result with the end by volume came late: the rates include time after it. Invalid: above 1 %.",
         "Run the step again; `send_up_ms` in interlock.csv shows what was late.",
     )
     ENDED_APART = (
         NOTE,
         ALL,
         "workload instances ended at different times",
-        "Of the workload instances that end by volume, some ended more than a twentieth of the time before the last: "
-        "the figures include the time in which fewer drove the storage.",
+        "Some workload instances that end by volume did so more than a twentieth of the time before the last: the "
+        "figures include time in which fewer drove the storage.",
         "Compare the instances, and look at the subintervals before the first end.",
     )
     HOST_LOST = (
         PARTIAL,
         ALL,
         "a host was lost",
-        "A host was lost: the rows after that are without it.",
+        "A host was lost: later rows are without it.",
         "Look for the cause in events.csv and log/<host>.log. A longer `lease` survives longer network outages.",
     )
     HOST_LATE = (
         (Severity.NOTE, Severity.PARTIAL),
         ALL,
         "results of a host came late",
-        "No result of a host came within 6 s of a subinterval's end, or 0.6 of the `lease` where that is less. Rows of "
-        "these subintervals, and control, are without it. Note: the results came in the end, and are in the "
-        "measurement. Partial: some did not come.",
+        "No result of a host came within 6 s of a subinterval's end, or 0.6 of the `lease` if that is less. Rows of "
+        "these subintervals, and control, are without it. Note: the results came in the end, and are measured. "
+        "Partial: some did not.",
         "Look for what delays the host: `send_up_ms` in interlock.csv.",
     )
     HOST_NOT_AWAITED = (
         PARTIAL,
         ALL,
         "control went on without a host",
-        "Control went by the other hosts alone, since a host had been late for a minute, and for 36 subintervals in a "
-        "row. Its results may be in the figures, but not in control's decisions.",
+        "A host was late for a minute, and for 36 subintervals in a row: control went by the others. Its results may "
+        "be in the figures, but not in control's decisions.",
         "As for host_late. The detail has the subintervals.",
     )
     SHARED_LUN = (
@@ -264,39 +272,38 @@ class Reason(Enum):
         NOTE,
         ALL,
         "a write cache is volatile",
-        "LUNs that the row writes to have a volatile write cache: a write completes before it is on the media, and a "
-        "power failure loses it.",
+        "LUNs that the row writes to have a volatile write cache: a power failure loses writes that have completed.",
         "If the cache is not part of the test, switch it off.",
     )
     FOREIGN_IO = (
         NOTE,
         ALL,
         "others used the disk",
-        "Others on this machine used the LUNs' disks (or their other partitions, or the file system): more than 1 % of "
-        "the bytes. What another machine does on a shared LUN is not seen.",
+        "Others on this machine used the LUNs' disks (or their other partitions, or the file system): more than 1 % "
+        "of the bytes. Another machine's I/O to a shared LUN is not seen.",
         "Measure when nobody else uses the disk.",
     )
     EDITED = (
         NOTE,
         ALL,
         "somebody edited the load",
-        "The load was not the plan's: somebody edited it during the step. The detail says who and what.",
+        "Somebody edited the load during the step. The detail says who and what.",
         "For the plan's load, run the step again.",
     )
     EDIT_NOT_APPLIED = (
         INVALID,
         ALL,
         "a host did not apply an edit",
-        "A host did not apply an edit, or did not acknowledge it in time: a part of the measurement is of another load "
-        "than was asked for.",
+        "A host did not apply an edit or acknowledge it in time: part of the measurement is of another load than "
+        "asked for.",
         "Run the step again. log/<host>.log has the host's answer.",
     )
     EARLIER_BACKLOG = (
         INVALID,
         ALL,
         "I/Os were left over from an earlier load",
-        "The measurement includes I/Os that fell due under an earlier load: the rate is higher than asked for, and the "
-        "response times of these I/Os are not this load's.",
+        "The measurement includes I/Os that fell due under an earlier load: the rate is higher than asked for, and "
+        "their response times are not this load's.",
         "Lengthen `warmup`, so that these I/Os are done before the measurement.",
     )
     EARLIER_IOS = (
@@ -305,7 +312,7 @@ class Reason(Enum):
         "I/Os from before the measurement are in its tail",
         "More than 0.5 % of the measured I/Os fell due before the measurement, beyond what the load itself leaves "
         "outstanding: the tail of the response times is theirs.",
-        "Lengthen `warmup`, so that a backlog of the time before is gone when the measurement begins.",
+        "Lengthen `warmup`, so that an earlier backlog is gone when the measurement begins.",
     )
     BASELINE_STEP = (
         (Severity.NOTE, Severity.PARTIAL, Severity.INVALID),
@@ -321,8 +328,7 @@ class Reason(Enum):
         PARTIAL,
         LATENCY,
         "I/Os did not complete",
-        "I/Os that were in flight in the measurement had not completed when their host stopped: the latencies do not "
-        "include them.",
+        "I/Os in flight in the measurement had not completed when their host stopped: no latency includes them.",
         "Look for a hung device or path in the host's kernel log.",
     )
     ORPHANED_IOS = (
@@ -343,14 +349,14 @@ class Reason(Enum):
         PARTIAL,
         ALL,
         "a host is missing",
-        "A host that has a part in the row is missing from all or part of the measurement, and no event says why.",
+        "A host of the row is missing from all or part of the measurement, and no event says why.",
         "Run the step again. log/<host>.log has what the host sent.",
     )
     HOSTS_CHANGED = (
         PARTIAL,
         ALL,
         "the hosts changed during the measurement",
-        "The set of hosts changed during the measurement, which started again with the remaining hosts.",
+        "Hosts changed during the measurement, which started again with the remaining ones.",
         "Run the step again with all hosts.",
     )
     SET_ASIDE = (
@@ -358,10 +364,9 @@ class Reason(Enum):
         ALL,
         "disturbed subintervals were measured again",
         "Other programs, the hypervisor or a machine stall kept a workload thread from running for more than 5 % of "
-        "these subintervals. They do not count: others were measured in their place, or a probe of a search was "
+        "these subintervals. They do not count: others were measured in their place, or a search's probe was "
         "repeated. `disturbed: keep` lets them count.",
-        "For fewer of them, stop what else runs on the host, or keep it off the cores of the workload threads "
-        "(`engine: cpus`).",
+        "For fewer, stop what else runs on the host, or keep it off the workload threads' cores (`engine: cpus`).",
     )
     SHORTENED = (
         PARTIAL,
@@ -377,7 +382,7 @@ class Reason(Enum):
         ALL,
         "the controller ended before the step did",
         "The controller was killed, crashed or could not write any more while the step ran: the row is of what it had "
-        "stored until then. Note: all of the measurement.",
+        "stored. Note: all of the measurement.",
         "Run the step again, to its end.",
     )
     INTERRUPTED = (
@@ -445,16 +450,16 @@ class Reason(Enum):
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE, Scope.RESPONSE),
         "overdue I/Os were discarded",
-        "Overdue I/Os were discarded in the measurement, because control changed the rate: the response times do not "
-        "include them. Note: up to 1 % of the I/Os that fell due. Invalid: more.",
+        "Control changed the rate in the measurement, which discarded overdue I/Os: no response time includes them. "
+        "Note: up to 1 % of the I/Os due. Invalid: more.",
         "Lengthen `warmup`, so that the measurement begins after the change of the rate.",
     )
     EXPIRED_DUE = (
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE, Scope.RESPONSE),
         "I/Os that waited for too long were discarded",
-        "I/Os that waited for longer than drop_after were discarded: the response times do not include them. "
-        "Note: up to 1 % of the I/Os that fell due. Invalid: more.",
+        "I/Os that waited for longer than drop_after were discarded: no response time includes them. Note: up to 1 % "
+        "of the I/Os due. Invalid: more.",
         "Ask for less, or lengthen `drop_after`.",
     )
     TOO_FEW_SUBINTERVALS = (
@@ -490,7 +495,7 @@ class Reason(Enum):
         INVALID,
         ALL,
         "no steady state was reached",
-        "The step timed out, or was interrupted, before it attained a steady state, or before it had held one.",
+        "The step timed out, or was interrupted, before it attained a steady state or had held one.",
         "Allow more time (`timeout`) or a wider `limit`, or precondition the storage first.",
     )
     STEADY_LOST = (
@@ -554,10 +559,10 @@ class Reason(Enum):
         INVALID,
         ALL,
         "a test host was too busy for the search",
-        "Three probes of the search in a row were unclear, and a host kept workload threads from running in each: the "
-        "search ended, as more would be unclear too.",
-        "Stop what else runs on the host, or get it more CPU. A plan can keep others off the workload threads' cores "
-        "(`engine: cpus`).",
+        "Three probes in a row were unclear, and a host kept workload threads from running in each: the search ended, "
+        "as more would be unclear too.",
+        "Stop what else runs on the host, keep it off the workload threads' cores (`engine: cpus`), or get the host "
+        "more CPU.",
     )
     SLO_MISSED = (
         (Severity.FAILED, Severity.INVALID),

@@ -8,11 +8,12 @@ from typing import Final
 
 from ..exit_codes import ExitCode
 from ..live.reports import RunEnds
+from ..rollup.figures import FLUSH
 from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
 from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, names_of
 from ..summary.measured import MeasurementRow
 from ..summary.search_probes import number_in, probe_lines, search_result, why_not_counted
-from ..summary.steps_table import advice_lines, details_lines, why_of, with_joint
+from ..summary.steps_table import advice_lines, details_lines, in_memory, why_of, with_joint
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import wrapped
@@ -33,7 +34,7 @@ _OPTIONS: Final = {
     "find": "--p99",
 }  # of this command, by key of the plan
 
-_ONLY_IN_PLANS: Final = ", keep it off the cores of the workload threads (`engine: cpus`)"
+_ONLY_IN_PLANS: Final = ", keep it off the workload threads' cores (`engine: cpus`)"
 
 Row = Mapping[str, str]  # of a CSV file, by column
 
@@ -102,7 +103,8 @@ def _columns(statistics: Sequence[str]) -> list[ColumnGroup]:
 
 
 def _figures(row: Row, measured: MeasurementRow, statistics: Sequence[str]) -> list[str]:
-    """A line for reads and one for writes, as far as there were any; response times below them where there are some."""
+    """A line for reads, one for writes and one for flushes, as far as there were any; response times below them where
+    there are some."""
     groups, lines = _columns(statistics), []
     for kind in DIRECTIONS:
         if not number_in(row, f"{kind}_iops"):
@@ -115,6 +117,10 @@ def _figures(row: Row, measured: MeasurementRow, statistics: Sequence[str]) -> l
         if number_in(row, f"{kind}_response_us_mean") is not None:
             response = _times(row, f"{kind}_response_us", measured.response_verdict, statistics)
             lines.append(row_line(groups, ["response", "", "", *response]))
+    if number_in(row, f"{FLUSH}_iops"):
+        flushes = marked(scaled_count(number_in(row, f"{FLUSH}_iops")), measured.rate_verdict)
+        service = _times(row, f"{FLUSH}_service_us", measured.service_verdict, statistics)
+        lines.append(row_line(groups, [FLUSH, flushes, "", *service]))
     return lines
 
 
@@ -134,6 +140,7 @@ def _times(row: Row, prefix: str, verdict: Verdict, statistics: Sequence[str]) -
 def _verdict(measured: MeasurementRow, folder: str, width: int) -> list[str]:
     """The verdict and its cause, which figures can be used, a remedy, and how to have all reasons."""
     lines = [f"{measured.verdict}{with_joint(why_of(measured))}"]
+    lines += in_memory(measured)
     lines += [f"  {_in_options(line)}" for line in advice_lines(measured, set())]
     lines = [piece for line in lines for piece in _fitted(line, width)]
     return [*lines, *details_lines(measured.findings, folder)]

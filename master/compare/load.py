@@ -1,9 +1,9 @@
 """Whether runs had the same load in a step: what was asked of the storage.
 
-Rule: the load is the rate, block size, order, mix, queue depth, range, think time and what is dropped. All else is the
-testbed, which is what a comparison is about: hosts, devices, kernels, backends, threads (`spread`), seeds. A rate that
-follows from an earlier step or is found by control, and a range in percent, differ by nature from run to run: of these
-the plan's own words are compared.
+Rule: the load is the rate, block size, order, mix, queue depth, range, think time, what is dropped, cached and
+flushed, and its end. All else is the testbed, which is what a comparison is about: hosts, devices, kernels, backends,
+threads (`spread`), seeds. A rate that follows from an earlier step or is found by control, and a range in percent,
+differ by nature from run to run: of these the plan's own words are compared.
 """
 
 import re
@@ -30,7 +30,7 @@ UNTIL: Final = "until"
 RELATIVE: Final = (RATE, RANGE, UNTIL)  # may be shares: of a step, or of the LUN
 LOAD: Final = (
     RATE, "blocksize", "iosequencer", "fraction_read", "maxtags", RANGE, "think_time", "drop_after",
-    "random_map", UNTIL,
+    "random_map", UNTIL, "direct", "drop_cache", "sync", "flush", "end_fsync",
 )  # fmt: skip
 MISSING_HOSTS: Final = frozenset({Reason.HOST_LOST.word, Reason.HOST_LATE.word, Reason.HOST_MISSING.word})
 _ONE_OF_SEVERAL: Final = re.compile(r"(.+)\((\d+)/([1-9]\d*)\)")  # 4096(2/3)

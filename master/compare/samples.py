@@ -7,7 +7,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import RESPONSE, SERIES, SERVICE, Moment
+from ...protocol.counters import RESPONSE, SERIES, SERVICES, Moment
 from ...protocol.messages import Result
 from ..output.histogram_db_reader import HistogramReader
 from ..results.finished_run import Key
@@ -87,8 +87,7 @@ class _Subinterval:
         kinds = list(CATEGORIES[metric.category])
         if metric.is_rate:
             return self._rate(kinds, metric.quantity)
-        first = SERVICE if metric.quantity is Quantity.SERVICE else RESPONSE
-        series = [first + kind for kind in kinds]
+        series = [SERVICES[kind] if metric.quantity is Quantity.SERVICE else RESPONSE + kind for kind in kinds]
         chosen = self._moments[:, series]
         if metric.fraction is None:
             return MetricSample(
@@ -101,7 +100,7 @@ class _Subinterval:
     def _rate(self, kinds: Sequence[int], quantity: Quantity) -> MetricSample:
         """Each host's I/Os or bytes over its own length."""
         column, unit = (Moment.COUNT, 1) if quantity is Quantity.IOPS else (Moment.BYTES, 2**20)
-        series = [SERVICE + kind for kind in kinds]
+        series = [SERVICES[kind] for kind in kinds]
         rate = sum(float(own[:, series, column].sum()) / part.length_s for (part, _), own in self._hosts)
         return MetricSample(rate / unit * self._length_s, self._length_s)
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import Count, Moment
+from ...protocol.counters import KINDS, Count, Moment
 from .instances import Rollups
 
 Floats = NDArray[np.float64]
@@ -28,6 +28,7 @@ STATES: Final = (
     Count.OLDEST_OUTSTANDING_NS,
     Count.LEFT,
     Count.ENDED_NS,
+    Count.DIRTY,
 )
 HIGHEST: Final = (
     Count.EDIT,
@@ -35,6 +36,8 @@ HIGHEST: Final = (
     Count.OLDEST_OUTSTANDING_NS,
     Count.ENDED_NS,
 )  # merged as a maximum; the others add
+FLUSHES: Final = KINDS  # their place among rates, behind the kinds of I/O
+RATED: Final = KINDS + 1  # what has a rate
 ADDED: Final = Moment.MIN  # the moments before this column add; it and the next are a minimum and a maximum
 LIMBS: Final = 2 * ADDED  # 32-bit limbs of the added moments, two a column; SQUARES_LOW and _HIGH make four
 
@@ -132,7 +135,7 @@ class Merged:
     counts: Ints  # (R, Count): sums, but HIGHEST are maxima, and STATES are those at the end
     moments: RowMoments
     buckets: tuple[Buckets, ...]  # one per series
-    rates: Floats  # (R, KINDS, 2): I/Os and bytes per second, each host's by its own real length
+    rates: Floats  # (R, RATED, 2): I/Os and bytes per second, each host's by its own real length
     presence: Presence
 
 

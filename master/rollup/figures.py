@@ -1,8 +1,8 @@
 """Figures of all rows at once, computed from merged arrays: latencies of a category, percentiles, rates.
 
 Rule: a figure is an array with a number per row, nan where there is none: nothing was counted, or samples are
-insufficient. A category is a sum of some of the four kinds of I/O. Categories with the same sum, because the other
-kinds saw no I/O, are computed once.
+insufficient. A category is a sum of some of the four kinds of I/O, or it is the flushes, which are in no other.
+Categories with the same sum, because the other kinds saw no I/O, are computed once.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import DELAYED, LATE, LATENESS, PUNCTUAL, RESPONSE, SERVICE, UNDELAYED, Kind, Moment
+from ...protocol.counters import DELAYED, LATE, LATENESS, PUNCTUAL, RESPONSE, SERVICES, UNDELAYED, Kind, Moment
 from ..stats.percentiles import NS_PER_US, percentiles
-from .arrays import NO_LEAST, Buckets, Floats, Merged, difference, integers, reals, sum_of
+from .arrays import FLUSHES, NO_LEAST, Buckets, Floats, Merged, difference, integers, reals, sum_of
 
 OVERALL: Final = "overall"
-CATEGORIES: Final[dict[str, tuple[Kind, ...]]] = {
+FLUSH: Final = "flush"
+CATEGORIES: Final[dict[str, tuple[int, ...]]] = {  # of Kind, or FLUSHES
     OVERALL: tuple(Kind),
     "random": (Kind.RANDOM_READ, Kind.RANDOM_WRITE),
     "sequential": (Kind.SEQUENTIAL_READ, Kind.SEQUENTIAL_WRITE),
@@ -27,6 +28,7 @@ CATEGORIES: Final[dict[str, tuple[Kind, ...]]] = {
     "random_write": (Kind.RANDOM_WRITE,),
     "sequential_read": (Kind.SEQUENTIAL_READ,),
     "sequential_write": (Kind.SEQUENTIAL_WRITE,),
+    FLUSH: (FLUSHES,),
 }
 PERCENTILES: Final[dict[str, float]] = {  # name: fraction of the I/Os
     "p50": 0.5,
@@ -109,7 +111,7 @@ class Figures:
         self.merged = merged
         self._response = response
         self._has_response: dict[str, NDArray[np.bool_]] = {}  # by category
-        self._kinds: dict[str, tuple[Kind, ...]] = {}  # by category
+        self._kinds: dict[str, tuple[int, ...]] = {}  # by category
         self._latencies: dict[tuple[int, ...], LatencyFigures] = {}
 
     def shown(self, response: NDArray[np.bool_]) -> "Figures":
@@ -119,10 +121,11 @@ class Figures:
         return found
 
     def service(self, category: str) -> LatencyFigures:
-        return self._latency(SERVICE, category)
+        return self._of(tuple(SERVICES[kind] for kind in self._some_kinds(category)))
 
     def response(self, category: str) -> LatencyFigures:
-        return self._latency(RESPONSE, category)
+        """Flushes have none."""
+        return self._of(tuple(RESPONSE + kind for kind in self._some_kinds(category)))
 
     def lateness(self) -> LatencyFigures:
         return self._of((LATENESS,))
@@ -172,15 +175,14 @@ class Figures:
         found: Floats = self.merged.counts[:, list(columns)].sum(axis=1).astype(np.float64)
         return found
 
-    def kinds(self, category: str) -> tuple[Kind, ...]:
+    def kinds(self, category: str) -> tuple[int, ...]:
         """The kinds of a category that saw any I/O, in any row."""
         if category not in self._kinds:
             self._kinds[category] = kinds_in(self.merged, category)
         return self._kinds[category]
 
-    def _latency(self, first: int, category: str) -> LatencyFigures:
-        kinds = self.kinds(category) or CATEGORIES[category][:1]
-        return self._of(tuple(first + kind for kind in kinds))
+    def _some_kinds(self, category: str) -> tuple[int, ...]:
+        return self.kinds(category) or CATEGORIES[category][:1]
 
     def _of(self, series: tuple[int, ...]) -> LatencyFigures:
         if series not in self._latencies:
@@ -188,6 +190,6 @@ class Figures:
         return self._latencies[series]
 
 
-def kinds_in(merged: Merged, category: str) -> tuple[Kind, ...]:
+def kinds_in(merged: Merged, category: str) -> tuple[int, ...]:
     """The kinds of a category that saw any I/O, in any row."""
-    return tuple(kind for kind in CATEGORIES[category] if merged.buckets[SERVICE + kind].counts.shape[1])
+    return tuple(kind for kind in CATEGORIES[category] if merged.buckets[SERVICES[kind]].counts.shape[1])

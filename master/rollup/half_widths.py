@@ -107,7 +107,7 @@ class PercentileHalfWidths:
 def figures_of(merged: Merged) -> Floats:
     """The input of half-widths, per subinterval, shape (5, R): IOPS; sum of service times, ns; I/Os; the same two of
     response times."""
-    columns = [merged.rates[:, :, 0].sum(axis=1)]
+    columns = [merged.rates[:, :KINDS, 0].sum(axis=1)]
     for first in (SERVICE, RESPONSE):
         limbs = merged.moments.limbs[:, first : first + KINDS]
         columns += [reals(limbs, moment).sum(axis=1) for moment in (Moment.SUM, Moment.COUNT)]

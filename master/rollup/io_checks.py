@@ -13,7 +13,9 @@ from typing import Final
 import numpy as np
 
 from ...protocol.counters import NVME_STATUS, Count
+from ..text.scaled import scaled_size
 from ..verdicts import Finding, Reason, Severity
+from .figures import FLUSH, OVERALL
 from .overload import FALSE_ALARM
 from .parameters_in_force import NOTHING
 from .validity_case import Case, Rows, each
@@ -26,6 +28,7 @@ ZERO_READS_NOTE: Final = 0.01  # of the reads that were sampled
 ZERO_READS_INVALID: Final = 0.10
 FEWEST_ZERO_READS: Final = 3  # one of two reads says little about all of them
 FOREIGN_NOTE: Final = 0.01  # of our own bytes
+CACHED_NOTE: Final = 0.01  # of what was read, or written
 # By type and code (NVMe Base Specification, Status Code).
 NVME_STATUS_NAMES: Final[Mapping[int, str]] = {
     0x001: "invalid opcode", 0x002: "invalid field", 0x004: "data transfer error", 0x006: "internal error",
@@ -45,9 +48,10 @@ def no_samples(case: Case) -> Rows:
 
 def stall_at_end(case: Case) -> Rows:
     oldest = case.count(Count.OLDEST_OUTSTANDING_NS) / 1e3
-    overall = [case.figures.service("overall"), case.figures.response("overall")]
-    longest = np.max([np.nan_to_num(latency.max) for latency in overall], axis=0)
-    completed = overall[0].count
+    service, flushes = case.figures.service(OVERALL), case.figures.service(FLUSH)
+    others = [service, case.figures.response(OVERALL), flushes]
+    longest = np.max([np.nan_to_num(latency.max) for latency in others], axis=0)
+    completed = service.count + flushes.count
     outstanding = np.maximum(case.count(Count.IN_FLIGHT) + case.count(Count.BACKLOG), 1)
     for row in np.flatnonzero(oldest > longest).tolist():
         chance = older_by_chance(oldest[row] / longest[row], completed[row]) if longest[row] else 0.0
@@ -132,6 +136,23 @@ def unwritten_blocks(case: Case) -> Rows:
         severity = Severity.INVALID if certain else Severity.NOTE
         detail = f"{share:.0%} of {sampled[row]:,} sampled reads: never written, or zeros"
         yield row, Finding(Reason.UNWRITTEN_BLOCKS, detail, severity)
+
+
+def page_cache(case: Case) -> Rows:
+    """Find what the hosts' memory did instead of their disks, and what nobody knows of."""
+    cached, dirty, unseen = (case.count(one) for one in (Count.CACHED, Count.DIRTY, Count.UNSEEN))
+    written = case.count(Count.WRITTEN)
+    read = case.count(Count.BYTES) - written
+    dirty = np.minimum(dirty, written)
+    for row in np.flatnonzero((cached > CACHED_NOTE * read) | (dirty > CACHED_NOTE * written) | (unseen > 0)).tolist():
+        words = []
+        if cached[row] > CACHED_NOTE * read[row]:
+            words.append(f"{cached[row] / read[row]:.0%} of what was read came from memory")
+        if dirty[row] > CACHED_NOTE * written[row]:
+            words.append(f"{dirty[row] / written[row]:.0%} of what was written had not reached the disk at the end")
+        if unseen[row]:
+            words.append(f"not known of {scaled_size(int(unseen[row]))}, for whose files no disk is counted")
+        yield row, Finding(Reason.PAGE_CACHE, "; ".join(words))
 
 
 def foreign_io(case: Case) -> Rows:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import KINDS, SERIES, SERVICE, Count, Moment, ThreadCount
+from ...protocol.counters import SERIES, SERVICES, Count, Moment, ThreadCount
 from ...protocol.errors import ProtocolError
 from ...protocol.messages import Result
-from .arrays import HIGHEST, LIMBS, NO_LEAST, Floats, Ints, Merged, Presence, RowMoments, Words, limbs_of
+from .arrays import HIGHEST, LIMBS, NO_LEAST, RATED, Floats, Ints, Merged, Presence, RowMoments, Words, limbs_of
 from .decode_result import threads_of
 from .figures import Figures
 from .host_cpu import HIGHEST as HIGHEST_CPU
@@ -36,7 +36,7 @@ class MergedSubinterval:
     counts: Ints  # (I, Count)
     results: Mapping[str, Result]  # of the hosts that are in: CPU, threads, faults, and the arrays as received
     length_ns: Ints  # (H,) real length of each host's; 0 where it is not in
-    class_io: Words  # (G, KINDS, 2) I/Os and bytes of each merge class
+    class_io: Words  # (G, RATED, 2) I/Os and bytes of each merge class
     absent: frozenset[str] = frozenset()  # hosts that take part, and are not in: late, or in a later result
 
     def known_instances(self) -> NDArray[np.bool_]:
@@ -131,7 +131,7 @@ class Merger:
     def close(self, part: Collection[str] = ()) -> MergedSubinterval:
         """The subinterval, merged from the results that were added. `part`: the hosts that take part in it."""
         total, layout = self._adder.close(), self.layout
-        class_io = total.moments[:, SERVICE : SERVICE + KINDS, [Moment.COUNT, Moment.BYTES]]
+        class_io = total.moments[:, SERVICES][..., [Moment.COUNT, Moment.BYTES]]
         for table in total.buckets:
             for reduction in layout.between_rows if table.counts.shape[1] else ():
                 reduction.into(table.counts, table.counts)
@@ -189,7 +189,7 @@ def merged_rates(layout: MergeLayout, class_io: Words, length_ns: Ints) -> Float
     """I/Os and bytes per second of rows: every host's divided by that host's own real length (H,), then added."""
     seconds = length_ns[layout.class_host][:, None, None] / 1e9
     classes: Floats = np.divide(class_io, seconds, out=np.zeros(class_io.shape), where=seconds > 0)
-    rows = np.zeros((len(layout.rollups.rows), KINDS, 2))
+    rows = np.zeros((len(layout.rollups.rows), RATED, 2))
     for reduction in layout.to_rows:
         reduction.into(rows, classes)
     return rows

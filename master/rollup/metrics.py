@@ -18,7 +18,7 @@ from ..stats.percentiles import FEWEST_BEYOND
 from ..text.metric_amounts import MetricUnit, unit_by_suffix
 from ..verdicts import Scope
 from .arrays import Floats
-from .figures import CATEGORIES, OVERALL, PERCENTILES, Figures, LatencyFigures
+from .figures import CATEGORIES, FLUSH, OVERALL, PERCENTILES, Figures, LatencyFigures
 from .host_cpu import HostCpu
 
 Compute = Callable[[Figures], Floats]  # a value per row
@@ -144,11 +144,11 @@ LOAD: Final = (
         Count.QUEUE_LIMITED,
         unit=MetricUnit.WAITS,
     ),
-    _counted("eagain", "submissions that the kernel returned (EAGAIN) and that were submitted again", Count.EAGAIN),
-    _counted("reads_sampled", "reads of which the data was checked, about one of 64", Count.READS_SAMPLED),
+    _counted("eagain", "submissions that the kernel returned (EAGAIN), submitted again", Count.EAGAIN),
+    _counted("reads_sampled", "reads whose data was checked, about one in 64", Count.READS_SAMPLED),
     _counted(
         "zero_reads",
-        "of these, those that read as zeros: of blocks that were never written, or hold zeros",
+        "of these, those that returned zeros: of blocks never written, or that hold zeros",
         Count.ZERO_READS,
     ),
     Metric(
@@ -158,6 +158,22 @@ LOAD: Final = (
         "bytes that others read and wrote on the LUNs' disks, as far as that is certain",
         Precision.REAL,
         lambda figures: figures.counter(Count.FOREIGN_BYTES) / 2**10,
+    ),
+    Metric(
+        "cached_kib",
+        Quantity.COUNTER,
+        MetricUnit.KIB,
+        "bytes read with direct: false that no disk read: they came from the hosts' page caches",
+        Precision.REAL,
+        lambda figures: figures.counter(Count.CACHED) / 2**10,
+    ),
+    Metric(
+        "dirty_kib",
+        Quantity.COUNTER,
+        MetricUnit.KIB,
+        "bytes written with direct: false since the step's start that no disk had written, at the end",
+        Precision.REAL,
+        lambda figures: figures.counter(Count.DIRTY) / 2**10,
     ),
     _age(
         "oldest_in_flight_ms",
@@ -196,13 +212,12 @@ HOSTS: Final = (
     _cpu(
         "cpu_wait_percent",
         HostCpu.WAIT,
-        "share of the time for which a workload thread waited for a core (run-queue delay): the worst thread of any "
-        "host",
+        "share of the time for which the worst thread of any host waited for a core (run-queue delay)",
     ),
     _cpu(
         "cpu_throttled_percent",
         HostCpu.THROTTLED,
-        "share of the cores' time for which the CPU quota of a cgroup held the slave back, mean over hosts",
+        "share of the cores' time for which a cgroup's CPU quota held the slave back, mean over hosts",
     ),
     _cpu(
         "stalled_percent",
@@ -231,7 +246,9 @@ _STATISTICS: Final[dict[str, tuple[str, Precision, Statistic]]] = {
 def _what(category: str) -> str:
     """A category in words: `random_read` is "random reads"."""
     words = category.replace("_", " ")
-    return {OVERALL: "all I/O", "random": "random I/O", "sequential": "sequential I/O"}.get(category, words + "s")
+    return {
+        OVERALL: "all I/O", "random": "random I/O", "sequential": "sequential I/O", FLUSH: "flushes",
+    }.get(category, words + "s")  # fmt: skip
 
 
 def _throughput(category: str) -> Iterator[Metric]:
@@ -285,7 +302,22 @@ def _latency(
         yield _of(category, quantity, statistic, MetricUnit.US, f"{meaning}: {words}", precision, blanked(read))
 
 
+def _of_flushes() -> Iterator[Metric]:
+    yield _of(
+        FLUSH, Quantity.IOPS, "", MetricUnit.PER_S,
+        "flushes completed per second (`flush`, `end_fsync`), which are no part of any other rate", Precision.REAL,
+        lambda figures: figures.rate(FLUSH, 0),
+    )  # fmt: skip
+    yield from _latency(
+        FLUSH, Quantity.SERVICE, "service time of flushes",
+        lambda figures: figures.service(FLUSH), lambda figures: np.ones(len(figures.merged.counts), bool),
+    )  # fmt: skip
+
+
 def _of_category(category: str) -> Iterator[Metric]:
+    if category == FLUSH:
+        yield from _of_flushes()
+        return
     what = _what(category)
     yield from _throughput(category)
     yield from _latency(

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.parameters import MAX, PARAMETERS, Parameters, Until, VolumeKind
+from ...protocol.parameters import MAX, NEVER, NO_FLUSH, PARAMETERS, Flush, Parameters, Until, VolumeKind
 from .arrays import Floats
 from .instances import InstanceKey, Rollups
 
@@ -123,9 +123,11 @@ def _summary(values: list[Any]) -> str:
 
 def text(value: Any) -> str:
     """A parameter's value in a cell, one word: numbers short, a range as `first-end` in bytes or `all`, an end by
-    volume as `written=bytes`."""
+    volume as `written=bytes`, flushes as `fsync=32`."""
     if isinstance(value, Until):
         return str(value.what) if value.what is VolumeKind.NEVER else f"{value.what}={value.amount}"
+    if isinstance(value, Flush):
+        return NEVER if value == NO_FLUSH else f"{value.how}={value.every}"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):

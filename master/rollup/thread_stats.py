@@ -49,7 +49,7 @@ class ThreadTotals:
     def seen(self) -> ThreadSummary:
         cpu, spun, in_submit, calls = self._sums.T
         length_ns = max(self._length_ns, 1)
-        percent = (cpu - spun) / length_ns * 100
+        percent = np.minimum((cpu - spun) / length_ns, 1) * 100  # a length may end before the threads' work does
         return ThreadSummary(
             busy_percent=float(np.max(percent, initial=0)),
             busiest=int(np.argmax(percent)) if len(percent) else 0,

@@ -29,6 +29,7 @@ from .io_checks import (
     full_queues,
     io_errors,
     no_samples,
+    page_cache,
     stall_at_end,
     unwritten_blocks,
 )
@@ -175,7 +176,7 @@ def _unsteady(case: Case) -> Rows:
 _CHECKS: Final[Sequence[Callable[[Case], Rows]]] = (
     no_samples, _target, _before, stall_at_end, io_errors, failed_tail, uncovered, full_queues, discarded,
     unwritten_blocks, late_submissions, long_thoughts, reap_delay, _types, busy_threads, cpu_contention, foreign_io,
-    _few, _unsteady, ended_apart,
+    page_cache, _few, _unsteady, ended_apart,
 )  # fmt: skip
 
 

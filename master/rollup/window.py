@@ -21,6 +21,7 @@ from ..stats.confidence import FEWEST_STATED, half_width, ratio_half_width
 from .arrays import (
     LIMBS,
     NO_LEAST,
+    RATED,
     STATES,
     Buckets,
     Floats,
@@ -89,7 +90,7 @@ class Window:
         self._most = np.zeros((rows, SERIES), np.uint64)
         self._buckets = [no_buckets(rows)] * SERIES
         self._account = Account.none(len(layout.class_of))
-        self._class_io = np.zeros((len(layout.class_host), KINDS, 2), np.uint64)
+        self._class_io = np.zeros((len(layout.class_host), RATED, 2), np.uint64)
         self._length_ns = np.zeros(len(layout.hosts), np.int64)
         self._lost = np.zeros((len(layout.class_of), len(LOST)), np.int64)
         self._samples = BatchedFigures(5, rows)

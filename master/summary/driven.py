@@ -7,7 +7,7 @@ differs between workload instances has several values there: `4096(2/3) 8192(1/3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ...protocol.parameters import MAX, NEVER, Iosequencer, VolumeKind
+from ...protocol.parameters import MAX, NEVER, Iosequencer, Sync, VolumeKind
 from ..text.scaled import scaled_count, scaled_size
 from ..text.units import format_bytes, format_duration, format_fraction
 
@@ -30,7 +30,12 @@ def load_parts(row: Row) -> dict[str, str]:
         "pause": _each("think time {}", row, "think_time", lambda cell: format_duration(float(cell)), "0"),
         "drop": _each("dropped after {}", row, "drop_after", lambda cell: format_duration(float(cell)), NEVER),
         "map": _each("each block once a pass{}", row, "random_map", lambda cell: "", "false"),
+        "cache": _each("through the page cache{}", row, "direct", lambda cell: "", "true"),
+        "kept": _each("which is not dropped before it{}", row, "drop_cache", lambda cell: "", "true"),
+        "sync": _each("each write durable ({})", row, "sync", str, Sync.NONE),
+        "flush": _each("{}", row, "flush", _flush, NEVER),
         "until": _each("until {}", row, "until", _volume, VolumeKind.NEVER),
+        "end": _each("fsync at the end{}", row, "end_fsync", lambda cell: "", "false"),
         "rate": _rate(row.get("iops_setting", "")),
     }
     return {name: words for name, words in parts.items() if words}
@@ -111,10 +116,17 @@ def _volume(cell: str) -> str:
     match what:
         case VolumeKind.IOS:
             return f"{scaled_count(float(amount))} I/Os"
+        case VolumeKind.TIME:
+            return f"{format_duration(int(amount) / 1e9)} have passed"
         case VolumeKind.BYTES:
             return f"{scaled_size(int(amount))} on each LUN"
         case _:
             return f"{scaled_size(int(amount))} {what} on each LUN"
+
+
+def _flush(cell: str) -> str:
+    how, _, every = cell.partition("=")
+    return f"{how} after each write" if every == "1" else f"{how} after {every} writes"
 
 
 def _rate(setting: str) -> str:

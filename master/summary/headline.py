@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from ..rollup.figures import OVERALL
+from ..rollup.figures import FLUSH, OVERALL
 from ..rollup.metrics import HEADLINE_STATISTICS, METRICS, Quantity, metric_of
 from ..text.metric_amounts import MetricUnit
 from ..text.scaled import BLANK, scaled_count, scaled_time
@@ -61,10 +61,11 @@ OF_INSTANCE: Final[dict[int, tuple[str, ...]]] = {
     NARROWEST: (IOPS, *names_of(_SERVICE, "p99", "max"), *names_of(_RESPONSE, "p99")),
     NARROW: (IOPS, THROUGHPUT, *names_of(_SERVICE, "p50", "p99", "max"), *names_of(_RESPONSE, "p99")),
 }
+OF_FLUSHES: Final = (metric_of(FLUSH, Quantity.IOPS).name, *names_of(_SERVICE, "mean", category=FLUSH))
 DIRECTIONS: Final = ("read", "write")
 SUBINTERVAL_METRICS: Final = tuple(dict.fromkeys(name for names in OF_SUBINTERVAL.values() for name in names))
 MEASUREMENT_METRICS: Final = tuple(  # so far it stands below subintervals
-    dict.fromkeys((*(name for names in OF_MEASUREMENT.values() for name in names), *SUBINTERVAL_METRICS))
+    dict.fromkeys((*(name for names in OF_MEASUREMENT.values() for name in names), *SUBINTERVAL_METRICS, *OF_FLUSHES))
 )
 IN_NOTEBOOKS: Final = (IOPS, THROUGHPUT, *names_of(_SERVICE, "mean", "p99"), *names_of(_RESPONSE, "p99"))
 IN_COMPARISONS: Final = (IOPS, *names_of(_SERVICE, "mean", "p99"), *names_of(_RESPONSE, "mean", "p99"))
@@ -83,6 +84,7 @@ IN_CHARTS: Final = (
             *(name for time in (_SERVICE, _RESPONSE) for name in names_of(time, *_OF_TIMES, category=category)),
         )
     ),
+    metric_of(FLUSH, Quantity.IOPS).name, *names_of(_SERVICE, *_OF_TIMES, category=FLUSH),
     "errors", "backlog", "outstanding", "dropped", "expired", "cpu_busy_percent", "busiest_core_percent",
     "cpu_others_percent", "cpu_steal_percent", "stalled_percent", "generator_lateness_us_p99",
 )  # fmt: skip

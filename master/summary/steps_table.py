@@ -16,7 +16,7 @@ from ..text.scaled import WIDEST
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
 from ..verdicts import Finding, Reason, Scope, Severity, Verdict
-from .headline import IOPS, NARROWEST, OF_MEASUREMENT, fitting, full_title, grouped, scope_of, title_of
+from .headline import IOPS, NARROWEST, OF_FLUSHES, OF_MEASUREMENT, fitting, full_title, grouped, scope_of, title_of
 from .measured import MeasurementRow, StepEnds
 
 LEAST_NAME: Final = 18
@@ -116,7 +116,13 @@ def verdict_lines(report: StepEnds) -> list[str]:
 
 def _verdict_line(number: int, measured: MeasurementRow, headline: str = "") -> str:
     """Its verdict, what a search found, and why."""
-    return f"step {number} {measured.name}: {measured.verdict}{headline}{with_joint(words_of(measured))}"
+    said = with_joint(words_of(measured))
+    return f"step {number} {measured.name}: {measured.verdict}{headline}{said}{', '.join(['', *in_memory(measured)])}"
+
+
+def in_memory(measured: MeasurementRow) -> list[str]:
+    """Say what the page cache did for a measurement: whoever sees its figures has to know."""
+    return [one.detail for one in measured.findings if one.reason is Reason.PAGE_CACHE]
 
 
 def with_joint(words: str) -> str:
@@ -129,7 +135,11 @@ def with_joint(words: str) -> str:
 def _headline(measured: MeasurementRow) -> str:
     """The most important figures, as far as they are known, with their marks."""
     shown = [(metric, measured.shown(metric)) for metric in OF_MEASUREMENT[NARROWEST] if metric in measured.figures]
-    return "".join(f", {text} IOPS" if metric == IOPS else f", {full_title(metric)} {text}" for metric, text in shown)
+    words = [f", {text} IOPS" if metric == IOPS else f", {full_title(metric)} {text}" for metric, text in shown]
+    if measured.figures.get(OF_FLUSHES[0]):
+        rate, mean = map(measured.shown, OF_FLUSHES)
+        words.append(f", {rate} flushes/s of {mean}")
+    return "".join(words)
 
 
 def advice_lines(measured: MeasurementRow, known: set[str]) -> list[str]:

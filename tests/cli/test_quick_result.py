@@ -60,7 +60,7 @@ def test_the_step_before_is_one_line_and_discredited_figures_are_marked() -> Non
     assert "max: 42.1 k IOPS, mean 130 us (valid)" in lines
     assert "[9.00 k]" in text and text.count("[4.47 ms]") == 20
     at = lines.index("invalid: I/Os were issued late by the test host (89% of the mean)")
-    assert lines[at + 1].startswith("  Leave the workload threads cores") and "note" not in "".join(lines[at:])
+    assert lines[at + 1].startswith("  Give the workload threads their own cores") and "note" not in "".join(lines[at:])
 
 
 def test_of_several_measurements_the_one_that_the_step_stands_for_is_shown() -> None:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ivypy.master.rollup.arrays import Merged
-from ivypy.master.rollup.figures import CATEGORIES, PERCENTILES, Figures
+from ivypy.master.rollup.arrays import FLUSHES, Merged
+from ivypy.master.rollup.figures import CATEGORIES, FLUSH, PERCENTILES, Figures
 from ivypy.master.rollup.metrics import METRICS, column
 from ivypy.master.stats.percentiles import FEWEST_BEYOND
-from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Kind
+from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, SERVICES, Count, Kind
 from ivypy.protocol.histogram import bucket_of, lower_edge
 from tests.support.rollup import instance, merged, merger_of, rollups_by
 from tests.support.rollup_results import HostData
@@ -99,10 +99,14 @@ def test_one_sample_has_no_deviation() -> None:
 
 
 @settings(max_examples=50)
-@given(st.lists(st.lists(LATENCY, max_size=40), min_size=4, max_size=4))
-def test_a_category_is_the_sum_of_its_kinds(kinds: list[list[int]]) -> None:
-    figures = figures_of(dict(enumerate(kinds)))
+@given(st.lists(st.lists(LATENCY, max_size=40), min_size=4, max_size=4), st.lists(LATENCY, max_size=40))
+def test_a_category_is_the_sum_of_its_kinds(kinds: list[list[int]], flushes: list[int]) -> None:
+    figures = figures_of({**dict(enumerate(kinds)), SERVICES[FLUSHES]: flushes})
+    assert value(figures, "flush_service_count") == len(flushes)
+    assert value(figures, "flush_iops") == pytest.approx(len(flushes) / 5)
     for category, members in CATEGORIES.items():
+        if category == FLUSH:
+            continue
         samples = [ns for kind in members for ns in kinds[kind]]
         assert value(figures, f"{category}_service_count") == len(samples)
         assert value(figures, f"{category}_iops") == pytest.approx(len(samples) / 5)

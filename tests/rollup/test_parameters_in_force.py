@@ -19,7 +19,8 @@ def test_one_value_is_plain() -> None:
     assert {name: texts[0] for name, texts in found.items()} == {
         "iosequencer": "random_steady", "blocksize": "8192", "fraction_read": "0.7", "maxtags": "1", "iops": "2500",
         "range": "all", "spread": "auto", "seed": "1", "drop_after": "never", "think_time": "0",
-        "random_map": "false", "until": "never",
+        "random_map": "false", "until": "never", "direct": "true", "drop_cache": "true", "sync": "none",
+        "flush": "never", "end_fsync": "false",
     }  # fmt: skip
 
 

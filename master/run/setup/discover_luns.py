@@ -23,6 +23,7 @@ from .placement import MoreAttributes, PlacedLun, Placement, created_sizes, glob
 
 CREATING_S: Final = 24 * 3600.0  # files may be large; a host that hangs is noticed by its probes
 PREPARING_FACTOR: Final = 2  # a host that makes no progress, or is silent, is lost after one timeout
+AUTO, CACHING = "auto", "io_uring"  # backends: the host's choice; for `direct: false`
 LOOKING_S: Final = 3600.0  # there may be thousands of LUNs; a host has a limit for each of them
 
 
@@ -73,10 +74,16 @@ async def _prepare(plan: Plan, driver: Driver, backend: str = "") -> None:
     """`backend`: in the place of the plan's, where it is decided."""
     await driver.request(
         Prepare,
-        engine=replace(plan.engine, backend=backend or plan.engine.backend),
+        engine=replace(plan.engine, backend=backend or _backend(plan)),
         patience_ns=round(plan.prepare_timeout_s * 1e9),
         lease_ns=round(plan.lease_s * 1e9),
     )
+
+
+def _backend(plan: Plan) -> str:
+    """The plan's; where it is left to a host, which decides by the first step, and a later one needs io_uring: that."""
+    edited = any(edit.changes.get("direct") is False for step in plan.steps for edit in step.edits)
+    return CACHING if plan.engine.backend == AUTO and edited else plan.engine.backend
 
 
 async def discover(plan: Plan, fleet: Fleet, more: MoreAttributes = no_more) -> PlacedPlan:

@@ -22,7 +22,7 @@ from ....protocol.messages import (
     ReinspectLuns,
 )
 from ....protocol.parameters import LIVE, PARAMETERS, Parameters
-from ....protocol.payload import Consent, Setting, WorkloadToCreate
+from ....protocol.payload import Consent, Setting, WorkloadToCreate, packed_numbers
 from ...errors import HostFault
 from ...hosts.controller_lag import Deadline
 from ...hosts.driver import Driver, barrier
@@ -56,6 +56,7 @@ class HostSettings:
         self.blocksizes: dict[InstanceKey, int] = {}  # that the buffers of each instance hold
         self.backends: dict[str, str] = {}  # by host: what backend `auto` is there; kept by a slave that comes later
         self._unsure: set[InstanceKey] = set()  # an edit of them was not answered: sent again before the next step
+        self._cached_on: set[str] = set()  # hosts with instances that use, or used, the page cache
         self._edits = 0
         self.begun = bool(parameters)  # the instances of all hosts were created
 
@@ -113,7 +114,8 @@ class HostSettings:
     async def apply(self, discovered: PlacedPlan, wanted: Mapping[InstanceKey, Parameters]) -> None:
         """Give every instance these parameters, between steps: edit what can be edited, create the rest anew.
 
-        Each host checks the LUNs that stay open for writing again, because they may have come into use meanwhile.
+        Each host checks the LUNs that stay open for writing again, because they may have come into use meanwhile; and
+        it writes back, and drops, what is in its page cache.
 
         A host that fails the first time is left out, if as many may be missing; otherwise raises HostsError, which
         names all such hosts. A host that fails later is lost: what was measured with it is kept, the others continue.
@@ -129,6 +131,12 @@ class HostSettings:
             edited = {key for key, value in wanted.items() if key not in anew and self.needs(key, value)}
             number = self.next_edit() if edited else self._edits
             made_on, edits_on = _by_host(anew), _by_host(edited)
+            cached = [key for key, value in wanted.items() if not value.direct]
+            cached_on = {
+                host: [number for _, number in keys if wanted[host, number].iops != 0]
+                for host, keys in _by_host(cached).items()
+            }
+            self._cached_on |= cached_on.keys()
             kept_on = {key[0] for key in (wanted.keys() & discovered.limits.writers) - anew}
 
             async def apply_on(driver: Driver) -> None:
@@ -145,8 +153,8 @@ class HostSettings:
                 ]
                 async with asyncio.timeout(EDITING_S):
                     await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
-                if driver.name in kept_on:
-                    await driver.request(ReinspectLuns)
+                if driver.name in kept_on | self._cached_on:
+                    await driver.request(ReinspectLuns, order=packed_numbers(cached_on.get(driver.name, ())))
 
             _, failed = await barrier(self._fleet.alive, apply_on, self.deadline(APPLYING_S))
             if not self.begun:

@@ -5,12 +5,11 @@ the start, follows from what the hosts needed before. If a host is not ready by 
 that began are halted, the host is waited for, and the step starts anew, once; nothing of the first attempt is kept.
 """
 
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ....protocol.messages import Go
-from ....protocol.payload import Array, ArrayType
+from ....protocol.payload import packed_numbers
 from ....protocol.states import State as HostState
 from ...hosts.driver import DRIVING, Driver, barrier
 from ...rollup.validity import ScopedFinding
@@ -82,7 +81,7 @@ class StepStart:
             self._boundaries.begin(driver, local_ns)
             await driver.request(
                 Go, start_ns=local_ns, length_ns=self._length_ns,
-                order=_u32(classes.order), classes=_u32(classes.class_of),
+                order=packed_numbers(classes.order), classes=packed_numbers(classes.class_of),
             )  # fmt: skip
 
         ready, failed = await barrier(drivers, go, self._fleet.lag.deadline(lead_ns / 1e9))
@@ -132,8 +131,3 @@ def _given_up(fleet: Fleet, start_ns: int, length_ns: int) -> Iterator[ScopedFin
         if until_ns > start_ns:
             words = f"{name} was given up, and its lease ends {(until_ns - start_ns) / 1e9:.1f} s after the start"
             yield ScopedFinding(Finding(Reason.LOST_HOST_ACTIVE, words), until=(until_ns - start_ns) // length_ns)
-
-
-def _u32(numbers: Sequence[int]) -> Array:
-    packed = array("I", numbers)
-    return Array(ArrayType.U32, packed.tobytes())
