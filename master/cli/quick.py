@@ -97,6 +97,12 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
                      help="Time under load before it.  [default: 2s, or 1s for less than 10s]"),
         click.option("--size", "--filesize", "size", metavar="SIZE",
                      help="Create a new file of this size; of an existing file or device, use only the first SIZE."),
+        click.option("--buffered", is_flag=True, help="Go through the page cache, which is dropped before."),
+        click.option("--keep-cache", is_flag=True, help="Do not drop it."),
+        click.option("--fsync", type=click.IntRange(0), metavar="N", help="Flush after so many writes."),
+        click.option("--fdatasync", type=click.IntRange(0), metavar="N", hidden=True),
+        click.option("--end-fsync", is_flag=True, help="Flush at the end; its time counts."),
+        click.option("--sync", metavar="KIND", hidden=True),
         click.option("--rate", "--rate-iops", "rate", metavar="RATE",
                      help="20000 or 20k I/Os per second in all, 200MiB/s, or 80% of the maximum, measured first."),
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from ..errors import PlanError
 # fio's flags that ask for what ivypy always does: dropped, with their values.
 ALWAYS: Final = frozenset(
     {
-        "group_reporting", "time_based", "thread", "norandommap", "randrepeat", "invalidate", "refill_buffers",
+        "group_reporting", "time_based", "thread", "norandommap", "randrepeat", "refill_buffers",
         "exitall", "clat_percentiles", "lat_percentiles", "fallocate", "create_on_open", "overwrite", "unlink",
     }
 )  # fmt: skip
@@ -24,6 +24,15 @@ OPPOSITE: Final = {
     "norandommap": "use --once: each block once",
 }
 
+# fio's switches that quick has under another name, or that ask for the usual: switch and value -> option.
+_SWITCHES: Final = {
+    "direct": {"0": "--buffered"},
+    "buffered": {"1": "--buffered"},
+    "invalidate": {"0": "--keep-cache"},
+    "end_fsync": {"1": "--end-fsync"},
+    "fsync_on_close": {"1": "--end-fsync"},
+}
+
 _VOLUMES: Final = frozenset({"io_size", "number_ios"})  # what fio ignores with time_based
 
 # Options that have no counterpart -> what comes nearest.
@@ -31,8 +40,6 @@ NEAREST: Final = {
     "bsrange": "an I/O has one size: choose it with --bs",
     "bssplit": "an I/O has one size: choose it with --bs",
     "fill_device": "use --rw write --once: each block once",
-    "fsync": "ivypy writes with O_DIRECT and never flushes; leave it out",
-    "fdatasync": "ivypy writes with O_DIRECT and never flushes; leave it out",
     "iodepth_batch": "ivypy submits each I/O when it falls due; leave it out",
     "latency_target": "use --p99 5ms: the highest rate that meets it",
     "loops": "use --io-size 2x: so often the size of each target",
@@ -47,7 +54,6 @@ NEAREST: Final = {
     "zonemode": "zoned devices cannot be driven",
     "readonly": "nothing that exists is written, unless it needs a token and you give it; leave it out",
     "rwmixwrite": "use --rwmixread: 100 minus this",
-    "end_fsync": "ivypy writes with O_DIRECT and never flushes; leave it out",
     "percentile_list": "`ivypy percentiles` prints any percentile of the run folder",
     "eta": "use --ui lines or --ui none",
     "client": "use --hosts lab[01-16]; no server is needed there",
@@ -59,9 +65,10 @@ NEAREST: Final = {
 
 
 def without_fio_flags(words: Sequence[str]) -> list[str]:
-    """The command line without the flags of fio that ask for what ivypy always does.
+    """The command line without the flags of fio that ask for what ivypy always does, and with quick's own options for
+    its switches.
 
-    Raises PlanError for one that asks for the opposite, as `--direct=0` does.
+    Raises PlanError for one that asks for the opposite, as `--unlink=0` does.
     """
     rest: list[str] = []
     remaining = list(words)
@@ -71,13 +78,13 @@ def without_fio_flags(words: Sequence[str]) -> list[str]:
             return [*rest, word, *remaining]
         name, equals, value = word.removeprefix("--").partition("=")
         name = name.replace("-", "_").lower()
-        if not word.startswith("--") or name not in {*ALWAYS, "direct", "buffered"}:
+        if not word.startswith("--") or name not in {*ALWAYS, *_SWITCHES}:
             rest.append(word)
             continue
         if not equals and remaining and remaining[0] in ("0", "1"):
             value = remaining.pop(0)
-        if (name, value or "1") in (("direct", "0"), ("buffered", "1")):
-            raise PlanError(f"{word}: ivypy always uses O_DIRECT, past the page cache; leave the option out")
+        if option := _SWITCHES.get(name, {}).get(value or "1"):
+            rest.append(option)
         if value == "0" and name in OPPOSITE:
             raise PlanError(f"{word}: {OPPOSITE[name]}")
         if name == "time_based" and (volume := next(filter(_is_volume, words), None)):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
 
+from ...protocol.geometry import LEAST_BLOCK
 from ...protocol.parameters import PARAMETERS
 from ..control.choices import LATENCIES
 from ..control.search import probes_within, search_length, shortest_search
@@ -30,7 +31,6 @@ LONG_S: Final = 10.0  # a measurement from which on the warmup is LONG_WARMUP_S
 LONG_WARMUP_S: Final = 2.0
 SHORT_WARMUP_S: Final = 1.0
 HIGHEST_RATE: Final = 5e7  # beyond it, bytes are meant, as fio's --rate has them
-LEAST_BLOCK: Final = int(PARAMETERS["blocksize"].low or 1)  # bytes; a block is a multiple of it
 USUAL_TIME_S: Final = 30.0
 USUAL_SEARCH_S: Final = 180.0
 FEW_PROBES, ENOUGH_PROBES = 5, 8  # of a search: with fewer it may end without an answer; with so many rarely
@@ -89,6 +89,12 @@ class QuickOptions:
     once: bool = False
     ramp: str | None = None
     size: str | None = None
+    buffered: bool = False
+    keep_cache: bool = False
+    fsync: int | None = None
+    fdatasync: int | None = None
+    end_fsync: bool = False
+    sync: str | None = None
     rate: str | None = None
     objectives: tuple[tuple[str, str], ...] = ()  # ("p99", "5ms")
     within: str | None = None
@@ -119,8 +125,8 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
     rw = parsed_rw(options.rw)
     size = None if options.size is None else _size("--size", options.size)
     blocksize = _bounded("--bs", "blocksize", _size("--bs", options.blocksize))
-    if blocksize % LEAST_BLOCK:
-        raise PlanError(f"--bs {options.blocksize}: not a multiple of {LEAST_BLOCK} bytes")
+    if blocksize % LEAST_BLOCK and not options.buffered:
+        raise PlanError(f"--bs {options.blocksize}: not a multiple of {LEAST_BLOCK} bytes; a file takes it --buffered")
     measure_s = USUAL_TIME_S if options.time is None else seconds("--time", options.time)
     if measure_s < 1:
         raise PlanError(f"--time {options.time}: a measurement takes 1s at least")
@@ -129,6 +135,7 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
     workloads = _workloads(options, rw)
     steps, what = _steps(options, rw, blocksize, measure_s, ramp_s, workloads)
     writes = any(one.fraction_read < 1 for one in workloads)
+    cache, flushes = _cache(options), _flushes(options, rw, writes)
     existing = bool(options.select) or any(one.kind is not TargetKind.NEW for one in options.targets)
     lines = [
         f"# {_one_line(command)}",
@@ -140,7 +147,7 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
         *(["destroy: true                  # allows writing; the token agrees to it"] if writes and existing else []),
         "",
         "workloads:",
-        *(line for one in workloads for line in _workload(one, blocksize, size if existing else None)),
+        *(line for one in workloads for line in _workload(one, blocksize, size if existing else None, cache, flushes)),
         "",
         f"defaults: {{ subinterval: 1s, warmup: {format_duration(ramp_s)}, measure: {format_duration(measure_s)} }}",
         "",
@@ -153,7 +160,7 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
     first = f", the first {format_bytes(size)}" if size is not None and existing else ""
     return QuickPlan(
         "\n".join(lines) + "\n",
-        f"{rw} {format_bytes(blocksize)}, iodepth {depth}, {what}{first}",
+        f"{rw} {format_bytes(blocksize)}, iodepth {depth}{_through(options)}, {what}{first}",
         _notes(options, ramp_s),
     )
 
@@ -300,7 +307,9 @@ def _selected(texts: Sequence[str]) -> list[str]:
     ]
 
 
-def _workload(workload: _Workload, blocksize: int, first_bytes: int | None) -> list[str]:
+def _workload(
+    workload: _Workload, blocksize: int, first_bytes: int | None, cache: list[str], flushes: list[str]
+) -> list[str]:
     order = "sequential" if workload.sequential else "random_steady"
     about = "ascending addresses" if workload.sequential else "random addresses, even gaps"
     lines = [
@@ -310,7 +319,47 @@ def _workload(workload: _Workload, blocksize: int, first_bytes: int | None) -> l
         f"    fraction_read: {workload.fraction_read * 100:g}%",
         f"    maxtags: {workload.maxtags:<18} # I/Os in flight per target",
     ]
-    return lines + ([f"    range: 0..{format_bytes(first_bytes)}"] if first_bytes is not None else [])
+    lines += [f"    range: 0..{format_bytes(first_bytes)}"] if first_bytes is not None else []
+    return [*lines, *cache, *(flushes if workload.fraction_read < 1 else [])]
+
+
+def _cache(options: QuickOptions) -> list[str]:
+    """Lines of a workload. Raises PlanError."""
+    if options.keep_cache and not options.buffered:
+        raise PlanError("--keep-cache: direct I/O goes past the page cache; write --buffered, too")
+    if not options.buffered:
+        return []
+    keep = ["    drop_cache: false"] if options.keep_cache else []
+    return ["    direct: false               # through the page cache", *keep]
+
+
+def _through(options: QuickOptions) -> str:
+    return ", through the page cache" if options.buffered else ""
+
+
+def _flushes(options: QuickOptions, rw: Rw, writes: bool) -> list[str]:
+    """Lines of a workload that writes. Raises PlanError."""
+    every = {"--fsync": options.fsync, "--fdatasync": options.fdatasync}
+    given = [name for name, number in every.items() if number]
+    if len(given) > 1:
+        raise PlanError(f"{given[0]} and {given[1]}: a workload has one kind of flush; leave one of them out")
+    asked = [*given, *(["--end-fsync"] if options.end_fsync else [])]
+    sync = _sync(options.sync)
+    asked += ["--sync"] if sync else []
+    if asked and not writes:
+        raise PlanError(f"{asked[0]}: --rw {rw} writes nothing; leave it out")
+    how = "" if given != ["--fdatasync"] else ", with: fdatasync"
+    lines = [f"    flush: {{ every: {every[name]}{how} }}" for name in given]
+    lines += [f"    sync: {sync}"] if sync else []
+    return lines + (["    end_fsync: true"] if options.end_fsync else [])
+
+
+def _sync(text: str | None) -> str:
+    """ "" where writes need not be durable. Raises PlanError."""
+    known = {None: "", "0": "", "none": "", "1": "sync", "sync": "sync", "dsync": "dsync"}
+    if text not in known:
+        raise PlanError(f"--sync {text}: write dsync (data) or sync (data and metadata)")
+    return known[text]
 
 
 def _rollups(options: QuickOptions, workloads: Sequence[_Workload]) -> list[str]:
@@ -332,12 +381,13 @@ def _steps(
         raise PlanError("--within: the longest time of a search; name what to search for, like --p99 5ms")
     slo = _slo(options.slo, is_paced=options.rate is not None or bool(options.objectives))
     if options.objectives:
-        if _ends_by(options):
-            raise PlanError(f"--{options.objectives[0][0]}: a search takes a time: leave the volume out")
+        if _ends_by(options) or options.end_fsync:
+            end = "the volume" if _ends_by(options) else "--end-fsync"
+            raise PlanError(f"--{options.objectives[0][0]}: a search takes a time: leave {end} out")
         if slo:
             raise PlanError(f"--slo with --{options.objectives[0][0]}: the search has its own threshold; leave one out")
         return _find(options, measure_s, ramp_s, workloads)
-    volume, took = _volume(options, workloads) or ([], f"for {format_duration(measure_s)}")
+    volume, took = _volume(options, workloads, measure_s) or ([], f"for {format_duration(measure_s)}")
     if options.rate is None:
         return ["steps:", *_go(rw, [*volume, *slo])], f"at max {took}"
     rate = options.rate.strip()
@@ -364,9 +414,11 @@ def _steps(
     ], f"{iops:,.10g} IOPS {took}"
 
 
-def _volume(options: QuickOptions, workloads: Sequence[_Workload]) -> tuple[list[str], str] | None:
-    """The keys of a step that ends by volume, and what it does in a few words; None: by time."""
+def _volume(options: QuickOptions, workloads: Sequence[_Workload], measure_s: float) -> tuple[list[str], str] | None:
+    """The keys of a step that ends by volume, or with a flush, and what it does in a few words; None: by time."""
     names = _ends_by(options)
+    if not names and options.end_fsync:
+        return _flushed(options, measure_s)
     if not names:
         return None
     if len(names) > 1:
@@ -386,6 +438,15 @@ def _volume(options: QuickOptions, workloads: Sequence[_Workload]) -> tuple[list
         keys.append(f"measure: {time:<18} # at most")
         longest = f", at most {time}"
     return [f"      {key}" for key in keys], f"until {words} on each target{longest}"
+
+
+def _flushed(options: QuickOptions, measure_s: float) -> tuple[list[str], str]:
+    ramp_s = 0.0 if options.ramp is None else seconds("--ramp", options.ramp)
+    keys = [
+        f"until: {{ time: {format_duration(ramp_s + measure_s)} }}   # and the flush",
+        f"warmup: {format_duration(ramp_s)}",
+    ]
+    return [f"      {key}" for key in keys], f"for {format_duration(measure_s)} and a flush"
 
 
 def _ends_by(options: QuickOptions) -> list[str]:

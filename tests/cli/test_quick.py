@@ -66,6 +66,16 @@ def dry_run(*words: str) -> str:
         ("--numjobs 4 --iodepth 8", "maxtags: 32"),
         ("--size 64M", "size: 64MiB"),
         ("--filesize=64M", "size: 64MiB"),
+        ("--direct=0", "    direct: false               # through the page cache"),
+        ("--buffered --bs 8000", "    blocksize: 8000"),
+        ("--buffered=1 --invalidate=0", "    drop_cache: false"),
+        ("--rw write --fsync=32", "    flush: { every: 32 }"),
+        ("--rw randrw --fdatasync 1", "    flush: { every: 1, with: fdatasync }"),
+        ("--rw write --end_fsync=1 --runtime=60", "until: { time: 1m }"),
+        ("--rw write --end_fsync=1 --runtime=60 --ramp_time=5", "until: { time: 1m5s }"),
+        ("--rw write --end-fsync --once", "    end_fsync: true"),
+        ("--rw write --sync=1", "    sync: sync"),
+        ("--rw write --sync=dsync", "    sync: dsync"),
     ],
 )
 def test_a_line_as_fio_takes_it(words: str, line: str) -> None:
@@ -97,8 +107,13 @@ def test_each_other_option_of_fio_has_a_pointer(option: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("./new.bin --size=1G --direct=0", "always uses O_DIRECT"),
-        ("./new.bin --size=1G --buffered", "always uses O_DIRECT"),
+        ("./new.bin --size=1G --keep-cache", "--keep-cache: direct I/O goes past the page cache; write --buffered"),
+        ("./new.bin --size=1G --invalidate=0", "--keep-cache: direct I/O"),
+        ("./new.bin --size=1G --fsync=4", "--fsync: --rw randread writes nothing"),
+        ("./new.bin --size=1G --rw write --fsync=4 --fdatasync=2", "--fsync and --fdatasync: a workload has one"),
+        ("./new.bin --size=1G --rw write --sync=always", "--sync always: write dsync"),
+        ("./new.bin --size=1G --rw randwrite --p99 5ms --end_fsync", "a search takes a time: leave --end-fsync out"),
+        ("./new.bin --size=1G --buffered --ioengine=libaio", "direct: false needs io_uring"),
         ("./new.bin --size=1G --ioengine=sync", "--iodepth 1"),
         ("./new.bin --size=1G --ioengine=libaoi", "did you mean 'libaio'"),
         ("randread", "write --rw randread"),
