@@ -58,6 +58,7 @@ class Stream:
     seed: int | None = None
     random_map: bool = False  # random: each block of the range once before any again
     until: str = ""  # its end by volume on each target
+    more: "Settings" = ()  # of the cache and flushes
     on: tuple[tuple[str, tuple[str, ...]], ...] = ()  # hosts and their paths, where not every host has all of them
 
     @property

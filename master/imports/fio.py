@@ -25,6 +25,8 @@ from .fio_command import FIO, command_lines, parted
 from .fio_job import Job, ReadJob
 from .fio_text import file_lines, sections
 
+_END = ("end_fsync", "true")
+
 
 def read_fio(text: str, name: str, around: ImportContext) -> Description:
     """Return what the job file does. Raises PlanError with every reason why it cannot be read, a line each."""
@@ -95,6 +97,7 @@ def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[ImportedE
         if job.begins_group or not parted:
             parted.append([])
         parted[-1].append(job)
+    parted = [_apart(members) for members in parted]
     names = UniqueNames()
     groups = [
         [replace(stream, name=names.of(stream.name)) for job in members for stream in job.streams] for members in parted
@@ -110,6 +113,13 @@ def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[ImportedE
         wanted = {stream.name: {"iops": stream.iops} for stream in of_group}
         course.run(steps.of(members[0].section.name), wanted, _keys(members))
     return tuple(streams), tuple(course.actions), uneven
+
+
+def _apart(members: list[ReadJob]) -> list[ReadJob]:
+    """The jobs of a group, each with an end of its own where they end at different times, or with a flush."""
+    timed = {job.measure_s for job in members if job.measure_s is not None}
+    flushed = any(_END in stream.more and not stream.until for job in members for stream in job.streams)
+    return [job.ends_itself for job in members] if len(timed) > 1 or flushed else members
 
 
 def _keys(members: list[ReadJob]) -> Settings:

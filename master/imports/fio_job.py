@@ -4,13 +4,14 @@ Rule: as in fio.py. Faults and what is dropped are collected, so that a user see
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from ...protocol.geometry import LEAST_CACHED
 from ...protocol.parameters import PARAMETERS
 from ..text.suggestions import did_you_mean, suggestion
 from ..text.units import format_bytes, format_duration, format_number, parse_bytes
-from .description import ImportedTarget, Stream
+from .description import ImportedTarget, Settings, Stream
 from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, REFUSED, SYNC_ENGINES, UNMAPPED
 from .fio_targets import MOST_CLONES, TargetsReader, is_device
 from .fio_text import FioSection, Option, mean_of_range, mean_of_split, percentage, seconds_of, whole_number
@@ -18,8 +19,12 @@ from .fio_text import FioSection, Option, mean_of_range, mean_of_split, percenta
 STEADY_TIMEOUT_S: Final = 900.0  # where a job has no runtime
 _SEQUENTIAL: Final = {"read", "write", "rw"}
 _READS: Final = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}
+_READ_ONLY: Final = {name for name, reads in _READS.items() if reads == 1.0}
 _RW: Final = {"read", "write", "rw", "randread", "randwrite", "randrw"}
 _MIX: Final = {"rwmixread", "rwmixwrite"}
+_CACHED: Final = {"direct", "buffered"}  # the same option, and its opposite
+_OF_CACHE: Final = {"pre_read", "uncached"}  # without effect on direct I/O
+_SYNC: Final = {"1": "sync", "sync": "sync", "dsync": "dsync"}
 _CRITERIA: Final = {"iops": "iops", "iops_slope": "iops_slope", "bw": "bw", "bw_slope": "bw_slope"}
 
 
@@ -49,6 +54,15 @@ class ReadJob:
     @property
     def times(self) -> tuple[float, float | None, FioSteady | None]:
         return self.warmup_s, self.measure_s, self.steady
+
+    @property
+    def ends_itself(self) -> "ReadJob":
+        """The job whose streams end by `until` in any case, after its time."""
+        if self.measure_s is None or self.steady:
+            return self
+        until = f"{{ time: {format_duration(self.warmup_s + self.measure_s)} }}"
+        streams = [replace(stream, until=stream.until or until) for stream in self.streams]
+        return replace(self, streams=streams, measure_s=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +121,10 @@ class Job(TargetsReader):
         ramp = self._value("ramp_time", seconds_of, 0.0)
         runtime = self._value("runtime", seconds_of, 0.0)
         steady = self._steady(runtime)
+        if runtime and not self._flag("time_based") and self._ends_flushed() and rw not in _READ_ONLY:
+            why = "fio flushes after its time, too, where that is over before its volume is done"
+            option = self.section.options.get("end_fsync") or self.section.options["fsync_on_close"]
+            self._drop(option, why, "the plan flushes after its volume", matters=True)
         by_volume = not (runtime and self._flag("time_based"))
         if steady and by_volume:
             why = "a step that looks for a steady state does not end by volume"
@@ -127,7 +145,8 @@ class Job(TargetsReader):
         if engine in SYNC_ENGINES:
             return "auto"
         if engine == "mmap":
-            self._drop(option, "ivypy does not map files", "the plan reads and writes with O_DIRECT", matters=True)
+            nearest = "the plan reads and writes through the page cache" if self._is_cached() else ""
+            self._drop(option, "ivypy does not map files", nearest, matters=True)
             return "auto"
         if engine == "io_uring_cmd":
             advice = "name the block device, and use `engine: { backend: nvme }` (docs/hosts.md)"
@@ -136,7 +155,7 @@ class Job(TargetsReader):
         if engine not in BACKENDS:
             self._fault(option, "no engine for blocks or files; ivypy drives these alone")
             return None
-        return BACKENDS[engine]
+        return "auto" if engine == "libaio" and self._is_cached() else BACKENDS[engine]  # io_uring: it cannot wait
 
     def _known(self) -> bool:
         """Notes what is dropped; whether every option is one of fio's."""
@@ -155,7 +174,6 @@ class Job(TargetsReader):
             elif option.name not in MAPPED and option.name not in ALWAYS:
                 near = did_you_mean(option.name, [*MAPPED, *UNMAPPED, *REFUSED, *ALWAYS])
                 self._fault(option, f"not an option of fio that ivypy knows{near}")
-        self._note_page_cache()
         return len(self.faults) == before
 
     def _idle(self, option: Option) -> bool:
@@ -165,6 +183,8 @@ class Job(TargetsReader):
             low, _, high = option.value.partition("-")
             return low == high
         if option.name == "fill_device" and self._fills_devices():
+            return True
+        if option.name in _OF_CACHE and not self._is_cached():
             return True
         if option.name == "percentage_random":
             off = frozenset({"100" if random else "0"})
@@ -180,11 +200,60 @@ class Job(TargetsReader):
         whole = not {"size", "offset", "io_size", "number_ios", "loops"} & self.section.options.keys()
         return whole and self._text("rw", "read") == "write" and all(map(is_device, paths))
 
-    def _note_page_cache(self) -> None:
-        direct, buffered = self.section.options.get("direct"), self.section.options.get("buffered")
-        asked = buffered if self._flag("buffered") else direct if direct and not self._flag("direct") else None
-        if asked or not (direct or buffered):
-            self._drop(asked, "fio would use the page cache", "ivypy always uses O_DIRECT", matters=True)
+    def _is_cached(self) -> bool:
+        """Whether it uses the page cache: fio's default."""
+        if self._text("ioengine", DEFAULT_ENGINE) == "null":
+            return False
+        options = self.section.options
+        last = next((name for name in reversed(list(options)) if name in _CACHED), None)
+        return last is None or self._flag(last) is (last == "buffered")
+
+    def _has_devices(self) -> bool:
+        return any(map(is_device, self._text("filename").split(":")))
+
+    def _in_parts_of_pages(self, blocksize: int) -> bool:
+        """Whether a device is to be driven in parts of the page cache's pages."""
+        if self._has_devices() and blocksize % LEAST_CACHED:
+            option = self.section.options.get("bs")
+            why = f"a device is driven through the page cache in multiples of {LEAST_CACHED}"
+            self._drop(option, why, "the plan has direct I/O", matters=True)
+            return True
+        return False
+
+    def _cache_and_flushes(self, writes: bool, blocksize: int) -> Settings:
+        """The keys of a stream; of flushes where it writes."""
+        keys = []
+        if self._is_cached() and not self._in_parts_of_pages(blocksize):
+            keys.append(("direct", "false"))
+            if "invalidate" in self.section.options and not self._flag("invalidate"):
+                keys.append(("drop_cache", "false"))
+        if not writes:
+            return tuple(keys)
+        keys += self._flushes()
+        if self._ends_flushed():
+            keys.append(("end_fsync", "true"))
+        sync = self.section.options.get("sync")
+        if sync is not None and sync.value not in OFF:
+            keys.append(("sync", _SYNC.get(sync.value, "sync")))
+        return tuple(keys)
+
+    def _flushes(self) -> Settings:
+        every = {name: self._value(name, whole_number, 0) for name in ("fsync", "fdatasync")}
+        given = {name: number for name, number in every.items() if number}
+        if len(given) > 1:
+            self._drop(
+                self.section.options["fdatasync"],
+                "a workload has one kind of flush",
+                "the plan has fsync",
+                matters=True,
+            )
+        for name, number in given.items():
+            how = "" if name == "fsync" else f", with: {name}"
+            return (("flush", f"{{ every: {number}{how} }}"),)
+        return ()
+
+    def _ends_flushed(self) -> bool:
+        return self._flag("end_fsync") or self._flag("fsync_on_close")
 
     def _volume(self, files: int, span: tuple[str, str] | None, blocksize: int) -> _FioVolume:
         """Read what a clone does until it ends: `loops` times `size`, or `io_size` instead; at most `number_ios`."""
@@ -236,8 +305,10 @@ class Job(TargetsReader):
                 text = parts[0] if reads or len(parts) == 1 else parts[1]
                 chosen = self._value(name, lambda _, mean=mean, text=text: mean(text, self._size), chosen)  # type: ignore[misc]
         about = PARAMETERS["blocksize"]
-        if chosen % 512 or not (about.low or 0) <= chosen <= (about.high or chosen):
-            self._fault(option, f"{chosen} bytes: an I/O is a multiple of 512, up to {format_bytes(16 << 20)}")
+        unit = 1 if self._is_cached() and not self._has_devices() else 512
+        if chosen % unit or not (about.low or 0) <= chosen <= (about.high or chosen):
+            of = "" if unit == 1 else "a multiple of 512, "
+            self._fault(option, f"{chosen} bytes: an I/O is {of}up to {format_bytes(16 << 20)}")
         return chosen
 
     def _streams(
@@ -247,6 +318,10 @@ class Job(TargetsReader):
         engine = self._text("ioengine", DEFAULT_ENGINE)
         asked = self._value("iodepth", whole_number, 1)
         depth = 1 if engine in SYNC_ENGINES or engine == "mmap" else asked
+        if engine == "libaio" and self._is_cached() and depth > 1:
+            why = "libaio waits for each I/O through the page cache"
+            self._drop(self.section.options["iodepth"], why, "the plan has depth 1, as fio really has", matters=False)
+            depth = 1
         clones = self._jobs()
         own_files = "filename" not in self.section.options  # a clone has files of its own
         increment = self._value("offset_increment", self._size, 0)
@@ -283,6 +358,7 @@ class Job(TargetsReader):
                         seed=self._value("randseed", whole_number, None),
                         random_map=not sequential and self._maps(),
                         until=volume.until(of_all, part.of_volume, files) if volume else "",
+                        more=self._cache_and_flushes(part.reads < 1, part.blocksize),
                     )
                 )  # fmt: skip
         if in_flight != depth * of_all:

@@ -27,8 +27,10 @@ MAPPED: Final = {
     "rate_iops": "`iops`", "rate_process": "`iosequencer`", "runtime": "`measure`", "ramp_time": "`warmup`",
     "stonewall": "the next step", "randseed": "`seed`", "ss": "`steady`", "ss_dur": "`steady: window`",
     "ss_ramp": "`warmup`", "filename_format": "`luns: create: path`",
-    "kb_base": "bytes (how sizes are read)", "direct": "O_DIRECT, which ivypy always uses",
-    "buffered": "O_DIRECT, which ivypy always uses", "time_based": "`measure` alone, with `runtime`",
+    "kb_base": "bytes (how sizes are read)", "direct": "`direct`", "buffered": "`direct: false`",
+    "invalidate": "`drop_cache`", "fsync": "`flush: { every: ... }`",
+    "fdatasync": "`flush: { every: ..., with: fdatasync }`", "sync": "`sync`", "end_fsync": "`end_fsync`",
+    "fsync_on_close": "`end_fsync`", "time_based": "`measure` alone, with `runtime`",
     "io_size": "`until`", "number_ios": "`until`", "loops": "`until`", "norandommap": "`random_map`",
 }  # fmt: skip
 
@@ -36,7 +38,7 @@ MAPPED: Final = {
 ALWAYS: Final = frozenset(
     """
     exit_what name description group_reporting new_group thread randrepeat allrandrepeat random_generator
-    softrandommap invalidate refill_buffers scramble_buffers fallocate create_on_open create_serialize create_fsync
+    softrandommap refill_buffers scramble_buffers fallocate create_on_open create_serialize create_fsync
     overwrite unlink unlink_each_loop allow_file_create allow_mounted_write openfiles lat_percentiles
     clat_percentiles slat_percentiles percentile_list significant_figures disable_lat disable_clat disable_slat
     disable_bw_measurement disable_bw gtod_reduce gtod_cpu clocksource stats disk_util unit_base
@@ -52,7 +54,7 @@ ALWAYS: Final = frozenset(
     rate_cycle dedupe_mode dedupe_working_set_percentage dedupe_global buffer_compress_chunk latency_window
     latency_percentile latency_run read_beyond_wp max_open_zones
     job_max_open_zones ignore_zone_limits flow_id flow_sleep cgroup_nodelete cgroup_weight sqthread_poll_cpu
-    uncached busy_poll merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars zone_reset_frequency
+    busy_poll merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars zone_reset_frequency
     zone_reset_threshold thinktime_blocks_type thinktime_iotime rate_ignore_thinktime read_iolog_chunked
     replay_no_stall replay_redirect replay_scale replay_align replay_time_scale replay_skip
     """.split()
@@ -62,7 +64,6 @@ _NO_SIZES: Final = "an I/O of a workload has one size"
 _NO_VERIFY: Final = "ivypy does not verify what it reads"
 _NO_CONTENT: Final = "ivypy writes data that neither compresses nor repeats"
 _NO_ZONES: Final = "a workload has one range of addresses"
-_NO_FLUSH: Final = "ivypy writes with O_DIRECT and does not flush"
 _NO_THRESHOLD: Final = "a threshold is part of a step"
 _NO_ORDER: Final = "streams of a step begin together"
 
@@ -89,14 +90,10 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "zonerange": (_NO_ZONES, "one workload for each `range`", True),
     "zoneskip": (_NO_ZONES, "one workload for each `range`", True),
     "zonecapacity": (_NO_ZONES, "", True),
-    "end_fsync": (_NO_FLUSH, "", True),
-    "fsync_on_close": (_NO_FLUSH, "", True),
-    "fsync": (_NO_FLUSH, "", True),
-    "fdatasync": (_NO_FLUSH, "", True),
-    "sync": (_NO_FLUSH, "", True),
-    "sync_file_range": (_NO_FLUSH, "", True),
-    "write_barrier": (_NO_FLUSH, "", True),
-    "atomic": (_NO_FLUSH, "", True),
+    "sync_file_range": ("a flush is of all that was written", "use `flush: { every: ... }`", True),
+    "write_barrier": ("a flush is of all that was written", "use `flush: { every: ... }`", True),
+    "atomic": ("ivypy does not support atomic writes", "", True),
+    "uncached": ("what is read stays in the page cache", "", True),
     "startdelay": (_NO_ORDER, "write a step of its own", True),
     "wait_for": (_NO_ORDER, "write a step of its own", True),
     "flow": (_NO_ORDER, "give each workload its share as `iops`", True),
@@ -108,7 +105,11 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "file_append": ("ivypy does not write after the end of a file", "", True),
     "file_service_type": ("each file has its own I/Os in flight", "", True),
     "lockfile": ("I/Os of a file wait for no lock", "", True),
-    "pre_read": ("ivypy does not read files into the page cache", "", False),
+    "pre_read": (
+        "ivypy does not read files into the page cache",
+        "read them in a step before, with `direct: false`",
+        True,
+    ),
     "trim_percentage": ("ivypy does not trim", "", True),
     "prio": ("I/Os have no priority", "", True),
     "prioclass": ("I/Os have no priority", "", True),
@@ -164,9 +165,8 @@ DEFAULT_ENGINE: Final = "psync"
 
 
 def option_table() -> str:
-    """A list of every option that the import knows, in Markdown; those with the same fate in one line."""
-    rows = [(name, f"becomes {becomes}") for name, becomes in MAPPED.items()]
-    rows += [(name, f"refused: {why}") for name, why in REFUSED.items()]
+    """A list of every option that has no counterpart, in Markdown; those with the same fate in one line."""
+    rows = [(name, f"refused: {why}") for name, why in REFUSED.items()]
     rows += [(name, f"{why}" + (f"; {near}" if near else "")) for name, (why, near, _) in UNMAPPED.items()]
     options: dict[str, list[str]] = {}
     for name, text in sorted(rows):

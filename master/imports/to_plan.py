@@ -107,6 +107,7 @@ def _workload(stream: Stream, targets: tuple[ImportedTarget, ...]) -> Iterator[s
         yield "    random_map: true"
     if stream.until:
         yield f"    until: {stream.until}"
+    yield from (f"    {key}: {value}" for key, value in stream.more)
     if stream.seed is not None:
         yield f"    seed: {stream.seed}"
     if stream.on:

@@ -17,8 +17,8 @@ THREADS: Final = 8
 ELAPSED_S: Final = 30.0
 INTERVAL_S: Final = 1.0
 CURVE: Final = (0.1, 0.5, 0.7, 0.8, 0.9, 1.0)
-_DIRECT: Final = frozenset({"o_direct", "directio"})
-_FLUSHES: Final = ("o_sync", "o_dsync", "o_rsync", "fsync", "sync", "clear_cache")
+DIRECT: Final = frozenset({"o_direct", "directio"})
+_WITHOUT: Final = frozenset({"o_rsync", "fsync", "sync", "clear_cache"})  # openflags without counterpart
 
 Range = tuple[float, float]  # both ends as written: up to 100 (the second up to 200) a percentage, else bytes
 
@@ -46,7 +46,7 @@ class Sd:
     size: int | None
     threads: int  # I/Os in flight, of all hosts and workloads together
     range: Range | None
-    direct: bool
+    flags: frozenset[str]  # openflags
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Wd:
     skew: float | None
     iorate: float | None
     range: Range | None
-    direct: bool
+    flags: frozenset[str]  # openflags
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Rd:
     interval_s: float
     pause_s: float
     poisson: bool
-    direct: bool
+    flags: frozenset[str]  # openflags
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Reader:
         """One, or as many as `count` says."""
         sd = Sd(
             self.record, self.record.name, self._luns(), self._divided("size"), self._divided("threads") or THREADS,
-            self._range(), self._direct(),
+            self._range(), self._flags(),
         )  # fmt: skip
         counted = self._numbers("count")
         if "count" not in self.record.parameters:
@@ -139,7 +139,7 @@ class Reader:
         return Wd(
             self.record, self.record.name, self._words("sd"), self._words("host") or self._words("hd") or ("*",), sizes,
             reads, self._seek(), self._optional("skew"), self._optional("iorate") or None, self._range(),
-            self._direct(),
+            self._flags(),
         )  # fmt: skip
 
     def rd(self) -> Rd:
@@ -165,7 +165,7 @@ class Reader:
             # Without `warmup`, vdbench leaves the first interval out of the totals.
             elapsed_s=elapsed if warmup else max(elapsed - interval, 1.0), warmup_s=warmup or interval,
             interval_s=interval, pause_s=self._number("pause", 0.0), poisson=self._poisson(),
-            direct=self._direct(),
+            flags=self._flags(),
         )  # fmt: skip
 
     # The parts of a definition
@@ -181,12 +181,12 @@ class Reader:
             self._fault(None, "`host` and `lun` stand in pairs: lun=/dev/sdb,host=a,lun=/dev/sdc,host=b")
         return tuple(zip(paths, hosts, strict=False))
 
-    def _direct(self) -> bool:
-        """Whether vdbench opens what it drives without the page cache."""
+    def _flags(self) -> frozenset[str]:
+        """Those with which vdbench opens what it drives."""
         flags = [flag.lower() for flag in self._words("openflags")]
-        if any(flag.startswith(_FLUSHES) for flag in flags):
-            self._drop("openflags", "ivypy writes with O_DIRECT and does not flush", "", matters=True)
-        return not _DIRECT.isdisjoint(flags)
+        if any(flag in _WITHOUT for flag in flags):
+            self._drop("openflags", "the plan has `o_sync` and `o_dsync` alone", "use `end_fsync`", matters=True)
+        return frozenset(flags)
 
     def _divided(self, name: str) -> int | None:
         """`32`, or `(32,4)`, which is a fourth of it."""

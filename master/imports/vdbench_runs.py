@@ -15,7 +15,7 @@ from ...protocol.parameters import PARAMETERS
 from ..text.suggestions import suggestion
 from ..text.units import format_bytes, format_duration, format_fraction, format_number
 from .description import Dropped, Settings, Stream, whole_blocks
-from .vdbench_definitions import Rd, Sd, Wd
+from .vdbench_definitions import DIRECT, Rd, Sd, Wd
 from .vdbench_luns import VdbenchLun, VdbenchLuns, is_device, matches, span_of
 
 MOST_STEPS: Final = 10_000  # of a plan
@@ -25,6 +25,8 @@ _SETTING_OF: Final = {
 }  # fmt: skip
 _RATE: Final = "iorate"
 _Values = Mapping[str, float | None]  # what the lists of an rd set, of one combination
+
+_Alike = tuple[float, tuple[str, str] | None, int, Settings]  # depth, range, which of the same LUN, flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Load:
         """The settings that edits cannot change: loads of several steps that agree in it are one workload of the
         plan.
         """
-        return self.stream.name, self.stream.paths, self.stream.on, self.stream.span, self.copy
+        return self.stream.name, self.stream.paths, self.stream.on, self.stream.span, self.stream.more, self.copy
 
     @property
     def fixed(self) -> dict[str, str]:
@@ -162,9 +164,6 @@ class RunReader:
         for lun in self.luns.matching(patterns, record.where, record.text):
             paths = {host: path for host, path in lun.paths.items() if host in hosts}
             luns += [VdbenchLun(lun.sd, paths)] if paths else []
-            if not (self.rd.direct or wd.direct or lun.sd.direct or all(map(is_device, paths.values()))):
-                why = "no `openflags=o_direct`: vdbench would use the page cache"
-                self._drop_of(lun.sd, "openflags", why, "ivypy always uses O_DIRECT", matters=True)
         if patterns and not luns and self.luns.all:
             self.faults.append(f"{wd.record.where}: {wd.record.text}: none of its hosts has any of its LUNs")
         return luns
@@ -197,7 +196,7 @@ class RunReader:
             why = "vdbench's gaps are exponential unless `distribution` says otherwise"
             self._drop_of(self.rd, "distribution", why, "those of a sequential workload are even", matters=asked)
         everywhere = sum(len(lun.paths) for lun in self.of_wd[wd.name])
-        for (depth, span, copy), alike in self._groups(wd, values).items():
+        for (depth, span, copy, more), alike in self._groups(wd, values).items():
             for part in parts:
                 rate = self._rate(wd, share, values)
                 if rate is not None:
@@ -208,19 +207,18 @@ class RunReader:
                     sequential=sequential, fraction_read=part.reads, blocksize=size,
                     depth=max(round(depth * part.share), 1), iops="0",
                     poisson=self.rd.poisson and not sequential, span=span, on=self._on(alike),
+                    more=tuple(one for one in more if one[0] != "sync" or part.reads < 1),
                 )  # fmt: skip
                 if stream.depth > int(PARAMETERS["maxtags"].high or stream.depth):
                     self._fault(f"{stream.depth} I/Os in flight are too many")
                 yield Load(stream, None if rate is None else format_number(round(rate, 6)), copy)
 
-    def _groups(
-        self, wd: Wd, values: _Values
-    ) -> Mapping[tuple[float, tuple[str, str] | None, int], list[tuple[str, str]]]:
-        """Hosts and paths where the workload's LUNs have the same depth and range, by these two.
+    def _groups(self, wd: Wd, values: _Values) -> Mapping[_Alike, list[tuple[str, str]]]:
+        """Hosts and paths where the workload's LUNs have the same depth, range and flags, by these.
 
         Two sds that are one LUN are in two groups, the first and the second: in one, it would be driven once.
         """
-        groups: dict[tuple[float, tuple[str, str] | None, int], list[tuple[str, str]]] = {}
+        groups: dict[_Alike, list[tuple[str, str]]] = {}
         seen: dict[tuple[str, str], int] = {}
         for lun in self.of_wd[wd.name]:
             threads = values.get("threads") or lun.sd.threads
@@ -228,7 +226,8 @@ class RunReader:
                 seen[host, path] = seen.get((host, path), 0) + 1
                 depth = threads / (len(self.hosts[lun.name]) * self.users[lun.name, host])
                 span = span_of(lun.sd, wd.range, self.luns.is_created(lun.sd, path))
-                groups.setdefault((depth, span, seen[host, path]), []).append((host, path))
+                more = _opened(path, self.rd.flags | wd.flags | lun.sd.flags)
+                groups.setdefault((depth, span, seen[host, path], more), []).append((host, path))
         return groups
 
     def _on(self, alike: Sequence[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -314,6 +313,14 @@ class RunReader:
         one = of.record.parameters.get(name)
         where, text = (one.where, one.text) if one else (of.record.where, of.record.text)
         self.dropped.append(Dropped(where, text, why, nearest, matters))
+
+
+def _opened(path: str, flags: frozenset[str]) -> Settings:
+    """The keys of what vdbench opens so: a file through the page cache, which it does not drop, unless it is told."""
+    cached = DIRECT.isdisjoint(flags) and not is_device(path)
+    keys = [("direct", "false"), ("drop_cache", "false")] if cached else []
+    durable = "sync" if "o_sync" in flags else "dsync" if "o_dsync" in flags else ""
+    return (*keys, ("sync", durable)) if durable else tuple(keys)
 
 
 def _mean_size(sizes: Sequence[float]) -> int:

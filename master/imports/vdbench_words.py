@@ -55,7 +55,7 @@ _CACHE: Final = Without(
 _BEFORE: Final = Without("a plan starts no commands", "run it before")
 _AFTER: Final = Without("a plan starts no commands", "run it after", matters=False)
 _END: Final = Without("of all LUNs together; `until` is of each", "the plan runs for all of `elapsed`; use `until`")
-_DIRECT: Final = Becomes("O_DIRECT, which ivypy always uses")
+_FLAGS: Final = Becomes("`direct`, `sync`")
 _SPOT: Final = Without("random addresses are evenly distributed", "two workloads with a `range` each")
 _DEDUP: Final[dict[str, Fate]] = {
     name: _CONTENT for name in ("dedupratio", "dedupunit", "dedupsets", "deduphotsets", "dedupflipflop", "dedup")
@@ -92,7 +92,7 @@ SD: Final[Mapping[str, Fate]] = {
     "offset": Without("addresses are multiples of the block size", "a `range` that begins there"),
     "align": Without("addresses are multiples of the block size"), "kstat": Needless(), "instance": Needless(),
     "replay": RefusedFile("ivypy does not replay"), "journal": _VERIFY,
-    "resetlun": Without("ivypy resets no LUN"), "resetbus": Without("ivypy resets no bus"), "openflags": _DIRECT,
+    "resetlun": Without("ivypy resets no LUN"), "resetbus": Without("ivypy resets no bus"), "openflags": _FLAGS,
     "range": Becomes("`range`"), **_DEDUP,
     "streams": RefusedFile("vdbench has it as a parameter of a wd"),
 }  # fmt: skip
@@ -105,7 +105,7 @@ WD: Final[Mapping[str, Fate]] = {
     "seekpct": Becomes("`iosequencer`"), "stride": _SPOT,
     "priority": Without("workloads have no priority", "each has its own rate", matters=False),
     "iorate": Becomes("`total_iops`"), "rhpct": _CACHE, "whpct": _CACHE, "host": Becomes("`select` by host"),
-    "hd": Becomes("`select` by host"), "openflags": _DIRECT,
+    "hd": Becomes("`select` by host"), "openflags": _FLAGS,
     "user": RefusedFile("a class of Java makes the I/Os"),
     "threads": Without("`threads` of a wd is for concatenated LUNs"),
     "streams": Without("a workload is one sequential stream on each LUN", "a workload with a `range` for each"),
@@ -126,7 +126,7 @@ RD: Final[Mapping[str, Fate]] = {
     "replay": RefusedFile("ivypy does not replay"), "pause": Becomes("`cooldown`"),
     **{f"for{name}": fate for name, fate in _LOOPS.items()}, **_LOOPS,
     "distribution": Becomes("`iosequencer`"), "startcmd": _BEFORE, "start_cmd": _BEFORE, "endcmd": _AFTER,
-    "end_cmd": _AFTER, "openflags": _DIRECT, "mount": Without("ivypy mounts nothing", "mount it before"),
+    "end_cmd": _AFTER, "openflags": _FLAGS, "mount": Without("ivypy mounts nothing", "mount it before"),
 }  # fmt: skip
 
 LOOPS: Final = frozenset(_LOOPS)
@@ -156,11 +156,11 @@ def unknown(typed: str, kind: str) -> str:
 
 
 def keyword_table() -> str:
-    """A list of every keyword that the import knows, in Markdown; those with the same fate in one line."""
+    """A list of every keyword that has no counterpart, in Markdown; those with the same fate in one line."""
     keywords: dict[str, dict[str, list[str]]] = {}
     for kind, table in TABLES.items():
         for name, fate in table.items():
-            if not isinstance(fate, Needless) and not (kind == "rd" and name in LOOPS):
+            if not isinstance(fate, Needless | Becomes) and not (kind == "rd" and name in LOOPS):
                 by_kind = keywords.setdefault(_in_words(fate), {})
                 by_kind.setdefault("" if kind == "general" else f"{kind}: ", []).append(f"`{name}`")
     return "".join(
@@ -171,11 +171,9 @@ def keyword_table() -> str:
 
 def _in_words(fate: Fate) -> str:
     match fate:
-        case Becomes(what):
-            return f"becomes {what}"
         case Without(why, nearest):
             return f"{why}; {nearest}" if nearest else why
         case RefusedFile(why):
             return f"refused: {why}"
-        case Needless():
+        case _:
             return ""

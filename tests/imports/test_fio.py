@@ -249,9 +249,10 @@ def test_a_step_has_the_time_of_its_jobs_if_they_have_any(jobs: str, keys: Mappi
 @pytest.mark.parametrize("option", [name for name, (_, _, matters) in UNMAPPED.items() if matters])
 def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str) -> None:
     value = {"bsrange": "4k-8k", "bssplit": "4k/50:8k/50", "iodepth_batch_complete_min": "8"}.get(option, "1")
-    one = description(f"[job]\n{DEVICE}rw=randread\n{option}={value}")
+    cached = "direct=0\n" if option in ("pre_read", "uncached") else ""
+    one = description(f"[job]\n{DEVICE}rw=randread\n{cached}{option}={value}")
     assert [(d.where, d.what, d.matters) for d in one.dropped if d.matters] == [
-        ("job.fio:8", f"{option}={value}", True)
+        (f"job.fio:{9 if cached else 8}", f"{option}={value}", True)
     ]
     assert plan_of(one)
 
@@ -290,7 +291,7 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
         ("time_based=0\nloops=3\nsize=4g", []),
         ("time_based=0\nss=iops:5%\nss_dur=1", ["[job]"]),
         ("rate_min=1m", ["rate_min=1m"]),
-        ("pre_read=1", ["pre_read=1"]),
+        ("pre_read=1\nuncached=1", []),  # of direct I/O
     ],
 )
 def test_what_fio_would_do_otherwise_is_named_and_defaults_are_not(options: str, named: list[str]) -> None:
@@ -413,7 +414,11 @@ def test_the_command_prints_the_plan_and_exits_by_what_it_drops(tmp_path: Path) 
         ("rw=write\ndirect=1\nfill_device=1", 0),
         ("rw=randwrite\ndirect=1\nfill_device=1", 6),
         ("rw=read\nsize=1g\ndirect=1\nss=iops:9%\nss_dur=2\nruntime=9", 6),  # fio may end before
-        ("rw=write\nsize=1g\nruntime=9\ntime_based", 6),  # by the page cache
+        ("rw=write\nsize=1g\nruntime=9\ntime_based", 0),  # through the page cache
+        ("rw=write\nsize=1g\nruntime=9\ntime_based\nsync_file_range=write:8", 6),
+        ("rw=write\nsize=1g\nfsync=1\nfdatasync=3", 6),
+        ("rw=write\nsize=1g\nend_fsync=1\nruntime=9", 6),  # fio flushes after whichever comes first
+        ("rw=write\nsize=1g\nbs=1k", 6),  # of a device, the cache has 4 KiB
         ("rw=read\nzonesize=1m\nzoneskip=1m\ndirect=1\nruntime=9\ntime_based", 6),
         ("rw=read\niodepth_batch_complete=16\ndirect=1\nruntime=9\ntime_based", 6),
         ("rw=read\niodepth_batch_complete=1\ndirect=1\nruntime=9\ntime_based", 0),

@@ -308,8 +308,9 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(kind: str, k
         (SD + WD + "rd=r,wd=wd1,iorate=9,distribution=uniform\n", [("distribution=uniform", True)]),
         (SD + WD + "rd=r,wd=wd1,iorate=max,forcompratio=(1,2)\n", [("forcompratio=(1,2)", True)]),
         ("validate=yes\ncompratio=1\n" + SD + WD + RD, [("validate=yes", True)]),
-        ("sd=sd1,lun=/dev/sdb,openflags=(o_direct,o_sync)\n" + WD + RD, [("openflags=(o_direct,o_sync)", True)]),
-        ("sd=sd1,lun=f,size=1g\n" + WD + RD, [("sd=sd1", True)]),
+        ("sd=sd1,lun=/dev/sdb,openflags=(o_direct,o_sync)\n" + WD + RD, []),
+        ("sd=sd1,lun=/dev/sdb,openflags=(o_direct,fsync)\n" + WD + RD, [("openflags=(o_direct,fsync)", True)]),
+        ("sd=sd1,lun=f,size=1g\n" + WD + RD, []),
         ("sd=sd1,lun=f,size=1g\nwd=wd1,sd=sd1,openflags=directio\n" + RD, []),
         ("sd=sd1,lun=f,size=1g\n" + WD + "rd=r,wd=wd1,iorate=max,openflags=o_direct\n", []),
         (SD + "wd=wd1,sd=sd1,xfersize=(4096,100)\n" + RD, []),
@@ -440,3 +441,28 @@ def test_times_that_many_steps_have_in_common_are_defaults() -> None:
     text = text_of(many)
     assert "defaults: { warmup: 5s, measure: 1m }" in text and '  - go: { name: "r4", cooldown: 9s }' in text
     assert [(step.warmup_s, step.measure_s) for step in plan_of(many).steps] == [(5, 60)] * 4
+
+
+@pytest.mark.parametrize(
+    ("sd", "wd", "rd", "settings"),
+    [
+        ("lun=f,size=1g", "", "", {"direct": False, "drop_cache": False}),
+        ("lun=f,size=1g,openflags=o_direct", "", "", {"direct": True}),
+        ("lun=f,size=1g", "openflags=directio", "", {"direct": True}),
+        ("lun=f,size=1g", "", "openflags=o_direct", {"direct": True}),
+        ("lun=/dev/sdb", "", "", {"direct": True}),  # which vdbench opens so itself
+        ("lun=f,size=1g", "rdpct=0", "openflags=o_sync", {"direct": False, "sync": "sync"}),
+        ("lun=/dev/sdb,openflags=o_dsync", "rdpct=70", "", {"sync": "dsync"}),
+        ("lun=/dev/sdb,openflags=o_dsync", "rdpct=100", "", {"sync": "none"}),
+    ],
+)
+def test_flags_of_open_are_settings(sd: str, wd: str, rd: str, settings: dict[str, object]) -> None:
+    (workload,) = plan_of(f"sd=sd1,{sd}\nwd=wd1,sd=sd1,{wd}\nrd=r,wd=wd1,iorate=max,{rd}\n").workloads
+    assert {name: getattr(workload.parameters, name) for name in settings} == settings
+
+
+def test_runs_that_open_otherwise_are_two_workloads() -> None:
+    plan = plan_of(
+        "sd=sd1,lun=f,size=1g\n" + WD + "rd=a,wd=wd1,iorate=max,openflags=o_direct\nrd=b,wd=wd1,iorate=max\n"
+    )
+    assert sorted(one.parameters.direct for one in plan.workloads) == [False, True]
