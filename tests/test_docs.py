@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.control.observation import Phase
+from ivypy.master.imports.fio_options import MAPPED
+from ivypy.master.imports.vdbench_words import RD, SD, WD
 from ivypy.master.plan.load import read
 from ivypy.master.verdicts import Scope, Severity, Verdict
-from ivypy.protocol.parameters import Iosequencer
+from ivypy.protocol.parameters import PARAMETERS, Iosequencer
 from tests.support.doc_pages import ROOT, pages
 from tests.support.gallery import EXHIBITS, GALLERY
 from tests.support.screenshots import IMAGES, pictures
@@ -25,6 +27,18 @@ def test_what_contributors_are_pointed_to_is_there() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     named = re.findall(r"`([\w.]+/[\w./-]*)", text)
     assert len(named) > 40 and [path for path in named if not (ROOT / path).exists()] == ["src/"]
+
+
+def test_the_table_of_workloads_names_what_there_is() -> None:
+    """Every key, every word of fio and vdbench that the imports know, and every test."""
+    rows = re.findall(r"^\| (.*) \|$", (ROOT / "docs" / "workloads.md").read_text(), re.MULTILINE)
+    table = [[cell.strip() for cell in row.split("|")] for row in rows if "`" in row]
+    keys, fio, vdbench = ({word for row in table for word in re.findall(r"`(\w+)`", row[at])} for at in (1, 2, 3))
+    assert {name for name in PARAMETERS if name not in ("spread", "seed", "drop_after")} <= keys
+    assert keys <= {*PARAMETERS, "once", "total_iops"}
+    assert fio <= {*MAPPED}
+    assert vdbench <= {*SD, *WD, *RD}
+    assert all((ROOT / "tests" / row[4]).is_file() for row in table)
 
 
 def anchors(page: Path) -> set[str]:

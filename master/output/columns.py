@@ -36,8 +36,7 @@ PARAMETER_COLUMNS: Final = (
     Column(
         "iops_setting",
         "1/s",
-        "sum of the `iops` settings, also of hosts that are gone; `max`; blank where some instances are paced and "
-        "others at max",
+        "sum of the `iops` settings, also of hosts that are gone; `max`; blank where only some instances are paced",
     ),
     *(Column(name, _PARAMETER_UNITS.get(about.unit, ""), about.doc) for name, about in PARAMETERS.items()),
 )
@@ -54,7 +53,7 @@ SUBINTERVAL: Final = (
     Column(
         "in_measurement",
         "",
-        "1 if a measurement of the step includes it, else 0; changed from 0 when the measurement is complete",
+        "1 if a measurement of the step includes it, else 0; set once the measurement is complete",
     ),
     Column("start_utc", "UTC", "its start, by the controller's clock"),
     Column("length_s", "s", "its real length, mean over the hosts"),
@@ -70,8 +69,7 @@ VERDICT: Final = (
     Column(
         "verdict",
         "",
-        "of the figures that the step was for: the metrics that its measure, steady, slo, find or pid looks at, else "
-        "rates and service times; valid, partial, failed or invalid; docs/verdicts.md",
+        "of the figures that the step was for: valid, partial, failed or invalid; docs/verdicts.md",
     ),
     Column("rate_verdict", "", "of IOPS and MiB/s: valid, partial or invalid"),
     Column("service_verdict", "", "the same of service times"),
@@ -94,7 +92,7 @@ HALF_WIDTHS: Final = (
     Column("overall_service_us_mean_half_width", "us", "the same for overall_service_us_mean"),
     Column("overall_response_us_mean_half_width", "us", "the same for overall_response_us_mean"),
     Column("overall_service_us_p99_half_width", "us", f"the same for overall_service_us_p99; {_OF_FIRST}"),
-    Column("overall_response_us_p99_half_width", "us", f"the same for overall_response_us_p99; {_OF_FIRST}"),
+    Column("overall_response_us_p99_half_width", "us", "the same for overall_response_us_p99, of the same instances"),
 )
 
 NARROW_METRICS: Final = tuple(
@@ -141,7 +139,7 @@ HOST_FACTS: Final = (
     Column("smt", "", "hyper-threading: on or off"),
     Column("idle_driver", "", "what puts idle cores to sleep"),
     Column("idle_governor", "", "what chooses the idle state"),
-    Column("idle_states", "", "idle states of the first core, with the time that it takes to leave each"),
+    Column("idle_states", "", "the first core's idle states, with the time to leave each"),
     Column("frequency_driver", "", "what sets the cores' clock speed"),
     Column("governor", "", "frequency governor: performance, powersave ..."),
     Column("turbo", "", "on or off"),
@@ -203,12 +201,12 @@ CPU: Final = (
         "%",
         "used by others than ivypy (processes, kernel threads, interrupts), mean over the cores",
     ),
-    Column("others_beside_percent", "%", "the same of the worst core, of those that workload threads may run on"),
+    Column("others_beside_percent", "%", "the same of the worst core that workload threads may run on"),
     Column("cpu_steal_percent", "%", "taken by the hypervisor (steal), mean over the cores"),
-    Column("steal_beside_percent", "%", "the same of the worst core, of those that workload threads may run on"),
+    Column("steal_beside_percent", "%", "the same of the worst core that workload threads may run on"),
     Column("cpu_wait_percent", "%", "worst workload thread: share of the time for which it waited for a core"),
-    Column("throttled_ms", "ms", "for how long the CPU quota of a cgroup held the slave back, summed over its cores"),
-    Column("stalled_ms", "ms", "for how long no thread of the slave ran though one was due to (machine stalls)"),
+    Column("throttled_ms", "ms", "how long a cgroup's CPU quota held the slave back, summed over its cores"),
+    Column("stalled_ms", "ms", "how long no thread of the slave ran though one was due to (machine stalls)"),
     Column("longest_stall_ms", "ms", "the longest of these stretches"),
 )  # a column core_<number> for each core of any host follows
 INTERLOCK: Final = (
@@ -306,7 +304,7 @@ WINDOWS: Final = (
     Column("window", "", "kind of window: measurement"),
     Column("first_subinterval", "", "its first subinterval"),
     Column("last_subinterval", "", "its last subinterval"),
-    Column("set_aside", "", "subintervals between them that do not count: their phase is `disturbed`"),
+    Column("set_aside", "", "subintervals between them that do not count: phase `disturbed`"),
     Column("start_utc", "UTC", "its start, by the controller's clock"),
     Column("end_utc", "UTC", "its end"),
     Column("hosts", "", "hosts whose results it includes"),
@@ -361,14 +359,14 @@ OF_THE_MACHINERY: Final = tuple(  # for those who look into ivypy itself
 OTHER_FILES: Final = {
     "plan.yaml": "the plan, and the seed with which to repeat the run's addresses",
     "run.json": "command line, version, times, exit code; the steps with their verdicts, parameters and hosts",
-    "result.json": "the results as one document, written at the end; its schema is printed by `ivypy schema --result`",
+    "result.json": "the results as one document, written at the end; schema: `ivypy schema --result`",
     "report.html": "the [report](report.md), written at the end",
-    "histograms.sqlite": "every host's histograms of every subinterval; its schema is in master/output/histogram_db.py",
-    "connectors.sqlite": "what connectors reported of each rollup instance in every subinterval, as sums; its schema "
-    "is in master/output/connector_sums.py",
+    "histograms.sqlite": "every host's histograms of every subinterval; schema: master/output/histogram_db.py",
+    "connectors.sqlite": "what connectors reported of each rollup instance in every subinterval, as sums; schema: "
+    "master/output/connector_sums.py",
     "log/<host>.log": "all messages to and from a host",
     "step*/steady.json": "the newest window of a steady-state criterion: [control](control.md)",
-    "step*/late/<host>.jsonl": "results that are in no sum, truncated or after the last subinterval, as they were sent",
+    "step*/late/<host>.jsonl": "results in no sum, truncated or after the last subinterval, as sent",
 }
 
 

@@ -11,25 +11,25 @@ _SUBINTERVAL: Final = Column("subinterval", "", "its number in the step, from 0"
 _END: Final = Column("end_utc", "UTC", "its end, by the controller's clock")
 
 GATHERS: Final = (
-    Column("subinterval", "", "its number in the step; -1: before the first, for counters to be counted from"),
+    Column("subinterval", "", "its number in the step; -1: before the first, where counters start"),
     Column("connector", "", "its name in the plan"),
-    Column("host", "", "of the connector `host`, the test host that it is; blank for others"),
+    Column("host", "", "of the connector `host`, which test host; else blank"),
     Column("state", "", "gathered, late, no_answer, busy, declined or lost: see [connectors](connectors.md)"),
-    Column("why", "", "what it declined with, why it was lost, or why a test host gave nothing"),
+    Column("why", "", "why it declined, was lost, or (a test host) gave nothing"),
     _END,
     Column(
         "request_ms",
         "ms",
-        "the request, after the end of the subinterval; negative: before it; of a test host blank",
+        "the request, after the subinterval's end; negative: before it; blank for test hosts",
     ),
-    Column("answer_ms", "ms", "the arrival of the answer, of a test host its result, after the end of the subinterval"),
-    Column("skew_ms", "ms", "the end of the gather, by the connector's stamps, after the end of the subinterval"),
+    Column("answer_ms", "ms", "the answer's arrival (a test host's result), after the subinterval's end"),
+    Column("skew_ms", "ms", "the gather's end, by the connector's stamps, after the subinterval's end"),
     Column("duration_ms", "ms", "of the gather, by the connector's stamps"),
     Column("stamps", "", "why its stamps were not used for rates: absent, backwards, ahead, too_long or jumped"),
     Column(
         "span_s",
         "s",
-        "since the gather of the subinterval before; blank, and counters have no rates, where there was none",
+        "since the previous subinterval's gather; blank where there was none: counters have no rates",
     ),
     Column("elements", "", "elements of all types that gave a value"),
     Column("resets", "", "counters that fell: their increase is not known"),

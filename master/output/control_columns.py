@@ -10,8 +10,8 @@ from .column import Column
 _SUBINTERVAL: Final = Column("subinterval", "", "the subinterval that closed before the decision")
 _METRIC: Final = Column("metric", "", "the metric that is controlled or checked")
 _WORST: Final = Column("worst_instance", "", "the rollup instance that is furthest from passing")
-_FIRST: Final = Column("first_subinterval", "", "first subinterval that the row is about")
-_LAST: Final = Column("last_subinterval", "", "last subinterval that the row is about")
+_FIRST: Final = Column("first_subinterval", "", "the row's first subinterval")
+_LAST: Final = Column("last_subinterval", "", "the row's last subinterval")
 _ACHIEVED: Final = Column("achieved_iops", "1/s", "I/Os completed per second")
 _CONFIDENCE: Final = Column("confidence_percent", "%", "confidence of that interval")
 _LOAD: Final = Column("total_iops", "1/s", "load of `all=all`; blank at max")
@@ -90,10 +90,8 @@ FIND: Final = (
     Column("low_iops", "1/s", "its interval: the lower end"),
     Column("high_iops", "1/s", "its interval: the upper end"),
     Column("interval_percent", "%", "confidence of that interval"),
-    Column("halving_s", "s", "how much longer would halve the interval, about; blank where it is as narrow as asked"),
-    Column(
-        "repeated", "", "true: the generator was disturbed, so the answer does not count, and the probe is repeated"
-    ),
+    Column("halving_s", "s", "about how much longer would halve the interval; blank where it is as narrow as asked"),
+    Column("repeated", "", "true: the generator was disturbed; the answer does not count, the probe is repeated"),
 )
 STAIRCASE: Final = (
     Column("level", "", "its number, from 0"),
@@ -107,8 +105,8 @@ SLO: Final = (
     _SUBINTERVAL,
     Column("metric", "", "of the threshold"),
     Column("rollup", "", "rollup type of the threshold"),
-    Column("at_most", "of the metric", "the threshold; blank where it is a lower one"),
-    Column("at_least", "of the metric", "the threshold; blank where it is an upper one"),
+    Column("at_most", "of the metric", "the threshold, if an upper one"),
+    Column("at_least", "of the metric", "the threshold, if a lower one"),
     _WORST,
     Column("value", "of the metric", "of that instance in this subinterval"),
     Column("breached", "", "whether this subinterval breaches the threshold"),

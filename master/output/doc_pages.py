@@ -10,7 +10,6 @@ from typing import Final
 from ...protocol.parameters import PARAMETERS
 from ..exit_codes import NOT_REACHED, OF_COMMANDS, ORDER, ExitCode
 from ..rollup.figures import CATEGORIES
-from ..rollup.generator_checks import LATENESS_INVALID, LATENESS_NOTE
 from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS, Metric
 from ..rollup.thread_stats import BUSY_PERCENT
 from ..stats.confidence import FEWEST_STATED
@@ -24,11 +23,10 @@ _GENERATED: Final = "<!-- Printed by scripts/docs from the program's own tables:
 
 _COLUMNS_START: Final = f"""\
 A name says category, quantity, unit and statistic: `read_service_us_p99`. No file scales its numbers. A blank cell: the
-number does not exist. Every metric is explained once, [below](#metrics); the workload's parameters
-[in the plan](plan.md#workloads).
+number does not exist. Metrics are explained [below](#metrics), workload parameters [in the plan](plan.md#workloads).
 
-- **Percentiles** come from merged histograms, never from percentiles. They are within 1/128 of the sample, and blank
-  where fewer than {FEWEST_BEYOND} samples lie above (insufficient samples).
+- **Percentiles** come from merged histograms, are within 1/128 of the sample, and blank where fewer than
+  {FEWEST_BEYOND} samples lie above (insufficient samples).
 - **Response time** starts when the I/O fell due. It is blank where a workload instance is not paced, and in the
   summary where the load was not sustained.
 - **Categories** (`write`, `random_read` ...) have columns once they saw an I/O. `ivypy query`, `ivypy export` and
@@ -50,9 +48,8 @@ _OLD_START: Final = """\
 _VERDICTS_START: Final = """\
 A row of a summary has four verdicts: `rate_verdict`, `service_verdict` and `response_verdict` of its figures, and
 `verdict` of what the step was for: the metrics that its measure, steady, slo, find or pid looks at, else rates and
-service times. Do not use figures in brackets, `[1,234]`: they are invalid. Figures in parentheses, `(1,234)`, are
-partial. A step at `50% of step X` needs only a valid rate of X. To get rid of a reason:
-[my run is invalid](invalid.md).
+service times. Do not use figures in brackets, `[1,234]`: they are invalid. In parentheses, `(1,234)`, they are partial.
+A step at `50% of step X` needs only a valid rate of X. To get rid of a reason: [my run is invalid](invalid.md).
 
 """
 
@@ -65,9 +62,8 @@ The column `reasons` has them with severity and detail, joined with `; `: `gener
 - **severity**: a `note` changes no verdict. `partial`, `failed` and `invalid` become the verdict; the worst counts.
 - **scope**: the figures concerned: rate (IOPS, MiB/s), service times, response times or all. `step`: only `verdict`.
 
-Lateness and reap delay are compared mean with mean and p99 with p99: a note above {LATENESS_NOTE:.0%}, `invalid` above
-{LATENESS_INVALID:.0%}. How: [statistics](internals/statistics.md#lateness-and-reap-delay). A core is busy from
-{BUSY_PERCENT:g} % on.
+Lateness and reap delay are compared mean with mean and p99 with p99
+([statistics](internals/statistics.md#lateness-and-reap-delay)). A core is busy from {BUSY_PERCENT:g} % on.
 """
 
 

@@ -26,22 +26,21 @@ from .series import Series
 WHOLE: Final = "whole"
 
 COLUMNS: Final = {
-    "rollup_type": "The attributes by which the logs are sliced: `all`, `run`, `host`, `host+direction` ...",
+    "rollup_type": "By which attributes the logs are sliced: `all`, `run`, `host`, `host+direction` ...",
     "rollup_instance": "The slice: the attributes' values.",
     "format": "What the logs are: fio-histogram, fio-latency, smallfile, ivypy.",
     "quantity": "Which latency: fio's clat, slat or lat (histogram logs hold clat only), smallfile's response_time, "
-    "ivypy's service or response. `_avg`: the log holds means (or maxima, with log_max_value), so there are no "
+    "ivypy's service or response. `_avg`: the log holds means (with log_max_value, maxima), so no "
     "percentiles.",
     "interval": "The interval's number from 0, or `whole`: the whole span in one row.",
-    "start_s": "Start of the interval in seconds: from the jobs' start, or, with stamps from 1970, from the first "
-    "interval's start; with other stamps a note says from when.",
-    "end_s": "End of the interval. An interval is (start, end]: what completed exactly at the end belongs to it.",
-    "start_utc": "Start as a date, where the logs' stamps count from 1970; else blank.",
-    "logs": "Number of logs that cover at least part of the interval, and of all logs: `127/128`.",
-    "left_out": "How many parts of the logs were left out (--keep-going); the notes name them.",
+    "start_s": "Start of the interval, in seconds from the jobs' start; with stamps from 1970, from the first "
+    "interval's start; with others a note says from when.",
+    "end_s": "End of the interval, which includes what completed exactly then.",
+    "start_utc": "Start as a date, if stamps count from 1970; else blank.",
+    "logs": "Logs that cover at least part of the interval, of all: `127/128`.",
+    "left_out": "Parts of the logs that were left out (--keep-going); the notes name them.",
     "count": "I/Os. Not whole where records are split between intervals.",
-    "covered_s": "Seconds of the interval that at least one log covers. A log covers the time from its start to "
-    "its last row or I/O.",
+    "covered_s": "Seconds of the interval that a log covers, from its start to its last row or I/O.",
     "iops": "I/Os per second of `covered_s`; blank where no log covers the interval.",
     "latency_us_min": "The smallest latency; from histogram logs, the lower edge of its bucket.",
     "latency_us_mean": "The mean; from fio's histogram logs, of the buckets' middles.",
@@ -49,13 +48,12 @@ COLUMNS: Final = {
     "latency_us_max": "The largest latency; from histogram logs, the upper edge of its bucket.",
     "latency_us_pN": "Percentile N of the merged distribution; p99.9 is `p99_9`. Of runs, the figure of their own CSV; "
     "blank where too few I/Os lie above it.",
-    "latency_us_pN_width": "Its stated error: the width of the bucket that it lies in. 0: exact.",
-    "notes": "`insufficient p99`: fewer than ten I/Os lie above it, so it is noise. "
-    "`saturated p99 max`: lower bounds. "
-    "`partial 55%`: the logs cover 55 % of the interval. `split 12% count 880..1020 mean max p99_9`: 12 % of the "
-    "I/Os are of rows of the log that cross a boundary, so they may belong to a neighbouring interval: this one holds "
-    "880 to 1,020 I/Os, and the named figures may be off by more than a bucket's width. "
-    "`blank`: response times that the run's own rows leave blank.",
+    "latency_us_pN_width": "Its stated error: the width of its bucket. 0: exact.",
+    "notes": "`insufficient p99`: fewer than ten I/Os lie above it, so it is noise. `saturated p99 max`: lower "
+    "bounds. `partial 55%`: the logs cover 55 % of the interval. `split 12% count 880..1020 mean max p99_9`: "
+    "12 % of the I/Os are of log rows that cross a boundary, so may be a neighbour's: this interval holds "
+    "880 to 1,020 I/Os, and the named figures may be off by more than a bucket's width. `blank`: response "
+    "times that the run's own rows leave blank.",
 }
 
 
