@@ -155,8 +155,8 @@ class Drive:
         """The time where it runs."""
         return self.machine.now_ns()
 
-    def lun(self, path: object, writable: bool = False) -> int:
-        return self.engine.open_lun(str(path), writable)
+    def lun(self, path: object, writable: bool = False, direct: bool = True) -> int:
+        return self.engine.open_lun(str(path), writable, direct=direct)
 
     def create(
         self,
