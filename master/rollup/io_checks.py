@@ -152,7 +152,7 @@ def page_cache(case: Case) -> Rows:
             words.append(f"{dirty[row] / written[row]:.0%} of what was written had not reached the disk at the end")
         if unseen[row]:
             words.append(f"not known of {scaled_size(int(unseen[row]))}, for whose files no disk is counted")
-        yield row, Finding(Reason.PAGE_CACHE, "; ".join(words))
+        yield row, Finding(Reason.PAGE_CACHE, ", ".join(words))
 
 
 def foreign_io(case: Case) -> Rows:

@@ -288,6 +288,26 @@ MAX = Plant(iops="max", response_ns=None, due=50)
             Plant(counts={Count.BYTES: 40 << 10, Count.FOREIGN_BYTES: 2 << 10}),
             "foreign_io[note] (others 10 KiB, ivypy 200 KiB)",
         ),
+        # the page cache: our reads are BYTES less WRITTEN
+        (Plant(counts={Count.BYTES: 1 << 20, Count.CACHED: 10 << 10}), None),
+        (
+            Plant(counts={Count.BYTES: 1 << 20, Count.CACHED: 512 << 10}),
+            "page_cache[note] (50% of what was read came from memory)",
+        ),
+        (Plant(counts={Count.BYTES: 1 << 20, Count.WRITTEN: 1 << 20, Count.DIRTY: 10 << 10}), None),
+        (
+            Plant(counts={Count.BYTES: 2 << 20, Count.WRITTEN: 1 << 20, Count.CACHED: 1 << 20, Count.DIRTY: 1 << 20}),
+            "page_cache[note] (100% of what was read came from memory, 20% of what was written had not reached the "
+            "disk at the end)",
+        ),
+        (
+            Plant(counts={Count.WRITTEN: 1 << 20, Count.BYTES: 1 << 20, Count.DIRTY: 50 << 20}),  # of the warmup, too
+            "page_cache[note] (100% of what was written had not reached the disk at the end)",
+        ),
+        (
+            Plant(counts={Count.BYTES: 1 << 20, Count.UNSEEN: 1 << 20}),
+            "page_cache[note] (not known of 5.00 MiB, for whose files no disk is counted)",
+        ),
         # buffers
         (Plant(changes={"missing": (0, 1)}), "overrun[invalid] (h1: 2 times)"),
         (
