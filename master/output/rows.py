@@ -79,7 +79,7 @@ def metric_cells(figures: Figures, used: Collection[str]) -> list[str]:
     for category, metrics in BLOCKS:
         if category not in used:
             continue
-        key = figures.kinds(category) if category else metrics[0].name
+        key = (figures.kinds(category), len(metrics)) if category else metrics[0].name  # flushes have fewer
         if key not in made:
             made[key] = number_cells([(metric.precision.value, value(figures, metric)) for metric in metrics])
         texts.append(made[key])

@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.output.csv_text import append, cells, lines
+from ivypy.master.output.rows import metric_cells
 from ivypy.master.output.used_categories import ALWAYS, metrics_of, widen
 from ivypy.master.pages.growing_table import GrowingTable
 from ivypy.master.rollup.figures import CATEGORIES
 from ivypy.master.rollup.metrics import METRICS, Metric, of_nothing
+from ivypy.protocol.counters import FLUSH, SERVICE
+from tests.rollup.test_figures import figures_of
 from tests.support.small_run import write_run
 
 BEHIND = ["half_width"]
@@ -51,6 +54,13 @@ def test_a_row_says_the_same_whenever_it_was_written(
             expected = cell(metric, place, one)
             assert {**of_nothing(found["overall_iops"]), **found}[metric.name] == expected, metric.name
     assert growing.columns == {name: [row.get(name, "") for row in rows] for name in growing.columns}
+
+
+@given(st.sets(st.sampled_from([SERVICE, SERVICE + 3, FLUSH])), USED)
+def test_a_row_has_a_cell_for_each_column(series: set[int], used: frozenset[str]) -> None:
+    """Also where several categories have the same figures, and those of flushes are fewer."""
+    figures = figures_of({one: [1000] for one in series})
+    assert {len(text.split(",")) for text in metric_cells(figures, used)} == {len(metrics_of(used))}
 
 
 def test_nothing_did_sequential_io_and_so_it_has_no_columns(tmp_path: Path) -> None:
