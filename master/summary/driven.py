@@ -29,13 +29,13 @@ def load_parts(row: Row) -> dict[str, str]:
         "range": _each("on bytes {}", row, "range", str, _WHOLE),
         "pause": _each("think time {}", row, "think_time", lambda cell: format_duration(float(cell)), "0"),
         "drop": _each("dropped after {}", row, "drop_after", lambda cell: format_duration(float(cell)), NEVER),
-        "map": _each("each block once a pass{}", row, "random_map", lambda cell: "", "false"),
-        "cache": _each("through the page cache{}", row, "direct", lambda cell: "", "true"),
-        "kept": _each("which is not dropped before it{}", row, "drop_cache", lambda cell: "", "true"),
-        "sync": _each("each write durable ({})", row, "sync", str, Sync.NONE),
-        "flush": _each("{}", row, "flush", _flush, NEVER),
+        "map": _some("each block once a pass", row, "random_map", "false"),
+        "cache": _some("through the page cache", row, "direct", "true"),
+        "kept": _some("which is kept", row, "drop_cache", "true"),
+        "sync": _some("each write durable ({})", row, "sync", Sync.NONE),
+        "flush": _some("{}", row, "flush", NEVER, _flush),
         "until": _each("until {}", row, "until", _volume, VolumeKind.NEVER),
-        "end": _each("fsync at the end{}", row, "end_fsync", lambda cell: "", "false"),
+        "end": _some("fsync at the end", row, "end_fsync", "false"),
         "rate": _rate(row.get("iops_setting", "")),
     }
     return {name: words for name, words in parts.items() if words}
@@ -103,6 +103,14 @@ def _each(words: str, row: Row, name: str, text: Callable[[str], str], unsaid: s
     values = values_of(row, name)
     said = [text(one) if one != unsaid else one for one in values]
     return words.format(" and ".join(said)) if any(one != unsaid for one in values) else ""
+
+
+def _some(words: str, row: Row, name: str, unsaid: str, text: Callable[[str], str] = str) -> str:
+    """A parameter's values in words but for those that are `unsaid`, and whether only some have others."""
+    values = values_of(row, name)
+    said = [text(one) for one in values if one != unsaid]
+    some = "some " if len(said) < len(values) else ""
+    return some + words.format(" and ".join(said)) if said else ""
 
 
 def values_of(row: Row, name: str) -> list[str]:

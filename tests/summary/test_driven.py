@@ -36,6 +36,12 @@ CELLS = {
          "4KiB random reads, depth 8, each block once a pass, until 1.00 M I/Os, at max"),
         ({"until": "never(1/2) read=8192(1/2)"},
          "4KiB random reads, depth 8, until never and 8.00 KiB read on each LUN, at max"),
+        ({"direct": "false", "drop_cache": "false", "flush": "fdatasync=1", "sync": "dsync", "end_fsync": "true"},
+         "4KiB random reads, depth 8, through the page cache, which is kept, each write durable (dsync), "
+         "fdatasync after each write, fsync at the end, at max"),
+        ({"direct": "false(1/2) true(1/2)", "flush": "never(2/3) fsync=32(1/3)"},
+         "4KiB random reads, depth 8, some through the page cache, some fsync after 32 writes, at max"),
+        ({"until": "time=65000000000"}, "4KiB random reads, depth 8, until 1m5s have passed, at max"),
         ({"drop_after": "2"}, "4KiB random reads, depth 8, dropped after 2s, at max"),
         ({"iops_setting": ""}, "4KiB random reads, depth 8"),
         (dict.fromkeys(CELLS, ""), ""),
