@@ -97,7 +97,8 @@ def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[ImportedE
         if job.begins_group or not parted:
             parted.append([])
         parted[-1].append(job)
-    parted = [_apart(members) for members in parted]
+    uneven = [_shortened(job) for members in parted if _ends_apart(members) for job in members if job.has_both_ends]
+    parted = [[job.ends_itself for job in members] if _ends_apart(members) else members for members in parted]
     names = UniqueNames()
     groups = [
         [replace(stream, name=names.of(stream.name)) for job in members for stream in job.streams] for members in parted
@@ -107,7 +108,6 @@ def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[ImportedE
     ]
     course = Course({stream.name: {"iops": stream.iops} for stream in streams})
     steps = UniqueNames()
-    uneven: list[Dropped] = []
     for members, of_group in zip(parted, groups, strict=True):
         uneven += [_uneven(job, members[0]) for job in members if job.times != members[0].times]
         wanted = {stream.name: {"iops": stream.iops} for stream in of_group}
@@ -115,11 +115,15 @@ def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[ImportedE
     return tuple(streams), tuple(course.actions), uneven
 
 
-def _apart(members: list[ReadJob]) -> list[ReadJob]:
-    """The jobs of a group, each with an end of its own where they end at different times, or with a flush."""
+def _ends_apart(members: list[ReadJob]) -> bool:
+    """Whether the jobs of a group end at different times, or with a flush after their time."""
     timed = {job.measure_s for job in members if job.measure_s is not None}
-    flushed = any(_END in stream.more and not stream.until for job in members for stream in job.streams)
-    return [job.ends_itself for job in members] if len(timed) > 1 or flushed else members
+    return len(timed) > 1 or any(_END in stream.more and not stream.until for job in members for stream in job.streams)
+
+
+def _shortened(job: ReadJob) -> Dropped:
+    why = "fio ends it after its time, where that is over before its volume is done"
+    return Dropped(job.section.where, f"[{job.section.name}]", why, "the plan does its volume", matters=True)
 
 
 def _keys(members: list[ReadJob]) -> Settings:

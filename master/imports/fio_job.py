@@ -56,6 +56,11 @@ class ReadJob:
         return self.warmup_s, self.measure_s, self.steady
 
     @property
+    def has_both_ends(self) -> bool:
+        """Whether it ends by its volume or its time, whichever is first."""
+        return self.measure_s is not None and any(stream.until for stream in self.streams)
+
+    @property
     def ends_itself(self) -> "ReadJob":
         """The job whose streams end by `until` in any case, after its time."""
         if self.measure_s is None or self.steady:
@@ -129,6 +134,7 @@ class Job(TargetsReader):
         if steady and by_volume:
             why = "a step that looks for a steady state does not end by volume"
             self._drop(None, f"fio stops after `size`: {why}", "", matters=True)
+        self._note_repetitions(rw, steady is not None)
         streams = self._streams(rw, targets, span, by_volume and not steady)
         return ReadJob(
             section=self.section, begins_group=self._flag("stonewall"), backend=backend, targets=targets,
@@ -225,17 +231,37 @@ class Job(TargetsReader):
         keys = []
         if self._is_cached() and not self._in_parts_of_pages(blocksize):
             keys.append(("direct", "false"))
-            if "invalidate" in self.section.options and not self._flag("invalidate"):
+            if not self._drops_cache():
                 keys.append(("drop_cache", "false"))
         if not writes:
             return tuple(keys)
         keys += self._flushes()
-        if self._ends_flushed():
+        if self._ends_flushed() and "ss" not in self.section.options:
             keys.append(("end_fsync", "true"))
         sync = self.section.options.get("sync")
         if sync is not None and sync.value not in OFF:
             keys.append(("sync", _SYNC.get(sync.value, "sync")))
         return tuple(keys)
+
+    def _note_repetitions(self, rw: str, steady: bool) -> None:
+        """Name what fio does again in each loop, or between reads, and a plan does not."""
+        options, loops = self.section.options, self._value("loops", whole_number, 1) > 1
+        writes = rw not in _READ_ONLY
+        flush = next((options[name] for name in ("fsync", "fdatasync") if self._value(name, whole_number, 0)), None)
+        if flush and writes and rw not in _READS and 0 < self._mix() < 1:
+            why = "fio flushes again after each read behind a flush, until the next write"
+            self._drop(flush, why, "the plan flushes once", matters=True)
+        if loops and self._ends_flushed() and writes:
+            self._drop(options["loops"], "fio flushes after each loop", "the plan flushes at the end", matters=True)
+        if loops and self._drops_cache() and rw != "write" and rw != "randwrite":
+            why = "fio drops the page cache before each loop"
+            self._drop(options["loops"], why, "the plan drops it before the step", matters=True)
+        if steady and self._ends_flushed() and writes:
+            end = options.get("end_fsync") or options["fsync_on_close"]
+            self._drop(end, "a step that looks for a steady state does not end with a flush", "", matters=True)
+
+    def _drops_cache(self) -> bool:
+        return self._is_cached() and ("invalidate" not in self.section.options or self._flag("invalidate"))
 
     def _flushes(self) -> Settings:
         every = {name: self._value(name, whole_number, 0) for name in ("fsync", "fdatasync")}
@@ -342,6 +368,7 @@ class Job(TargetsReader):
                     self._note_uneven(files)
                 if volume and not volume.is_whole:
                     self._note_order(1 if sequential else of_all)
+                self._note_parts_of_blocks(driven, part.blocksize)
                 if (room := _bytes_in(driven)) is not None and room < part.blocksize:
                     self._fault(self.section.options.get("size"), f"{room} bytes of a file hold no I/O")
                 maxtags = max(round(depth * of_all * part.of_depth / max(files, 1)), 1)
@@ -367,6 +394,16 @@ class Job(TargetsReader):
             why = f"fio has {depth * of_all} I/Os in flight over all files, reads and writes; the plan has {in_flight}"
             self._drop(option, why, "`maxtags` is that of each file", matters=True)
         return streams
+
+    def _note_parts_of_blocks(self, span: tuple[str, str] | None, blocksize: int) -> None:
+        """Name a part of a block at either end of what is driven, for which fio has an I/O."""
+        room = _bytes_in(span)
+        if span is None or room is None:
+            return
+        for name, bytes_ in (("offset", parse_bytes(span[0])), ("size", room if self._has_devices() else 0)):
+            if bytes_ % blocksize and name in self.section.options:
+                why = f"no multiple of {blocksize} bytes: fio has an I/O for the rest"
+                self._drop(self.section.options[name], why, "the plan has whole blocks", matters=True)
 
     def _note_uneven(self, files: int) -> None:
         """Name the option whose I/Os are no multiple of the files."""

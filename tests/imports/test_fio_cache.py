@@ -28,7 +28,7 @@ FILE = "[job]\nfilename=data\nsize=8m\nrw=randwrite\n"
         ("fdatasync=32", {"flush": Flush(32, FlushKind.FDATASYNC)}),
         ("fsync=0", {"flush": Flush(0)}),
         ("rw=randread\nfsync=1\nsync=1\nend_fsync=1", {"flush": Flush(0), "sync": Sync.NONE, "end_fsync": False}),
-        ("rw=randrw\nfsync=4", {"flush": Flush(4)}),
+        ("rw=randrw\nrwmixread=0\nfsync=4", {"flush": Flush(4)}),
         ("sync=1", {"sync": Sync.SYNC}),
         ("sync=sync", {"sync": Sync.SYNC}),
         ("sync=dsync\ndirect=1", {"sync": Sync.DSYNC, "direct": True}),
@@ -72,3 +72,34 @@ def test_jobs_of_a_group_end_at_their_own_times() -> None:
 def test_jobs_of_a_group_with_one_time_share_its_measurement() -> None:
     found = description(f"[global]\n{FILE[6:]}time_based\nruntime=5\n[a]\n[b]\n")
     assert [stream.until for stream in found.streams] == ["", ""]
+
+
+GROUP = "[global]\nsize=16m\nrw=write\ndirect=1\nrate=1m\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (f"{GROUP}[a]\nruntime=2\n[b]\nruntime=4\n", ["[a]", "[b]"]),  # both stop by time, long before their size
+        (f"{GROUP}[a]\nruntime=2\n[b]\nruntime=6\ntime_based\n", ["[a]"]),
+        (f"{GROUP}[a]\nend_fsync=1\ntime_based\nruntime=5\n[b]\nruntime=5\n", ["[b]"]),
+        ("[a]\nsize=1m\nrw=write\nloops=3\nend_fsync=1\n", ["loops=3"]),  # a flush after each loop
+        ("[a]\nsize=1m\nrw=read\nloops=3\n", ["loops=3"]),  # the cache is dropped before each
+        ("[a]\nsize=1m\nrw=read\nloops=3\ninvalidate=0\n", []),
+        ("[a]\nsize=1m\nrw=write\nloops=3\n", []),
+        ("[a]\nsize=1m\nrw=randrw\nfsync=4\n", ["fsync=4"]),  # again after each read that follows a flush
+        ("[a]\nsize=1m\nrw=randread\nfsync=4\n", []),
+        ("[a]\nfilename=/dev/loop0\ndirect=1\nsize=1m\nbs=96k\nrw=read\n", ["size=1m"]),  # an I/O for the rest
+        ("[a]\nfilename=/dev/loop0\ndirect=1\nsize=960k\nbs=96k\nrw=read\n", []),
+        ("[a]\nfilename=/dev/loop0\ndirect=1\noffset=512\nsize=16m\nrw=read\n", ["offset=512"]),
+        ("[a]\nsize=1m\nbs=96k\nrw=read\n", []),
+        (
+            "[a]\nsize=9m\ndirect=1\nrw=write\nend_fsync=1\nss=iops:9%\nss_dur=2\nruntime=9\ntime_based\n",
+            ["end_fsync=1"],
+        ),
+    ],
+)
+def test_a_load_that_differs_is_named(text: str, named: list[str]) -> None:
+    found = description(text)
+    assert [dropped.what for dropped in found.dropped if dropped.matters] == named
+    assert plan_of(found).steps
