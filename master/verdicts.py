@@ -212,7 +212,7 @@ class Reason(Enum):
         PARTIAL,
         ALL,
         "the step's volume was not done",
-        "A workload with `until` had not ended at the step's `timeout`, or when its host was lost.",
+        "A workload with `until`, or its last flush, had not ended at the step's `timeout`, or when its host was lost.",
         "Give `until` a longer `timeout`, or ask for more IOPS.",
     )
     VOLUME_LEFT = (

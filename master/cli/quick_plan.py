@@ -329,6 +329,8 @@ def _cache(options: QuickOptions) -> list[str]:
         raise PlanError("--keep-cache: direct I/O goes past the page cache; write --buffered, too")
     if not options.buffered:
         return []
+    if options.backend == "libaio":
+        raise PlanError("--ioengine libaio: it waits for each I/O through the page cache; write --ioengine io_uring")
     keep = ["    drop_cache: false"] if options.keep_cache else []
     return ["    direct: false               # through the page cache", *keep]
 

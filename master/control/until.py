@@ -168,7 +168,10 @@ class UntilEnded:
         words = []
         if self.seen is not None:
             count, ended = len(self.seen.ended_ns), self.seen.ended
-            words.append(f"{_percent(self.seen.most_left)} was left")
+            left = self.seen.most_left
+            words.append(
+                f"{_percent(left)} was left" if left else "all was submitted, and the last, or its flush, open"
+            )
             words += [f"{ended} of {count} workload instances had ended"] if count > 1 else []
         words += ["the hosts of all that were to end are lost"] if all_lost else []
         if words:

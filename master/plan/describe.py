@@ -26,6 +26,7 @@ from .connectors import SERVE
 from .model import TOTAL_IOPS, Edit, Live, LunSelection, Plan, Step, Workload
 from .read.field_types import written
 
+_ALWAYS: Final = ("iosequencer", "blocksize", "fraction_read", "maxtags", "iops")  # of a workload's parameters
 _OF_P99: Final = fewest_ios(0.99)  # I/Os
 MOST_HOSTS = 8  # lines for hosts; of more, the middle is left out
 
@@ -106,7 +107,10 @@ def _workload(workload: Workload) -> list[str]:
 
 
 def _parameters(parameters: PlanParameters) -> str:
-    return _settings({f.name: getattr(parameters, f.name) for f in fields(parameters)})
+    """Those that every load has, and others that are not as usual."""
+    usual = PlanParameters()
+    values = {f.name: getattr(parameters, f.name) for f in fields(parameters)}
+    return _settings({key: value for key, value in values.items() if key in _ALWAYS or value != getattr(usual, key)})
 
 
 def _settings(values: Mapping[str, Any]) -> str:

@@ -113,7 +113,7 @@ def test_each_other_option_of_fio_has_a_pointer(option: str) -> None:
         ("./new.bin --size=1G --rw write --fsync=4 --fdatasync=2", "--fsync and --fdatasync: a workload has one"),
         ("./new.bin --size=1G --rw write --sync=always", "--sync always: write dsync"),
         ("./new.bin --size=1G --rw randwrite --p99 5ms --end_fsync", "a search takes a time: leave --end-fsync out"),
-        ("./new.bin --size=1G --buffered --ioengine=libaio", "direct: false needs io_uring"),
+        ("./new.bin --size=1G --buffered --ioengine=libaio", "through the page cache; write --ioengine io_uring"),
         ("./new.bin --size=1G --ioengine=sync", "--iodepth 1"),
         ("./new.bin --size=1G --ioengine=libaoi", "did you mean 'libaio'"),
         ("randread", "write --rw randread"),

@@ -134,6 +134,16 @@ def test_a_step_that_ends_before_its_volume_says_how_much_was_left(
     assert (finding.reason, finding.detail) == (reason, f"{left} was left; 0 of 2 workload instances had ended")
 
 
+def test_a_step_that_has_submitted_all_says_so_at_its_timeout() -> None:
+    """The last I/O, or the flush that is its end, hangs."""
+    volumes = Volumes(np.array([0.0, 0.0]), np.array([0, 7]), True, round(LENGTH_S * 1e9))
+    state = UntilEnded(UntilSpec(None, LENGTH_S), Fixed(0, 1))
+    _, decision = state.after(Observation(0, 0.0, LENGTH_S, Phase.RUN, volumes=volumes))
+    (finding,) = decision.measured[0].findings
+    assert finding.reason is Reason.VOLUME_NOT_REACHED
+    assert finding.detail.startswith("all was submitted, and the last, or its flush, open; 1 of 2 workload instances")
+
+
 def test_an_edit_and_a_change_of_hosts_begin_the_measurement_anew() -> None:
     one = measured(run([29.0], edited=(2,)))
     assert (one.first, reasons(one)) == (3, [Reason.SHORTENED])

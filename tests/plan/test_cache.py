@@ -83,6 +83,11 @@ def test_an_end_with_a_flush_is_of_steps_that_end() -> None:
             "steps: [ { edit: { rollup: all, set: { blocksize: 1000 } } }, { go: { name: s } } ]",
             "1000 is no multiple of 512",
         ),
+        (
+            "workloads: { a: { direct: false, blocksize: 8000 } }\n"
+            "steps: [ { edit: { rollup: workload=a, set: { direct: true } } }, { go: { name: s } } ]",
+            "workload 'a' has I/Os of 8000 bytes, which direct I/O cannot have",
+        ),
         ("steps: [ { go: { name: s, loop: { blocksize: [ 1KiB, 1000 ] } } } ]", "1000 is no multiple of 512"),
         (
             "steps: [ { go: { name: s, slo: { metric: flush_service_us_mean, at_most: 5ms } } } ]",
@@ -102,6 +107,8 @@ def test_what_has_no_effect_or_cannot_be_is_refused(fragment: str, fault: str) -
         "workloads: { a: { drop_cache: false } }\n"
         "steps: [ { edit: { rollup: all, set: { direct: false } } }, { go: { name: s } } ]",
         "workloads: { a: { flush: { every: 3 }, sync: sync, fraction_read: 99% } }",
+        "workloads: { a: { direct: false, blocksize: 8000 } }\n"
+        "steps: [ { edit: { rollup: all, set: { direct: true, blocksize: 8192 } } }, { go: { name: s } } ]",
         "workloads: { a: { flush: { every: 3 } } }\n"
         "steps: [ { edit: { rollup: all, set: { fraction_read: 0% } } }, { go: { name: s } } ]",
         f"workloads: {{ a: {{ end_fsync: true, fraction_read: 0%, {TIME} }} }}",

@@ -211,7 +211,7 @@ luns
   2 files made at /data/{}, 1GiB each, kept
 workloads
   oltp: on LUNs with kind: block
-      iosequencer random_steady, blocksize 8KiB, fraction_read 100%, maxtags 1, iops max, range 0%..100%, spread auto, seed of the run, drop_after never, think_time 0s, random_map false, until never, direct true, drop_cache true, sync none, flush never, end_fsync false
+      iosequencer random_steady, blocksize 8KiB, fraction_read 100%, maxtags 1, iops max
 rollups
   all
   host
@@ -225,7 +225,7 @@ steps
       host={lab01,lab02}: maxtags 4
       host=lab03: maxtags 5
 2 steps, about 16m40s in all
-"""  # noqa: E501 - a line of the output
+"""
     )
 
 

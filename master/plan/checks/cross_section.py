@@ -139,6 +139,10 @@ def check_cache(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule,
             nearest = f"{below} or {below + LEAST_BLOCK}" if below else str(LEAST_BLOCK)
             text = f"blocksize: {size} is no multiple of {LEAST_BLOCK} bytes; write {nearest}"
             faults.add(path, f"{text}, or direct: false for a file")
+    for path, name, size in _directed(workloads, schedule):
+        if size % LEAST_BLOCK:
+            text = f"workload {name!r} has I/Os of {size} bytes, which direct I/O cannot have"
+            faults.add(path, f"direct: {text}; set its blocksize, too")
     for path in dict.fromkeys(cached):
         if doc.engine.backend not in CACHING:
             remedy = "`backend: io_uring`, or leave the backend out"
@@ -162,6 +166,23 @@ def _sizes(workloads: Iterable[Workload], schedule: Schedule, edited: bool) -> I
     for entry, step in schedule.steps() if edited else ():
         if "blocksize" in step.loop:
             yield ("steps", entry, "go", "loop", "blocksize"), cast(int, step.loop["blocksize"])
+
+
+def _directed(workloads: Iterable[Workload], schedule: Schedule) -> Iterator[tuple[Path, str, int]]:
+    """Workloads that an edit takes from the page cache for certain, and their sizes, where nothing changes those."""
+    if any(
+        "blocksize" in change
+        for _, step in schedule.steps()
+        for change in (step.loop, *(edit.changes for edit in step.edits))
+    ):
+        return
+    for entry, edit in schedule.edits():
+        if edit.changes.get("direct") is not True:
+            continue
+        for workload in workloads:
+            named = edit.rollup == WORKLOAD and (not edit.instances or workload.name in edit.instances)
+            if not workload.parameters.direct and (edit.rollup == ALL or named):
+                yield ("steps", entry, "edit", "set", "direct"), workload.name, workload.parameters.blocksize
 
 
 def check_references(doc: PlanDoc, schedule: Schedule, complete: bool, faults: Faults) -> None:
