@@ -251,6 +251,10 @@ class Job(TargetsReader):
         if flush and writes and rw not in _READS and 0 < self._mix() < 1:
             why = "fio flushes again after each read behind a flush, until the next write"
             self._drop(flush, why, "the plan flushes once", matters=True)
+        depth = self._value("iodepth", whole_number, 1)
+        if flush and writes and self._text("ioengine", DEFAULT_ENGINE) == "io_uring" and depth > 1:
+            why = "with io_uring at this depth, fio flushes up to four times as often"
+            self._drop(flush, why, "the plan flushes as often as it says", matters=True)
         if loops and self._ends_flushed() and writes:
             self._drop(options["loops"], "fio flushes after each loop", "the plan flushes at the end", matters=True)
         if loops and self._drops_cache() and rw != "write" and rw != "randwrite":

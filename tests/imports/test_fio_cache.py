@@ -89,6 +89,9 @@ GROUP = "[global]\nsize=16m\nrw=write\ndirect=1\nrate=1m\n"
         ("[a]\nsize=1m\nrw=write\nloops=3\n", []),
         ("[a]\nsize=1m\nrw=randrw\nfsync=4\n", ["fsync=4"]),  # again after each read that follows a flush
         ("[a]\nsize=1m\nrw=randread\nfsync=4\n", []),
+        ("[a]\nsize=1m\nrw=write\nioengine=io_uring\niodepth=2\nfsync=4\n", ["fsync=4"]),  # twice as often
+        ("[a]\nsize=1m\nrw=write\nioengine=io_uring\nfsync=4\n", []),
+        ("[a]\nsize=1m\nrw=write\nioengine=libaio\niodepth=4\ndirect=1\nfsync=4\n", []),
         ("[a]\nfilename=/dev/loop0\ndirect=1\nsize=1m\nbs=96k\nrw=read\n", ["size=1m"]),  # an I/O for the rest
         ("[a]\nfilename=/dev/loop0\ndirect=1\nsize=960k\nbs=96k\nrw=read\n", []),
         ("[a]\nfilename=/dev/loop0\ndirect=1\noffset=512\nsize=16m\nrw=read\n", ["offset=512"]),

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,44 +30,59 @@ JOBS = {
     "part": "rw=read\noffset=1m\nsize=2m",
 }  # fmt: skip
 
+FLUSHING = {
+    "each": "fsync=1",
+    "some": "fsync=4\nsize=3m",
+    "direct": "fsync=16\ndirect=1\nioengine=libaio\niodepth=4",
+    "random": "fsync=5\nrw=randwrite\nioengine=io_uring",
+    "never": "fsync=0",
+}
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("fio") is None, reason="this machine lacks fio"),
 ]
 
 
-def counts_of_fio(source: Path) -> list[tuple[int, int]]:
-    """I/Os and KiB of each group."""
+def groups_of_fio(source: Path) -> list[list[dict[str, Any]]]:
+    """Its jobs, as its report has them."""
     report = subprocess.run(
         ["fio", "--output-format=json", source], cwd=source.parent, capture_output=True, text=True, check=True,
         timeout=120,
     ).stdout  # fmt: skip
     jobs = json.loads(report[report.index("{") :])["jobs"]
+    return [[job for job in jobs if job["groupid"] == number] for number in sorted({job["groupid"] for job in jobs})]
+
+
+def counts_of_fio(source: Path) -> list[tuple[int, int]]:
+    """I/Os and KiB of each group."""
     return [
         (
             sum(job[kind]["total_ios"] for job in group for kind in ("read", "write")),
             sum(job[kind]["io_bytes"] for job in group for kind in ("read", "write")) // 1024,
         )
-        for number in sorted({job["groupid"] for job in jobs})
-        if (group := [job for job in jobs if job["groupid"] == number])
+        for group in groups_of_fio(source)
     ]
 
 
-def counts_of_ivypy(source: Path) -> list[tuple[int, int]]:
-    """I/Os and KiB of each step: its rates, over the time in which it was driven."""
+def steps_of_ivypy(source: Path) -> list[dict[str, str]]:
+    """The row of each step of the imported plan."""
     plan, root = source.with_name("plan.yaml"), source.with_name("runs")
     imported = ivypy("import", str(source), "-o", str(plan))
     assert imported.returncode in (0, 6), imported.stderr
     plan.write_text(plan.read_text() + "defaults: { subinterval: 250ms }\n")
     done = ivypy("run", "-o", str(root), "--ui", "none", str(plan))
     assert done.returncode in (0, 8), done.stderr + done.stdout
-    return [
-        (
-            round(float(row["overall_iops"]) * float(row["length_s"])),
-            round(float(row["overall_mib_per_s"]) * 1024 * float(row["length_s"])),
-        )
-        for row in rows(folder_of(root), "summary.all.csv")
-    ]
+    return rows(folder_of(root), "summary.all.csv")
+
+
+def counts_of_ivypy(source: Path) -> list[tuple[int, int]]:
+    """I/Os and KiB of each step: its rates, over the time in which it was driven."""
+    return [(count(row, "overall_iops"), count(row, "overall_mib_per_s", 1024)) for row in steps_of_ivypy(source)]
+
+
+def count(row: dict[str, str], rate: str, unit: int = 1) -> int:
+    return round(float(row[rate]) * unit * float(row["length_s"]))
 
 
 def test_every_job_ends_after_as_many_ios(tmp_path: Path) -> None:
@@ -75,3 +91,13 @@ def test_every_job_ends_after_as_many_ios(tmp_path: Path) -> None:
     source.write_text(common + "".join(f"[{name}]\n{options}\n" for name, options in JOBS.items()))
     ours = counts_of_ivypy(source)
     assert dict(zip(JOBS, ours, strict=True)) == dict(zip(JOBS, counts_of_fio(source), strict=True))
+
+
+def test_every_job_flushes_as_often(tmp_path: Path) -> None:
+    """fio counts those of fsync, and not those of fdatasync."""
+    source = tmp_path / "jobs.fio"
+    common = f"[global]\nfilename={tmp_path}/data\nsize=4m\nbs=64k\nrw=write\nstonewall\n"
+    source.write_text(common + "".join(f"[{name}]\n{options}\n" for name, options in FLUSHING.items()))
+    ours = [(count(row, "overall_iops"), count(row, "flush_iops")) for row in steps_of_ivypy(source)]
+    theirs = [(job["write"]["total_ios"], job["sync"]["total_ios"]) for (job,) in groups_of_fio(source)]
+    assert dict(zip(FLUSHING, ours, strict=True)) == dict(zip(FLUSHING, theirs, strict=True))
