@@ -1,4 +1,4 @@
-"""Reads /proc/diskstats: the bytes that each block device has transferred since the machine started."""
+"""Reads the bytes that each block device has transferred, and those that the kernel charges to this process."""
 
 from __future__ import annotations
 
@@ -29,3 +29,16 @@ def read_transferred(root: Path = ROOT) -> dict[int, Transferred]:
         for row in rows
         if len(row) > 10
     }
+
+
+def read_charged(root: Path = ROOT) -> int | None:
+    """The bytes that this process had read from block devices, by all its threads; None where that is not shown.
+
+    The kernel charges who submits a read, for its readahead, too; io_uring's workers are threads of their process.
+    """
+    try:
+        text = (root / "proc/self/io").read_text()
+    except OSError:
+        return None
+    value = dict(line.partition(": ")[::2] for line in text.splitlines()).get("read_bytes", "")
+    return int(value) if value.isdecimal() else None

@@ -1,30 +1,38 @@
-"""Which of a step's I/O through the page cache reached its disk: what instances did less what their disk did.
+"""Which of a step's I/O through the page cache reached its disks: what came from memory, and what waits there.
 
-Rule: as in `foreign_io`, bytes are compared, per whole disk, and only what is certain counts. Direct instances on the
-disk did their part of what the disk did. Reads: what the disk reads ahead of us serves later reads, for at most AHEAD
-bytes, and what may have been on its way at a boundary. All else that the disk reads, for others too, counts as read for
-us: CACHED is never too much. Writes: the cache writes to the disk later. Blocks that were overwritten before that were
-never written, and stay in DIRTY. All else that the disk writes (a journal, others' data) counts as ours: DIRTY is never
-too much, either. On a disk without counters nothing is known: all is UNSEEN.
+Rule: only what is certain counts, so CACHED and DIRTY are never too much. What each source sees:
+
+- Reads, all of this process together: what the kernel charges to it for reading. That has what it reads ahead for us
+  and what the slave reads itself, but nothing that others read. Less our direct reads, the rest serves our buffered
+  reads, now or later. (Direct reads of holes reach no disk, and count as if they did.)
+- Reads, by disk: what the disk read less our direct reads, others' included. That says which disks' instances the
+  memory served; what it leaves open is shared by what they read. Where the kernel charges nothing, it is all there is:
+  then what a disk has read ahead serves later reads, for at most twice the readahead of each instance, or AHEAD.
+- Writes: the dirty pages of each LUN (`dirty_pages`). Where the kernel does not count those, what we wrote less all
+  that the disk wrote: blocks that were overwritten in the cache stay in it, and others' writes hide ours.
+
+On a disk without counters nothing is known: all is UNSEEN.
 """
 
 from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ...protocol.counters import Count
 from ...protocol.older_python import zip_strict
 from ..devices.block_devices import ROOT
-from ..devices.diskstats import Transferred, read_transferred
+from ..devices.diskstats import Transferred, read_charged, read_transferred
 from ..host_connector.block_stats import counted
+from ..kernel_files import number_in
+from .dirty_pages import CountDirty, DirtyPages, LunWrites
 from .foreign_io import RATE_MARGIN, in_parts
 
-AHEAD: Final = 16 << 20  # bytes that a disk may have read ahead of us
+AHEAD: Final = 16 << 20  # bytes that a disk may have read ahead of us, at least
 _WIDTH: Final = len(Count)
 
 
@@ -33,6 +41,7 @@ class CachedInstance:
     disk: int  # st_rdev of the whole disk; 0: none is known
     direct: bool
     blocksize: int  # the largest size of an I/O
+    written_lun: int = -1  # a descriptor of the LUN that it may write through the cache; -1: none
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,7 @@ class CacheAccount:
     never behind: what it is ahead is kept for the next subinterval.
     """
 
+    most_ahead: int = AHEAD  # of reads
     ahead: int = 0  # what the disk read, and we did not yet
     unwritten: int = 0  # what we wrote, and the disk did not; below 0 where the disk is ahead
     written: int = 0  # by us
@@ -73,32 +83,76 @@ class CacheAccount:
         self.written += ours.written
         self.unwritten += ours.written - disk.written
         if complete:
-            self.ahead = min(self.ahead, AHEAD + uncertain)
+            self.ahead = min(self.ahead, self.most_ahead + uncertain)
             self.unwritten = max(self.unwritten, -uncertain)
         return cached, min(max(self.unwritten, 0), self.written)
+
+
+@dataclass
+class ChargedReads:
+    """Bytes that the kernel charged to this process for reads through the cache, and that we did not read yet.
+
+    It charges a read when it is submitted, and we count it later: so this may be ahead of us, and is never behind.
+    """
+
+    ahead: int = 0
+
+    def add(self, ours: int, charged: int) -> int:
+        """The bytes that memory served of `ours` in this subinterval. `charged`: less direct reads."""
+        left = self.ahead + charged - ours
+        self.ahead = max(left, 0)
+        return min(max(-left, 0), ours)
+
+
+def attributed(total: int, certain: Mapping[int, int], read: Mapping[int, int]) -> dict[int, int]:
+    """Of each disk, its part of `total` bytes that memory served: what its own account is certain of, and of the rest,
+    as much as of what else was `read` there.
+    """
+    disks = list(read)
+    first = min(total, sum(certain.values()))
+    parts = in_parts(first, [certain[disk] for disk in disks])
+    rest = in_parts(total - first, [read[disk] - part for disk, part in zip_strict(disks, parts)])
+    return {disk: part + more for disk, part, more in zip_strict(disks, parts, rest)}
 
 
 @dataclass
 class _CachedDisk:
     buffered: Sequence[int]  # places in `go`'s order
     direct: Sequence[int]
-    account: CacheAccount = field(default_factory=CacheAccount)
+    luns: Mapping[int, Sequence[int]]  # places of those that may write it, by its descriptor
+    account: CacheAccount
     before: Transferred | None = None  # None: not counted
 
     def since(self, now: Transferred | None) -> Moved | None:
         """Its transfers since the last time; None where these are not known."""
         before, self.before = self.before, now
         if now is None or before is None or now.read < before.read or now.written < before.written:
-            self.account = CacheAccount()
+            self.account = CacheAccount(self.account.most_ahead)
             return None
         return Moved(now.read - before.read, now.written - before.written)
+
+
+@dataclass(frozen=True)
+class _Cached:
+    """One disk in one subinterval, in bytes."""
+
+    read: int  # by us, through the cache
+    cached: int  # of these, by the disk's account
+    dirty: int  # likewise
+    written: int  # by the disk
 
 
 class CachedIo:
     """State: the accounts of a step's disks."""
 
-    def __init__(self, instances: Sequence[CachedInstance], root: Path = ROOT, ours_counted: bool = True) -> None:
-        """Of `go`'s order. Disks count from now on, which is before the step: then nothing that they read for it is
+    def __init__(
+        self,
+        instances: Sequence[CachedInstance],
+        root: Path = ROOT,
+        ours_counted: bool = True,
+        count_dirty: CountDirty = lambda lun: None,
+    ) -> None:
+        """Of `go`'s order. All counts from now on, which is before the step: then nothing that is read for it is
         missed. `ours_counted`: whether the I/Os of this slave's backend reach disks at all.
         """
         self._instances, self._root = instances, root
@@ -108,55 +162,110 @@ class CachedIo:
         for place in places:
             on_disk.setdefault(instances[place].disk, []).append(place)
         self._unseen: list[int] = []
+        self._direct: list[int] = []  # on any disk with counters
         self._disks: dict[int, _CachedDisk] = {}
         for number, on_it in on_disk.items():
             buffered = [place for place in on_it if not instances[place].direct]
-            if not buffered:
-                continue
-            if _has_counters(number, root):
-                direct = [place for place in on_it if instances[place].direct]
-                self._disks[number] = _CachedDisk(buffered, direct)
-            else:
+            if not _has_counters(number, root):
                 self._unseen += buffered
+                continue
+            direct = [place for place in on_it if instances[place].direct]
+            self._direct += direct
+            if buffered:
+                most_ahead = max(AHEAD, 2 * len(buffered) * _read_ahead(number, root))
+                self._disks[number] = _CachedDisk(buffered, direct, self._luns_of(buffered), CacheAccount(most_ahead))
+        self._pages = DirtyPages([lun for disk in self._disks.values() for lun in disk.luns], count_dirty)
+        self._reads = ChargedReads()
+        self._charged = read_charged(root) if self._disks else None  # None: not known, and not asked again
         self._read_all()
+
+    def _luns_of(self, buffered: Sequence[int]) -> Mapping[int, Sequence[int]]:
+        luns: dict[int, list[int]] = {}
+        for place in buffered:
+            if (lun := self._instances[place].written_lun) >= 0:
+                luns.setdefault(lun, []).append(place)
+        return luns
 
     def _read_all(self) -> dict[int, Moved | None]:
         counters = read_transferred(self._root) if self._disks else {}
         return {number: disk.since(counters.get(number)) for number, disk in self._disks.items()}
 
-    def add(self, counts: bytes, length_ns: int, lag_ns: int, complete: bool) -> bytes:
-        """`counts` of a subinterval of that length, with what the cache did for its buffered instances; its end was
-        `lag_ns` ago. `complete`: every thread handed its counts over.
+    def _charged_since(self) -> int | None:
+        """Bytes that this process was charged for since the last time; None where that is not known."""
+        before = self._charged
+        self._charged = read_charged(self._root) if before is not None else None
+        return None if before is None or self._charged is None else self._charged - before
 
-        Instances on one disk share what was cached by what they read, and what is dirty by what they wrote.
+    def add(self, counts: bytes, length_ns: int, lag_ns: int, complete: bool, last: bool = False) -> bytes:
+        """`counts` of a subinterval of that length, with what the cache did for its buffered instances; its end was
+        `lag_ns` ago. `complete`: every thread handed its counts over; `last`: of the step.
+
+        Instances on one disk share what was cached by what they read, those on one LUN what is dirty by what they
+        wrote.
         """
         if not self._disks and not self._unseen:
             return counts
         rows = array("q", counts)
-        moved = self._read_all()
+        late = max(lag_ns, 0) / max(length_ns, 1)
+        moved, charged = self._read_all(), self._charged_since()  # before dirty pages are counted
+        done: dict[int, _Cached] = {}
         for number, disk in self._disks.items():
-            done = moved[number]
-            if done is None:
+            if (by_disk := moved[number]) is None:
                 self._add_unseen(rows, disk.buffered)
-                continue
-            ours, direct = _of(rows, disk.buffered), _of(rows, disk.direct)
-            uncertain = self._in_flight(rows, (*disk.buffered, *disk.direct)) + (
-                RATE_MARGIN * _bytes_of(ours + direct) * max(lag_ns, 0) // max(length_ns, 1)
-            )
-            cached, dirty = disk.account.add(ours, done - direct, uncertain, complete)
-            self._share(rows, disk.buffered, cached, dirty)
+            else:
+                done[number] = self._of_disk(rows, disk, by_disk, late, complete)
+        cached = {number: of_disk.cached for number, of_disk in done.items()}
+        if charged is not None:
+            read = {number: of_disk.read for number, of_disk in done.items()}
+            total = self._reads.add(sum(read.values()), charged - _of(rows, self._direct).read)
+            cached = attributed(total, cached, read)
+        for place, written in enumerate(rows[Count.WRITTEN :: _WIDTH]):
+            self._written[place] += written
+        for number, total in cached.items():
+            places = self._disks[number].buffered
+            self._share(rows, places, Count.CACHED, total, [_read_by(rows, place) for place in places])
+        self._add_dirty(rows, done, length_ns, 0.0 if last else late, complete, last)
         self._add_unseen(rows, self._unseen)
         return rows.tobytes()
 
-    def _share(self, rows: array[int], places: Sequence[int], cached: int, dirty: int) -> None:
-        for place in places:
-            self._written[place] += rows[place * _WIDTH + Count.WRITTEN]
-        reads = [_read_by(rows, place) for place in places]
-        writes = [self._written[place] for place in places]
-        for column, total, by in ((Count.CACHED, cached, reads), (Count.DIRTY, dirty, writes)):
-            if total:
-                for place, part in zip_strict(places, in_parts(total, by)):
-                    rows[place * _WIDTH + column] = part
+    def _of_disk(self, rows: array[int], disk: _CachedDisk, done: Moved, late: float, complete: bool) -> _Cached:
+        ours, direct = _of(rows, disk.buffered), _of(rows, disk.direct)
+        uncertain = self._in_flight(rows, (*disk.buffered, *disk.direct)) + _since(_bytes_of(ours + direct), late)
+        cached, dirty = disk.account.add(ours, done - direct, uncertain, complete)
+        return _Cached(ours.read, cached, dirty, done.written)
+
+    def _add_dirty(
+        self,
+        rows: array[int],
+        done: Mapping[int, _Cached],
+        length_ns: int,
+        late: float,
+        complete: bool,
+        last: bool,
+    ) -> None:
+        writes: dict[int, LunWrites] = {}
+        for number, of_disk in done.items():
+            for lun, places in self._disks[number].luns.items():
+                written = _of(rows, places).written
+                goes_on = [place for place in places if not rows[place * _WIDTH + Count.ENDED_NS]]
+                uncertain = self._in_flight(rows, places) + _since(_of(rows, goes_on).written, late)
+                writes[lun] = LunWrites(written, of_disk.written, uncertain)
+        dirty = self._pages.add(writes, length_ns, complete, last)
+        for number, of_disk in done.items():
+            disk = self._disks[number]
+            by_lun = {lun: dirty[lun] for lun in disk.luns}
+            if by_lun and None not in by_lun.values():
+                parts = [(disk.luns[lun], total or 0) for lun, total in by_lun.items()]
+            else:
+                parts = [(disk.buffered, of_disk.dirty)]
+            for places, total in parts:
+                self._share(rows, places, Count.DIRTY, total, [self._written[place] for place in places])
+
+    @staticmethod
+    def _share(rows: array[int], places: Sequence[int], column: Count, total: int, by: Sequence[int]) -> None:
+        if total:
+            for place, part in zip_strict(places, in_parts(total, by)):
+                rows[place * _WIDTH + column] = part
 
     def _in_flight(self, rows: array[int], places: Sequence[int]) -> int:
         return sum(rows[place * _WIDTH + Count.IN_FLIGHT] * self._instances[place].blocksize for place in places)
@@ -165,6 +274,17 @@ class CachedIo:
     def _add_unseen(rows: array[int], places: Sequence[int]) -> None:
         for place in places:
             rows[place * _WIDTH + Count.UNSEEN] = rows[place * _WIDTH + Count.BYTES]
+
+
+def _since(size: int, late: float) -> int:
+    """The bytes that may have been done since the boundary, where `size` were before: `late` subintervals ago."""
+    return int(RATE_MARGIN * size * late)
+
+
+def _read_ahead(disk: int, root: Path) -> int:
+    """Bytes that the kernel may read ahead on this disk."""
+    folder = root / "sys/dev/block" / f"{os.major(disk)}:{os.minor(disk)}"
+    return (number_in(folder / "queue/read_ahead_kb") or 0) << 10
 
 
 def _has_counters(disk: int, root: Path) -> bool:

@@ -112,9 +112,9 @@ class StepLoop:
         if collected is None:
             return None
         end_ns, counts = collected.start_ns + collected.length_ns, collected.counts
-        for account in (self._foreign, self._cached):
-            lag_ns = now_ns() - end_ns
-            counts = account.add(counts, collected.length_ns, lag_ns, complete=not collected.missing)
+        length_ns, complete = collected.length_ns, not collected.missing
+        counts = self._foreign.add(counts, length_ns, now_ns() - end_ns, complete)
+        counts = self._cached.add(counts, length_ns, now_ns() - end_ns, complete, collected.last)
         cpu = self._cpu_use(end_ns)
         counts = with_lost_time(counts, self._threads(), cpu.lost, collected.length_ns)
         message = replace(

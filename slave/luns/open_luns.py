@@ -104,6 +104,10 @@ class OpenLuns:
         """The engine's, of one that is open so."""
         return self._luns[key].handles[direct]
 
+    def held(self, key: Key) -> int:
+        """A descriptor of one that is open; -1 of one that is never written."""
+        return self._luns[key].held
+
     def add_user(self, key: Key) -> None:
         """One more instance uses it."""
         self._luns[key].users += 1

@@ -157,12 +157,34 @@ def _may_look(fd: int) -> bool:
     return os.fstat(fd).st_uid == os.geteuid() or os.access(through(fd), os.W_OK)
 
 
+def dirty_bytes(fd: int) -> int | None:
+    """How many bytes of it are in the page cache and not on its disk; None where the kernel does not tell.
+
+    Pages count whole, and so do large folios. One that was changed while it is written counts as two, but all of them
+    for no more than are cached.
+    """
+    pages = _cachestat(fd)
+    return None if pages is None else min(pages.dirty + pages.written_back, pages.cached) * mmap.PAGESIZE
+
+
 def _cached_pages(fd: int) -> int | None:
-    """By cachestat(2)."""
+    pages = _cachestat(fd)
+    return None if pages is None else pages.cached
+
+
+@dataclass(frozen=True)
+class _Pages:
+    cached: int
+    dirty: int
+    written_back: int  # at this moment
+
+
+def _cachestat(fd: int) -> _Pages | None:
+    """By cachestat(2), which walks them all."""
     everything = (ctypes.c_uint64 * 2)(0, 0)  # from, length; 0: to the end
     counted = (ctypes.c_uint64 * 5)()  # in the cache, dirty, under writeback, evicted, lately evicted
     failed = _LIBC.syscall(ctypes.c_long(CACHESTAT), ctypes.c_uint(fd), everything, counted, ctypes.c_uint(0))
-    return None if failed else counted[0]
+    return None if failed else _Pages(*counted[:3])
 
 
 def _resident_pages(fd: int, size: int) -> int | None:

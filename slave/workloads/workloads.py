@@ -31,6 +31,7 @@ from ..kernel_files import aio_left
 from ..luns import validation
 from ..luns.lun_target import LunTarget
 from ..luns.open_luns import Key, OpenLuns, key_of
+from ..luns.page_cache import dirty_bytes
 from ..worker_progress import WORK
 from .spread import (
     FIRST_FURTHER,
@@ -280,11 +281,14 @@ class Workloads:
 
     def cached_io(self, go: Go) -> CachedIo:
         """The accounts of the page cache for the instances of a `go` that was checked; they begin now."""
-        instances = [
-            CachedInstance(one.target.disk, one.parameters.direct, one.workload.blocksize_ceiling)
-            for one in self._taking_part(go)
-        ]
-        return CachedIo(instances, self._root, ours_counted=self.abilities.counted_by_diskstats)
+        instances = [self._cached_instance(instance) for instance in self._taking_part(go)]
+        return CachedIo(instances, self._root, self.abilities.counted_by_diskstats, dirty_bytes)
+
+    def _cached_instance(self, instance: HostInstance) -> CachedInstance:
+        target, direct = instance.target, instance.parameters.direct
+        disk = 0 if target.filesystem.startswith("fuse") else target.disk  # its server reads, not this process
+        lun = -1 if direct else self._luns.held(instance.lun)
+        return CachedInstance(disk, direct, instance.workload.blocksize_ceiling, lun)
 
     def _taking_part(self, go: Go) -> list[HostInstance]:
         return [self._instances[number] for number in array("I", go.order.data)]

@@ -1,7 +1,10 @@
 """A host that drives a file through its page cache, on ext4 on a device whose I/O the kernel counts: what the slave
 reports is what /proc/PID/io and the device say."""
 
+import contextlib
+import mmap
 import os
+import threading
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,6 +19,7 @@ from ivypy.protocol.parameters import Flush, Iosequencer, Parameters, Sync, Unti
 from ivypy.protocol.payload import Notice, NoticeKind
 from ivypy.protocol.refusals import RefusalReason
 from ivypy.slave.engine._engine import backends
+from ivypy.slave.luns.page_cache import dirty_bytes
 from tests.support.devices import FaultFs
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
 from tests.support.refusals import refusals_in
@@ -29,7 +33,6 @@ pytestmark = [
 
 MIB = 1 << 20
 SIZE = 64 * MIB
-AHEAD = 16 * MIB  # what may have been read ahead: at most so much less is counted as cached
 READ = Parameters(
     iosequencer=Iosequencer.SEQUENTIAL,
     blocksize=128 << 10,
@@ -110,7 +113,7 @@ def test_a_second_read_comes_from_memory_unless_the_cache_was_dropped(
     assert first[Count.BYTES] == second[Count.BYTES] == SIZE
     truth = SIZE - (read_from_disks(slave) - before)
     assert abs(truth - cached) <= MIB
-    assert truth - AHEAD <= second[Count.CACHED] <= truth + MIB and second[Count.UNSEEN] == 0
+    assert truth - MIB <= second[Count.CACHED] <= truth + MIB and second[Count.UNSEEN] == 0
     assert slave.all and not [one for one in slave.all if isinstance(one, Notice) and one.kind in WARNINGS]
 
 
@@ -126,7 +129,7 @@ def test_half_of_it_in_memory_is_half_cached(slave: Client, file: Path) -> None:
     before = read_from_disks(slave)
     half = step(slave, 0)
     truth = SIZE - (read_from_disks(slave) - before)
-    assert abs(truth - SIZE // 2) <= MIB and truth - AHEAD <= half[Count.CACHED] <= truth + MIB
+    assert abs(truth - SIZE // 2) <= MIB and truth - MIB <= half[Count.CACHED] <= truth + MIB
 
 
 @pytest.mark.parametrize(
@@ -199,6 +202,81 @@ def test_foreign_io_is_not_counted_beside_the_page_cache(direct: bool, slave: Cl
     slave.create(file, replace(READ, direct=direct))
     did = step(slave, 0, meanwhile=others)
     assert (did[Count.FOREIGN_BYTES] > SIZE // 8) is direct
+
+
+PACED: dict[str, object] = {"iops": 256.0}  # two seconds for all of it
+
+
+@contextlib.contextmanager
+def others_on_the_disk(file: Path, work: Callable[[int, mmap.mmap], int]) -> Iterator[Callable[[], int]]:
+    """This process does `work` to another file of the disk, past the cache, again and again; yield how often by now."""
+    path, buffer, over = file.with_name("other"), mmap.mmap(-1, 4 * MIB), threading.Event()
+    path.write_bytes(bytes(len(buffer)))
+    fd = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_SYNC)
+    times = 0
+
+    def repeat() -> None:
+        nonlocal times
+        while not over.is_set():
+            times += work(fd, buffer) // len(buffer)
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield lambda: times
+    finally:
+        over.set()
+        thread.join()
+        os.close(fd)
+
+
+def test_others_that_read_do_not_hide_what_came_from_memory(slave: Client, file: Path) -> None:
+    slave.create(file, READ, replace(READ, drop_cache=False, **PACED))  # type: ignore[arg-type]
+    step(slave, 0)
+    with others_on_the_disk(file, lambda fd, buffer: os.preadv(fd, [buffer], 0)) as times:
+        begun = times()
+        warm = step(slave, 1)
+        assert (times() - begun) * 4 * MIB > SIZE, "else they hide nothing"
+    assert SIZE - MIB <= warm[Count.CACHED] <= SIZE
+
+
+def test_others_that_write_do_not_hide_what_is_dirty(slave: Client, file: Path) -> None:
+    slave.create(file, replace(WRITE, **PACED), consent=True)  # type: ignore[arg-type]
+    with others_on_the_disk(file, lambda fd, buffer: os.pwritev(fd, [buffer], 0)) as times:
+        did = step(slave, 0)
+        assert times() * 4 * MIB > SIZE, "else they hide nothing"
+    assert did[Count.DIRTY] == dirty_of(file) > SIZE - MIB
+
+
+def test_what_is_read_far_ahead_comes_from_the_disk(device: str, file: Path) -> None:
+    run("blockdev", "--setra", "131072", device)  # 64 MiB: all of it, in the first subinterval
+    with Client() as slave:
+        slave.prepare("auto")
+        slave.create(file, replace(READ, **PACED))  # type: ignore[arg-type]
+        before = read_from_disks(slave)
+        did = step(slave, 0)
+        assert read_from_disks(slave) - before >= SIZE == did[Count.BYTES]
+        slave.send(m.Die)
+        slave.gone()
+    assert did[Count.CACHED] == 0
+
+
+@pytest.mark.parametrize("end_fsync", [True, False])
+def test_blocks_that_are_overwritten_in_the_cache_are_dirty_once(end_fsync: bool, slave: Client, file: Path) -> None:
+    three_times = Until(VolumeKind.WRITTEN, 3 * SIZE)
+    slave.create(file, replace(WRITE, until=three_times, end_fsync=end_fsync), consent=True)
+    did = step(slave, 0)
+    assert did[Count.WRITTEN] == 3 * SIZE
+    assert did[Count.DIRTY] == dirty_of(file) and (did[Count.DIRTY] == 0) is end_fsync
+
+
+def dirty_of(file: Path) -> int:
+    """As the kernel counts it."""
+    with open(file, "rb") as opened:
+        dirty = dirty_bytes(opened.fileno())
+    if dirty is None:
+        pytest.skip("no cachestat before Linux 6.5")
+    return dirty
 
 
 def test_a_device_through_the_cache(slave: Client, shm: Path) -> None:

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.protocol.counters import Count
-from ivypy.slave.gate.cached_io import AHEAD, CacheAccount, CachedInstance, CachedIo, Moved
+from ivypy.slave.devices.diskstats import read_charged
+from ivypy.slave.gate.cached_io import (
+    AHEAD,
+    CacheAccount,
+    CachedInstance,
+    CachedIo,
+    ChargedReads,
+    Moved,
+    attributed,
+)
 
 MIB = 1 << 20
 S = 1_000_000_000
@@ -97,6 +106,154 @@ def test_instances_on_one_disk_share_it_by_what_they_did(tmp_path: Path) -> None
     assert column(second, Count.DIRTY) == [15 * MIB, 5 * MIB, 0], "by all that they wrote in the step"
     assert column(second, Count.CACHED) == [20 * MIB * 2 // 3, 20 * MIB - 20 * MIB * 2 // 3, 0]
     assert column(first, Count.CACHED) == [0, 0, 5 * MIB]
+
+
+def charge(root: Path, size: int) -> None:
+    """Charge this process with so many bytes read, in all."""
+    (root / "proc/self").mkdir(parents=True, exist_ok=True)
+    (root / "proc/self/io").write_text(f"rchar: 1\nwchar: 2\nread_bytes: {size}\nwrite_bytes: 3\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("all reads from the disk", [(50, 50, 0), (50, 50, 0)]),
+        ("all reads from memory", [(50, 0, 50), (70, 0, 70)]),
+        ("read far ahead, and then read by us", [(10, 200, 0), (90, 0, 0), (100, 0, 0), (5, 0, 5)]),
+        ("read ahead and never used", [(0, 900, 0), (50, 0, 0)]),
+        ("direct reads that no disk did", [(0, -50, 0), (50, 50, 0)]),
+    ],
+)
+def test_what_is_charged_serves_our_reads(name: str, parts: list[tuple[int, int, int]]) -> None:
+    reads = ChargedReads()
+    assert [reads.add(ours, charged) for ours, charged, _ in parts] == [cached for *_, cached in parts], name
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "certain", "read", "parts"),
+    [
+        ("as the disks say", 50, {1: 50, 2: 0}, {1: 50, 2: 70}, {1: 50, 2: 0}),
+        ("others read both disks", 60, {1: 0, 2: 0}, {1: 20, 2: 100}, {1: 10, 2: 50}),
+        ("others read one of them", 80, {1: 50, 2: 0}, {1: 50, 2: 70}, {1: 50, 2: 30}),
+        ("the process read more than the disks know", 20, {1: 30, 2: 10}, {1: 30, 2: 70}, {1: 15, 2: 5}),
+        ("nothing", 0, {1: 0}, {1: 0}, {1: 0}),
+        ("no disk", 0, {}, {}, {}),
+    ],
+)
+def test_disks_share_what_memory_served(
+    name: str, total: int, certain: dict[int, int], read: dict[int, int], parts: dict[int, int]
+) -> None:
+    assert attributed(total, certain, read) == parts, name
+
+
+DISKS = st.lists(st.tuples(st.integers(0, 10**12), st.floats(0, 1)), min_size=1, max_size=9)
+
+
+@given(DISKS, st.floats(0, 1))
+def test_no_disk_served_more_than_was_read_there(disks: list[tuple[int, float]], part: float) -> None:
+    read = {number: size for number, (size, _) in enumerate(disks)}
+    certain = {number: min(int(size * sure), size) for number, (size, sure) in enumerate(disks)}
+    total = min(int(sum(read.values()) * part), sum(read.values()))
+    parts = attributed(total, certain, read)
+    assert sum(parts.values()) == total and all(0 <= parts[disk] <= read[disk] for disk in read)
+    assert total < sum(certain.values()) or all(parts[disk] >= certain[disk] for disk in read)
+
+
+@pytest.mark.parametrize(
+    ("name", "charged", "disk", "cached"),
+    [
+        ("others read the disk", 120, 900, 70),
+        ("nobody else does", 120, 120, 70),
+        ("read ahead", 990, 990, 0),
+        ("by the disk alone", None, 140, 50),
+    ],
+)
+def test_what_others_read_hides_nothing(name: str, charged: int | None, disk: int, cached: int, tmp_path: Path) -> None:
+    """70 MiB through the cache, and 120 past it."""
+    diskstats(tmp_path, n0=(0, 0))
+    if charged is not None:
+        charge(tmp_path, 7)
+    account = CachedIo([BUFFERED, DIRECT], tmp_path)
+    diskstats(tmp_path, n0=(disk * MIB, 0))
+    if charged is not None:
+        charge(tmp_path, 7 + charged * MIB)
+    after = account.add(counts(read(70 * MIB), read(120 * MIB)), S, 0, True)
+    assert column(after, Count.CACHED) == [cached * MIB, 0], name
+
+
+def test_a_direct_instance_on_another_disk_is_charged_too(tmp_path: Path) -> None:
+    diskstats(tmp_path, n0=(0, 0), n16=(0, 0))
+    charge(tmp_path, 0)
+    account = CachedIo([BUFFERED, CachedInstance(OTHER, True, BLOCK), CachedInstance(WITHOUT, True, BLOCK)], tmp_path)
+    charge(tmp_path, 100 * MIB)
+    after = account.add(counts(read(30 * MIB), read(90 * MIB), read(9 * MIB)), S, 0, True)
+    assert column(after, Count.CACHED) == [20 * MIB, 0, 0], "what no disk counts may not be charged"
+
+
+def test_what_is_charged_is_not_asked_for_again_once_it_is_not_shown(tmp_path: Path) -> None:
+    diskstats(tmp_path, n0=(0, 0))
+    charge(tmp_path, 0)
+    account = CachedIo([BUFFERED], tmp_path)
+    (tmp_path / "proc/self/io").unlink()
+    diskstats(tmp_path, n0=(5 * MIB, 0))
+    assert column(account.add(counts(read(9 * MIB)), S, 0, True), Count.CACHED) == [4 * MIB]
+    charge(tmp_path, 0)
+    diskstats(tmp_path, n0=(10 * MIB, 0))
+    assert column(account.add(counts(read(5 * MIB)), S, 0, True), Count.CACHED) == [0]
+
+
+@pytest.mark.parametrize("text", [None, "", "rchar: 5\n", "read_bytes: many\n"])
+def test_what_is_not_shown_is_not_known(text: str | None, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "proc/self").mkdir(parents=True)
+        (tmp_path / "proc/self/io").write_text(text)
+    assert read_charged(tmp_path) is None
+
+
+@pytest.mark.parametrize(("read_ahead_kib", "instances", "credit"), [(128, 4, 16), (4096, 40, 320), (65536, 1, 128)])
+def test_a_disk_alone_may_be_ahead_by_the_readahead_of_all(
+    read_ahead_kib: int, instances: int, credit: int, tmp_path: Path
+) -> None:
+    """MiB that may be ahead of us, where the kernel charges nothing."""
+    folder = tmp_path / "sys/dev/block/8:0/queue"
+    folder.mkdir(parents=True)
+    (folder / "read_ahead_kb").write_text(f"{read_ahead_kib}\n")
+    diskstats(tmp_path, n0=(0, 0))
+    account = CachedIo([BUFFERED] * instances, tmp_path)
+    diskstats(tmp_path, n0=(999 * MIB, 0))
+    nothing = [read(0)] * (instances - 1)
+    account.add(counts(read(0), *nothing), S, 0, True)
+    after = account.add(counts(read(500 * MIB), *nothing), S, 0, True)
+    assert sum(column(after, Count.CACHED)) == (500 - credit) * MIB
+
+
+def test_dirty_pages_are_those_of_the_lun_that_instances_wrote(tmp_path: Path) -> None:
+    """Others write to the disk meanwhile; one LUN is overwritten, one flushed, and one cannot be counted."""
+    on = [CachedInstance(DISK, False, BLOCK, lun) for lun in (3, 3, 4)] + [CachedInstance(OTHER, False, BLOCK, 5)]
+    diskstats(tmp_path, n0=(0, 0), n16=(0, 0))
+    account = CachedIo(on, tmp_path, count_dirty={3: 40 * MIB, 4: 0, 5: None}.get)
+    diskstats(tmp_path, n0=(0, 999 * MIB), n16=(0, 8 * MIB))
+    rows = [wrote(size * MIB) for size in (30, 50, 60, 10)]
+    after = account.add(counts(*rows), S, 0, True)
+    assert column(after, Count.DIRTY) == [15 * MIB, 25 * MIB, 0, 2 * MIB]
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "last", "dirty"),
+    [
+        ("goes on", {}, False, 50 - 2 * 5),
+        ("has ended", {Count.ENDED_NS: 1}, False, 50),
+        ("the step's last boundary", {}, True, 50),
+        ("in flight at the last", {Count.IN_FLIGHT: 3 * MIB // BLOCK}, True, 47),
+    ],
+)
+def test_what_may_have_been_written_since_the_boundary_is_not_dirty(
+    name: str, more: dict[Count, int], last: bool, dirty: int, tmp_path: Path
+) -> None:
+    diskstats(tmp_path, n0=(0, 0))
+    account = CachedIo([CachedInstance(DISK, False, BLOCK, 3)], tmp_path, count_dirty={3: 50 * MIB}.get)
+    after = account.add(counts({**wrote(50 * MIB), **more}), S, S // 10, True, last)
+    assert column(after, Count.DIRTY) == [dirty * MIB], name
 
 
 @pytest.mark.parametrize("why", ["no disk is known", "not in diskstats", "iostats is 0"])
