@@ -1,6 +1,6 @@
 """Which of a step's I/O through the page cache reached its disks: what came from memory, and what waits there.
 
-Rule: only what is certain counts, so CACHED and DIRTY are never too much. What each source sees:
+Rule: only what is certain counts, so CACHED and DIRTY are never too much, but as said below. What each source sees:
 
 - Reads, all of this process together: what the kernel charges to it for reading. That has what it reads ahead for us
   and what the slave reads itself, but nothing that others read. Less our direct reads, the rest serves our buffered
@@ -9,7 +9,9 @@ Rule: only what is certain counts, so CACHED and DIRTY are never too much. What 
   memory served; what it leaves open is shared by what they read. Where the kernel charges nothing, it is all there is:
   then what a disk has read ahead serves later reads, for at most twice the readahead of each instance, or AHEAD.
 - Writes: the dirty pages of each LUN (`dirty_pages`). Where the kernel does not count those, what we wrote less all
-  that the disk wrote: blocks that were overwritten in the cache stay in it, and others' writes hide ours.
+  that the disk wrote: blocks that were overwritten in the cache stay in it, and others' writes hide ours. A LUN that is
+  flushed often has no more dirty than that, either: the kernel counts a large folio whole for one dirty block. Others
+  hide little there. Without flushes, that may be too much, but never more than was written.
 
 On a disk without counters nothing is known: all is UNSEEN.
 """
@@ -33,6 +35,7 @@ from .dirty_pages import CountDirty, DirtyPages, LunWrites
 from .foreign_io import RATE_MARGIN, in_parts
 
 AHEAD: Final = 16 << 20  # bytes that a disk may have read ahead of us, at least
+OFTEN: Final = 16 << 20  # bytes from one flush to the next
 _WIDTH: Final = len(Count)
 
 
@@ -42,6 +45,7 @@ class CachedInstance:
     direct: bool
     blocksize: int  # the largest size of an I/O
     written_lun: int = -1  # a descriptor of the LUN that it may write through the cache; -1: none
+    unflushed: int | None = None  # bytes of its writes from one flush to the next, 0: each is durable; None: no flush
 
 
 @dataclass(frozen=True)
@@ -253,13 +257,21 @@ class CachedIo:
         dirty = self._pages.add(writes, length_ns, complete, last)
         for number, of_disk in done.items():
             disk = self._disks[number]
-            by_lun = {lun: dirty[lun] for lun in disk.luns}
-            if by_lun and None not in by_lun.values():
-                parts = [(disk.luns[lun], total or 0) for lun, total in by_lun.items()]
+            counted = {lun: total for lun in disk.luns if (total := dirty[lun]) is not None}
+            if counted and len(counted) == len(disk.luns):
+                flushed = [lun for lun in counted if self._is_flushed(disk.luns[lun])]
+                by_pages = [counted[lun] for lun in flushed]
+                counted.update(zip_strict(flushed, in_parts(min(sum(by_pages), of_disk.dirty), by_pages)))
+                parts = [(disk.luns[lun], total) for lun, total in counted.items()]
             else:
                 parts = [(disk.buffered, of_disk.dirty)]
             for places, total in parts:
                 self._share(rows, places, Count.DIRTY, total, [self._written[place] for place in places])
+
+    def _is_flushed(self, places: Sequence[int]) -> bool:
+        """Whether all that wrote this LUN so far flush it often."""
+        sizes = [self._instances[place].unflushed for place in places if self._written[place]]
+        return all(size is not None and size <= OFTEN for size in sizes)
 
     @staticmethod
     def _share(rows: array[int], places: Sequence[int], column: Count, total: int, by: Sequence[int]) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from ...protocol.messages import EditWorkloads, Go
 from ...protocol.older_python import zip_strict
-from ...protocol.parameters import AUTO, EngineFields, Parameters, engine_fields
+from ...protocol.parameters import AUTO, EngineFields, Parameters, Sync, engine_fields
 from ...protocol.payload import Array, ArrayType, Notice, Refusal, WorkloadToCreate
 from ..devices.block_devices import ROOT
 from ..devices.nowait import without_nowait
@@ -288,7 +288,9 @@ class Workloads:
         target, direct = instance.target, instance.parameters.direct
         disk = 0 if target.filesystem.startswith("fuse") else target.disk  # its server reads, not this process
         lun = -1 if direct else self._luns.held(instance.lun)
-        return CachedInstance(disk, direct, instance.workload.blocksize_ceiling, lun)
+        return CachedInstance(
+            disk, direct, instance.workload.blocksize_ceiling, lun, unflushed_bytes(instance.parameters)
+        )
 
     def _taking_part(self, go: Go) -> list[HostInstance]:
         return [self._instances[number] for number in array("I", go.order.data)]
@@ -481,6 +483,14 @@ class Workloads:
 def may_write(parameters: Parameters) -> bool:
     """Whether an instance with these parameters writes at all."""
     return parameters.fraction_read < 1 and parameters.iops != 0
+
+
+def unflushed_bytes(parameters: Parameters) -> int | None:
+    """Bytes that it writes from one flush to the next; None where it writes without flushes."""
+    if parameters.sync is not Sync.NONE:
+        return 0
+    every = parameters.flush.every
+    return every * parameters.blocksize if every else None
 
 
 def _all_of(workloads: Sequence[WorkloadToCreate]) -> str:

@@ -270,6 +270,14 @@ def test_blocks_that_are_overwritten_in_the_cache_are_dirty_once(end_fsync: bool
     assert did[Count.DIRTY] == dirty_of(file) and (did[Count.DIRTY] == 0) is end_fsync
 
 
+def test_pages_that_are_dirty_in_part_are_not_all_dirty(slave: Client, file: Path) -> None:
+    """Where the file is in memory in large folios, of which the kernel counts each as dirty as a whole."""
+    random = Parameters(blocksize=4096, fraction_read=0.0, direct=False, drop_cache=False, maxtags=1)
+    slave.create(file, replace(random, flush=Flush(8), until=Until(VolumeKind.WRITTEN, 2 * MIB)), consent=True)
+    did = step(slave, 0)
+    assert did[Count.WRITTEN] == 2 * MIB and did[Count.DIRTY] <= 8 * 4096, "those since the last flush"
+
+
 def dirty_of(file: Path) -> int:
     """As the kernel counts it."""
     with open(file, "rb") as opened:

@@ -256,6 +256,28 @@ def test_what_may_have_been_written_since_the_boundary_is_not_dirty(
     assert column(after, Count.DIRTY) == [dirty * MIB], name
 
 
+@pytest.mark.parametrize(
+    ("name", "unflushed", "by_disk", "dirty"),
+    [
+        ("flushed often", (8 * BLOCK, 0), 78, (1, 1)),
+        ("flushed often, others write", (8 * BLOCK, 0), 900, (0, 0)),
+        ("flushed seldom", (AHEAD + 1, 8 * BLOCK), 900, (20, 0)),
+        ("never", (None, None), 900, (20, 20)),
+        ("flushed often, and all is dirty", (8 * BLOCK, 8 * BLOCK), 0, (20, 20)),
+    ],
+)
+def test_a_lun_that_is_flushed_has_no_more_dirty_than_its_disk_did_not_write(
+    name: str, unflushed: tuple[int | None, int | None], by_disk: int, dirty: tuple[int, int], tmp_path: Path
+) -> None:
+    """MiB of two LUNs, with 40 written to each, and 20 in pages that are dirty at least in part."""
+    diskstats(tmp_path, n0=(0, 0))
+    on = [CachedInstance(DISK, False, BLOCK, lun, size) for lun, size in zip(range(2), unflushed, strict=True)]
+    account = CachedIo(on, tmp_path, count_dirty=lambda lun: 20 * MIB)
+    diskstats(tmp_path, n0=(0, by_disk * MIB))
+    after = account.add(counts(wrote(40 * MIB), wrote(40 * MIB)), S, 0, True)
+    assert column(after, Count.DIRTY) == [part * MIB for part in dirty], name
+
+
 @pytest.mark.parametrize("why", ["no disk is known", "not in diskstats", "iostats is 0"])
 def test_without_counters_all_is_unseen(why: str, tmp_path: Path) -> None:
     diskstats(tmp_path, **({} if why == "not in diskstats" else {"n0": (0, 0)}))
