@@ -45,6 +45,7 @@ def cache_of(row: dict[str, str]) -> str:
     return next((reason for reason in row["reasons"].split("; ") if reason.startswith("page_cache")), "")
 
 
+@pytest.mark.realtime
 def test_what_memory_did_is_said_and_what_a_disk_did_is_not(disk: Path, tmp_path: Path) -> None:
     """Each step drives the whole file once: of what a flush ended, nothing is dirty; of what was dropped, nothing comes
     from memory; of what was kept, all does."""

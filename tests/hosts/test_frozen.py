@@ -68,8 +68,9 @@ async def test_a_frozen_slave_that_was_given_up_does_nothing_when_it_thaws(
     lab: Lab, bundle: Bundle, tmp_path: Path
 ) -> None:
     lun = tmp_path / "lun"
-    lun.write_bytes(os.urandom(1 << 20))
-    os.sync()
+    with lun.open("wb") as file:
+        file.write(os.urandom(1 << 20))
+        os.fsync(file.fileno())
     driver, slave = await driving(lab.hosts[0].spec(), bundle, lun)
     try:
         before = read_bytes(slave)

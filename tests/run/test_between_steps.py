@@ -184,7 +184,7 @@ def test_a_file_system_that_was_made_on_a_lun_between_steps_is_not_written(tmp_p
                 run("mkfs.ext4", "-q", "-F", loop)
                 point = undo.enter_context(mounted(loop, shm / "point"))
                 (point / "thesis").write_bytes(b"years" * 10_000)
-                run("sync")
+                run("sync", "-f", str(point))
                 before = hashlib.sha256(lun.read_bytes()).hexdigest()
                 await session.go("three")
                 assert hashlib.sha256(lun.read_bytes()).hexdigest() == before

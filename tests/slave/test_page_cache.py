@@ -169,7 +169,7 @@ def test_before_a_step_the_lun_is_written_back_and_dropped_as_its_instances_say(
 ) -> None:
     path = folder / "lun"
     path.write_bytes(bytes(SIZE // 512 * 512))
-    os.sync()
+    run("sync", "-f", str(path))
     assert workloads.create(workloads_on(str(path), first, then, consent=True)) == []
     assert workloads.reinspect([0]) == ([], [])
     assert workloads.start([0]) == []
@@ -197,7 +197,7 @@ def test_an_instance_that_takes_no_part_has_nothing_dropped(folder: Path, worklo
 def test_a_lun_is_written_back_when_its_last_instance_goes(folder: Path, device: str, workloads: Workloads) -> None:
     path = folder / "lun"
     path.write_bytes(bytes(SIZE // 512 * 512))
-    os.sync()
+    run("sync", "-f", str(path))
     assert workloads.create(workloads_on(str(path), WRITE, consent=True)) == []
     assert workloads.start([0]) == []
     with open(path, "r+b") as file:
