@@ -30,6 +30,7 @@ CATEGORIES: Final[dict[str, tuple[int, ...]]] = {  # of Kind, or FLUSHES
     "sequential_write": (Kind.SEQUENTIAL_WRITE,),
     FLUSH: (FLUSHES,),
 }
+_RESPONSES: Final[dict[int, int]] = {kind: RESPONSE + kind for kind in Kind}  # the series of each kind
 PERCENTILES: Final[dict[str, float]] = {  # name: fraction of the I/Os
     "p50": 0.5,
     "p90": 0.9,
@@ -124,8 +125,8 @@ class Figures:
         return self._of(tuple(SERVICES[kind] for kind in self._some_kinds(category)))
 
     def response(self, category: str) -> LatencyFigures:
-        """Flushes have none."""
-        return self._of(tuple(RESPONSE + kind for kind in self._some_kinds(category)))
+        """Raises KeyError for flushes, which have none."""
+        return self._of(tuple(_RESPONSES[kind] for kind in self._some_kinds(category)))
 
     def lateness(self) -> LatencyFigures:
         return self._of((LATENESS,))
@@ -154,6 +155,8 @@ class Figures:
 
     def has_response(self, category: str) -> NDArray[np.bool_]:
         """Rows where the response time of a category has a meaning: where it was recorded for every I/O."""
+        if category == FLUSH:
+            return np.zeros_like(self._response)
         if category not in self._has_response:
             of_every_io = self.response(category).count == self.service(category).count
             self._has_response[category] = self._response & of_every_io

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ivypy.protocol.counters import DELAYED, FLUSH, LATENESS, RESPONSE, SERVICE, Count, Kind, Moment
 from tests.support import devices
-from tests.support.engine import BACKENDS, MS, Drive, drive, fields, run
+from tests.support.engine import BACKENDS, MS, Drive, conserved, drive, fields, run
 
 pytestmark = pytest.mark.slow
 
@@ -44,14 +44,7 @@ def finish(step: Drive, last: int) -> None:
 
 def check(step: Drive) -> None:
     """A flush is an I/O that was due and completed, and is in no series but its own."""
-    sums: Any = 0
-    for result in step.results:
-        counts = result.counts
-        assert (counts >= 0).all()
-        sums = sums + counts
-        ends = [Count.COMPLETED, Count.ERRORS, Count.DROPPED, Count.EXPIRED]
-        outstanding = counts[:, Count.BACKLOG] + counts[:, Count.IN_FLIGHT]
-        assert (sums[:, Count.DUE] == sums[:, ends].sum(axis=1) + outstanding).all()
+    for result in conserved(step):
         flushes = result.total(Count.FLUSHES)
         assert result.series(FLUSH) == flushes
         assert result.series(FLUSH, Moment.BYTES) == 0

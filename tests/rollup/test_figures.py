@@ -98,6 +98,13 @@ def test_one_sample_has_no_deviation() -> None:
 # Categories.
 
 
+def test_a_flush_has_no_response_time_whatever_else_is_as_many() -> None:
+    figures = figures_of({SERVICES[FLUSHES]: [1000], LATENESS: [7]})
+    assert figures.service(FLUSH).count[0] == 1 and not figures.has_response(FLUSH).any()
+    with pytest.raises(KeyError):
+        figures.response(FLUSH)
+
+
 @settings(max_examples=50)
 @given(st.lists(st.lists(LATENCY, max_size=40), min_size=4, max_size=4), st.lists(LATENCY, max_size=40))
 def test_a_category_is_the_sum_of_its_kinds(kinds: list[list[int]], flushes: list[int]) -> None:
@@ -199,7 +206,7 @@ def test_figures_shown_of_other_rows_are_those_computed_already() -> None:
     none = every.shown(np.zeros(3, bool))
     for category in CATEGORIES:
         assert none.service(category) is every.service(category)
-        assert none.response(category) is every.response(category)
+        assert category == FLUSH or none.response(category) is every.response(category)
     assert np.isnan(value(none, "overall_response_us_mean")) and value(every, "overall_response_us_mean") > 0
     assert value(none, "overall_service_us_mean") == value(every, "overall_service_us_mean")
 

@@ -239,6 +239,20 @@ class Drive:
         return [sum(counts) for counts in zip(*rows, strict=True)]
 
 
+def conserved(step: Drive) -> Iterator[Result]:
+    """Each result, once it and those before keep the law: due = completed + errors + dropped + expired + backlog + in
+    flight, of each instance."""
+    sums = np.zeros((), np.int64)
+    for result in step.results:
+        counts = result.counts
+        assert (counts >= 0).all()
+        sums = sums + counts
+        ends = [Count.COMPLETED, Count.ERRORS, Count.DROPPED, Count.EXPIRED]
+        outstanding = counts[:, Count.BACKLOG] + counts[:, Count.IN_FLIGHT]
+        assert (sums[:, Count.DUE] == sums[:, ends].sum(axis=1) + outstanding).all()
+        yield result
+
+
 def started(backend: str, cpus: list[int], machine: Machine = THIS_MACHINE) -> Engine:
     name, _, option = backend.partition("+")
     engine = machine.engine(name, cpus)
