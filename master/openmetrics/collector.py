@@ -254,7 +254,7 @@ def _row_into(families: _Families, labels: Sequence[str], row: dict[str, str]) -
         value = number(row.get(name, ""))
         return None if value is None else value / unit
 
-    for io, category in (("all", "overall"), ("read", "read"), ("write", "write")):
+    for io, category in (("all", "overall"), ("read", "read"), ("write", "write"), ("flush", "flush")):
         if io != "all" and not figure(f"{category}_service_count"):
             continue
         label_values = [*labels, io]

@@ -108,6 +108,18 @@ def test_the_figures_are_those_of_the_last_row(running: Path, kind: str, instanc
     assert value(samples, "ivypy_hosts_missing", **of) == 0
 
 
+def test_flushes_have_a_rate_and_service_times(running: Path) -> None:
+    """Of a run whose reads were flushes."""
+    before = rows(running, "all/all")[-1]
+    (file,) = running.glob("step0001.*/all/all.csv")
+    header, *lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([re.sub("(?<=,)read_", "flush_", header), *lines]))
+    samples = scraped(running)
+    of = {"rollup_type": "all", "rollup_instance": "all", "io": "flush"}
+    assert value(samples, "ivypy_iops", **of) == float(before["read_iops"])
+    assert value(samples, "ivypy_service_max_seconds", **of) == float(before["read_service_us_max"]) / 1e6
+
+
 def test_histograms_hold_every_io_of_the_step_so_far(running: Path) -> None:
     samples = scraped(running)
     ios = sum(int(float(row["read_service_count"])) for row in rows(running, "all/all"))
