@@ -82,8 +82,9 @@ def test_a_rate_with_flushes_is_that_of_its_writes(disk: Path, tmp_path: Path) -
     """And it is kept, as long as one I/O at a time and its flushes take no longer than the gaps."""
     workload = "iops: 200, maxtags: 2, flush: { every: 4 }"
     found = rows(disk, tmp_path, workload, "go: { name: one, measure: 2s, warmup: 250ms }")
-    assert float(found["one"]["overall_iops"]) == pytest.approx(200, rel=0.03)
-    assert float(found["one"]["flush_iops"]) == pytest.approx(50, rel=0.1)
+    row = found["one"]
+    assert ios(row) + int(row["outstanding"]) == pytest.approx(400, rel=0.03)  # a stall at the end leaves some
+    assert ios(row, "flush_iops") == pytest.approx(ios(row) / 4, abs=2)
 
 
 def test_a_time_that_ends_with_a_flush_takes_longer_by_it(disk: Path, tmp_path: Path) -> None:
@@ -91,5 +92,5 @@ def test_a_time_that_ends_with_a_flush_takes_longer_by_it(disk: Path, tmp_path: 
     (row,) = rows(disk, tmp_path, workload, "go: { name: one, until: { time: 500ms } }").values()
     flush_s = float(row["flush_service_us_max"]) / 1e6
     assert ios(row, "flush_iops") == 1 and cache_of(row) == ""
-    assert ios(row) == 200
+    assert ios(row) + int(row["dropped"]) == 200 == int(row["due"]) - 1  # a stall at the end drops what was due
     assert 0.5 + flush_s <= float(row["length_s"]) + 1e-3
