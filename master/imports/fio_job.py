@@ -3,6 +3,7 @@
 Rule: as in fio.py. Faults and what is dropped are collected, so that a user sees all of them at once.
 """
 
+import os.path
 import re
 from dataclasses import dataclass, replace
 from typing import Final
@@ -393,11 +394,31 @@ class Job(TargetsReader):
                     )
                 )  # fmt: skip
         if in_flight != depth * of_all:
-            names = ("filename", "nrfiles", "iodepth", "rw")
-            option = next((self.section.options[key] for key in names if key in self.section.options), None)
             why = f"fio has {depth * of_all} I/Os in flight over all files, reads and writes; the plan has {in_flight}"
-            self._drop(option, why, "`maxtags` is that of each file", matters=True)
+            self._drop(self._sharing(), why, "`maxtags` is that of each file", matters=True)
+        elif files > 1 and engine != "null" and any(part.rate is None for part in parts):
+            self._note_shared_depth([target.path for target in targets[:files]], depth * of_all)
         return streams
+
+    def _sharing(self) -> Option | None:
+        """The option that has several files, or reads and writes, share a depth."""
+        names = ("filename", "nrfiles", "iodepth", "rw")
+        return next((self.section.options[key] for key in names if key in self.section.options), None)
+
+    def _note_shared_depth(self, paths: list[str], depth: int) -> None:
+        """Name the I/Os in flight that fio shares among the files of a clone, in turn.
+
+        A device has all of them where it holds every file. Several devices have equally many I/Os in fio, and most of
+        those in flight wait for the slowest.
+        """
+        each = depth // len(paths)
+        if not any(map(is_device, paths)) and len({os.path.dirname(path) for path in paths}) == 1:
+            why = f"fio shares {depth} I/Os in flight among {len(paths)} files"
+            self._drop(self._sharing(), why, f"the plan has {each} of each", matters=False)
+        else:
+            why = f"fio does equally many I/Os on each: the slowest holds back the other {len(paths) - 1}"
+            nearest = f"the plan has {each} in flight on each, at its own pace; a rate makes both the same"
+            self._drop(self._sharing(), why, nearest, matters=True)
 
     def _note_parts_of_blocks(self, span: tuple[str, str] | None, blocksize: int) -> None:
         """Name a part of a block at either end of what is driven, for which fio has an I/O."""

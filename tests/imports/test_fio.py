@@ -262,7 +262,9 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
     [
         ("ioengine=psync\nfilename=/dev/b", ["filename=/dev/sdb:/dev/b"]),
         ("iodepth=7\nfilename=/dev/b", ["filename=/dev/sdb:/dev/b"]),
-        ("iodepth=8\nfilename=/dev/b", []),
+        ("iodepth=8\nfilename=/dev/b", ["filename=/dev/sdb:/dev/b"]),
+        ("iodepth=8\nfilename=/dev/b\nrate_iops=100", []),
+        ("iodepth=8\nfilename=/dev/b\nioengine=null", []),
         ("rw=rw\nrwmixread=90\niodepth=10", ["rwmixread=90"]),
         ("rw=rw\nrwmixread=90\niodepth=10\nrate_iops=90,10", []),
         ("rw=randread\npercentage_random=0", ["percentage_random=0"]),
@@ -279,7 +281,7 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
         ("filesize=1m-2m", ["filesize=1m-2m"]),
         ("filesize=1m-1m", []),
         ("time_based=0\nnumber_ios=11\nfilename=/dev/b", ["number_ios=11", "filename=/dev/sdb:/dev/b"]),
-        ("time_based=0\nio_size=12k\nfilename=/dev/b\niodepth=2", ["io_size=12k"]),
+        ("time_based=0\nio_size=12k\nfilename=/dev/b\niodepth=2", ["io_size=12k", "filename=/dev/sdb:/dev/b"]),
         ("rw=randread\ntime_based=0\nnumjobs=4\nio_size=1g", ["numjobs=4"]),  # fio may visit a block four times
         ("rw=randread\ntime_based=0\nnumjobs=4\nio_size=1g\nnorandommap", []),
         ("rw=randread\ntime_based=0\nnumjobs=4\nsize=1g", []),  # all of it, by each
@@ -312,6 +314,28 @@ def test_what_fio_would_do_otherwise_is_named_and_defaults_are_not(options: str,
 def test_the_files_of_a_job_have_fios_names_and_sizes(options: str, files: dict[str, int]) -> None:
     found = description(f"[job]\nsize=8m\nrw=write\n{options}").targets
     assert {one.path: one.size for one in found} == {f"/data/{name}": mib << 20 for name, mib in files.items()}
+
+
+@pytest.mark.parametrize(
+    ("options", "depth", "matters"),
+    [
+        ("filename=a:b\niodepth=32", 16, [False]),  # one file system has all 32
+        ("filename=a:b\niodepth=32\nnumjobs=2", 32, [False]),
+        ("nrfiles=4\niodepth=32\nnumjobs=2", 8, [False]),
+        ("nrfiles=4\niodepth=4", 1, [False]),
+        ("nrfiles=4\niodepth=4\nrate_iops=100", 1, []),
+        ("nrfiles=4\niodepth=6", 2, [True]),
+        ("nrfiles=4\niodepth=1", 1, [True]),
+        ("filename=a/x:b/x\niodepth=32", 16, [True]),  # two, perhaps: the slower holds back the other
+        ("filename=/dev/sdb:/dev/sdc\niodepth=32", 16, [True]),
+        ("filename=/dev/sdb:/dev/sdc\niodepth=32\nrate_iops=100", 16, []),
+    ],
+)
+def test_a_depth_that_files_share(options: str, depth: int, matters: list[bool]) -> None:
+    text = f"[job]\nioengine=libaio\ndirect=1\nrw=randread\nsize=64m\nruntime=9\ntime_based\n{options}\n"
+    one = description(text)
+    assert [stream.depth for stream in one.streams] == [depth]
+    assert [dropped.matters for dropped in one.dropped] == matters
 
 
 def test_an_include_is_beside_the_file_that_includes_it() -> None:
