@@ -11,9 +11,10 @@ from typing import Final
 from ...protocol.geometry import LEAST_CACHED
 from ...protocol.parameters import PARAMETERS
 from ..text.suggestions import did_you_mean, suggestion
-from ..text.units import format_bytes, format_duration, format_number, parse_bytes
+from ..text.units import format_bytes, format_duration, format_number
 from .description import ImportedTarget, Settings, Stream
 from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, REFUSED, SYNC_ENGINES, UNMAPPED
+from .fio_places import DrivenPart
 from .fio_targets import MOST_CLONES, TargetsReader, is_device
 from .fio_text import FioSection, Option, mean_of_range, mean_of_split, percentage, seconds_of, whole_number
 
@@ -121,7 +122,7 @@ class Job(TargetsReader):
         if backend is None or not self._known():
             return empty
         rw = self._rw()
-        targets, span = self._targets()
+        targets, driven_parts = self._targets()
         if rw is None or not targets:
             return empty
         ramp = self._value("ramp_time", seconds_of, 0.0)
@@ -136,7 +137,7 @@ class Job(TargetsReader):
             why = "a step that looks for a steady state does not end by volume"
             self._drop(None, f"fio stops after `size`: {why}", "", matters=True)
         self._note_repetitions(rw, steady is not None)
-        streams = self._streams(rw, targets, span, by_volume and not steady)
+        streams = self._streams(rw, targets, driven_parts, by_volume and not steady)
         return ReadJob(
             section=self.section, begins_group=self._flag("stonewall"), backend=backend, targets=targets,
             streams=streams,
@@ -286,11 +287,11 @@ class Job(TargetsReader):
     def _ends_flushed(self) -> bool:
         return self._flag("end_fsync") or self._flag("fsync_on_close")
 
-    def _volume(self, files: int, span: tuple[str, str] | None, blocksize: int) -> _FioVolume:
+    def _volume(self, files: int, part: DrivenPart, blocksize: int) -> _FioVolume:
         """Read what a clone does until it ends: `loops` times `size`, or `io_size` instead; at most `number_ios`."""
         loops = max(self._value("loops", whole_number, 1), 1)
         ios = self._value("number_ios", whole_number, 0)
-        room = _bytes_in(span)
+        room = part.room
         whole = None if room is None else room * files
         times, most = 1.0, None
         option = self.section.options.get("io_size")
@@ -343,7 +344,7 @@ class Job(TargetsReader):
         return chosen
 
     def _streams(
-        self, rw: str, targets: list[ImportedTarget], span: tuple[str, str] | None, by_volume: bool
+        self, rw: str, targets: list[ImportedTarget], driven_parts: list[DrivenPart], by_volume: bool
     ) -> list[Stream]:
         sequential = rw in _SEQUENTIAL
         engine = self._text("ioengine", DEFAULT_ENGINE)
@@ -355,8 +356,8 @@ class Job(TargetsReader):
             depth = 1
         clones = self._jobs()
         own_files = "filename" not in self.section.options  # a clone has files of its own
-        increment = self._value("offset_increment", self._size, 0)
-        apart = not own_files and clones > 1 and (sequential or increment > 0)
+        shifted = len(set(driven_parts)) > 1
+        apart = clones > 1 and (shifted or (sequential and not own_files))
         if apart and clones > MOST_CLONES:
             self._fault(self.section.options.get("numjobs"), f"more than {MOST_CLONES} streams of a job")
             return []
@@ -366,7 +367,8 @@ class Job(TargetsReader):
         streams = []
         in_flight = 0  # of a clone that is apart, or of all
         for clone in range(clones if apart else 1):
-            driven = _shifted(span, increment * clone, is_end_fixed="filesize" in self.section.options)
+            driven = driven_parts[clone]
+            own = targets[clone * files :][:files] if own_files and apart else targets
             for part in parts:
                 volume = self._volume(max(files, 1), driven, part.blocksize) if by_volume else None
                 if volume and not volume.is_even(of_all, files, part.blocksize):
@@ -374,7 +376,7 @@ class Job(TargetsReader):
                 if volume and not volume.is_whole:
                     self._note_order(1 if sequential else of_all)
                 self._note_parts_of_blocks(driven, part.blocksize)
-                if (room := _bytes_in(driven)) is not None and room < part.blocksize:
+                if (room := driven.room) is not None and room < part.blocksize:
                     self._fault(self.section.options.get("size"), f"{room} bytes of a file hold no I/O")
                 maxtags = max(round(depth * of_all * part.of_depth / max(files, 1)), 1)
                 if maxtags > int(PARAMETERS["maxtags"].high or maxtags):
@@ -383,10 +385,10 @@ class Job(TargetsReader):
                 streams.append(
                     Stream(
                         name="-".join(filter(None, [self.section.name, part.label, str(clone) if apart else ""])),
-                        paths=tuple(target.path for target in targets), sequential=sequential, fraction_read=part.reads,
+                        paths=tuple(target.path for target in own), sequential=sequential, fraction_read=part.reads,
                         blocksize=part.blocksize, depth=maxtags,
                         iops=_iops(part.rate, of_all / max(files, 1)),
-                        poisson=self._poisson(sequential), span=driven,
+                        poisson=self._poisson(sequential), span=driven.span,
                         seed=self._value("randseed", whole_number, None),
                         random_map=not sequential and self._maps(),
                         until=volume.until(of_all, part.of_volume, files) if volume else "",
@@ -420,12 +422,12 @@ class Job(TargetsReader):
             nearest = f"the plan has {each} in flight on each, at its own pace; a rate makes both the same"
             self._drop(self._sharing(), why, nearest, matters=True)
 
-    def _note_parts_of_blocks(self, span: tuple[str, str] | None, blocksize: int) -> None:
+    def _note_parts_of_blocks(self, part: DrivenPart, blocksize: int) -> None:
         """Name a part of a block at either end of what is driven, for which fio has an I/O."""
-        room = _bytes_in(span)
-        if span is None or room is None:
+        room = part.room
+        if room is None:
             return
-        for name, bytes_ in (("offset", parse_bytes(span[0])), ("size", room if self._has_devices() else 0)):
+        for name, bytes_ in (("offset", part.start.bytes), ("size", room if self._has_devices() else 0)):
             if bytes_ % blocksize and name in self.section.options:
                 why = f"no multiple of {blocksize} bytes: fio has an I/O for the rest"
                 self._drop(self.section.options[name], why, "the plan has whole blocks", matters=True)
@@ -543,24 +545,5 @@ def _share(text: str) -> float:
     return float(number) / 100
 
 
-def _bytes_in(span: tuple[str, str] | None) -> int | None:
-    """None where it depends on the device."""
-    if span is None or any(place.endswith("%") for place in span):
-        return None
-    return parse_bytes(span[1]) - parse_bytes(span[0])
-
-
 def _iops(rate: float | None, share: float) -> str:
     return "max" if rate is None else format_number(round(rate * share, 6))
-
-
-def _shifted(span: tuple[str, str] | None, by: int, is_end_fixed: bool) -> tuple[str, str] | None:
-    """The part of the next clone: what is in percent stays, and the end of files of a given size."""
-    if not by:
-        return span
-    start, end = span or ("0", "100%")
-    return _moved(start, by), end if is_end_fixed else _moved(end, by)
-
-
-def _moved(place: str, by: int) -> str:
-    return place if place.endswith("%") else format_bytes(parse_bytes(place) + by)

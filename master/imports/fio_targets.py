@@ -10,13 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from ..text.units import format_bytes
 from .description import Dropped, ImportContext, ImportedTarget
+from .fio_places import END, DrivenPart, FioPlace
 from .fio_text import FioSection, Option, size_of, whole_number
 
 Value = TypeVar("Value")
 MOST_CLONES: Final = 64  # sequential streams of a job, and its files
-_ONE_UNIT: Final = "write both in percent (size=50%, offset=10%), or both in bytes (size=8m, offset=1m)"
 
 
 @dataclass
@@ -80,53 +79,76 @@ class OptionReader:
 class TargetsReader(OptionReader):
     """The targets of a job."""
 
-    def _targets(self) -> tuple[list[ImportedTarget], tuple[str, str] | None]:
-        """The job's targets, and the part of each that is driven."""
+    def _targets(self) -> tuple[list[ImportedTarget], list[DrivenPart]]:
+        """The job's targets, and the part of each that is driven, by each clone."""
         before = len(self.faults)
         paths = self._paths()
-        size_text, offset_text = self._text("size"), self._text("offset", "0")
         filesize = self._value("filesize", lambda text: self._size(text.split("-")[0]), 0)
         self._note_sizes(filesize)
-        # fio divides `size` over the files of a clone
+        new = [path for path in paths if not is_device(path) and not self.around.is_file(path)]
+        size = self._share_of_size(paths)
+        offset, increment = self._place("offset"), self._place("offset_increment")
+        shift = increment.times(self._jobs() - 1)
+        total = filesize or (offset.bytes + size.bytes + shift.bytes if size.bytes else 0) or None
+        known = total if filesize or len(new) == len(paths) else None
+        if new and (offset.percent or shift.percent):
+            option = self.section.options.get("offset" if offset.percent else "offset_increment")
+            why = "of a file that is not there yet, fio has 0"
+            self._drop(option, why, "the plan has the percentage of its size", matters=True)
+        parts = [
+            self._part(offset + increment.times(clone), size, known, is_file_larger=bool(filesize))
+            for clone in range(self._jobs())
+        ]
+        if any(part.is_empty for part in parts):
+            self._fault(self._placing(), "nothing of the device is left")
+        for path in new if total is None else []:
+            self._fault(self.section.options.get("filename"), f"{path}: no such file; give its `size`")
+        targets = [
+            ImportedTarget(path, is_device(path), not is_device(path) and path not in new, total) for path in paths
+        ]
+        return ([], []) if len(self.faults) > before else (targets, parts)
+
+    def _placing(self) -> Option | None:
+        """The option that decides where a part begins, or how long it is."""
+        names = ("offset_increment", "offset", "size")
+        return next((self.section.options[name] for name in names if name in self.section.options), None)
+
+    def _place(self, name: str) -> FioPlace:
+        """`1g` or `20%`."""
+
+        def place(text: str) -> FioPlace:
+            if not text.endswith("%"):
+                return FioPlace(bytes=self._size(text))
+            return FioPlace(percent=whole_number(text[:-1]))  # fio has no others
+
+        return self._value(name, place, FioPlace())
+
+    def _share_of_size(self, paths: list[str]) -> FioPlace:
+        """`size` of one file: fio divides that of a clone, where it is in bytes. FioPlace(): all."""
         count = max(len(paths) // (1 if "filename" in self.section.options else self._jobs()), 1)
-        if size_text.endswith("%") or offset_text.endswith("%"):
-            span = self._share(size_text, offset_text)
-            total = filesize or None
-        else:
-            offset = self._value("offset", self._size, 0)
-            size = self._value("size", self._size, 0) // count
-            clones = 0 if "filename" not in self.section.options else self._jobs() - 1
-            shift = self._value("offset_increment", self._size, 0) * clones
-            # a file of `filesize` is driven up to its end, wherever a clone begins
-            total = filesize or (offset + size + shift if size else 0) or None
-            end = format_bytes(filesize or offset + size) if filesize or size else "100%"
-            span = (format_bytes(offset), end) if offset or size or filesize else None
-        targets = []
-        for path in paths:
-            device = is_device(path)
-            exists = not device and self.around.is_file(path)
-            if not device and not exists and total is None:
-                self._fault(self.section.options.get("filename"), f"{path}: no such file; give its `size`")
-            targets.append(ImportedTarget(path, device, exists, total))
-        return ([], None) if len(self.faults) > before else (targets, span)
+        size = self._place("size")
+        if not size.percent and "%" in self._text("size"):
+            self._fault(self.section.options["size"], "nothing of the device is left")
+        return FioPlace(size.percent, size.bytes // count)
+
+    def _part(self, start: FioPlace, size: FioPlace, known: int | None, *, is_file_larger: bool) -> DrivenPart:
+        """The part that is driven from `start` on, of a file of a size that is `known`, or not."""
+        if known is None:
+            end = start + size if size != FioPlace() else END
+            return DrivenPart(start, end if end.percent < END.percent else END)
+        block = max(min(self._each("bs", self._size, 4096)), 1)
+        begin = start.of(known, block)
+        if size.percent:
+            length = known * size.percent // (100 * block) * block
+        else:  # a file of `filesize` is driven up to its end, wherever a clone begins
+            length = known if is_file_larger else size.bytes
+        return DrivenPart(begin, FioPlace(bytes=min(begin.bytes + length, known)))
 
     def _note_sizes(self, smallest: int) -> None:
         """Name files of random sizes."""
         option = self.section.options.get("filesize")
         if option and self._value("filesize", lambda text: self._size(text.split("-")[-1]), 0) != smallest:
             self._drop(option, "files of a job have one size", "the plan has the smallest", matters=True)
-
-    def _share(self, size: str, offset: str) -> tuple[str, str] | None:
-        """A part of a device in percent."""
-        parts = [re.fullmatch(r"(\d+)%", text) for text in (size or "100%", "0%" if offset == "0" else offset)]
-        if parts[0] is None or parts[1] is None:
-            self._fault(self.section.options.get("size"), f"size={size or '100%'} and offset={offset}: {_ONE_UNIT}")
-            return None
-        start, end = int(parts[1][1]), min(int(parts[1][1]) + int(parts[0][1]), 100)
-        if start >= end:
-            self._fault(self.section.options.get("size"), "nothing of the device is left")
-            return None
-        return None if (start, end) == (0, 100) else (f"{start}%", f"{end}%")
 
     def _paths(self) -> list[str]:
         option = self.section.options.get("filename")

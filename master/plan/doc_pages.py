@@ -64,7 +64,8 @@ _UNITS = """\
 | fraction | `70%`, `0.7` | a number above 1 without a percent sign is rejected |
 | IOPS | `max`, `5000`, `5k`, `1.5M`, `50% of step NAME` | k and M are 1,000 and 1,000,000 |
 | amount of a metric | `1ms`, `5000`, `200MiB/s`, `80%` | in the metric's unit: a time, number, transfer rate or CPU |
-| range | `0%..50%`, `1GiB..2GiB`, `[0%, 50%]` | from the first position up to the second, which is not included |
+| range | `0%..50%`, `1GiB..2GiB`, `[0%, 50%]`, `50%..50%+1GiB` | from the first position up to \
+the second, which is not included |
 | yes or no | `true`, `false` | |
 """
 

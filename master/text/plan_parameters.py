@@ -41,16 +41,18 @@ class OfStep:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place within a LUN: exactly one of the two is given."""
+    """A place within a LUN: a fraction of its size, bytes from its start, or so many bytes after that fraction."""
 
     fraction: float | None = None
     bytes: int | None = None
 
     def within(self, size: int, block: int) -> int:
-        """In bytes from the LUN's start; a fraction is rounded down to a whole block."""
-        if self.bytes is not None:
-            return self.bytes
-        return int((self.fraction or 0.0) * (size // block)) * block
+        """In bytes from the LUN's start; a fraction is rounded down to a whole block. Bytes after a fraction end with
+        the LUN: who writes them does not know its size."""
+        if self.fraction is None:
+            return self.bytes or 0
+        place = int(self.fraction * (size // block)) * block
+        return place if self.bytes is None else min(place + self.bytes, size)
 
 
 Span = tuple[Position, Position]

@@ -232,7 +232,9 @@ def parse_bool(text: str) -> bool:
 
 
 def parse_position(text: str) -> Position:
-    """A place in a LUN: "50%" of its size, or bytes from its start."""
+    """A place in a LUN: "50%" of its size, bytes from its start, or "50%+1GiB", that far after the middle."""
+    if both := re.fullmatch(r"([^+]*%)\s*\+(.*)", text.strip()):
+        return Position(parse_position(both[1]).fraction, parse_position(both[2]).bytes)
     if text.strip().endswith("%"):
         fraction = parse_fraction(text)
         if not 0 <= fraction <= 1:
@@ -245,9 +247,8 @@ def parse_position(text: str) -> Position:
 
 
 def format_position(position: Position) -> str:
-    if position.bytes is not None:
-        return format_bytes(position.bytes)
-    return format_fraction(position.fraction or 0.0)
+    fraction = [] if position.fraction is None else [format_fraction(position.fraction)]
+    return "+".join(fraction + ([] if position.bytes is None else [format_bytes(position.bytes)]))
 
 
 def format_span(span: Span) -> str:

@@ -99,6 +99,13 @@ def test_an_option_becomes_a_parameter(options: str, expected: dict[str, object]
         ("filesize=8m\noffset=1m", "range: 1MiB..8MiB"),
         ("size=20%", "range: 0%..20%"),
         ("offset=10%\nsize=20%", "range: 10%..30%"),
+        ("offset=1g\nsize=50%", "range: 1GiB..50%+1GiB"),
+        ("offset=50%\nsize=4m", "range: 50%..50%+4MiB"),
+        ("offset=80%\nsize=50%", "range: 80%..100%"),
+        ("offset=1m\nsize=100%", "range: 1MiB..100%"),
+        ("filesize=8m\nsize=50%", "range: 0..4MiB"),
+        ("filesize=8m\nsize=50%\noffset=6m", "range: 6MiB..8MiB"),
+        ("filesize=10m\nsize=33%\noffset=33%", "range: 3380KiB..6756KiB"),  # begins at the next block, as in fio
         ("ramp_time=5", "warmup: 5s, measure: 9s"),
         ("runtime=2m", "measure: 2m"),
         (
@@ -127,6 +134,44 @@ def test_sequential_clones_are_streams_of_their_own() -> None:
     one = description(f"[job]\n{DEVICE}rw=write\nnumjobs=2\nsize=1g\noffset_increment=1g")
     assert [stream.span for stream in one.streams] == [("0", "1GiB"), ("1GiB", "2GiB")]
     assert [workload.name for workload in plan_of(one).workloads] == ["job-0", "job-1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "spans"),
+    [
+        ("offset_increment=20%", [None, ("20%", "100%"), ("40%", "100%")]),
+        ("offset_increment=20%\nsize=20%", [("0%", "20%"), ("20%", "40%"), ("40%", "60%")]),
+        ("offset_increment=20%\nsize=20%\nrw=randread", [("0%", "20%"), ("20%", "40%"), ("40%", "60%")]),
+        ("offset_increment=20%\nsize=50%\noffset=40%", [("40%", "90%"), ("60%", "100%"), ("80%", "100%")]),
+        ("offset_increment=20%\nsize=2m", [("0", "2MiB"), ("20%", "20%+2MiB"), ("40%", "40%+2MiB")]),
+        (
+            "offset_increment=20%\nsize=2m\noffset=1m",
+            [("1MiB", "3MiB"), ("20%+1MiB", "20%+3MiB"), ("40%+1MiB", "40%+3MiB")],
+        ),
+        ("offset_increment=1m\nsize=50%", [("0%", "50%"), ("1MiB", "50%+1MiB"), ("2MiB", "50%+2MiB")]),
+        ("offset_increment=1m\noffset=60%\nsize=50%", [("60%", "100%"), ("60%+1MiB", "100%"), ("60%+2MiB", "100%")]),
+        ("offset_increment=25%\nfilesize=8m\nsize=25%", [("0", "2MiB"), ("2MiB", "4MiB"), ("4MiB", "6MiB")]),
+    ],
+)
+def test_clones_are_apart_in_bytes_and_in_percent(options: str, spans: list[tuple[str, str] | None]) -> None:
+    one = description(f"[job]\n{DEVICE}numjobs=3\n{options}")
+    assert [stream.span for stream in one.streams] == spans and plan_of(one) and not one.dropped
+
+
+def test_clones_with_files_of_their_own_begin_apart_too() -> None:
+    one = description("[job]\nsize=4m\noffset_increment=1m\nnumjobs=3\nrw=write\n")
+    assert [(stream.paths, stream.span) for stream in one.streams] == [
+        (("/data/job.0.0",), ("0", "4MiB")),
+        (("/data/job.1.0",), ("1MiB", "5MiB")),
+        (("/data/job.2.0",), ("2MiB", "6MiB")),
+    ]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_percentage_of_a_file_that_is_not_there_yet_is_named(exists: bool) -> None:
+    one = description("[job]\nfilename=x\ndirect=1\nfilesize=8m\noffset=50%\n", exists=exists)
+    assert one.streams[0].span == ("4MiB", "8MiB")
+    assert [(drop.what, drop.matters) for drop in one.dropped] == ([] if exists else [("offset=50%", True)])
 
 
 def test_clones_end_where_their_file_of_a_given_size_does() -> None:
@@ -171,7 +216,13 @@ def test_global_sections_includes_and_the_environment_apply() -> None:
         ("[job]\nsize=1m\nfilename=x\ndirectory=a:b\n", "job.fio:4: directory=a:b: several directories"),
         ("[global]\nsize=1m\n[a]\nioengine=null\n[b]\n", "job.fio:4: ioengine=null: a plan has one backend"),
         ("[job]\nbs=$pagesize\n", "job.fio:2: bs=$pagesize: fio's keywords are not read"),
-        ("[job]\nfilename=/dev/sdb\nsize=50%\noffset=1m\n", "write both in percent (size=50%, offset=10%)"),
+        ("[job]\nfilename=/dev/sdb\nsize=0%\n", "job.fio:3: size=0%: nothing of the device is left"),
+        ("[job]\nfilename=/dev/sdb\noffset=100%\n", "job.fio:3: offset=100%: nothing of the device is left"),
+        (
+            "[job]\nfilename=/dev/sdb\noffset_increment=50%\nnumjobs=3\n",
+            "job.fio:3: offset_increment=50%: nothing of the device is left",
+        ),
+        ("[job]\nfilename=/dev/sdb\nsize=12.5%\n", "job.fio:3: size=12.5%: '12.5' is not a whole number"),
         ("bs=4k\n", "job.fio:1: bs=4k: an option before the first [section]"),
         ("", "job.fio: no job"),
     ],
@@ -393,7 +444,7 @@ OPTIONS = {
     "rate": ["1m", "512"],
     "size": ["1m", "3g", "50%"],
     "offset": ["1m", "30%", "4k"],
-    "offset_increment": ["1m"],
+    "offset_increment": ["1m", "20%"],
     "runtime": ["1", "90s", "0"],
     "ramp_time": ["3", "500ms"],
     "filename": ["/dev/sdb", "/dev/sdb:/dev/sdc", "data", "a b:c"],

@@ -30,6 +30,14 @@ JOBS = {
     "part": "rw=read\noffset=1m\nsize=2m",
 }  # fmt: skip
 
+IN_PERCENT = {
+    "from_bytes": "rw=read\noffset=1m\nsize=50%",
+    "bytes": "rw=randread\noffset=50%\nsize=3m",
+    "apart": "rw=read\nsize=50%\nnumjobs=4\noffset_increment=25%",  # the last to the end
+    "bytes_apart": "rw=randread\noffset=1m\nsize=2m\nnumjobs=3\noffset_increment=25%",
+    "percent_apart_by_bytes": "rw=read\nsize=25%\nnumjobs=3\noffset_increment=1m",
+}
+
 FLUSHING = {
     "each": "fsync=1",
     "some": "fsync=4\nsize=3m",
@@ -91,6 +99,15 @@ def test_every_job_ends_after_as_many_ios(tmp_path: Path) -> None:
     source.write_text(common + "".join(f"[{name}]\n{options}\n" for name, options in JOBS.items()))
     ours = counts_of_ivypy(source)
     assert dict(zip(JOBS, ours, strict=True)) == dict(zip(JOBS, counts_of_fio(source), strict=True))
+
+
+def test_parts_in_percent_are_as_large(tmp_path: Path) -> None:
+    source = tmp_path / "jobs.fio"
+    (tmp_path / "data").write_bytes(bytes(8 << 20))
+    common = f"[global]\nfilename={tmp_path}/data\ndirect=1\nioengine=libaio\niodepth=8\nstonewall\n"
+    source.write_text(common + "".join(f"[{name}]\n{options}\n" for name, options in IN_PERCENT.items()))
+    ours = counts_of_ivypy(source)
+    assert dict(zip(IN_PERCENT, ours, strict=True)) == dict(zip(IN_PERCENT, counts_of_fio(source), strict=True))
 
 
 def test_every_job_flushes_as_often(tmp_path: Path) -> None:

@@ -360,6 +360,10 @@ def test_parameters_become_absolute_on_a_lun() -> None:
     assert PlanParameters().absolute(1_000_000, "file", "max").range == (0, 0)
     mixed = PlanParameters(range=(Position(bytes=4096), Position(fraction=1.0)))
     assert mixed.absolute(1_000_000, "file", 0.0).range == (4096, 244 * 4096)
+    after = PlanParameters(range=(Position(fraction=0.5), Position(0.5, 8192)))
+    assert after.absolute(1_000_000, "file", 0.0).range == (122 * 4096, 124 * 4096)
+    past = PlanParameters(range=(Position(bytes=4096), Position(0.5, 1 << 20)))
+    assert past.absolute(1_000_000, "file", 0.0).range == (4096, 1_000_000)
 
 
 def test_the_plans_parameters_are_those_of_the_table() -> None:

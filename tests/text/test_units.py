@@ -75,6 +75,8 @@ VALUES: list[tuple[Callable[[str], object], str, object]] = [
     (parse_position, "50%", Position(fraction=0.5)),
     (parse_position, "1GiB", Position(bytes=1 << 30)),
     (parse_position, "0", Position(bytes=0)),
+    (parse_position, "50%+1GiB", Position(0.5, 1 << 30)),
+    (parse_position, "50% + 1GiB", Position(0.5, 1 << 30)),
 ]
 
 
@@ -186,6 +188,7 @@ def test_references_to_a_step_return(fraction: float, step: str) -> None:
 POSITIONS = st.one_of(
     st.floats(0, 1).filter(lambda x: x == 0 or x > 1e-12).map(lambda f: Position(fraction=f)),
     st.integers(0, 1 << 60).map(lambda b: Position(bytes=b)),
+    st.builds(Position, st.integers(0, 100).map(lambda percent: percent / 100), st.integers(0, 1 << 60)),
 )
 
 

@@ -274,14 +274,13 @@ CORES: Final = Reads(
 
 
 def read_span(value: Any) -> Span:
-    """`range`: from where to where in the LUN, as 0%..50% or [0%, 50%]."""
+    """`range`: from where to where in the LUN, as 0%..50%, [0%, 50%] or 50%..50%+1GiB."""
     ends = [end.strip() for end in value.split("..")] if isinstance(value, str) else value
     if not isinstance(ends, list) or len(ends) != 2 or not all(isinstance(end, str) and end for end in ends):
         raise Predicate(f"is {kind_of(value)}; it needs two places in the LUN, like 0%..50% or 1GiB..2GiB")
     start, end = parse_position(ends[0]), parse_position(ends[1])
-    for first, second in ((start.fraction, end.fraction), (start.bytes, end.bytes)):
-        if first is not None and second is not None and first >= second:
-            raise ValueError(f"{ends[0]}..{ends[1]} ends before it begins; write the smaller place first")
+    if (start.fraction or 0) >= (end.fraction or 0) and (start.bytes or 0) >= (end.bytes or 0):
+        raise ValueError(f"{ends[0]}..{ends[1]} ends before it begins; write the smaller place first")
     return (start, end)
 
 
