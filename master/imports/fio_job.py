@@ -84,7 +84,7 @@ class _FioVolume:
         """A plan's end, on each file, of `share` of the I/Os of so many clones."""
         if self.times is not None:
             return f"{{ bytes: {format_number(round(self.times * clones * share, 6))}x }}"
-        each = clones * share / max(files, 1)
+        each = clones * share / files
         if self.bytes is not None:
             return f"{{ bytes: {format_bytes(max(round(self.bytes * each), 1))} }}"
         return f"{{ ios: {max(round((self.ios or 0) * each), 1)} }}"
@@ -97,7 +97,7 @@ class _FioVolume:
     def is_even(self, clones: int, files: int, blocksize: int) -> bool:
         """Whether each file has the same number of I/Os."""
         ios = self.ios if self.bytes is None else self.bytes // blocksize
-        return self.times is not None or (ios or 0) * clones % max(files, 1) == 0
+        return self.times is not None or (ios or 0) * clones % files == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,15 +354,15 @@ class Job(TargetsReader):
             why = "libaio waits for each I/O through the page cache"
             self._drop(self.section.options["iodepth"], why, "the plan has depth 1, as fio really has", matters=False)
             depth = 1
-        clones = self._jobs()
         own_files = "filename" not in self.section.options  # a clone has files of its own
-        shifted = len(set(driven_parts)) > 1
+        files = self._files_of_clone() if own_files else len(targets)
+        clones = len(targets) // files if own_files else self._jobs()
+        shifted = len(set(driven_parts[:clones])) > 1
         apart = clones > 1 and (shifted or (sequential and not own_files))
         if apart and clones > MOST_CLONES:
             self._fault(self.section.options.get("numjobs"), f"more than {MOST_CLONES} streams of a job")
             return []
         of_all = 1 if apart or own_files else clones  # random clones add up
-        files = len(targets) // clones if own_files else len(targets)
         parts = self._directions(rw, sequential)
         streams = []
         in_flight = 0  # of a clone that is apart, or of all
@@ -370,7 +370,7 @@ class Job(TargetsReader):
             driven = driven_parts[clone]
             own = targets[clone * files :][:files] if own_files and apart else targets
             for part in parts:
-                volume = self._volume(max(files, 1), driven, part.blocksize) if by_volume else None
+                volume = self._volume(files, driven, part.blocksize) if by_volume else None
                 if volume and not volume.is_even(of_all, files, part.blocksize):
                     self._note_uneven(files)
                 if volume and not volume.is_whole:
@@ -378,16 +378,16 @@ class Job(TargetsReader):
                 self._note_parts_of_blocks(driven, part.blocksize)
                 if (room := driven.room) is not None and room < part.blocksize:
                     self._fault(self.section.options.get("size"), f"{room} bytes of a file hold no I/O")
-                maxtags = max(round(depth * of_all * part.of_depth / max(files, 1)), 1)
+                maxtags = max(round(depth * of_all * part.of_depth / files), 1)
                 if maxtags > int(PARAMETERS["maxtags"].high or maxtags):
                     self._fault(self.section.options.get("iodepth"), f"{maxtags} I/Os in flight are too many")
-                in_flight += 0 if clone else maxtags * max(files, 1)
+                in_flight += 0 if clone else maxtags * files
                 streams.append(
                     Stream(
                         name="-".join(filter(None, [self.section.name, part.label, str(clone) if apart else ""])),
                         paths=tuple(target.path for target in own), sequential=sequential, fraction_read=part.reads,
                         blocksize=part.blocksize, depth=maxtags,
-                        iops=_iops(part.rate, of_all / max(files, 1)),
+                        iops=_iops(part.rate, of_all / files),
                         poisson=self._poisson(sequential), span=driven.span,
                         seed=self._value("randseed", whole_number, None),
                         random_map=not sequential and self._maps(),

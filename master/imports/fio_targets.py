@@ -97,7 +97,7 @@ class TargetsReader(OptionReader):
             self._drop(option, why, "the plan has the percentage of its size", matters=True)
         parts = [
             self._part(offset + increment.times(clone), size, known, is_file_larger=bool(filesize))
-            for clone in range(self._jobs())
+            for clone in range(min(self._jobs(), MOST_CLONES + 1))
         ]
         if any(part.is_empty for part in parts):
             self._fault(self._placing(), "nothing of the device is left")
@@ -125,7 +125,7 @@ class TargetsReader(OptionReader):
 
     def _share_of_size(self, paths: list[str]) -> FioPlace:
         """`size` of one file: fio divides that of a clone, where it is in bytes. FioPlace(): all."""
-        count = max(len(paths) // (1 if "filename" in self.section.options else self._jobs()), 1)
+        count = max(len(paths), 1) if "filename" in self.section.options else self._files_of_clone()
         size = self._place("size")
         if not size.percent and "%" in self._text("size"):
             self._fault(self.section.options["size"], "nothing of the device is left")
@@ -163,32 +163,54 @@ class TargetsReader(OptionReader):
             names = [os.path.join(folders[0], part) for part in _parts(option.value)]
         else:
             option = self.section.options.get("filename_format")
-            files = max(self._value("nrfiles", whole_number, 1), 1)
-            names = [
-                os.path.join(folders[job % len(folders)], self._generated(job, file))
-                for job in range(self._jobs())
-                for file in range(files)
-            ]
-            if len(set(names)) < len(names):
-                self._fault(option, "clones or files would share a name; add $jobnum and $filenum")
-                return []
+            names = self._generated_names(folders)
         if len(names) > MOST_CLONES:
-            self._fault(option, f"{len(names)} files; more than {MOST_CLONES} are `luns: create: count` of a plan")
+            self._fault(option, f"more than {MOST_CLONES} files; `luns: create: count` of a plan has more")
             return []
         paths = [os.path.normpath(name) for name in names]
         for path in paths:
-            if re.search(r"[*?\[\]{}$\n\"\\]", path):
-                self._fault(option, f"{path}: names of targets cannot have any of * ? [ ] {{ }} $ here")
+            if re.search(r"[*?\[\]\n\"\\]|\$\{|\{(host)?\}", path):
+                self._fault(option, f"{path}: names of targets cannot have any of * ? [ ] {{}} here")
             elif path in ("/dev/null", "/dev/zero") or path.startswith("/dev/ng"):
                 self._fault(option, f"{path}: not a block device")
         return paths
 
+    def _generated_names(self, folders: list[str]) -> list[str]:
+        """The files of each clone. One that an earlier clone has, fio leaves to that; a clone without files does
+        nothing."""
+        names: dict[str, None] = {}  # in their order
+        busy = 0
+        for job in range(min(self._jobs(), MOST_CLONES + 1)):
+            files = [
+                os.path.join(folders[job % len(folders)], self._generated(job, file))
+                for file in range(min(self._files_of_clone(), MOST_CLONES + 1))
+            ]
+            left = [name for name in files if name not in names]
+            if len(set(files)) < len(files) or len(left) not in (0, len(files)):
+                option = self.section.options.get("filename_format")
+                self._fault(option, "files of a clone would share a name; add $filenum")
+                return []
+            busy += bool(left)
+            names.update(dict.fromkeys(left))
+        if busy < self._jobs() and len(names) <= MOST_CLONES:
+            why = f"fio leaves a file to the first clone that names it: {busy} of {self._jobs()} clones do I/O"
+            nearest = "so does the plan; with `filename`, all would"
+            self._drop(self.section.options["filename_format"], why, nearest, matters=False)
+        return list(names)
+
+    def _files_of_clone(self) -> int:
+        """How many there are, where a clone has files of its own."""
+        return max(self._value("nrfiles", whole_number, 1), 1)
+
     def _generated(self, job: int, file: int) -> str:
-        """The name of a file that fio would make; a keyword that is not known stays, and is refused as `$`."""
+        """The name of a file that fio would make; a keyword that fio does not know stays, as there."""
         text = self._text("filename_format") or "$jobname.$jobnum.$filenum"
-        for keyword, value in (("jobname", self.section.name), ("jobnum", str(job)), ("filenum", str(file))):
+        keywords = {"jobname": self.section.name, "jobnum": str(job), "filenum": str(file), "clientuid": ""}
+        for keyword, value in keywords.items():
             text = text.replace("$" + keyword, value)
-        return text
+        if not text:
+            self._fault(self.section.options.get("filename_format"), "no name of a file; $clientuid is empty here")
+        return text or "-"
 
 
 def _parts(text: str) -> list[str]:

@@ -211,8 +211,13 @@ def test_global_sections_includes_and_the_environment_apply() -> None:
         ("[job]\nsize=1m\ncreate_only=1\n", "job.fio:3: create_only=1: does no I/O"),
         ("[job]\nsize=1m\nverify_only\n", "job.fio:3: verify_only: does no I/O but verifying"),
         ("[job]\nopendir=/srv\n", "job.fio:2: opendir=/srv: files of a folder"),
-        ("[job]\nsize=1m\nnumjobs=2\nfilename_format=x.$filenum\n", "job.fio:4: filename_format=x.$filenum: clones"),
-        ("[job]\nsize=1m\nfilename_format=$clientuid\n", "job.fio:3: filename_format=$clientuid: /data/$clientuid"),
+        ("[job]\nsize=1m\nnrfiles=2\nfilename_format=x.$jobnum\n", "job.fio:4: filename_format=x.$jobnum: files of a"),
+        ("[job]\nsize=1m\nfilename_format=$clientuid\n", "job.fio:3: filename_format=$clientuid: no name of a file"),
+        (
+            "[job]\nsize=1m\nfilename_format={}\n",
+            "job.fio:3: filename_format={}: /data/{}: names of targets cannot have",
+        ),
+        ("[job]\nsize=1m\nfilename={host}\n", "job.fio:3: filename={host}: /data/{host}: names of targets cannot have"),
         ("[job]\nsize=1m\nfilename=x\ndirectory=a:b\n", "job.fio:4: directory=a:b: several directories"),
         ("[global]\nsize=1m\n[a]\nioengine=null\n[b]\n", "job.fio:4: ioengine=null: a plan has one backend"),
         ("[job]\nbs=$pagesize\n", "job.fio:2: bs=$pagesize: fio's keywords are not read"),
@@ -360,11 +365,24 @@ def test_what_fio_would_do_otherwise_is_named_and_defaults_are_not(options: str,
         ("numjobs=2\ndirectory=a:b", {"a/job.0.0": 8, "b/job.1.0": 8}),
         ("numjobs=2\nfilename_format=x-$jobnum", {"x-0": 8, "x-1": 8}),
         ("filename=a:b", {"a": 4, "b": 4}),
+        ("filename_format=$clientuid-$jobname-$new-{$jobnum}", {"-job-$new-{0}": 8}),
+        ("filename_format=x\nnumjobs=3", {"x": 8}),
+        ("filename_format=x.$filenum\nnrfiles=2\nnumjobs=3", {"x.0": 4, "x.1": 4}),
+        ("filename_format=x\nnumjobs=3\ndirectory=a:b", {"a/x": 8, "b/x": 8}),
     ],
 )
 def test_the_files_of_a_job_have_fios_names_and_sizes(options: str, files: dict[str, int]) -> None:
     found = description(f"[job]\nsize=8m\nrw=write\n{options}").targets
     assert {one.path: one.size for one in found} == {f"/data/{name}": mib << 20 for name, mib in files.items()}
+
+
+@pytest.mark.parametrize("options", ["rw=randread", "rw=read", "rw=read\noffset_increment=1m"])
+def test_a_file_that_clones_share_by_its_format_is_left_to_the_first(options: str) -> None:
+    one = description(f"[job]\nfilename_format=x\nnumjobs=3\nsize=1m\ndirect=1\n{options}\n")
+    (stream,) = one.streams
+    assert (stream.depth, stream.until) == (1, "{ bytes: 1x }") and plan_of(one)
+    (named,) = one.dropped
+    assert "1 of 3 clones do I/O" in named.why and not named.matters
 
 
 @pytest.mark.parametrize(
@@ -455,6 +473,7 @@ OPTIONS = {
     "ss": ["iops:1%", "bw_slope:0.1%", "lat:5"],
     "bssplit": ["4k/20:64k/80", "4k:8k:16k/"],
     "rate_process": ["poisson"],
+    "filename_format": ["x", "$jobname{$jobnum}$filenum", "$clientuid"],
 }
 jobs = st.tuples(names, st.fixed_dictionaries({}, optional={k: st.sampled_from(v) for k, v in OPTIONS.items()}))
 

@@ -38,6 +38,14 @@ IN_PERCENT = {
     "percent_apart_by_bytes": "rw=read\nsize=25%\nnumjobs=3\noffset_increment=1m",
 }
 
+OF_CLONES = {
+    "own": "rw=randread\nnumjobs=3",
+    "shared": "rw=randread\nnumjobs=3\nfilename_format=x",  # one clone has it
+    "shared_by_number": "rw=read\nnumjobs=2\nnrfiles=2\nfilename_format=$jobname$clientuid.{$filenum}",
+    "many": "rw=read\nnumjobs=10\nfilename_format=$jobnum-of-$all",
+    "apart": "rw=read\nnumjobs=3\noffset_increment=1m",
+}
+
 FLUSHING = {
     "each": "fsync=1",
     "some": "fsync=4\nsize=3m",
@@ -93,21 +101,24 @@ def count(row: dict[str, str], rate: str, unit: int = 1) -> int:
     return round(float(row[rate]) * unit * float(row["length_s"]))
 
 
-def test_every_job_ends_after_as_many_ios(tmp_path: Path) -> None:
-    source = tmp_path / "jobs.fio"
-    common = f"[global]\nfilename={tmp_path}/data\nsize=4m\ndirect=1\nioengine=libaio\niodepth=8\nstonewall\n"
-    source.write_text(common + "".join(f"[{name}]\n{options}\n" for name, options in JOBS.items()))
+def compare(source: Path, common: str, jobs: dict[str, str]) -> None:
+    options = f"[global]\n{common}direct=1\nioengine=libaio\niodepth=8\nstonewall\n"
+    source.write_text(options + "".join(f"[{name}]\n{text}\n" for name, text in jobs.items()))
     ours = counts_of_ivypy(source)
-    assert dict(zip(JOBS, ours, strict=True)) == dict(zip(JOBS, counts_of_fio(source), strict=True))
+    assert dict(zip(jobs, ours, strict=True)) == dict(zip(jobs, counts_of_fio(source), strict=True))
+
+
+def test_every_job_ends_after_as_many_ios(tmp_path: Path) -> None:
+    compare(tmp_path / "jobs.fio", f"filename={tmp_path}/data\nsize=4m\n", JOBS)
 
 
 def test_parts_in_percent_are_as_large(tmp_path: Path) -> None:
-    source = tmp_path / "jobs.fio"
     (tmp_path / "data").write_bytes(bytes(8 << 20))
-    common = f"[global]\nfilename={tmp_path}/data\ndirect=1\nioengine=libaio\niodepth=8\nstonewall\n"
-    source.write_text(common + "".join(f"[{name}]\n{options}\n" for name, options in IN_PERCENT.items()))
-    ours = counts_of_ivypy(source)
-    assert dict(zip(IN_PERCENT, ours, strict=True)) == dict(zip(IN_PERCENT, counts_of_fio(source), strict=True))
+    compare(tmp_path / "jobs.fio", f"filename={tmp_path}/data\n", IN_PERCENT)
+
+
+def test_files_are_those_of_the_same_clones(tmp_path: Path) -> None:
+    compare(tmp_path / "jobs.fio", f"directory={tmp_path}\nsize=2m\n", OF_CLONES)
 
 
 def test_every_job_flushes_as_often(tmp_path: Path) -> None:
