@@ -15,7 +15,7 @@ from .fio_places import END, DrivenPart, FioPlace
 from .fio_text import FioSection, Option, size_of, whole_number
 
 Value = TypeVar("Value")
-MOST_CLONES: Final = 64  # sequential streams of a job, and its files
+MOST_CLONES: Final = 1024  # sequential streams of a job, and its files
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Final
 
@@ -10,6 +10,7 @@ from ..text.units import format_bytes, format_fraction
 from .description import Description, ImportedEdit, ImportedRun, ImportedTarget, Settings, Stream
 
 FEW_STEPS: Final = 4  # fewer have their times with them
+FEW_FILES: Final = 8  # as many are named one by one
 _TIMES: Final = ("subinterval", "warmup", "measure", "cooldown")
 
 
@@ -67,8 +68,26 @@ def _luns(description: Description) -> Iterator[str]:
     new = [target for target in description.targets if not target.device and not target.exists]
     if new:
         yield "  create:                       # written in full, and removed at the end"
-    for target in new:
-        yield f"    - {{ path: {_quoted(target.path)}, size: {format_bytes(target.size or 0)} }}"
+    sizes = {target.path: target.size or 0 for target in new}
+    for path, size, count in _numbered(sizes) if len(sizes) > FEW_FILES else [(*item, 1) for item in sizes.items()]:
+        number = f", count: {count}" if count > 1 else ""
+        yield f"    - {{ path: {_quoted(path)}, size: {format_bytes(size)}{number} }}"
+
+
+def _numbered(sizes: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+    """Paths and sizes of files, each with the count of files that it stands for: `{}` in it is a number from 0 on."""
+    series: dict[tuple[str, int], dict[int, str]] = {}
+    for path, size in sizes.items():
+        for number in re.finditer(r"(?<!\d)(0|[1-9]\d*)(?!\d)", path):
+            pattern = f"{path[: number.start()]}{{}}{path[number.end() :]}"
+            series.setdefault((pattern, size), {})[int(number[0])] = path
+    left = dict(sizes)
+    for (pattern, size), files in sorted(series.items(), key=lambda item: -len(item[1])):
+        if len(files) > 1 and set(files) == set(range(len(files))) and left.keys() >= set(files.values()):
+            yield pattern, size, len(files)
+            for path in files.values():
+                del left[path]
+    yield from ((path, size, 1) for path, size in left.items())
 
 
 def _consent(description: Description) -> Iterator[str]:

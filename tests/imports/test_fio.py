@@ -218,6 +218,9 @@ def test_global_sections_includes_and_the_environment_apply() -> None:
             "job.fio:3: filename_format={}: /data/{}: names of targets cannot have",
         ),
         ("[job]\nsize=1m\nfilename={host}\n", "job.fio:3: filename={host}: /data/{host}: names of targets cannot have"),
+        ("[job]\nsize=1m\nnumjobs=2000\n", "job.fio:1: [job]: more than 1024 files"),
+        ("[job]\nsize=1m\nnumjobs=999999999\nnrfiles=99999999\n", "job.fio:1: [job]: more than 1024 files"),
+        ("[job]\nsize=1m\nfilename=x\nnumjobs=999999999\n", "job.fio:4: numjobs=999999999: more than 1024 streams"),
         ("[job]\nsize=1m\nfilename=x\ndirectory=a:b\n", "job.fio:4: directory=a:b: several directories"),
         ("[global]\nsize=1m\n[a]\nioengine=null\n[b]\n", "job.fio:4: ioengine=null: a plan has one backend"),
         ("[job]\nbs=$pagesize\n", "job.fio:2: bs=$pagesize: fio's keywords are not read"),
@@ -383,6 +386,27 @@ def test_a_file_that_clones_share_by_its_format_is_left_to_the_first(options: st
     assert (stream.depth, stream.until) == (1, "{ bytes: 1x }") and plan_of(one)
     (named,) = one.dropped
     assert "1 of 3 clones do I/O" in named.why and not named.matters
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ("numjobs=100", {"/data/job.{}.0": 100}),
+        ("nrfiles=100", {"/data/job.0.{}": 100}),
+        ("numjobs=20\nnrfiles=2", {"/data/job.{}.0": 20, "/data/job.{}.1": 20}),
+        ("numjobs=100\nfilename_format=a$jobnum", {"/data/a{}": 100}),
+        ("numjobs=9\nfilename_format=a0$jobnum", {f"/data/a0{number}": 1 for number in range(9)}),
+        ("numjobs=8", {f"/data/job.{number}.0": 1 for number in range(8)}),
+    ],
+)
+def test_many_files_are_one_line(options: str, files: dict[str, int]) -> None:
+    plan = plan_of(description(f"[job]\nsize=128m\nrw=write\n{options}\n"))
+    assert {file.path: file.count for file in plan.luns.create} == files
+
+
+def test_many_sequential_clones_are_workloads() -> None:
+    plan = job("rw=write\nnumjobs=200\nsize=1g\noffset_increment=1g")
+    assert len({workload.parameters.range for workload in plan.workloads}) == 200
 
 
 @pytest.mark.parametrize(
