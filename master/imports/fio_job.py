@@ -16,7 +16,17 @@ from .description import ImportedTarget, Settings, Stream
 from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, REFUSED, SYNC_ENGINES, UNMAPPED
 from .fio_places import DrivenPart
 from .fio_targets import MOST_CLONES, TargetsReader, is_device
-from .fio_text import FioSection, Option, mean_of_range, mean_of_split, percentage, seconds_of, whole_number
+from .fio_text import (
+    FioSection,
+    Option,
+    WeightedSizes,
+    mean_of_range,
+    mean_size,
+    percentage,
+    seconds_of,
+    split_of_sizes,
+    whole_number,
+)
 
 STEADY_TIMEOUT_S: Final = 900.0  # where a job has no runtime
 _SEQUENTIAL: Final = {"read", "write", "rw"}
@@ -190,6 +200,10 @@ class Job(TargetsReader):
         if option.name == "bsrange":
             low, _, high = option.value.partition("-")
             return low == high
+        if option.name == "bssplit":
+            kinds = {"read": self._split()[:1], "write": self._split()[1:]}
+            used = kinds.get(self._text("rw", "read").lower().partition(":")[0].removeprefix("rand"), self._split())
+            return all(len({bytes_ for bytes_, _ in sizes}) <= 1 for sizes in used)
         if option.name == "fill_device" and self._fills_devices():
             return True
         if option.name in _OF_CACHE and not self._is_cached():
@@ -330,18 +344,25 @@ class Job(TargetsReader):
         option = self.section.options.get("bs")
         sizes = self._each("bs", self._size, 4096)
         chosen = sizes[0] if reads else sizes[1]
-        for name, mean in (("bsrange", mean_of_range), ("bssplit", mean_of_split)):
-            if found := self.section.options.get(name):
-                option = found
-                parts = found.value.split(",")
-                text = parts[0] if reads or len(parts) == 1 else parts[1]
-                chosen = self._value(name, lambda _, mean=mean, text=text: mean(text, self._size), chosen)  # type: ignore[misc]
+        if found := self.section.options.get("bsrange"):
+            option = found
+            parts = found.value.split(",")
+            text = parts[0] if reads or len(parts) == 1 else parts[1]
+            chosen = self._value("bsrange", lambda _: mean_of_range(text, self._size), chosen)
+        if split := self._split()[0 if reads else 1]:
+            option = self.section.options["bssplit"]
+            chosen = mean_size(split)
         about = PARAMETERS["blocksize"]
         unit = 1 if self._is_cached() and not self._has_devices() else 512
         if chosen % unit or not (about.low or 0) <= chosen <= (about.high or chosen):
             of = "" if unit == 1 else "a multiple of 512, "
             self._fault(option, f"{chosen} bytes: an I/O is {of}up to {format_bytes(16 << 20)}")
         return chosen
+
+    def _split(self) -> tuple[WeightedSizes, WeightedSizes]:
+        """The sizes of reads and of writes; () where `bs` has it."""
+        of_bs: tuple[WeightedSizes, WeightedSizes] = ((), ())
+        return self._value("bssplit", lambda text: split_of_sizes(text, self._size), of_bs)
 
     def _streams(
         self, rw: str, targets: list[ImportedTarget], driven_parts: list[DrivenPart], by_volume: bool

@@ -5,6 +5,8 @@ import os.path
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
+from operator import itemgetter
 from typing import Final
 
 from .description import ImportContext, whole_blocks
@@ -12,6 +14,7 @@ from .fio_options import SYNONYMS
 
 DEEPEST: Final = 16  # includes within includes
 MOST_INCLUDES: Final = 100
+WeightedSizes = tuple[tuple[int, int], ...]  # bytes of an I/O, and their share in percent
 _KEYWORD: Final = re.compile(r"\$(pagesize|mb_memory|ncpus)\b")
 _POWERS: Final = "kmgtp"
 _SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -143,14 +146,43 @@ def mean_of_range(text: str, size: Callable[[str], int]) -> int:
     return whole_blocks(sum(ends) / 2, min(ends))
 
 
-def mean_of_split(text: str, size: Callable[[str], int]) -> int:
-    """Of `4k/10:64k/50:32k`; sizes without a share divide what is left."""
-    parts = [(size(part.partition("/")[0]), part.partition("/")[2]) for part in text.split(":") if part]
-    if not parts or any(share and not share.isdigit() for _, share in parts):
-        raise ValueError(f"{text!r} is not a split of sizes")
-    open_parts = sum(not share for _, share in parts)
-    left = max(100 - sum(int(share) for _, share in parts if share), 0) / max(open_parts, 1)
-    weights = [(bytes_, float(share) if share else left) for bytes_, share in parts]
-    total = sum(weight for _, weight in weights) or 1
-    mean = sum(bytes_ * weight for bytes_, weight in weights) / total
-    return whole_blocks(mean, min(bytes_ for bytes_, _ in weights))
+def split_of_sizes(text: str, size: Callable[[str], int]) -> tuple[WeightedSizes, WeightedSizes]:
+    """Of `4k/10:64k/50:32k`, or `4k/50:64k/50,16k/100`: the sizes of reads and of writes, each with its share in
+    percent; () where `bs` has it. Raises ValueError."""
+    reads, _, rest = text.partition(",")
+    writes = rest.partition(",")[0] if "," in text else reads
+    return _weighted(reads, size), _weighted(writes, size)
+
+
+def _weighted(text: str, size: Callable[[str], int]) -> WeightedSizes:
+    """As fio 3.33 draws them: sizes without a share, or with 0, divide what is left, in whole percent; the smallest
+    share comes first, the largest has what is missing to 100%, and nothing comes after 100%."""
+    # an empty part ends the list
+    parts = [_weighted_size(part, size) for part in takewhile(bool, text.split(":"))]
+    total, without = sum(share for _, share in parts), sum(not share for _, share in parts)
+    if total > 100 and without:
+        raise ValueError(f"{text!r} adds up to {total}%, which leaves nothing to sizes without a share")
+    left = (100 - total) // without if without else 0
+    if len(parts) == 1:
+        left = 100
+    ordered = sorted(((bytes_, share or left) for bytes_, share in parts), key=itemgetter(1))
+    drawn: list[tuple[int, int]] = []
+    for number, (bytes_, share) in enumerate(ordered, 1):
+        room = 100 - sum(before for _, before in drawn)
+        drawn.append((bytes_, room if number == len(ordered) else min(share, room)))
+    return tuple((bytes_, share) for bytes_, share in drawn if share)
+
+
+def _weighted_size(part: str, size: Callable[[str], int]) -> tuple[int, int]:
+    """Of `64k/50`; the share is 0 where there is none."""
+    match = re.fullmatch(r"([^/\s]+)\s*(/\s*((\d+)(\.\d*)?%?)?\s*)?", part)  # fio: " 8k" is 8 bytes
+    bytes_ = size(match[1]) if match else 0
+    if match is None or not bytes_:
+        raise ValueError(f"{part!r} is not a size and its share, like 64k/50")
+    return bytes_, min(int(match[4] or 0), 100)
+
+
+def mean_size(sizes: WeightedSizes) -> int:
+    """Of sizes with their shares."""
+    mean = sum(bytes_ * share for bytes_, share in sizes) / sum(share for _, share in sizes)
+    return whole_blocks(mean, min(bytes_ for bytes_, _ in sizes))

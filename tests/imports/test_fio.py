@@ -62,6 +62,11 @@ def job(options: str) -> Plan:
         ("bssplit=4k/60:8k/40", {"blocksize": 4096}),  # 5,632 would not be aligned as fio's I/Os are
         ("bssplit=4k/20:64k/80", {"blocksize": 13 * 4096}),
         ("bssplit=512/50:8k/50", {"blocksize": 4096}),
+        ("rw=randwrite\nbssplit=,16k/100", {"blocksize": 16384}),
+        ("rw=randread\nbs=8k\nbssplit=,16k/100", {"blocksize": 8192}),
+        ("rw=randwrite\nbssplit=4k/50:64k/50,16k/100", {"blocksize": 16384}),
+        ("bssplit=4k/50:64k/", {"blocksize": 8 * 4096}),  # of 34 KiB
+        ("bs=1m\nbssplit=8k", {"blocksize": 8192}),
         ("bsrange=8k-16k", {"blocksize": 12288}),
         ("bsrange=4k-1M", {"blocksize": 128 * 4096}),
         ("bs=4kb", {"blocksize": 4096}),
@@ -201,6 +206,10 @@ def test_global_sections_includes_and_the_environment_apply() -> None:
         ("[job]\nioengine=http\n", "job.fio:2: ioengine=http: no engine for blocks or files"),
         ("[job]\nzonemode=zbd\n", "job.fio:2: zonemode=zbd: zones cannot be driven"),
         ("[job]\nfilename=/dev/sdb\nrw=randtrim\n", "job.fio:3: rw=randtrim: ivypy does not trim"),
+        ("[job]\nfilename=/dev/sdb\nbssplit=4k/60:8k/41:16k:32k\n", "adds up to 101%, which leaves nothing"),
+        ("[job]\nfilename=/dev/sdb\nbssplit=4k-8k/50\n", "job.fio:3: bssplit=4k-8k/50: '4k-8k' is not a size"),
+        ("[job]\nfilename=/dev/sdb\nbssplit=4k/50: 8k\n", "' 8k' is not a size and its share, like 64k/50"),
+        ("[job]\nfilename=/dev/sdb\nbssplit=4k/x\n", "'4k/x' is not a size and its share, like 64k/50"),
         ("[job]\nrw=${NONE}\n", "job.fio:2: rw=${NONE}: the environment has no NONE"),
         ("[job]\ninclude gone.fio\n", "job.fio:2: include gone.fio: No such file"),
         ("[job]\nfilename=/dev/sdb\nbs=100\n", "job.fio:3: bs=100: 100 bytes: an I/O is a multiple of 512"),
@@ -352,6 +361,11 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
         ("time_based=0\nloops=3\nsize=4g", []),
         ("time_based=0\nss=iops:5%\nss_dur=1", ["[job]"]),
         ("rate_min=1m", ["rate_min=1m"]),
+        ("rw=randwrite\nbs=64k\nbssplit=,16k/100", []),  # of writes, one size
+        ("rw=randread\nbssplit=4k/50:8k,16k/100", ["bssplit=4k/50:8k,16k/100"]),
+        ("rw=randwrite\nbssplit=4k/50:8k,16k/100", []),
+        ("bs=64k\nbssplit=8k/100:16k/0", []),
+        ("rw=randrw\nbssplit=,16k/100", ["bssplit=,16k/100"]),  # reads have another
         ("pre_read=1\nuncached=1", []),  # of direct I/O
     ],
 )
@@ -495,7 +509,7 @@ OPTIONS = {
     "ioengine": ["libaio", "io_uring", "psync", "null"],
     "rwmixread": ["0", "35", "100"],
     "ss": ["iops:1%", "bw_slope:0.1%", "lat:5"],
-    "bssplit": ["4k/20:64k/80", "4k:8k:16k/"],
+    "bssplit": ["4k/20:64k/80", "4k:8k:16k/", ",8k", "4k/20:64k,"],
     "rate_process": ["poisson"],
     "filename_format": ["x", "$jobname{$jobnum}$filenum", "$clientuid"],
 }
