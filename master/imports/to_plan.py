@@ -117,7 +117,7 @@ def _workload(stream: Stream, targets: tuple[ImportedTarget, ...]) -> Iterator[s
     yield f"  {_quoted(stream.name)}:"
     yield f"    iosequencer: {stream.iosequencer}"
     yield f"    blocksize: {format_bytes(stream.blocksize)}"
-    yield f"    fraction_read: {format_fraction(stream.fraction_read)}"
+    yield f"    fraction_read: {_share(stream.fraction_read)}"
     yield f"    maxtags: {stream.depth}                    # queue depth of each LUN"
     yield f"    iops: {stream.iops if stream.iops != '0' else '0                       # until its step'}"
     if stream.span is not None and not _is_whole(stream, targets):
@@ -134,6 +134,12 @@ def _workload(stream: Stream, targets: tuple[ImportedTarget, ...]) -> Iterator[s
         yield f"    select: [ {', '.join(ones)} ]"
     elif stream.paths and set(stream.paths) != {target.path for target in targets}:
         yield f"    select: {{ path: [ {', '.join(map(_quoted, stream.paths))} ] }}"
+
+
+def _share(fraction: float) -> str:
+    """In percent, with as many digits as matter; a small share is not none."""
+    rounded = round(fraction, 6)
+    return format_fraction(fraction if rounded in (0.0, 1.0) else rounded)
 
 
 def _is_whole(stream: Stream, targets: tuple[ImportedTarget, ...]) -> bool:

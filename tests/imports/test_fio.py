@@ -127,6 +127,15 @@ def test_an_option_becomes_a_line(options: str, line: str) -> None:
     assert line in to_plan(one, "ivypy import") and plan_of(one)
 
 
+@pytest.mark.parametrize(
+    ("rates", "share"),
+    [("200,100", "66.6667%"), ("1,2", "33.3333%"), ("1,9", "10%"), ("9999999,1", "99.99999%")],
+)
+def test_a_share_has_the_digits_that_matter(rates: str, share: str) -> None:
+    text = to_plan(description(f"[job]\n{DEVICE}rw=randrw\nrate_iops={rates}"), "ivypy import")
+    assert f"fraction_read: {share}\n" in text, re.findall("fraction_read.*", text)
+
+
 def test_jobs_up_to_a_stonewall_are_a_step() -> None:
     text = f"[global]\n{DEVICE}rw=randread\n[a]\n[b]\nrate_iops=5\n[c]\nstonewall\nfilename=/dev/sdc"
     plan = plan_of(description(text))
