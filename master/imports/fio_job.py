@@ -439,19 +439,18 @@ class Job(TargetsReader):
             why = f"fio shares {depth} I/Os in flight among {len(paths)} files"
             self._drop(self._sharing(), why, f"the plan has {each} of each", matters=False)
         else:
-            why = f"fio does equally many I/Os on each: the slowest holds back the other {len(paths) - 1}"
+            why = "fio does equally many I/Os on each, and waits for the slowest"
             nearest = f"the plan has {each} in flight on each, at its own pace; a rate makes both the same"
             self._drop(self._sharing(), why, nearest, matters=True)
 
     def _note_parts_of_blocks(self, part: DrivenPart, blocksize: int) -> None:
         """Name a part of a block at either end of what is driven, for which fio has an I/O."""
-        room = part.room
-        if room is None:
-            return
-        for name, bytes_ in (("offset", part.start.bytes), ("size", room if self._has_devices() else 0)):
-            if bytes_ % blocksize and name in self.section.options:
-                why = f"no multiple of {blocksize} bytes: fio has an I/O for the rest"
-                self._drop(self.section.options[name], why, "the plan has whole blocks", matters=True)
+        size = part.room if part.room and self._has_devices() else 0
+        bytes_of = {name: self._place(name).bytes for name in ("offset", "offset_increment")}
+        uneven = [name for name, bytes_ in {**bytes_of, "size": size}.items() if bytes_ % blocksize]
+        for name in [name for name in uneven if name in self.section.options]:
+            why = f"no multiple of {blocksize} bytes: fio has an I/O for the rest"
+            self._drop(self.section.options[name], why, "the plan has whole blocks", matters=True)
 
     def _note_uneven(self, files: int) -> None:
         """Name the option whose I/Os are no multiple of the files."""

@@ -370,6 +370,10 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
         ("time_based=0\nloops=3\nsize=4g", []),
         ("time_based=0\nss=iops:5%\nss_dur=1", ["[job]"]),
         ("rate_min=1m", ["rate_min=1m"]),
+        ("offset=50\nsize=50%", ["offset=50"]),
+        ("offset=50\noffset_increment=20\nnumjobs=2", ["offset=50", "offset_increment=20"]),
+        ("offset=50%\nsize=1m", []),
+        ("offset=50%\nsize=5000", ["size=5000"]),
         ("rw=randwrite\nbs=64k\nbssplit=,16k/100", []),  # of writes, one size
         ("rw=randread\nbssplit=4k/50:8k,16k/100", ["bssplit=4k/50:8k,16k/100"]),
         ("rw=randwrite\nbssplit=4k/50:8k,16k/100", []),
