@@ -397,8 +397,10 @@ class Job(TargetsReader):
                 if volume and not volume.is_whole:
                     self._note_order(1 if sequential else of_all)
                 self._note_parts_of_blocks(driven, part.blocksize)
-                if (room := driven.room) is not None and room < part.blocksize:
-                    self._fault(self.section.options.get("size"), f"{room} bytes of a file hold no I/O")
+                if not driven.holds_block(part.blocksize):
+                    self._fault(
+                        self._placing(), f"{driven.room} bytes of a file hold no I/O of {format_bytes(part.blocksize)}"
+                    )
                 maxtags = max(round(depth * of_all * part.of_depth / files), 1)
                 if maxtags > int(PARAMETERS["maxtags"].high or maxtags):
                     self._fault(self.section.options.get("iodepth"), f"{maxtags} I/Os in flight are too many")

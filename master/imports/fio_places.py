@@ -47,6 +47,10 @@ class DrivenPart:
         """Bytes; None where that depends on the device."""
         return self.end.bytes - self.start.bytes if self.start.percent == self.end.percent else None
 
+    def holds_block(self, blocksize: int) -> bool:
+        """Whether a whole block fits; a percentage is rounded to whole blocks."""
+        return self.room is None or self.end.bytes // blocksize > -(-self.start.bytes // blocksize)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing is left of a file or device of any size."""

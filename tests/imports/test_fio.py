@@ -226,6 +226,7 @@ def test_global_sections_includes_and_the_environment_apply() -> None:
         ("[job]\nfilename=x\n", "/data/x: no such file; give its `size`"),
         ("[job]\nfilename=/dev/zero\n", "job.fio:2: filename=/dev/zero: /dev/zero: not a block device"),
         ("[job]\nsize=64k\nbs=1m\n", "job.fio:2: size=64k: 65536 bytes of a file hold no I/O"),
+        ("[job]\nsize=1m\nbs=1m\noffset=4k\n", "job.fio:4: offset=4k: 1048576 bytes of a file hold no I/O"),
         ("[job]\nsize=1m\ncreate_only=1\n", "job.fio:3: create_only=1: does no I/O"),
         ("[job]\nsize=1m\nverify_only\n", "job.fio:3: verify_only: does no I/O but verifying"),
         ("[job]\nopendir=/srv\n", "job.fio:2: opendir=/srv: files of a folder"),
