@@ -3,9 +3,9 @@
 Rule: the order here is the order on the wire and in the engine's C structs (a test compares them). All arrays
 are row-major, little-endian, 64 bits unless said otherwise.
 
-A *series* is one latency distribution of a merge class. There are fourteen: service and response time of four
-kinds of I/O, the generator's lateness, two of the I/Os that were found late (DELAYED), two of those that were
-submitted late (LATE), and the service time of flushes. Beside each series' buckets travel its seven moments.
+A *series* is one latency distribution of a merge class. There are service and response time of each kind of I/O, the
+generator's lateness, two of the I/Os that were found late (DELAYED), two of those that were submitted late (LATE), and
+the service time of flushes. Beside each series' buckets travel its seven moments.
 """
 
 from enum import IntEnum
@@ -18,25 +18,28 @@ NVME_STATUS: Final = 0x8000  # an I/O fault that is no errno: this plus the stat
 
 
 class Kind(IntEnum):
-    """The four kinds of I/O that are recorded apart; all other categories are sums of these."""
+    """The kinds of I/O that are recorded apart; all other categories are sums of these."""
 
     RANDOM_READ = 0
     RANDOM_WRITE = 1
     SEQUENTIAL_READ = 2
     SEQUENTIAL_WRITE = 3
+    TRIM = 4
+    WRITE_ZEROES = 5
 
 
 KINDS = len(Kind)
-SERVICE = 0  # series SERVICE + kind: submit to completion
-RESPONSE = KINDS  # series RESPONSE + kind: due to completion; paced I/O only
-LATENESS = 2 * KINDS  # one series: the part of the wait before submission that is the generator's own fault
-DELAYED = 2 * KINDS + 1  # one series: service times of those that may have waited for a busy or preempted thread
-UNDELAYED = 2 * KINDS + 2  # one series: service times of the same I/Os, less all the time that they may have waited
-LATE = 2 * KINDS + 3  # one series: response times of those that were submitted late
-PUNCTUAL = 2 * KINDS + 4  # one series: response times of the same I/Os, less their lateness
-FLUSH = 2 * KINDS + 5  # one series: submit to completion of flushes, which are in no other
-SERIES = 2 * KINDS + 6
-SERVICES: Final = (*range(SERVICE, SERVICE + KINDS), FLUSH)  # the series of service times: of each kind, and flushes
+# In the order in which they came to be: the series of a stored run that has fewer are the first ones; 16 and 17 are
+# of no kind yet.
+LATENESS = 8  # the part of the wait before submission that is the generator's own fault
+DELAYED = 9  # service times of those that may have waited for a busy or preempted thread
+UNDELAYED = 10  # service times of the same I/Os, less all the time that they may have waited
+LATE = 11  # response times of those that were submitted late
+PUNCTUAL = 12  # response times of the same I/Os, less their lateness
+FLUSH = 13  # submit to completion of flushes, which are in no other
+SERIES = 20
+SERVICES: Final = (0, 1, 2, 3, 14, 15, FLUSH)  # submit to completion, by kind; and flushes
+RESPONSES: Final = (4, 5, 6, 7, 18, 19)  # due to completion, by kind; paced I/O only
 SERIES_OF_0_1: Final = 9  # stored runs of 0.1.0 have no reap delay, and do not say how many series they have
 
 
@@ -68,7 +71,7 @@ class Count(IntEnum):
     DUE = 1  # I/Os that fell due; equals SUBMITTED where iops is max
     SUBMITTED = 2  # each once, also where the kernel gave it back (EAGAIN)
     COMPLETED = 3  # without errors and short transfers
-    BYTES = 4
+    BYTES = 4  # read and written: those of trims and zeroes are none
     ERRORS = 5  # completions with an errno, short transfers included
     SHORT = 6  # completions of fewer bytes than requested
     DROPPED = 7  # discarded: I/Os that were due and will never be done

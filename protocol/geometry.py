@@ -3,10 +3,10 @@
 Rule: pure, and the same on both sides: the controller checks before it sends an edit, the slave before it applies one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from .parameters import Parameters
+from .parameters import Parameters, sizes_of
 from .quantities import exact_size
 
 Extent = tuple[int, int]  # first byte, and the one after the last
@@ -33,13 +33,16 @@ def unit_of(parameters: Parameters, kind: str, block: int) -> int:
 def geometry_faults(parameters: Parameters, path: str, kind: str, size: int, block: int) -> list[Misfit]:
     """The faults of a workload's geometry on that LUN; `size` in bytes, `block` its logical block size."""
     each, (start, end) = parameters.blocksize, parameters.range
-    block = unit_of(parameters, kind, block)
-    first = 1 if kind == "block" else 0  # block 0 of a block device is never driven
+    block, streams = unit_of(parameters, kind, block), parameters.streams
+    aligned = [(parameters.align or min(sizes), max(sizes)) for sizes in _sizes_by_operation(parameters)]
     parameter, text = "blocksize", ""
-    if each % block:
-        text = f"blocksize is {each:,}, and {path} takes multiples of {block:,} bytes: choose one of these"
-    elif size // each <= first:
-        where = " after block 0, which is never driven" if first and size >= each else ""
+    if odd := next((one for one in sizes_of(parameters.operations, each) if one % block), 0):
+        text = f"blocksize is {odd:,}, and {path} takes multiples of {block:,} bytes: choose one of these"
+    elif parameters.align % block:
+        parameter = "align"
+        text = f"align is {parameters.align:,}, and {path} takes multiples of {block:,} bytes: choose one of these"
+    elif not _fit(aligned, 0, size, kind):
+        where = " after block 0, which is never driven" if kind == "block" and size >= each else ""
         remedy = "choose a smaller blocksize or a larger LUN"
         text = f"{path} has {exact_size(size)}, no block of {exact_size(each)}{where}: {remedy}"
     elif (start, end) != (0, 0):
@@ -48,15 +51,47 @@ def geometry_faults(parameters: Parameters, path: str, kind: str, size: int, blo
             text = f"range is {start:,} to {end:,}, which is empty: its start must be below its end"
         elif end > size:
             text = f"range ends at {end:,}, and {path} at {size:,}: choose an end within it"
-        elif end // each <= max(-(-start // each), first):
+        elif not _fit(aligned, start, end, kind):
             text = f"range is {start:,} to {end:,}, which holds no whole block of {exact_size(each)}: make it wider"
+    if not text and streams > 1 and not _fit(aligned, *extent(parameters.range, size), kind, streams):
+        parameter, remedy = "streams", "give fewer streams, or a wider range"
+        text = f"one of {streams} parts of its range on {path} holds no block of {exact_size(each)}: {remedy}"
     return [Misfit(parameter, text)] if text else []
 
 
+def _sizes_by_operation(parameters: Parameters) -> list[list[int]]:
+    if not parameters.operations:
+        return [[parameters.blocksize]]
+    operations = {part.operation for part in parameters.operations}
+    return [[part.bytes for part in parameters.operations if part.operation is one] for one in operations]
+
+
+def _fit(aligned: Sequence[tuple[int, int]], start: int, end: int, kind: str, streams: int = 1) -> bool:
+    """Whether each of so many parts of an extent has a place for each operation, by its alignment and largest size."""
+    finest = min(align for align, _ in aligned)
+    first = _first(start, kind, finest)
+    part = (end - first) // streams
+    if streams > 1:
+        part -= part % finest
+    starts = [first + part * number for number in range(streams)]
+    return all(-(-at // align) * align + largest <= at + part for at in starts for align, largest in aligned)
+
+
+def least_block(parameters: Parameters) -> int:
+    """The size of a workload's smallest I/O, in bytes."""
+    return sizes_of(parameters.operations, parameters.blocksize)[0]
+
+
+def _first(start: int, kind: str, align: int) -> int:
+    """The first offset of an I/O in a range: block 0 of a block device is never driven."""
+    return max(-(-start // align), 1 if kind == "block" else 0) * align
+
+
 def whole_blocks(parameters: Parameters, kind: str, size: int) -> int:
-    """How many blocks a workload's range has on a LUN that it fits: block 0 of a block device is never driven."""
-    (start, end), each = extent(parameters.range, size), parameters.blocksize
-    return end // each - max(-(-start // each), 1 if kind == "block" else 0)
+    """How many of its smallest blocks a workload's range has, on a LUN that it fits."""
+    start, end = extent(parameters.range, size)
+    least = least_block(parameters)
+    return (end - _first(start, kind, parameters.align or least)) // least
 
 
 def extent(of: tuple[int, int], size: int) -> Extent:

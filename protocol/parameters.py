@@ -66,6 +66,35 @@ class Sync(StrEnum):
     SYNC = "sync"  # with all metadata (RWF_SYNC)
 
 
+class Operation(StrEnum):
+    """The operation of an I/O; a flush is none of these."""
+
+    READ = "read"
+    WRITE = "write"
+    TRIM = "trim"  # deallocates
+    WRITE_ZEROES = "write_zeroes"  # without data
+
+
+@dataclass(frozen=True)
+class MixPart:
+    """The I/Os of a workload that have one operation and one size."""
+
+    operation: Operation
+    bytes: int
+    share: float  # of all its I/Os, as issued
+
+
+Mix = tuple[MixPart, ...]
+MOST_PARTS: Final = 64  # of a mix
+
+
+class Cursors(StrEnum):
+    """Which I/O the next one of a sequential mix follows."""
+
+    SHARED = "shared"  # the last one
+    BY_OPERATION = "by_operation"  # the last of its operation
+
+
 class Iosequencer(StrEnum):
     RANDOM_STEADY = "random_steady"
     RANDOM_INDEPENDENT = "random_independent"
@@ -87,6 +116,8 @@ class Notation(StrEnum):
     FLAG = "flag"  # true or false
     VOLUME = "volume"  # { written: 2x } or { ios: 1M } -> what counts, and how much of it
     FLUSH = "flush"  # { every: 32 } -> how often, and with which system call
+    SIZES = "sizes"  # "8KiB" or { 4KiB: 60%, 64KiB: 40% } -> bytes of the largest
+    MIX = "mix"  # { read: 60%, trim: 40% } -> the share of each operation and size
 
 
 @dataclass(frozen=True)
@@ -114,6 +145,14 @@ def about(
     return {"about": About(unit, doc, low, high, live, of_slave)}
 
 
+def sizes_of(operations: Mix, blocksize: int) -> list[int]:
+    """The sizes of a workload's I/Os, ascending."""
+    return sorted({part.bytes for part in operations} or {blocksize})
+
+
+RELEASES: Final = (Operation.TRIM, Operation.WRITE_ZEROES)  # they transfer nothing
+
+
 @dataclass(frozen=True)
 class Parameters:
     """Everything that defines one workload instance's stream, in absolute values."""
@@ -129,11 +168,12 @@ class Parameters:
     blocksize: int = field(
         default=4096,
         metadata=about(
-            Notation.BYTES,
+            Notation.SIZES,
             "Size of each I/O; a multiple of the LUN's logical block size; with direct: false any on a file, and on a "
-            "block device one of 4 KiB.",
+            "block device one of 4 KiB. Several with their shares: `{ 4KiB: 60%, 64KiB: 40% }`; by operation: "
+            "`{ read: 4KiB, write: { 8KiB: 50%, 16KiB: 50% } }`.",
             low=1,
-            high=16 << 20,
+            high=1 << 30,
             live=True,
         ),
     )
@@ -141,10 +181,54 @@ class Parameters:
         default=1.0,
         metadata=about(
             Notation.FRACTION,
-            "Share of I/Os that are reads; 0% or 100% for sequential.",
+            "Share of I/Os that are reads; the others write.",
             low=0.0,
             high=1.0,
             live=True,
+        ),
+    )
+    operations: Mix = field(
+        default=(),
+        metadata=about(
+            Notation.MIX,
+            "`{ read: 60%, write: 30%, trim: 10% }`, in place of fraction_read: the share of each operation (read, "
+            "write, trim, write_zeroes) among its I/Os. To trim or to write zeroes needs consent as a write does.",
+            live=True,
+        ),
+    )
+    align: int = field(
+        default=0,
+        metadata=about(
+            Notation.BYTES,
+            "I/Os begin at multiples of it, counted from the LUN's start; 0: of the operation's (smallest) blocksize.",
+            low=0,
+            high=1 << 30,
+        ),
+    )
+    sequential: float = field(
+        default=0.0,
+        metadata=about(
+            Notation.FRACTION,
+            "Share of a random workload's I/Os that begin where its last one ended.",
+            low=0.0,
+            high=1.0,
+        ),
+    )
+    streams: int = field(
+        default=1,
+        metadata=about(
+            Notation.COUNT,
+            "Streams of a sequential workload, in turns: each drives its own part of the range.",
+            low=1,
+            high=256,
+        ),
+    )
+    cursors: Cursors = field(
+        default=Cursors.SHARED,
+        metadata=about(
+            Notation.CHOICE,
+            "Where a sequential workload has several operations: shared, each I/O follows the last one; by_operation, "
+            "the last of its operation.",
         ),
     )
     maxtags: int = field(
@@ -276,10 +360,23 @@ class Parameters:
     )
 
 
+def largest_transfer(parameters: Parameters) -> int:
+    """The size of the largest read or write of a workload, in bytes: its buffers hold that. 0: it has none."""
+    if not parameters.operations:
+        return parameters.blocksize
+    return max((part.bytes for part in parameters.operations if part.operation not in RELEASES), default=0)
+
+
+def releases(parameters: Parameters) -> list[Operation]:
+    """Those of a workload's operations that transfer nothing."""
+    return [part.operation for part in parameters.operations if part.operation in RELEASES]
+
+
 PARAMETERS: Final[dict[str, About]] = {f.name: f.metadata["about"] for f in fields(Parameters)}
 LIVE: Final = frozenset(name for name, parameter in PARAMETERS.items() if parameter.live)
 OF_ENGINE: Final = tuple(name for name, parameter in PARAMETERS.items() if not parameter.of_slave)
 EngineFields = dict[str, Any]  # a value of each of OF_ENGINE
+_ROUNDING: Final = 1e-9  # of shares
 _WORDS: Final = {MAX: -1.0, NEVER: 0.0}  # as the engine takes them
 
 
@@ -295,6 +392,8 @@ def _for_engine(value: Any, unit: Notation) -> Any:
         return str(value.what), value.amount
     if unit is Notation.FLUSH:
         return str(value.how), value.every
+    if unit is Notation.MIX:
+        return tuple((str(part.operation), part.bytes, part.share) for part in value)
     return str(value) if unit is Notation.CHOICE else value
 
 
@@ -309,14 +408,55 @@ def faults(parameters: Parameters) -> list[str]:
             texts.append(f"{name} is {value:g}; the least is {parameter.low:g}")
         if parameter.high is not None and value > parameter.high:
             texts.append(f"{name} is {value:g}; the most is {parameter.high:g}")
-    if parameters.iosequencer is Iosequencer.SEQUENTIAL and parameters.fraction_read not in (0.0, 1.0):
-        texts.append(
-            f"fraction_read is {parameters.fraction_read:g}; a sequential workload reads (100%) or writes (0%)"
-        )
+    texts += _faults_of_mix(parameters)
+    texts += [text for _, text in order_faults(parameters)]
     if (parameters.until.amount < 1) is (parameters.until.what is not VolumeKind.NEVER):
         texts.append(f"until is {parameters.until.amount} of {parameters.until.what}; the least is 1")
     if not 0 <= parameters.flush.every < 1 << 32:
         texts.append(f"flush is every {parameters.flush.every}; the least is 0 (never), the most 4294967295")
     if parameters.end_fsync and parameters.until == ENDLESS:
         texts.append("end_fsync is for a workload that ends by `until`")
+    return texts
+
+
+def order_faults(parameters: Parameters) -> list[tuple[str, str]]:
+    """The parameters that do not go with its order of addresses, each with a sentence."""
+    texts = []
+    if parameters.iosequencer is Iosequencer.SEQUENTIAL:
+        if parameters.sequential:
+            text = "sequential: a share of the I/Os of a random workload, and this one is sequential; leave it out"
+            texts.append(("sequential", text))
+        return texts
+    if parameters.streams > 1:
+        text = "streams: those of a sequential workload; leave it out, or set iosequencer: sequential"
+        texts.append(("streams", text))
+    if parameters.random_map:
+        if parameters.sequential:
+            text = "random_map: visits each block once, and sequential I/Os would visit some again; leave one out"
+            texts.append(("random_map", text))
+        if len(sizes_of(parameters.operations, parameters.blocksize)) > 1 or (
+            parameters.align not in (0, parameters.blocksize)
+        ):
+            text = "random_map: needs I/Os of one size, aligned to it; leave it out, or give one blocksize, no align"
+            texts.append(("random_map", text))
+    return texts
+
+
+def _faults_of_mix(parameters: Parameters) -> list[str]:
+    """Whether its parts add up to what blocksize and fraction_read say of it: the largest size, the share of reads."""
+    mix = parameters.operations
+    if not mix:
+        return []
+    if len(mix) > MOST_PARTS:
+        return [f"operations has {len(mix)} parts; the most is {MOST_PARTS}"]
+    if not all(part.bytes >= 1 and 0 < part.share <= 1 + _ROUNDING for part in mix):
+        return ["operations has a part without a size, or without a share above 0"]
+    if abs(sum(part.share for part in mix) - 1) > _ROUNDING:
+        return [f"the shares of operations add up to {sum(part.share for part in mix):g}, not to 1"]
+    texts = []
+    if max(part.bytes for part in mix) != parameters.blocksize:
+        texts.append("blocksize is not the largest of operations")
+    reads = sum(part.share for part in mix if part.operation is Operation.READ)
+    if abs(reads - parameters.fraction_read) > _ROUNDING:
+        texts.append("fraction_read is not the share of reads in operations")
     return texts

@@ -102,14 +102,11 @@ class RefusalReason(Enum):
     NO_O_DIRECT = (
         "{filesystem} on {point} refuses O_DIRECT: use a file on ext4, xfs or another that has it, or `direct: false`"
     )
-    NO_IO_URING = (
-        "`direct: false` needs io_uring, which does not work here: {why}; or set `direct: true`, which libaio can do"
+    NO_IO_URING = "`{what}` needs io_uring, which does not work here: {why}; or {instead}"
+    BACKEND_UNABLE = (
+        "`{what}` needs io_uring, and the backend is {backend}: set `engine: {{ backend: io_uring }}`, or {instead}"
     )
-    BACKEND_WITHOUT_CACHE = (
-        "`direct: false` needs io_uring, and the backend is {backend}: set `engine: {{ backend: io_uring }}`, or"
-        " `direct: true`"
-    )
-    POLLED_WITHOUT_CACHE = "`direct: false` cannot be polled: leave `polled` out, or set `direct: true`"
+    CANNOT_BE_POLLED = "`{what}` cannot be polled: leave `polled` out, or {instead}"
     TOO_MANY_OPEN = "this process may have {most:,} files open at once: raise that limit (ulimit -Hn, LimitNOFILE)"
 
     # Creating a file.

@@ -30,6 +30,7 @@ UNTIL: Final = "until"
 RELATIVE: Final = (RATE, RANGE, UNTIL)  # may be shares: of a step, or of the LUN
 LOAD: Final = (
     RATE, "blocksize", "iosequencer", "fraction_read", "maxtags", RANGE, "think_time", "drop_after",
+    "operations", "align", "sequential", "streams", "cursors",
     "random_map", UNTIL, "direct", "drop_cache", "sync", "flush", "end_fsync",
 )  # fmt: skip
 MISSING_HOSTS: Final = frozenset({Reason.HOST_LOST.word, Reason.HOST_LATE.word, Reason.HOST_MISSING.word})

@@ -7,7 +7,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import RESPONSE, SERIES, SERVICES, Moment
+from ...protocol.counters import RESPONSES, SERIES, SERVICES, Moment
 from ...protocol.messages import Result
 from ..output.histogram_db_reader import HistogramReader
 from ..results.finished_run import Key
@@ -87,7 +87,7 @@ class _Subinterval:
         kinds = list(CATEGORIES[metric.category])
         if metric.is_rate:
             return self._rate(kinds, metric.quantity)
-        series = [SERVICES[kind] if metric.quantity is Quantity.SERVICE else RESPONSE + kind for kind in kinds]
+        series = [SERVICES[kind] if metric.quantity is Quantity.SERVICE else RESPONSES[kind] for kind in kinds]
         chosen = self._moments[:, series]
         if metric.fraction is None:
             return MetricSample(

@@ -27,6 +27,7 @@ from ..errors import IvypyError
 from ..pages.growing_table import number
 from ..pages.histogram_columns import Column
 from ..pages.run_data import Progress, RunData
+from ..rollup.figures import FLUSH, RELEASES
 from ..rollup.instances import ALL
 from ..summary.headline import CPU
 from ..verdicts import Verdict
@@ -254,7 +255,12 @@ def _row_into(families: _Families, labels: Sequence[str], row: dict[str, str]) -
         value = number(row.get(name, ""))
         return None if value is None else value / unit
 
-    for io, category in (("all", "overall"), ("read", "read"), ("write", "write"), ("flush", "flush")):
+    for io, category in (
+        ("all", "overall"),
+        ("read", "read"),
+        ("write", "write"),
+        *((one, one) for one in (*RELEASES, FLUSH)),
+    ):
         if io != "all" and not figure(f"{category}_service_count"):
             continue
         label_values = [*labels, io]

@@ -17,6 +17,7 @@ from .control_columns import FIND, MEASURE, PID, SLO, STAIRCASE, STEADY
 
 _PARAMETER_UNITS: Final = {
     Notation.BYTES: "bytes",
+    Notation.SIZES: "bytes",
     Notation.DURATION: "s",
     Notation.TIMEOUT: "s",
     Notation.IOPS: "1/s",

@@ -3,13 +3,13 @@
 scripts/docs writes them; a test compares them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
 from ...protocol.parameters import PARAMETERS
 from ..exit_codes import NOT_REACHED, OF_COMMANDS, ORDER, ExitCode
-from ..rollup.figures import CATEGORIES
+from ..rollup.figures import CATEGORIES, FLUSH, RELEASES
 from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS, Metric
 from ..rollup.thread_stats import BUSY_PERCENT
 from ..stats.confidence import FEWEST_STATED
@@ -205,13 +205,18 @@ def _metrics() -> str:
     return "\n".join(
         (
             _series((*LOAD, *HOSTS)),
-            f"For `{first}`, and in the same way for {', '.join(f'`{other}`' for other in others)}:\n",
+            f"For `{first}`, and in the same way for {_listed({*others} - {*RELEASES, FLUSH}, others)}; of "
+            f"{_listed((*RELEASES, FLUSH), others)} rates and service times:\n",
             _series(of_first),
             "For all paced I/O together:\n",
             _series(LATENESS),
             "`_sd`: standard deviation (n - 1). `_p99`: 99 % took at most this long. `_min` and `_max` are exact.\n",
         )
     )
+
+
+def _listed(names: Collection[str], ordered: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in ordered if name in names)
 
 
 def _series(metrics: Iterable[Metric]) -> str:

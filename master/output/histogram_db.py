@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ...protocol.counters import KINDS, SERIES, Moment
+from ...protocol.counters import SERIES, Moment
 from ...protocol.histogram import BITS, GROUPS
 from ...protocol.messages import Result
 from ..rollup.arrays import Merged, integers
@@ -65,7 +65,7 @@ CREATE TABLE total (
 ) WITHOUT ROWID;
 """
 
-TOTAL_SERIES: Final = 2 * KINDS  # service and response times of each kind of I/O
+TOTAL_SERIES: Final = 8  # service and response times of each kind of reads and writes: the first ones
 PATIENCE_S: Final = 60.0  # for readers that hold the file locked: as long as for a slow disk
 
 

@@ -22,19 +22,19 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import KINDS, RESPONSE, SERVICE, Kind
+from ...protocol.counters import RESPONSES, SERVICES, Kind
 from ...protocol.histogram import BITS
 
 MOST_COLUMNS: Final = 1200
 SETS: Final[Mapping[str, tuple[int, ...]]] = {  # the series of which each is the sum
-    f"{direction}.{time}": tuple(first + kind for kind in kinds)
-    for time, first in (("service", SERVICE), ("response", RESPONSE))
+    f"{direction}.{time}": tuple(series[kind] for kind in kinds)
+    for time, series in (("service", SERVICES), ("response", RESPONSES))
     for direction, kinds in (
         ("read", (Kind.RANDOM_READ, Kind.SEQUENTIAL_READ)),
         ("write", (Kind.RANDOM_WRITE, Kind.SEQUENTIAL_WRITE)),
     )
 }
-SERIES_SHOWN: Final = 2 * KINDS
+SERIES_SHOWN: Final = 8  # the first ones: those of reads and writes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

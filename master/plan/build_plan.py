@@ -23,6 +23,7 @@ from .checks.cross_section import (
     check_fits,
     check_mixes,
     check_names,
+    check_operations,
     check_presence,
     check_references,
 )
@@ -36,7 +37,7 @@ from .select.attributes import ATTRIBUTES
 from .select.conditions import read_select
 from .select.host_ranges import expand
 from .slurm import Allocation
-from .steps import Schedule, given, once, schedule_of
+from .steps import SAME_THING, Schedule, given, once, schedule_of
 
 _WORKLOAD_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")  # part of instance names, where + = { } , mean something
 _ATTRIBUTE_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -108,6 +109,7 @@ def _check(
     check_control(doc, schedule, known, faults)
     check_ends(doc, plan.workloads, schedule, faults)
     check_cache(doc, plan.workloads, schedule, faults)
+    check_operations(doc, plan.workloads, schedule, faults)
     check_fits(plan.workloads, plan.luns, faults)
     check_paced(doc, plan.workloads, schedule, faults)
     if not {gone[0] for gone in removed} & {"workloads", "steps"}:
@@ -220,8 +222,10 @@ def _workload(doc: PlanDoc, name: str, own: Collection[str], faults: Faults) -> 
     raw = settings.pop("select", None)
     if settings.pop("once", False):
         settings = _once(settings, path, faults)
+    if "operations" in settings and "fraction_read" in settings:
+        faults.add_key((*path, "fraction_read"), f"operations and fraction_read {SAME_THING}")
     select = None if raw is None else read_select(raw, (*path, "select"), faults, own)
-    return Workload(name, select, PlanParameters(**settings), faults.document.key_place(path))
+    return Workload(name, select, PlanParameters().edited(settings), faults.document.key_place(path))
 
 
 def _once(settings: Mapping[str, Any], path: Path, faults: Faults) -> dict[str, Any]:

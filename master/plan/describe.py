@@ -110,6 +110,8 @@ def _parameters(parameters: PlanParameters) -> str:
     """Those that every load has, and others that are not as usual."""
     usual = PlanParameters()
     values = {f.name: getattr(parameters, f.name) for f in fields(parameters)}
+    if parameters.operations:
+        del values["fraction_read"]
     return _settings({key: value for key, value in values.items() if key in _ALWAYS or value != getattr(usual, key)})
 
 

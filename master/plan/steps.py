@@ -27,6 +27,8 @@ from .read.schema import TIMES, EditDoc, GoDoc, PlanDoc, TimesDoc
 from .read.yaml_positions import Faults, Path
 
 MOST_STEPS: Final = 10_000
+SAME_THING: Final = "set the same thing; remove one"
+_TWICE: Final = {TOTAL_IOPS: "iops", "operations": "fraction_read"}  # settings that another name sets, too
 
 
 @dataclass(slots=True)
@@ -152,8 +154,9 @@ def _covers(new: Edit, old: Edit) -> bool:
 
 def _edit(doc: EditDoc, path: Path, faults: Faults) -> Edit:
     changes = given(doc.set)
-    if "iops" in changes and TOTAL_IOPS in changes:
-        faults.add_key((*path, "set", TOTAL_IOPS), "iops and total_iops set the same thing; remove one")
+    for one, other in _TWICE.items():
+        if one in changes and other in changes:
+            faults.add_key((*path, "set", one), f"{other} and {one} {SAME_THING}")
     try:
         rollup, instances = clause(doc.rollup)
     except ValueError as error:
@@ -287,8 +290,9 @@ def _combinations(go: GoDoc, path: Path, faults: Faults) -> Iterator[Mapping[str
         yield {}
         return
     keys = [key for key in faults.document.keys(looped) if key in go.loop.model_fields_set]  # the order of the text
-    if "iops" in keys and TOTAL_IOPS in keys:
-        faults.add_key((*looped, TOTAL_IOPS), "iops and total_iops set the same thing; remove one")
+    for one, other in _TWICE.items():
+        if one in keys and other in keys:
+            faults.add_key((*looped, one), f"{other} and {one} {SAME_THING}")
     choices: list[list[Value]] = []
     for key in keys:
         values = getattr(go.loop, key)

@@ -1,7 +1,7 @@
 """Figures of all rows at once, computed from merged arrays: latencies of a category, percentiles, rates.
 
 Rule: a figure is an array with a number per row, nan where there is none: nothing was counted, or samples are
-insufficient. A category is a sum of some of the four kinds of I/O, or it is the flushes, which are in no other.
+insufficient. A category is a sum of some of the kinds of I/O, or it is the flushes, which are in no other.
 Categories with the same sum, because the other kinds saw no I/O, are computed once.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import DELAYED, LATE, LATENESS, PUNCTUAL, RESPONSE, SERVICES, UNDELAYED, Kind, Moment
+from ...protocol.counters import DELAYED, LATE, LATENESS, PUNCTUAL, RESPONSES, SERVICES, UNDELAYED, Kind, Moment
 from ..stats.percentiles import NS_PER_US, percentiles
 from .arrays import FLUSHES, NO_LEAST, Buckets, Floats, Merged, difference, integers, reals, sum_of
 
@@ -28,9 +28,12 @@ CATEGORIES: Final[dict[str, tuple[int, ...]]] = {  # of Kind, or FLUSHES
     "random_write": (Kind.RANDOM_WRITE,),
     "sequential_read": (Kind.SEQUENTIAL_READ,),
     "sequential_write": (Kind.SEQUENTIAL_WRITE,),
+    "trim": (Kind.TRIM,),
+    "zeroes": (Kind.WRITE_ZEROES,),
     FLUSH: (FLUSHES,),
 }
-_RESPONSES: Final[dict[int, int]] = {kind: RESPONSE + kind for kind in Kind}  # the series of each kind
+TRANSFERS: Final = (Kind.RANDOM_READ, Kind.RANDOM_WRITE, Kind.SEQUENTIAL_READ, Kind.SEQUENTIAL_WRITE)
+RELEASES: Final = ("trim", "zeroes")  # categories
 PERCENTILES: Final[dict[str, float]] = {  # name: fraction of the I/Os
     "p50": 0.5,
     "p90": 0.9,
@@ -125,8 +128,8 @@ class Figures:
         return self._of(tuple(SERVICES[kind] for kind in self._some_kinds(category)))
 
     def response(self, category: str) -> LatencyFigures:
-        """Raises KeyError for flushes, which have none."""
-        return self._of(tuple(_RESPONSES[kind] for kind in self._some_kinds(category)))
+        """Raises IndexError for flushes, which have none."""
+        return self._of(tuple(RESPONSES[kind] for kind in self._some_kinds(category)))
 
     def lateness(self) -> LatencyFigures:
         return self._of((LATENESS,))
@@ -170,7 +173,15 @@ class Figures:
 
     def rate(self, category: str, column: int) -> Floats:
         """Per second: I/Os (column 0) or bytes (column 1)."""
-        found: Floats = self.merged.rates[:, list(CATEGORIES[category]), column].sum(axis=1)
+        return self._sum(CATEGORIES[category], column)
+
+    def transfers(self, category: str) -> tuple[Floats, Floats]:
+        """Per second: the I/Os of a category that transfer data, and their bytes; for trims and zeroes, themselves."""
+        kinds = [kind for kind in CATEGORIES[category] if kind in TRANSFERS] or CATEGORIES[category]
+        return self._sum(kinds, 0), self._sum(kinds, 1)
+
+    def _sum(self, kinds: Sequence[int], column: int) -> Floats:
+        found: Floats = self.merged.rates[:, list(kinds), column].sum(axis=1)
         return found
 
     def counter(self, *columns: int) -> Floats:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from ...protocol.counters import KINDS, RESPONSE, SERVICE, Moment
+from ...protocol.counters import KINDS, RESPONSES, SERVICES, Moment
 from ..stats.block_bootstrap import stated_half_width
 from ..stats.confidence import FEWEST_STATED
 from ..stats.percentiles import NS_PER_US
@@ -108,7 +108,7 @@ def figures_of(merged: Merged) -> Floats:
     """The input of half-widths, per subinterval, shape (5, R): IOPS; sum of service times, ns; I/Os; the same two of
     response times."""
     columns = [merged.rates[:, :KINDS, 0].sum(axis=1)]
-    for first in (SERVICE, RESPONSE):
-        limbs = merged.moments.limbs[:, first : first + KINDS]
+    for series in (SERVICES[:KINDS], RESPONSES):
+        limbs = merged.moments.limbs[:, series]
         columns += [reals(limbs, moment).sum(axis=1) for moment in (Moment.SUM, Moment.COUNT)]
     return np.stack(columns)

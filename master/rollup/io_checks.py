@@ -15,7 +15,7 @@ import numpy as np
 from ...protocol.counters import NVME_STATUS, Count
 from ..text.scaled import scaled_size
 from ..verdicts import Finding, Reason, Severity
-from .figures import FLUSH, OVERALL
+from .figures import FLUSH, OVERALL, RELEASES
 from .overload import FALSE_ALARM
 from .parameters_in_force import NOTHING
 from .validity_case import Case, Rows, each
@@ -129,12 +129,15 @@ def discarded(case: Case) -> Rows:
 
 
 def unwritten_blocks(case: Case) -> Rows:
+    """Find reads of what holds nothing; a load that makes such blocks itself is meant so."""
     zeros, sampled = case.count(Count.ZERO_READS), case.count(Count.READS_SAMPLED)
+    released = np.sum([case.figures.service(category).count for category in RELEASES], axis=0) > 0
     for row in np.flatnonzero(zeros > ZERO_READS_NOTE * sampled).tolist():
         share = zeros[row] / sampled[row]
         certain = share > ZERO_READS_INVALID and zeros[row] >= FEWEST_ZERO_READS
-        severity = Severity.INVALID if certain else Severity.NOTE
-        detail = f"{share:.0%} of {sampled[row]:,} sampled reads: never written, or zeros"
+        severity = Severity.INVALID if certain and not released[row] else Severity.NOTE
+        why = "trimmed or zeroed by this load, or never written" if released[row] else "never written, or zeros"
+        detail = f"{share:.0%} of {sampled[row]:,} sampled reads: {why}"
         yield row, Finding(Reason.UNWRITTEN_BLOCKS, detail, severity)
 
 

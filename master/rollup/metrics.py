@@ -18,7 +18,7 @@ from ..stats.percentiles import FEWEST_BEYOND
 from ..text.metric_amounts import MetricUnit, unit_by_suffix
 from ..verdicts import Scope
 from .arrays import Floats
-from .figures import CATEGORIES, FLUSH, OVERALL, PERCENTILES, Figures, LatencyFigures
+from .figures import CATEGORIES, FLUSH, OVERALL, PERCENTILES, RELEASES, Figures, LatencyFigures
 from .host_cpu import HostCpu
 
 Compute = Callable[[Figures], Floats]  # a value per row
@@ -248,6 +248,7 @@ def _what(category: str) -> str:
     words = category.replace("_", " ")
     return {
         OVERALL: "all I/O", "random": "random I/O", "sequential": "sequential I/O", FLUSH: "flushes",
+        "zeroes": "writes of zeroes",
     }.get(category, words + "s")  # fmt: skip
 
 
@@ -258,11 +259,12 @@ def _throughput(category: str) -> Iterator[Metric]:
         return figures.rate(category, 0)
 
     def bytes_per_s(figures: Figures) -> Floats:
-        return figures.rate(category, 1)
+        return figures.transfers(category)[1]
 
     def blocksize(figures: Figures) -> Floats:
-        per_io = np.full(len(iops(figures)), np.nan)
-        np.divide(bytes_per_s(figures), iops(figures), out=per_io, where=iops(figures) > 0)
+        ios, transferred = figures.transfers(category)
+        per_io = np.full(len(ios), np.nan)
+        np.divide(transferred, ios, out=per_io, where=ios > 0)
         return per_io / 1024
 
     def depth(figures: Figures) -> Floats:
@@ -314,9 +316,29 @@ def _of_flushes() -> Iterator[Metric]:
     )  # fmt: skip
 
 
+def _of_releases(category: str) -> Iterator[Metric]:
+    what = _what(category)
+    yield _of(
+        category, Quantity.IOPS, "", MetricUnit.PER_S,
+        f"{what} completed per second, which count as I/Os, and for no transfer rate", Precision.REAL,
+        lambda figures: figures.rate(category, 0),
+    )  # fmt: skip
+    yield _of(
+        category, Quantity.THROUGHPUT, "", MetricUnit.MIB_PER_S,
+        f"what {what} released per second", Precision.REAL, lambda figures: figures.rate(category, 1) / 2**20,
+    )  # fmt: skip
+    yield from _latency(
+        category, Quantity.SERVICE, f"service time of {what}",
+        lambda figures: figures.service(category), lambda figures: np.ones(len(figures.merged.counts), bool),
+    )  # fmt: skip
+
+
 def _of_category(category: str) -> Iterator[Metric]:
     if category == FLUSH:
         yield from _of_flushes()
+        return
+    if category in RELEASES:
+        yield from _of_releases(category)
         return
     what = _what(category)
     yield from _throughput(category)

@@ -14,11 +14,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.parameters import MAX, NEVER, NO_FLUSH, PARAMETERS, Flush, Parameters, Until, VolumeKind
+from ...protocol.parameters import MAX, NEVER, NO_FLUSH, PARAMETERS, Flush, MixPart, Parameters, Until, VolumeKind
 from .arrays import Floats
 from .instances import InstanceKey, Rollups
 
 NO_PARAMETERS: Final[Mapping[InstanceKey, Parameters]] = MappingProxyType({})
+PLAIN: Final = "plain"  # reads and writes of one size
 NOTHING: Final = "0"  # the total target where iops is 0
 MOST_NAMED: Final = 8  # different values that are spelled out
 
@@ -123,13 +124,17 @@ def _summary(values: list[Any]) -> str:
 
 def text(value: Any) -> str:
     """A parameter's value in a cell, one word: numbers short, a range as `first-end` in bytes or `all`, an end by
-    volume as `written=bytes`, flushes as `fsync=32`."""
+    volume as `written=bytes`, flushes as `fsync=32`, a mix as `read:4096=0.6;write:4096=0.4`."""
     if isinstance(value, Until):
         return str(value.what) if value.what is VolumeKind.NEVER else f"{value.what}={value.amount}"
     if isinstance(value, Flush):
         return NEVER if value == NO_FLUSH else f"{value.how}={value.every}"
     if isinstance(value, bool):
         return str(value).lower()
+    if value == ():
+        return PLAIN
+    if isinstance(value, tuple) and isinstance(value[0], MixPart):
+        return ";".join(f"{part.operation}:{part.bytes}={part.share:.6g}" for part in value)
     if isinstance(value, tuple):
         return "all" if value == (0, 0) else f"{value[0]}-{value[1]}"
     return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ...protocol.counters import KINDS, RESPONSE, SERIES, SERVICE, Count, Moment
+from ...protocol.counters import KINDS, RESPONSES, SERIES, SERVICES, Count, Moment
 from ...protocol.payload import CpuTaken
 from ..stats.confidence import FEWEST_STATED, half_width, ratio_half_width
 from .arrays import (
@@ -94,8 +94,8 @@ class Window:
         self._length_ns = np.zeros(len(layout.hosts), np.int64)
         self._lost = np.zeros((len(layout.class_of), len(LOST)), np.int64)
         self._samples = BatchedFigures(5, rows)
-        self._services = BatchedHistograms(tuple(range(SERVICE, SERVICE + KINDS)))
-        self._responses = BatchedHistograms(tuple(range(RESPONSE, RESPONSE + KINDS)))
+        self._services = BatchedHistograms(SERVICES[:KINDS])
+        self._responses = BatchedHistograms(RESPONSES)
         self._busy: dict[str, Floats] = {}  # per core: percent x nanoseconds
         self._workers: dict[str, ThreadTotals] = {}
         self._taken: dict[str, TakenTotals] = {}

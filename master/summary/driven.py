@@ -4,10 +4,12 @@ Rule: a load is told from the parameters of its row in summary.all.csv, which ar
 differs between workload instances has several values there: `4096(2/3) 8192(1/3)`.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ...protocol.parameters import MAX, NEVER, Iosequencer, Sync, VolumeKind
+from ...protocol.parameters import MAX, NEVER, Cursors, Iosequencer, Operation, Sync, VolumeKind
+from ..rollup.parameters_in_force import PLAIN
 from ..text.scaled import scaled_count, scaled_size
 from ..text.units import format_bytes, format_duration, format_fraction
 
@@ -17,6 +19,12 @@ _ORDERS: Final[dict[str, str]] = {
     Iosequencer.RANDOM_STEADY: "random",
     Iosequencer.RANDOM_INDEPENDENT: "random",
 }
+_OPERATIONS: Final[dict[str, str]] = {
+    Operation.READ: "reads",
+    Operation.WRITE: "writes",
+    Operation.TRIM: "trims",
+    Operation.WRITE_ZEROES: "writes of zeroes",
+}
 _WHOLE: Final = "all"  # as a range
 _MOST_NAMED: Final = 3  # hosts, or paths
 
@@ -25,6 +33,10 @@ def load_parts(row: Row) -> dict[str, str]:
     """The words of a measurement's load, by what they are of: "4KiB random reads", "depth 8", "at max"."""
     parts = {
         "access": _access(row),
+        "part": _each("{} of them sequential", row, "sequential", lambda cell: format_fraction(float(cell)), "0"),
+        "streams": _each("{} streams", row, "streams", str, "1"),
+        "cursors": _some("reads and writes each in sequence", row, "cursors", Cursors.SHARED),
+        "align": _each("aligned to {}", row, "align", lambda cell: format_bytes(int(cell)), "0"),
         "depth": _each("depth {}", row, "maxtags", str),
         "range": _each("on bytes {}", row, "range", str, _WHOLE),
         "pause": _each("think time {}", row, "think_time", lambda cell: format_duration(float(cell)), "0"),
@@ -81,11 +93,36 @@ def _named(luns: Sequence[Row]) -> str:
 
 
 def _access(row: Row) -> str:
+    mixes = values_of(row, "operations")
+    if any(one != PLAIN for one in mixes):
+        orders = dict.fromkeys(_ORDERS.get(one, one) for one in values_of(row, "iosequencer"))
+        return f"{_mixed(mixes[0]) if len(mixes) == 1 else 'several mixes'}, {' and '.join(orders)}"
     sizes = _each("{}", row, "blocksize", lambda cell: format_bytes(int(cell)))
     orders = dict.fromkeys(_ORDERS.get(one, one) for one in values_of(row, "iosequencer"))
     mix = _mix([float(one) for one in values_of(row, "fraction_read")])
     joint = " " if mix in ("", "reads", "writes") and len(orders) == 1 else ", "
     return f"{sizes} {' and '.join(orders)}{joint}{mix}".strip(" ,")
+
+
+def _mixed(cell: str) -> str:
+    """A mix in words: "70% reads of 4KiB, 30% trims of 1MiB"; of several sizes, with the share of each."""
+    sizes: dict[str, dict[int, float]] = {}
+    for part in cell.split(";"):
+        operation, size, share = re.split("[:=]", part)
+        sizes.setdefault(operation, {})[int(size)] = float(share)
+    words = []
+    for operation, of_sizes in sizes.items():
+        total = sum(of_sizes.values())
+        each = [
+            format_bytes(size) + (f" ({_percent(share / total)})" if len(of_sizes) > 1 else "")
+            for size, share in of_sizes.items()
+        ]
+        words.append(f"{_percent(total)} {_OPERATIONS[operation]} of {', '.join(each)}")
+    return "; ".join(words)
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.4g}%"
 
 
 def _mix(shares: Sequence[float]) -> str:

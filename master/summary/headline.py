@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from ..rollup.figures import FLUSH, OVERALL
+from ..rollup.figures import FLUSH, OVERALL, RELEASES
 from ..rollup.metrics import HEADLINE_STATISTICS, METRICS, Quantity, metric_of
 from ..text.metric_amounts import MetricUnit
 from ..text.scaled import BLANK, scaled_count, scaled_time
@@ -84,7 +84,11 @@ IN_CHARTS: Final = (
             *(name for time in (_SERVICE, _RESPONSE) for name in names_of(time, *_OF_TIMES, category=category)),
         )
     ),
-    metric_of(FLUSH, Quantity.IOPS).name, *names_of(_SERVICE, *_OF_TIMES, category=FLUSH),
+    *(
+        name
+        for category in (*RELEASES, FLUSH)
+        for name in (metric_of(category, Quantity.IOPS).name, *names_of(_SERVICE, *_OF_TIMES, category=category))
+    ),
     "errors", "backlog", "outstanding", "dropped", "expired", "cpu_busy_percent", "busiest_core_percent",
     "cpu_others_percent", "cpu_steal_percent", "stalled_percent", "generator_lateness_us_p99",
 )  # fmt: skip

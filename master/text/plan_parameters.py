@@ -1,29 +1,33 @@
 """Workload parameters as a plan states them: what is relative to a LUN or to another step is still so.
 
 Rule: the table is protocol/parameters.py; names, defaults and ranges come from there (a test compares the names).
-Three parameters differ from their absolute form: `range` may be in fractions of the LUN, `until` in multiples of the
-range, and `iops` may refer to a step. And a workload without a `seed` has that of its run (`Plan.seeded`).
+Some parameters differ from their absolute form: `range` may be in fractions of the LUN, `until` in multiples of the
+range, and `iops` may refer to a step; several sizes and the shares of operations become one table. And a workload
+without a `seed` has that of its run (`Plan.seeded`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
-from ...protocol.geometry import whole_blocks
+from ...protocol.geometry import least_block, whole_blocks
 from ...protocol.parameters import (
     ENDLESS,
     PARAMETERS,
+    Cursors,
     DropAfter,
     Flush,
     Iops,
     Iosequencer,
+    Operation,
     Parameters,
     Spread,
     Sync,
     Until,
     VolumeKind,
 )
+from .mixes import COUNTED, Operations, Sizes, bytes_per_io, is_plain, mix_of, share_of_reads
 
 _DEFAULT: Final = Parameters()
 
@@ -74,18 +78,24 @@ class Volume:
 
     def until(self, parameters: Parameters, kind: str, lun_size: int) -> Until:
         """On a LUN that the workload fits. Without an end where it has no such I/O."""
-        reads = {VolumeKind.NEVER: None, VolumeKind.READ: 0.0, VolumeKind.WRITTEN: 1.0}
-        if reads.get(self.what, -1.0) in (None, parameters.fraction_read):
+        if self.what is VolumeKind.NEVER or (self.what in COUNTED and not bytes_per_io(self.what, parameters)):
             return ENDLESS
         if self.times is None:
             return Until(self.what, self.amount)
-        each = 1 if self.what is VolumeKind.IOS else parameters.blocksize
+        each = 1 if self.what is VolumeKind.IOS else least_block(parameters)
         return Until(self.what, ceil(round(self.times * whole_blocks(parameters, kind, lun_size), 6)) * each)
 
 
 NO_END: Final = Volume(VolumeKind.NEVER)
 ONE_PASS: Final = Volume(VolumeKind.BYTES, times=1.0)
-Value = int | float | str | OfStep | Span | Iosequencer | Volume | Flush
+Value = int | float | str | OfStep | Span | Iosequencer | Volume | Flush | Sizes | Operations
+
+
+def with_reads(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes of an edit: new `operations` say how much is read, too."""
+    if "operations" not in changes:
+        return dict(changes)
+    return {**changes, "fraction_read": share_of_reads(changes["operations"])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +103,13 @@ class PlanParameters:
     """Everything that defines a workload, for any LUN."""
 
     iosequencer: Iosequencer = _DEFAULT.iosequencer
-    blocksize: int = _DEFAULT.blocksize
-    fraction_read: float = _DEFAULT.fraction_read
+    blocksize: int | Sizes = _DEFAULT.blocksize
+    fraction_read: float = _DEFAULT.fraction_read  # of `operations`, where it has any
+    operations: Operations = ()
+    align: int = _DEFAULT.align
+    sequential: float = _DEFAULT.sequential
+    streams: int = _DEFAULT.streams
+    cursors: Cursors = _DEFAULT.cursors
     maxtags: int = _DEFAULT.maxtags
     iops: Iops | OfStep = _DEFAULT.iops
     range: Span = WHOLE
@@ -112,7 +127,7 @@ class PlanParameters:
 
     def edited(self, changes: Mapping[str, Value]) -> "PlanParameters":
         """These parameters after an edit; `total_iops` is the session's to share out, and is not taken here."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return replace(self, **with_reads(changes))
 
     def absolute(self, lun_size: int, kind: str, iops: Iops) -> Parameters:
         """The parameters on a LUN of `lun_size` bytes, with the IOPS that the session has worked out for it.
@@ -122,7 +137,12 @@ class PlanParameters:
         The whole LUN stays (0, 0), so that the slave leaves out the last partial block itself.
         """
         values = {name: getattr(self, name) for name in PARAMETERS}
-        values["range"] = in_bytes(self.range, lun_size, self.blocksize)
+        mix = mix_of(self.blocksize, self.fraction_read, self.operations)
+        values["blocksize"] = max(part.bytes for part in mix)
+        if len({part.operation is Operation.READ for part in mix}) == 1:  # what rounding left of the others
+            values["fraction_read"] = float(mix[0].operation is Operation.READ)
+        values["operations"] = () if is_plain(mix) else mix
+        values["range"] = in_bytes(self.range, lun_size, values["blocksize"])
         values["seed"] = _DEFAULT.seed if self.seed is None else self.seed
         made = Parameters(**{**values, "iops": iops, "until": ENDLESS, "end_fsync": False})
         until = self.until.until(made, kind, lun_size)

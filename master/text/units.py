@@ -6,10 +6,12 @@ formatter gives the shortest text that parses to the same value. Arithmetic is d
 """
 
 import re
+from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
 
 from ...protocol.parameters import MAX, NEVER, NO_FLUSH, Flush, FlushKind, Iops, VolumeKind
+from .mixes import Operations, Sizes, Weighted
 from .plan_parameters import NO_END, OfStep, Position, Span, Volume
 
 
@@ -303,6 +305,30 @@ def format_flush(flush: Flush) -> str:
         return NEVER
     how = "" if flush.how is FlushKind.FSYNC else f", with: {flush.how}"
     return f"{{ every: {flush.every}{how} }}"
+
+
+def format_sizes(blocksize: int | Sizes) -> str:
+    """As a plan has it: `8KiB`, `{ 4KiB: 60%, 64KiB: 40% }` or `{ read: 4KiB, write: 64KiB }`."""
+    if isinstance(blocksize, int):
+        return format_bytes(blocksize)
+    if not blocksize.own:
+        return _format_weighted(blocksize.usual)
+    return _braced(f"{operation}: {_format_weighted(weighted)}" for operation, weighted in blocksize.own)
+
+
+def _format_weighted(weighted: Weighted) -> str:
+    if len(weighted) == 1:
+        return format_bytes(weighted[0][0])
+    return _braced(f"{format_bytes(size)}: {format_fraction(share)}" for size, share in weighted)
+
+
+def format_operations(operations: Operations) -> str:
+    """As a plan has it: `{ read: 60%, trim: 40% }`."""
+    return _braced(f"{operation}: {format_fraction(share)}" for operation, share in operations)
+
+
+def _braced(items: Iterable[str]) -> str:
+    return f"{{ {', '.join(items)} }}"
 
 
 def _quantity(text: str, wanted: Expected) -> tuple[Decimal, str]:

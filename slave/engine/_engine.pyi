@@ -52,6 +52,7 @@ class Abilities(NamedTuple):
     hands_over: bool  # there, threads of the kernel do its I/Os
     counted_by_diskstats: bool  # the kernel counts its I/Os for the device (/sys/block/NAME/stat)
     buffered: bool  # it drives LUNs that were opened with direct=False
+    trims: bool  # it trims and writes zeroes, unless it is `polled`
     needs_aio_nr: bool  # room for its I/Os in flight is taken from fs.aio-max-nr
     needs_io_uring: bool  # kernel.io_uring_disabled is about it, too
 
@@ -83,11 +84,13 @@ class Engine:
         extents: tuple[tuple[int, int], ...] = (),
     ) -> None:
         """A workload instance, assigned to `thread`, with buffers for `ceiling` tags of `blocksize_ceiling` bytes,
-        which `prepare` or `go` allocates. Only between steps.
+        the most that it reads or writes at once (not trims or zeroes), which `prepare` or `go` allocates. Only between
+        steps.
 
-        `extents`: first byte, and the one behind the last, of what may be written, ascending and apart. With a
-        fraction_read below 1 the range must lie within one of them, from the start and after every edit: else this
-        raises PermissionError, and an edit OSError (EINVAL). The thread looks at each write once more, and dies rather
+        `extents`: first byte, and the one behind the last, of what may be written, ascending and apart. Unless all
+        it does is read, the range must lie within one of them, from the start and after every edit: else this
+        raises PermissionError, and an edit OSError (EINVAL). The thread looks at each write, trim and zeroing
+        once more, and dies rather
         than write elsewhere.
 
         Random streams are of (seed, number of the instance, number of the step): instances of one workload differ, and

@@ -40,7 +40,7 @@ from ..devices.storage_exports import LunKey
 from ..engine._engine import Engine, now_ns
 from ..host.huge_pages import describe_buffers
 from ..host_connector.boundary_reader import BoundaryReader
-from ..workloads.backend_choice import AUTO, against_buffered, any_buffered, choose, kernel_threads_on
+from ..workloads.backend_choice import AUTO, against_backend, any_only_io_uring, choose, kernel_threads_on
 from ..workloads.workloads import Workloads
 from .slave_link import ControllerLink
 from .step_loop import StepLoop
@@ -205,8 +205,8 @@ class EngineCommands:
             self._done(command)
             return
         backend = AUTO if self._undecided else self._workloads.backend
-        refusals = against_buffered(workloads, backend, self._polled)
-        if not refusals and any_buffered(workloads):  # libaio could not create them
+        refusals = against_backend(workloads, backend, self._polled)
+        if not refusals and any_only_io_uring(workloads):  # libaio could not create them
             await self._decide(workloads)
         if not refusals:
             refusals = await self._work(lambda: self._workloads.create(workloads))

@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Final
 
 from ...protocol.geometry import extent, geometry_faults, within
-from ...protocol.parameters import LIVE, PARAMETERS, Parameters, faults
+from ...protocol.parameters import LIVE, PARAMETERS, Parameters, faults, largest_transfer
 from ...protocol.payload import WorkloadToCreate
 from ...protocol.refusals import RefusalReason
 from .lun_target import LunTarget
@@ -29,10 +29,10 @@ def workload_faults(workload: WorkloadToCreate, lun: LunTarget) -> list[str]:
             f"its ceiling of {workload.ceiling} tags is not within maxtags ({parameters.maxtags}) and {most:g}"
         )
     largest = PARAMETERS["blocksize"].high or 0
-    if not parameters.blocksize <= workload.blocksize_ceiling <= largest:
+    least = largest_transfer(parameters)
+    if not least <= workload.blocksize_ceiling <= largest:
         wrong.append(
-            f"its ceiling of {workload.blocksize_ceiling} bytes is not within blocksize ({parameters.blocksize}) and"
-            f" {largest:.10g}"
+            f"its ceiling of {workload.blocksize_ceiling} bytes is not within blocksize ({least}) and {largest:.10g}"
         )
     if parameters.fraction_read < 1:
         wrong += _of_writing(parameters, workload, lun, RefusalReason.WRITES_UNAGREED)
@@ -64,9 +64,11 @@ def edit_faults(before: Parameters, after: Parameters, workload: WorkloadToCreat
         wrong.append(
             f"{names} cannot change while the instance exists (only {live} can): delete it and create it again"
         )
-    for name, most in (("maxtags", workload.ceiling), ("blocksize", workload.blocksize_ceiling)):
-        if getattr(after, name) > most:
-            wrong.append(f"{name} is {getattr(after, name)}, and its buffers were made for {most}: create it again")
+    wanted = {"maxtags": (after.maxtags, workload.ceiling)}
+    wanted["blocksize"] = largest_transfer(after), workload.blocksize_ceiling
+    for name, (value, most) in wanted.items():
+        if value > most:
+            wrong.append(f"{name} is {value}, and its buffers were made for {most}: create it again")
     if after.fraction_read < 1:
         wrong += _of_writing(after, workload, lun, RefusalReason.EDITED_TO_WRITE)
     return wrong or _of_geometry(after, lun)

@@ -2,11 +2,13 @@
 
 Rule: `auto` is libaio, unless some step needs the faster backend and a short trial on its LUNs says that io_uring is:
 its slowest turn has to be faster than libaio's fastest by more than turns differ. So noise does not decide, and hosts
-that are alike choose alike. With an instance whose I/O goes through the page cache it is io_uring, without a trial:
-libaio would block. LUNs that would make io_uring wait are not tried. A trial only reads, with the shape of the workload
-that will be run (block size, tags), in turns taken alternately. It reads at random, from a seed of its own: no step
-then finds its first addresses in a cache, nor does the second backend those of the first.
+that are alike choose alike. With an instance that only io_uring can drive it is that, without a trial. LUNs that would
+make io_uring wait are not tried. A trial only reads, with the shape of the workload that will be run (block size,
+tags), in turns taken alternately. It reads at random, from a seed of its own: no step then finds its first addresses in
+a cache, nor does the second backend those of the first.
 """
+
+from __future__ import annotations
 
 import errno
 import os
@@ -18,7 +20,7 @@ from typing import Final
 
 from ...protocol.counters import Count
 from ...protocol.older_python import zip_strict
-from ...protocol.parameters import ENDLESS, MAX, Iosequencer, Parameters, engine_fields
+from ...protocol.parameters import ENDLESS, MAX, Iosequencer, Parameters, engine_fields, releases
 from ...protocol.payload import Refusal, WorkloadToCreate
 from ...protocol.refusals import RefusalReason
 from ..devices.nowait import lacks_nowait, without_nowait
@@ -70,22 +72,43 @@ def kernel_threads_on(luns: Sequence[str]) -> str:
     )
 
 
-def any_buffered(workloads: Sequence[WorkloadToCreate]) -> bool:
-    return any(not workload.parameters.direct for workload in workloads)
+def only_io_uring(parameters: Parameters) -> tuple[str, str] | None:
+    """Name what of a workload only io_uring has, and what to do instead; None where libaio will do."""
+    if not parameters.direct:
+        return "direct: false", "set `direct: true`"
+    asked = releases(parameters)
+    return (f"operations: {asked[0]}", "leave it out") if asked else None
 
 
-def against_buffered(workloads: Sequence[WorkloadToCreate], backend: str, polled: bool = False) -> list[Refusal]:
-    """Refuse the instances whose I/O goes through the page cache, where the backend cannot do that; `backend`: AUTO as
-    long as that is not decided."""
-    if polled:
-        reason = RefusalReason.POLLED_WITHOUT_CACHE.sentence()
-    elif backend == AUTO and (why := why_not(IO_URING)):
-        reason = RefusalReason.NO_IO_URING.sentence(why=why)
-    elif backend != AUTO and not abilities()[backend].buffered:
-        reason = RefusalReason.BACKEND_WITHOUT_CACHE.sentence(backend=backend)
-    else:
-        return []
-    return [Refusal(workload.instance, reason) for workload in workloads if not workload.parameters.direct]
+def any_only_io_uring(workloads: Sequence[WorkloadToCreate]) -> bool:
+    return any(only_io_uring(workload.parameters) for workload in workloads)
+
+
+def against_backend(workloads: Sequence[WorkloadToCreate], backend: str, polled: bool = False) -> list[Refusal]:
+    """Refuse the instances that only io_uring can drive, where the backend is another; `backend`: AUTO as long as that
+    is not decided."""
+    why = why_not(IO_URING) if backend == AUTO and not polled else ""
+    refused = []
+    for workload in workloads:
+        needs = only_io_uring(workload.parameters)
+        if needs is None:
+            continue
+        what, instead = needs
+        if polled:
+            reason = RefusalReason.CANNOT_BE_POLLED.sentence(what=what, instead=instead)
+        elif why:
+            reason = RefusalReason.NO_IO_URING.sentence(what=what, why=why, instead=instead)
+        elif backend != AUTO and not _can(backend, workload.parameters):
+            reason = RefusalReason.BACKEND_UNABLE.sentence(what=what, backend=backend, instead=instead)
+        else:
+            continue
+        refused.append(Refusal(workload.instance, reason))
+    return refused
+
+
+def _can(backend: str, parameters: Parameters) -> bool:
+    able = abilities()[backend]
+    return (able.buffered or parameters.direct) and (able.trims or not releases(parameters))
 
 
 @dataclass(frozen=True)
@@ -118,8 +141,9 @@ def choose(workloads: Sequence[WorkloadToCreate]) -> Choice:
     """The backend that `auto` stands for with these workload instances. Where steps need the faster backend, it reads
     from some of their LUNs, for a second or two.
     """
-    if any_buffered(workloads):
-        return Choice(IO_URING, "direct: false needs it")
+    for workload in workloads:
+        if needs := only_io_uring(workload.parameters):
+            return Choice(IO_URING, f"{needs[0]} needs it")
     no_libaio = why_not(LIBAIO)
     if no_libaio:
         return Choice(IO_URING, f"libaio does not work here: {no_libaio}")
@@ -174,12 +198,16 @@ def _shape(parameters: Parameters) -> Parameters:
         parameters,
         iosequencer=how,
         fraction_read=1.0,
+        operations=(),
+        sequential=0.0,
         iops=MAX,
         maxtags=tags,
         seed=seed,
         think_time=0.0,
         random_map=False,
         until=ENDLESS,
+        align=0,
+        streams=1,
     )
 
 

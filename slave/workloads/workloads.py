@@ -16,7 +16,7 @@ from typing import Final
 
 from ...protocol.messages import EditWorkloads, Go
 from ...protocol.older_python import zip_strict
-from ...protocol.parameters import AUTO, EngineFields, Parameters, Sync, engine_fields
+from ...protocol.parameters import AUTO, EngineFields, Operation, Parameters, Sync, engine_fields, releases
 from ...protocol.payload import Array, ArrayType, Notice, Refusal, WorkloadToCreate
 from ..devices.block_devices import ROOT
 from ..devices.nowait import without_nowait
@@ -271,11 +271,11 @@ class Workloads:
 
     def foreign_io(self, go: Go) -> ForeignIo:
         """The accounts of the disks below the instances of a `go` that was checked, but of those that the page cache
-        reads and writes for ivypy."""
+        reads and writes for ivypy, and of those that write zeroes: the kernel counts their bytes, BYTES does not."""
         instances = self._taking_part(go)
-        cached = {one.target.disk for one in instances if not one.parameters.direct}
-        cached |= {one.target.disk for one in self._instances.values() if self._luns.is_dirty(one.lun)}
-        disks = [0 if one.target.disk in cached else one.target.disk for one in instances]
+        left_out = {one.target.disk for one in instances if not one.parameters.direct or _zeroes(one.parameters)}
+        left_out |= {one.target.disk for one in self._instances.values() if self._luns.is_dirty(one.lun)}
+        disks = [0 if one.target.disk in left_out else one.target.disk for one in instances]
         sizes = [instance.workload.blocksize_ceiling for instance in instances]
         return ForeignIo(disks, sizes, self._root, ours_counted=self.abilities.counted_by_diskstats)
 
@@ -483,6 +483,10 @@ class Workloads:
 def may_write(parameters: Parameters) -> bool:
     """Whether an instance with these parameters writes at all."""
     return parameters.fraction_read < 1 and parameters.iops != 0
+
+
+def _zeroes(parameters: Parameters) -> bool:
+    return Operation.WRITE_ZEROES in releases(parameters)
 
 
 def unflushed_bytes(parameters: Parameters) -> int | None:

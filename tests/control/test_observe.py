@@ -25,7 +25,7 @@ from ivypy.master.rollup.metrics import METRICS, column
 from ivypy.master.stats.estimate import estimates
 from ivypy.master.stats.metric_sample import value_of
 from ivypy.master.stats.sample_matrix import matrix_of
-from ivypy.protocol.counters import RESPONSE, SERVICE, Count, Kind
+from ivypy.protocol.counters import RESPONSES, SERVICES, Count, Kind
 from tests.support.control_specs import (
     RULES,
     SETTLES_S,
@@ -54,7 +54,7 @@ def figures(response: bool = True) -> Figures:
     def host(scale: float) -> HostData:
         times = {
             (0, series): [int(ns) for ns in random.exponential(scale, 3000)]
-            for first in (SERVICE, RESPONSE)
+            for first in (SERVICES[0], RESPONSES[0])
             for series in (first + Kind.RANDOM_READ, first + Kind.SEQUENTIAL_WRITE)
         }
         return HostData(
@@ -94,7 +94,7 @@ def test_every_focus_metric_is_its_column(metric: str) -> None:
 
 def test_a_percentile_is_never_above_the_maximum() -> None:
     """5,000 I/Os of exactly 1 ms: the middle of their bucket is 1003.52 us, and `at_most: 1ms` must hold."""
-    shown = Figures(merged(merger_of(ROLLUPS), {"h1": HostData(1, 1, {(0, SERVICE): [10**6] * 5000})}).merged, ALL)
+    shown = Figures(merged(merger_of(ROLLUPS), {"h1": HostData(1, 1, {(0, SERVICES[0]): [10**6] * 5000})}).merged, ALL)
     focus = focus_on("overall_service_us_p99")
     found = samples(shown, focus, ROLLUPS.type("all").instances)["all"]
     assert column(shown, focus.metric)[0] == 1000

@@ -337,4 +337,4 @@ def test_another_backend_is_refused_with_the_way_out(file: Path) -> None:
         client.prepare("libaio")
         with pytest.raises(AssertionError) as refused:
             client.create(file, READ)
-    assert refusals_in(str(refused.value)) == {RefusalReason.BACKEND_WITHOUT_CACHE}
+    assert refusals_in(str(refused.value)) == {RefusalReason.BACKEND_UNABLE}

@@ -291,6 +291,7 @@ static int wait(void *context, uint64_t timeout_ns, struct completion *completio
 
 static const struct backend faulty = {
     .name = "faulty",
+    .abilities = {.trims = true},
     .probe = probe,
     .open = open_context,
     .close = free,
@@ -770,6 +771,43 @@ static void stray_far(void)
     CHECK_EQUAL(stray_writes((UINT64_MAX / BLOCK) - 1, 1), 0);
 }
 
+/* nor of a mix, whatever its part would do there; */
+static void stray_in_a_mix(enum op op)
+{
+    struct parameters p = {
+        .fixed.iosequencer = SEQUENTIAL,
+        .setting = {.iops = -1.0, .maxtags = 4, .range_start = FROM * BLOCK, .range_end = BEHIND * BLOCK},
+    };
+    struct sums s;
+    uint32_t lun;
+
+    p.setting.parts_count = 2;
+    p.setting.parts[0] = (struct mix_part){.share = 0.5, .bytes = 2 * BLOCK, .op = OP_READ};
+    p.setting.parts[1] = (struct mix_part){.share = 0.5, .bytes = BLOCK, .op = op};
+    open_lun(&lun);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){4, 2 * BLOCK}, &agreed, &p), 0);
+    engine->by_number[0]->mix->range.piece = UINT64_MAX / 2;
+    start(1, &s);
+    CHECK_EQUAL(finish(engine, &s, 4).reason, END_DIED);
+    CHECK_EQUAL(s.submitted, (long long)atomic_load(&told.submitted));
+    CHECK(s.submitted >= (BEHIND - FROM) / 2 - 4); /* reads go on, wherever they are sent */
+}
+
+static void stray_write(void)
+{
+    stray_in_a_mix(OP_WRITE);
+}
+
+static void stray_trim(void)
+{
+    stray_in_a_mix(OP_TRIM);
+}
+
+static void stray_zeroes(void)
+{
+    stray_in_a_mix(OP_WRITE_ZEROES);
+}
+
 /* nor at all where nothing was agreed to. Reads go wherever they are sent. */
 static void stray_direction(void)
 {
@@ -1064,9 +1102,22 @@ static void paused(void)
     CHECK_SIMULATED(clock_now() < halted_ns + 7 * LENGTH_NS); /* nothing that was given back is waited for */
 }
 
+/* A mix of all operations and of four sizes, or none. */
+static void set_parts(struct setting *s, uint64_t random)
+{
+    s->parts_count = random % 4 ? 2 + (uint32_t)(random >> 32) % (MOST_PARTS - 1) : 0;
+    memset(s->parts, 0, sizeof s->parts);
+    for (uint32_t n = 0; n < s->parts_count; n++)
+        s->parts[n] = (struct mix_part){
+            .share = 1.0 / s->parts_count,
+            .bytes = 4096u << (random >> n % 32) % 4,
+            .op = n < 2 ? n : (uint32_t)(random >> 2 * (n % 32)) % OPERATIONS,
+        };
+}
+
 /* due = completed + failed + discarded + backlog + in flight, whatever is edited and whatever fails: at the end what
  * the thread itself finds waiting and in flight must be what the results say. */
-static void conserve_fixed(struct fixed fixed, double highest_iops)
+static void conserve_in(struct fixed fixed, double highest_iops, bool mixes)
 {
     const double rates[] = {-1.0, 0.0, 50.0, 5000.0, 1e6, highest_iops};
     int64_t expired = 0, ended = 0, flushes = 0;
@@ -1094,6 +1145,8 @@ static void conserve_fixed(struct fixed fixed, double highest_iops)
             atomic_store(&told.delay_ns, random_below(&random, 4 * NS_PER_MS));
             sleep_until(clock_now() + random_below(&random, LENGTH_NS / 4));
             p.setting.maxtags = 1 + (uint32_t)random_below(&random, 32);
+            if (mixes)
+                set_parts(&p.setting, random_next(&random));
             discarded += (int64_t)set_rate(++number, p, rates[random_below(&random, 6)], &s);
         }
         bool cool = step % 3 == 1;
@@ -1119,6 +1172,11 @@ static void conserve_fixed(struct fixed fixed, double highest_iops)
     CHECK((flushes > 0) == flush_is_wanted(&fixed));
     CHECK(atomic_load(&told.most_flushing) <= 32);
     CHECK(fixed.until.what == ENDS_NEVER ? ended == 0 : ended > 0 && ended < 12);
+}
+
+static void conserve_fixed(struct fixed fixed, double highest_iops)
+{
+    conserve_in(fixed, highest_iops, false);
 }
 
 static void conserve(uint64_t drop_after_ns, double highest_iops)
@@ -1282,6 +1340,25 @@ static void conserved_flushing(void)
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         conserve_fixed(cases[n], 1e6);
         CHECK(n > 0 || atomic_load(&told.most_flushing) > 1);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+        CHECK_EQUAL(engine_delete(engine, 1), 0);
+    }
+}
+
+static void conserved_mixed(void)
+{
+    const struct fixed cases[] = {
+        {.sequential = 0.3},
+        {.iosequencer = SEQUENTIAL, .streams = 3, .cursors = CURSOR_BY_OPERATION, .think_ns = 20000},
+        {.drop_after_ns = 2 * NS_PER_MS, .align = 8192},
+        {.until = {ENDS_IOS, 150}},
+        {.until = {ENDS_BYTES, 150 * 8192}, .iosequencer = RANDOM_INDEPENDENT},
+        {.until = {ENDS_READ, 75 * 8192}, .iosequencer = SEQUENTIAL},
+        {.until = {ENDS_WRITTEN, 75 * 8192}, .flush = {FLUSH_ALL, 5}, .end_fsync = 1},
+    };
+
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        conserve_in(cases[n], 1e6, true);
         CHECK_EQUAL(engine_delete(engine, 0), 0);
         CHECK_EQUAL(engine_delete(engine, 1), 0);
     }
@@ -2035,7 +2112,7 @@ static struct neighbours *beside_a_blocking_one(uint64_t block_ns)
     do {
         while (engine_collect(engine, false, &r) == 1) {
             add_result(&s, &r, 8);
-            for (uint32_t kind = 0; kind < KINDS; kind++)
+            for (uint32_t kind = 0; kind < SERIES_RESPONSE; kind++)
                 add_distribution(&n.service, &r, 1, SERIES_SERVICE + kind);
             add_distribution(&n.delayed, &r, 1, SERIES_DELAYED);
             add_distribution(&n.undelayed, &r, 1, SERIES_UNDELAYED);
@@ -2114,7 +2191,7 @@ static void batch_in_time(void)
     do {
         while (engine_collect(engine, false, &r) == 1) {
             add_result(&s, &r, 32);
-            for (uint32_t kind = 0; kind < KINDS; kind++)
+            for (uint32_t kind = 0; kind < SERIES_RESPONSE; kind++)
                 add_distribution(&service, &r, 0, SERIES_SERVICE + kind);
             result_free(&r);
         }
@@ -2528,6 +2605,9 @@ static const struct scenario {
     {"stray_before", stray_before, 1},
     {"stray_elsewhere", stray_elsewhere, 1},
     {"stray_far", stray_far, 1},
+    {"stray_write", stray_write, 1},
+    {"stray_trim", stray_trim, 1},
+    {"stray_zeroes", stray_zeroes, 1},
     {"stray_direction", stray_direction, 1},
     {"lease_while_deaf", lease_while_deaf, 1},
     {"stuck_thread", stuck_thread, 2},
@@ -2547,6 +2627,7 @@ static const struct scenario {
     {"conserved_expiring", conserved_expiring, 1},
     {"conserved_until", conserved_until, 1},
     {"conserved_flushing", conserved_flushing, 1},
+    {"conserved_mixed", conserved_mixed, 1},
     {"failed_flushes", failed_flushes, 1},
     {"behind_flushes", behind_flushes, 1},
     {"behind_a_late_flush", behind_a_late_flush, 1},

@@ -30,6 +30,8 @@ static struct parameters parameters_of(uint32_t n, double iops, uint32_t blocksi
     return (struct parameters){
         .fixed.iosequencer = sequencers[n % 3],
         .fixed.seed = n,
+        .fixed.sequential = n == 1 ? 0.3 : 0.0,
+        .fixed.cursors = n == 5 ? CURSOR_BY_OPERATION : CURSOR_SHARED,
         .setting = {.iops = iops,
                     .fraction_read = n % 3 == 2 ? 1.0 : 0.7,
                     .maxtags = n % TAGS + 1,
@@ -44,6 +46,18 @@ static double random_iops(uint64_t *random)
     return choices[random_below(random, 6)];
 }
 
+/* A mix of sizes, and of what the backend can do: a file in memory can be trimmed, but not zeroed. */
+static void mix(struct setting *s, uint64_t *random)
+{
+    s->parts_count = 1 + (uint32_t)random_below(random, MOST_PARTS);
+    for (uint32_t n = 0; n < s->parts_count; n++)
+        s->parts[n] = (struct mix_part){
+            .share = 1.0 / s->parts_count,
+            .bytes = 4096u << random_below(random, 4),
+            .op = (uint32_t)random_below(random, engine->backend->abilities.trims ? OP_TRIM + 1 : OP_TRIM),
+        };
+}
+
 /* Another range, block size, and number of tags, within what was declared. */
 static struct parameters random_parameters(uint32_t n, uint64_t *random)
 {
@@ -54,6 +68,8 @@ static struct parameters random_parameters(uint32_t n, uint64_t *random)
         p.setting.range_start = random_below(random, 1 << 20);
         p.setting.range_end = p.setting.range_start + 2 * MOST_BLOCKSIZE + random_below(random, 1 << 20);
     }
+    if (random_below(random, 2))
+        mix(&p.setting, random);
     return p;
 }
 

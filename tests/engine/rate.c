@@ -4,6 +4,7 @@
  *   null   every I/O has completed when the ring is polled after its submission
  *   late   it completes while the next batch is submitted, as on a device: so each has waited to be found, and its
  *          reap delay is recorded (under callgrind a pass takes long enough for that)
+ *   mix    as null, of several sizes
  */
 #include "life.h"
 
@@ -39,6 +40,22 @@ static int late_wait(void *context, uint64_t timeout_ns, struct completion *comp
     return late_reap(context, completions, room);
 }
 
+static const struct setting mix = {
+    .parts_count = 3,
+    .parts = {{.share = 0.6, .bytes = 4096}, {.share = 0.3, .bytes = 8192}, {.share = 0.1, .bytes = 65536}},
+};
+
+static struct parameters parameters(uint32_t tags, bool mixed)
+{
+    struct parameters p = {.setting = mixed ? mix : (struct setting){0}};
+
+    p.setting.iops = -1.0;
+    p.setting.fraction_read = 1.0;
+    p.setting.maxtags = tags;
+    p.setting.blocksize = mixed ? 65536 : 4096;
+    return p;
+}
+
 int main(int count, char **words)
 {
     struct engine *e;
@@ -50,13 +67,13 @@ int main(int count, char **words)
     late.submit = late_submit;
     late.reap = late_reap;
     late.wait = late_wait;
-    CHECK(count == 5); /* null or late, path, depth, lengths */
+    CHECK(count == 5); /* null, late or mix, path, depth, lengths */
     uint32_t tags = (uint32_t)atoi(words[3]);
-    struct parameters p = {.setting = {.iops = -1.0, .fraction_read = 1.0, .maxtags = tags, .blocksize = 4096}};
+    struct parameters p = parameters(tags, strcmp(words[1], "mix") == 0);
     CHECK_EQUAL(engine_open(&e, strcmp(words[1], "late") ? &backend_null : &late, &cpu, 1), 0);
     int lun = engine_open_lun(e, words[2], words[2], false, true);
     CHECK(lun >= 0);
-    CHECK_EQUAL(engine_create(e, 0, (uint32_t)lun, 0, (struct ceiling){tags, 4096}, &everywhere, &p), 0);
+    CHECK_EQUAL(engine_create(e, 0, (uint32_t)lun, 0, (struct ceiling){tags, p.setting.blocksize}, &everywhere, &p), 0);
     engine_set_lease(e, clock_now() + 1000 * NS_PER_S);
     go(e, 1, 1, 100 * NS_PER_MS, &s);
     engine_stop(e, (uint32_t)atoi(words[4]) - 1);

@@ -34,6 +34,9 @@ SCENARIOS = [
     "stray_before",  # before it,
     "stray_elsewhere",  # in another one,
     "stray_far",  # or beyond all bounds;
+    "stray_write",  # nor a part of a mix: neither a write,
+    "stray_trim",  # nor a trim,
+    "stray_zeroes",  # nor zeroes;
     "stray_direction",  # nor does a write go that should have been a read
     "lease_while_deaf",  # the lease ends while the thread is frozen: nothing is submitted afterwards
     "stuck_thread",  # a thread hangs in the submit call for several subintervals: nothing is lost
@@ -55,7 +58,8 @@ SCENARIOS = [
     "conserved_expiring",  # also with drop_after,
     "conserved_expiring_at_random",  # and exponential gaps,
     "conserved_until",  # or an end by volume,
-    "conserved_flushing",  # or with flushes
+    "conserved_flushing",  # or with flushes,
+    "conserved_mixed",  # or of mixes
     "failed_flushes",  # a flush that fails is an error,
     "behind_flushes",  # a write that waits for its tag is not late,
     "behind_flushes_of_free_tags",  # whether or not it was long free before,
@@ -126,6 +130,7 @@ LENGTHY = {
     "conserved_expiring_at_random",
     "conserved_until",
     "conserved_flushing",
+    "conserved_mixed",
     "paused_in_turn",
     "late_users",
     "late_users_of_two_loads",

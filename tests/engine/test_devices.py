@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Moment, ThreadCount
+from ivypy.protocol.counters import LATENESS, RESPONSES, SERVICES, Count, Moment, ThreadCount
 from ivypy.protocol.histogram import lower_edge
 from ivypy.slave.engine._engine import now_ns
 from tests.support.devices import FaultFs, Throttle
@@ -88,7 +88,7 @@ def test_a_stall_is_in_the_response_of_all_that_fell_due_meanwhile(faulty_lun: F
     faulty_lun.resume()
     aio.engine.stop(7)
     aio.finish()
-    response, service = merged(aio, RESPONSE), merged(aio, SERVICE)
+    response, service = merged(aio, RESPONSES[0]), merged(aio, SERVICES[0])
     assert aio.total(Count.DUE) == 8000
     assert sum(response.values()) == aio.total(Count.COMPLETED)
     assert (
@@ -165,7 +165,7 @@ def test_errors_are_counted_by_errno_and_enter_no_latency(faulty_lun: FaultFs, a
     assert abs(errors - tried / 20) < 5 * sqrt(tried / 20) + 1  # standard deviations
     assert {(number, code) for result in aio.results for number, code, _ in result.raw.faults} == {(0, errno.EIO)}
     assert sum(count for result in aio.results for _, _, count in result.raw.faults) == errors
-    assert sum(merged(aio, SERVICE).values()) == aio.total(Count.COMPLETED) <= 8000 - errors
+    assert sum(merged(aio, SERVICES[0]).values()) == aio.total(Count.COMPLETED) <= 8000 - errors
     assert aio.total(Count.SHORT) == 0
 
 
@@ -271,7 +271,7 @@ def test_beside_fio_on_a_device_of_known_latency(faulty_lun: FaultFs, aio: Drive
 
     def ours() -> tuple[float, ...]:
         run(aio, 3)
-        return mean(aio, SERVICE), percentile(merged(aio, SERVICE), 0.99)
+        return mean(aio, SERVICES[0]), percentile(merged(aio, SERVICES[0]), 0.99)
 
     beside(lambda: fio(faulty_lun.device, 3, f"--iodepth={depth}").latency, ours, 0.02)
 

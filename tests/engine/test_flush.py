@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ivypy.protocol.counters import DELAYED, FLUSH, LATENESS, RESPONSE, SERVICE, Count, Kind, Moment
+from ivypy.protocol.counters import DELAYED, FLUSH, LATENESS, RESPONSES, SERVICES, Count, Kind, Moment
 from tests.support import devices
 from tests.support.engine import BACKENDS, MS, Drive, conserved, drive, fields, run
 
@@ -48,10 +48,10 @@ def check(step: Drive) -> None:
         flushes = result.total(Count.FLUSHES)
         assert result.series(FLUSH) == flushes
         assert result.series(FLUSH, Moment.BYTES) == 0
-        assert sum(result.series(SERVICE + kind) for kind in Kind) == result.total(Count.COMPLETED) - flushes
+        assert sum(result.series(SERVICES[kind]) for kind in Kind) == result.total(Count.COMPLETED) - flushes
         assert result.series(DELAYED) <= result.total(Count.COMPLETED) - flushes
         written = sum(
-            result.series(SERVICE + kind, Moment.BYTES) for kind in (Kind.RANDOM_WRITE, Kind.SEQUENTIAL_WRITE)
+            result.series(SERVICES[kind], Moment.BYTES) for kind in (Kind.RANDOM_WRITE, Kind.SEQUENTIAL_WRITE)
         )
         assert result.total(Count.WRITTEN) == written
 
@@ -228,7 +228,7 @@ def test_paced_writes_keep_their_due_times_and_flushes_have_none(simulated: Driv
     assert due == 1000 if sequencer != "random_independent" else 800 < due < 1200
     assert abs(simulated.total(Count.FLUSHES) - due // 10) <= 1
     for kind in WRITE_KINDS:
-        assert sum(result.series(RESPONSE + kind) for result in simulated.results) in (0, writes(simulated))
+        assert sum(result.series(RESPONSES[kind]) for result in simulated.results) in (0, writes(simulated))
     assert sum(result.series(LATENESS) for result in simulated.results) == writes(simulated)
 
 
@@ -358,7 +358,7 @@ def test_all_adds_up_whatever_is_edited(
             while until[0] != "never" and not ended_ns(step):
                 step.until(len(step.results) + 1)
             finish(step, len(step.results))
-            written = sum(result.series(SERVICE + kind) for result in step.results for kind in (Kind.RANDOM_WRITE,))
+            written = sum(result.series(SERVICES[kind]) for result in step.results for kind in (Kind.RANDOM_WRITE,))
             flushes = step.total(Count.FLUSHES) - common["end_fsync"]
             assert flushes == (written - 1) // every if until[0] != "never" else flushes <= written // every
             assert flushes >= written // every - 32

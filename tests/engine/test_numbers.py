@@ -41,10 +41,9 @@ def positions(prefix: str, table: type[IntEnum]) -> dict[str, int]:
 def test_columns_and_parameters_are_those_of_the_protocol() -> None:
     assert _engine.layout() == {
         "buckets": histogram.BUCKETS,
-        "kinds": counters.KINDS,
         "series": counters.SERIES,
-        "service": counters.SERVICE,
-        "response": counters.RESPONSE,
+        "service": counters.SERVICES[0],
+        "response": counters.RESPONSES[0],
         "lateness": counters.LATENESS,
         "delayed": counters.DELAYED,
         "undelayed": counters.UNDELAYED,
@@ -54,7 +53,7 @@ def test_columns_and_parameters_are_those_of_the_protocol() -> None:
         "moments": len(counters.Moment),
         "counts": len(counters.Count),
         "thread_counts": len(counters.ThreadCount),
-        **positions("kind", counters.Kind),
+        **{f"kind.{kind.name.lower()}": counters.SERVICES[kind] for kind in counters.Kind},
         **positions("moment", counters.Moment),
         **positions("count", counters.Count),
         **positions("thread_count", counters.ThreadCount),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.counters import LATE, LATENESS, PUNCTUAL, RESPONSE, SERVICE, Count, Kind, Moment, ThreadCount
+from ivypy.protocol.counters import LATE, LATENESS, PUNCTUAL, RESPONSES, SERVICES, Count, Kind, Moment, ThreadCount
 from ivypy.slave.engine._engine import Engine
 from tests.support.engine import MS, REAL, Drive
 from tests.support.hogs import wanted_core
@@ -54,7 +54,7 @@ def beside(image: Path, backend: str, tags: int, hogs: int, iops: float = -1.0) 
 
 
 def service_ns(step: Drive) -> int:
-    return sum(result.series(SERVICE, Moment.SUM) for result in step.results)
+    return sum(result.series(SERVICES[0], Moment.SUM) for result in step.results)
 
 
 def found_late_ns(step: Drive) -> int:
@@ -109,8 +109,8 @@ def test_late_ios_are_counted_with_and_without_their_lateness(backend: str, iops
     def total(series: int, moment: Moment) -> int:
         return sum(result.series(series, moment) for result in step.results)
 
-    late, responses = total(LATE, Moment.COUNT), sum(total(RESPONSE + kind, Moment.COUNT) for kind in Kind)
-    response_ns = sum(total(RESPONSE + kind, Moment.SUM) for kind in Kind)
+    late, responses = total(LATE, Moment.COUNT), sum(total(RESPONSES[kind], Moment.COUNT) for kind in Kind)
+    response_ns = sum(total(RESPONSES[kind], Moment.SUM) for kind in Kind)
     paired_ns = total(LATE, Moment.SUM) - total(PUNCTUAL, Moment.SUM)
     in_flight = total(LATENESS, Moment.COUNT) - responses  # at the end
     assert late == total(PUNCTUAL, Moment.COUNT) <= responses and 0 <= in_flight <= 8

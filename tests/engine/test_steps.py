@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
+from ivypy.protocol.counters import KINDS, LATENESS, RESPONSES, SERIES, SERVICES, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import bucket_of, lower_edge
 from ivypy.protocol.parameters import EngineFields
 from ivypy.slave.engine._engine import Engine
@@ -65,7 +65,7 @@ def check_sums(step: Drive) -> None:
         flying, waiting = result.counts[:, Count.IN_FLIGHT] > 0, result.counts[:, Count.BACKLOG] > 0
         assert not result.counts[~flying, Count.OLDEST_IN_FLIGHT_NS].any()
         assert not result.counts[~flying & ~waiting, Count.OLDEST_OUTSTANDING_NS].any()
-        services = [SERVICE + kind for kind in range(KINDS)]
+        services = [SERVICES[kind] for kind in range(KINDS)]
         assert sum(result.series(n) for n in services) == result.total(Count.COMPLETED)
         assert sum(result.series(n, Moment.BYTES) for n in services) == result.total(Count.BYTES)
         check_histograms(result)
@@ -101,7 +101,7 @@ def test_closed_loop_has_neither_response_times_nor_lateness(step: Drive, image:
     check_sums(step)
     assert (end.reason, end.uncaught, end.dropped) == ("commanded", 0, 0)
     assert step.total(Count.DUE) == step.total(Count.SUBMITTED)
-    assert all(result.series(RESPONSE + kind) == 0 for result in step.results for kind in Kind)
+    assert all(result.series(RESPONSES[kind]) == 0 for result in step.results for kind in Kind)
     assert all(result.series(LATENESS) == 0 for result in step.results)
 
 
@@ -120,13 +120,13 @@ def test_a_tag_serves_thinks_and_serves_again(simulated: Drive, image: Path, tag
     simulated.engine.stop(9)
     simulated.finish()
     check_sums(simulated)
-    served_ns = sum(result.series(SERVICE, Moment.SUM) for result in simulated.results)
+    served_ns = sum(result.series(SERVICES[0], Moment.SUM) for result in simulated.results)
     thought_ns = simulated.total(Count.COMPLETED) * think_ns
     spent_ns = served_ns + thought_ns + lateness(simulated.results, Moment.SUM)
     assert spent_ns == pytest.approx(tags * S, abs=tags * (think_ns + MS))  # what it began with, and was at in the end
     assert lateness(simulated.results, Moment.COUNT) == simulated.total(Count.SUBMITTED)
     assert lateness(simulated.results, Moment.MAX) < 10 * MS, "the sum of that of ten subintervals"
-    assert all(result.series(RESPONSE + kind) == 0 for result in simulated.results for kind in Kind)
+    assert all(result.series(RESPONSES[kind]) == 0 for result in simulated.results for kind in Kind)
 
 
 def test_tags_that_think_begin_one_after_the_other(simulated: Drive, image: Path) -> None:
@@ -194,7 +194,7 @@ def test_ios_due_are_rate_times_length(step: Drive, image: Path) -> None:
     for count, expected in zip(due.tolist(), [500, 166.5, 5, 0], strict=True):  # type: ignore[union-attr]
         assert abs(count - expected) <= 1
     responses, services = (
-        sum(r.series(of, Moment.SUM) for r in step.results) for of in (RESPONSE, SERVICE)
+        sum(r.series(of, Moment.SUM) for r in step.results) for of in (RESPONSES[0], SERVICES[0])
     )  # random reads are kind 0
     assert responses >= services > 0
 
@@ -217,16 +217,17 @@ def test_rows_have_the_order_and_classes_that_go_gave(simulated: Drive, image: P
     (result,) = simulated.results
     sizes = result.counts[:, Count.BYTES] // result.counts[:, Count.COMPLETED]
     assert sizes.tolist() == [16384, 4096, 512, 8192]
-    counted = [[n for n in range(2 * KINDS) if row[n]] for row in result.moments[:, :, Moment.COUNT].tolist()]
+    series = (*SERVICES[:KINDS], *RESPONSES)
+    counted = [[n for n in series if row[n]] for row in result.moments[:, :, Moment.COUNT].tolist()]
     assert counted == [
-        [Kind.RANDOM_READ, RESPONSE + Kind.RANDOM_READ],
+        [Kind.RANDOM_READ, RESPONSES[Kind.RANDOM_READ]],
         [
             Kind.SEQUENTIAL_READ,
             Kind.SEQUENTIAL_WRITE,
-            RESPONSE + Kind.SEQUENTIAL_READ,
-            RESPONSE + Kind.SEQUENTIAL_WRITE,
+            RESPONSES[Kind.SEQUENTIAL_READ],
+            RESPONSES[Kind.SEQUENTIAL_WRITE],
         ],
-        [Kind.RANDOM_WRITE, RESPONSE + Kind.RANDOM_WRITE],
+        [Kind.RANDOM_WRITE, RESPONSES[Kind.RANDOM_WRITE]],
     ]
 
 
@@ -306,7 +307,7 @@ def test_an_edit_acts_within_this_subinterval_and_is_named_in_the_rows(simulated
     begin, end = simulated.start_ns + 200 * MS, simulated.start_ns + 400 * MS
     expected = (taken - begin) * 1000 / S + (end - taken) * 4000 / S
     assert abs(simulated.results[1].counts[0, Count.DUE] - expected) <= 1
-    after = [(row.series(SERVICE + Kind.RANDOM_WRITE), row.counts[0, Count.COMPLETED]) for row in simulated.results[2:]]
+    after = [(row.series(SERVICES[Kind.RANDOM_WRITE]), row.counts[0, Count.COMPLETED]) for row in simulated.results[2:]]
     assert after == [(800, 800), (800, 800)]
 
 
@@ -466,7 +467,7 @@ def test_from_max_to_a_number_and_back_in_mid_run(simulated: Drive, image: Path)
     assert paced == 50
     assert min(first, fast) > 2 * paced
     assert paused == 0
-    assert simulated.results[2].series(RESPONSE) > 0 == simulated.results[4].series(RESPONSE)
+    assert simulated.results[2].series(RESPONSES[0]) > 0 == simulated.results[4].series(RESPONSES[0])
 
 
 def test_edits_between_steps_hold_for_the_next(simulated: Drive, image: Path) -> None:
@@ -738,7 +739,7 @@ def test_reads_do_not_spoil_what_is_written(real: Drive, image: Path) -> None:
     """A file of zeros, read and written by the same tags: no zeros are ever written."""
     real.create(0, real.lun(image, writable=True), fraction_read=0.5, iops=-1.0, maxtags=2)
     real.go([0], 100 * MS)
-    while sum(result.series(SERVICE + Kind.RANDOM_WRITE) for result in real.results) < 500:
+    while sum(result.series(SERVICES[Kind.RANDOM_WRITE]) for result in real.results) < 500:
         real.until(len(real.results) + 1)
     real.engine.halt()
     real.finish()

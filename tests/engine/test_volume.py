@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ivypy.protocol.counters import SERVICE, Count, Kind
+from ivypy.protocol.counters import SERVICES, Count, Kind
 from tests.support.engine import MS, REAL, Drive, Result, conserved, drive, fields
 
 pytestmark = pytest.mark.slow
@@ -113,7 +113,7 @@ def test_an_instance_has_ended_as_its_last_io_completes(simulated: Drive, image:
     start(simulated, image, {"iops": -1.0, "maxtags": 1, "until": ("ios", 3)})
     finish(simulated, 0)
     (result,) = simulated.results
-    assert result.series(SERVICE) == 3
+    assert result.series(SERVICES[0]) == 3
     each_ns = 11_000  # to submit a batch, and to poll
     assert ended_ns(result) - simulated.start_ns == 3 * each_ns
 
@@ -124,7 +124,7 @@ def test_a_mix_ends_by_its_writes_alone(simulated: Drive, image: Path, iops: flo
     start(simulated, image, {"iops": iops, "maxtags": 4, "fraction_read": 0.5, "until": ("written", 160 * KIB)})
     finish(simulated, 5)
     (writes, reads) = (
-        sum(int(result.series(SERVICE + kind)) for result in simulated.results)
+        sum(int(result.series(SERVICES[kind])) for result in simulated.results)
         for kind in (Kind.RANDOM_WRITE, Kind.RANDOM_READ)
     )
     assert writes == 40
@@ -209,7 +209,7 @@ def test_more_falls_due_where_an_edit_has_fewer_ios_count(simulated: Drive, imag
     while not at(simulated, Count.ENDED_NS)[-1]:
         simulated.until(len(simulated.results) + 1)
     finish(simulated, len(simulated.results))
-    reads = sum(int(result.series(SERVICE + Kind.RANDOM_READ)) for result in simulated.results)
+    reads = sum(int(result.series(SERVICES[Kind.RANDOM_READ])) for result in simulated.results)
     assert reads == 2048 < simulated.total(Count.COMPLETED)
 
 
@@ -255,18 +255,22 @@ def test_an_end_adds_up_whatever_is_edited(
         moved = {
             "ios": step.total(Count.COMPLETED),
             "bytes": step.total(Count.BYTES),
-            "read": sum(int(r.moments[:, SERVICE + Kind.RANDOM_READ, 1].sum()) for r in step.results),
-            "written": sum(int(r.moments[:, SERVICE + Kind.RANDOM_WRITE, 1].sum()) for r in step.results),
+            "read": sum(int(r.moments[:, SERVICES[Kind.RANDOM_READ], 1].sum()) for r in step.results),
+            "written": sum(int(r.moments[:, SERVICES[Kind.RANDOM_WRITE], 1].sum()) for r in step.results),
         }[what]
         assert amount <= moved < amount + (1 if what == "ios" else 32 * KIB)
 
 
 @pytest.mark.parametrize("backend", REAL)
 @pytest.mark.parametrize("passes", [1, 3])
-def test_a_random_map_writes_each_block_once_in_a_pass(backend: str, passes: int, image: Path) -> None:
+@pytest.mark.parametrize("mix", [(), (("write", 4096, 0.7), ("write", 4096, 0.3))])
+def test_a_random_map_writes_each_block_once_in_a_pass(
+    backend: str, passes: int, mix: tuple[tuple[str, int, float], ...], image: Path
+) -> None:
     for step in drive(backend):
         until = ("bytes", passes * SIZE)
         changes: dict[str, Any] = {"iops": -1.0, "maxtags": 16, "fraction_read": 0.0, "random_map": True}
+        changes["operations"] = mix
         start(step, image, changes | {"until": until}, length_ns=100 * MS)
         while not step.results or not at(step, Count.ENDED_NS)[-1]:
             step.until(len(step.results) + 1)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ivypy.protocol.counters import Count
-from tests.support.engine import MS, REAL, Drive, drive, run
+from tests.support.engine import MS, REAL, Drive, drive, fields, run
 
 SIZE = 2 << 20
 SECTOR = 512
@@ -73,3 +73,31 @@ def test_no_compressor_gains_on_the_whole_device(
 
 def test_streams_of_random_data_have_nothing_in_common() -> None:
     run("random_data")
+
+
+MIX = (("write", 4 << 10, 0.5), ("write", 60 << 10, 0.3), ("read", 16 << 10, 0.2))
+PLAIN: dict[str, Any] = {"operations": (), "blocksize": 32 << 10, "fraction_read": 0.0}
+MIXED: dict[str, Any] = {"operations": MIX, "blocksize": 60 << 10, "fraction_read": 0.2}
+
+
+@pytest.mark.parametrize("depth", [1, 16])
+@pytest.mark.parametrize("loads", [[MIXED], [PLAIN, MIXED], [MIXED, PLAIN], [PLAIN, MIXED, PLAIN, MIXED]])
+@pytest.mark.parametrize("iops", [-1.0, 2000.0])
+def test_no_size_of_a_mix_is_written_twice_with_the_same_data(
+    engine: Drive, tmp_path: Path, depth: int, loads: list[dict[str, Any]], iops: float
+) -> None:
+    """Nor where an edit has other sizes."""
+    path = tmp_path / "lun"
+    path.write_bytes(bytes(8 * SIZE))
+    common = {"iops": iops, "maxtags": depth, "align": 4096}
+    engine.create(0, engine.lun(path, writable=True), ceilings=(depth, 60 << 10), **loads[0] | common)
+    engine.go([0], 20 * MS)
+    for number, load in enumerate([*loads[1:], loads[-1]], 1):
+        while engine.total(Count.WRITTEN) < number << 20:
+            engine.until(len(engine.results) + 1)
+        engine.edit(number, [(0, fields(**load | common))])
+    engine.engine.halt()
+    engine.finish()
+    data = path.read_bytes()
+    sectors = [sector for at in range(0, len(data), SECTOR) if any(sector := data[at : at + SECTOR])]
+    assert len(set(sectors)) == len(sectors) > 0

@@ -23,7 +23,7 @@ from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.merge_layout import MergeLayout
-from ivypy.protocol.counters import SERVICE, Kind
+from ivypy.protocol.counters import SERVICES, Kind
 from tests.support.log_simulator import Io, paced, write_histogram_log, write_latency_log
 from tests.support.log_table import counts, intervals, table, whole
 from tests.support.logs import log, row, run
@@ -170,7 +170,7 @@ def a_run(folder: Path, utc_s: int, latencies: list[int], phases: list[Phase]) -
     writer.step(0, "only", MergeLayout.build(rollups, order))
     for subinterval, (latency, phase) in enumerate(zip(latencies, phases, strict=True)):
         merger.open(subinterval)
-        samples = {(0, SERVICE + Kind.RANDOM_READ): [latency] * 100}
+        samples = {(0, SERVICES[Kind.RANDOM_READ]): [latency] * 100}
         merger.add("h1", result(HostData(1, 1, samples), subinterval, LENGTH_NS))
         writer.subinterval(0, phase, utc_s * 10**9 + subinterval * LENGTH_NS, merger.close())
     writer.close()

@@ -11,7 +11,7 @@ from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.merge_layout import MergeLayout
-from ivypy.protocol.counters import RESPONSE, SERVICE, Kind
+from ivypy.protocol.counters import RESPONSES, SERVICES, Kind
 from tests.support.log_table import Row, counts, intervals, table, whole
 from tests.support.logs import log, row, run
 from tests.support.rollup_results import HostData, result
@@ -27,8 +27,8 @@ def samples_of(host: str, subinterval: int) -> dict[tuple[int, int], list[int]]:
     found: dict[tuple[int, int], list[int]] = {}
     for kind, base in ((Kind.RANDOM_READ, 1e6), (Kind.SEQUENTIAL_READ, 1.1e6), (Kind.RANDOM_WRITE, 2e6)):
         values = rng.lognormal(np.log(base), 0.3, 400).astype(int)
-        found[0, SERVICE + kind] = values.tolist()
-        found[0, RESPONSE + kind] = (values * 1.1).astype(int).tolist()
+        found[0, SERVICES[kind]] = values.tolist()
+        found[0, RESPONSES[kind]] = (values * 1.1).astype(int).tolist()
     return found
 
 
@@ -66,7 +66,7 @@ SLICES = [
 
 
 @pytest.mark.parametrize(("instance", "hosts", "kinds"), SLICES)
-@pytest.mark.parametrize(("latency", "first_series"), [("service", SERVICE), ("response", RESPONSE)])
+@pytest.mark.parametrize(("latency", "first_series"), [("service", SERVICES[0]), ("response", RESPONSES[0])])
 def test_a_run_is_read_as_it_was_measured(
     folder: Path, instance: str, hosts: tuple[str, ...], kinds: tuple[Kind, ...], latency: str, first_series: int
 ) -> None:
@@ -103,7 +103,7 @@ def test_a_step_without_response_times_is_no_fault(tmp_path: Path) -> None:
     writer.step(0, "max", MergeLayout.build(rollups, order))
     samples = samples_of("h1", 0)
     for kind in Kind:
-        samples[0, RESPONSE + kind] = []
+        samples[0, RESPONSES[kind]] = []
     merger.open(0)
     merger.add("h1", result(HostData(1, 1, samples), 0, LENGTH_NS))
     writer.subinterval(0, "run", UTC_NS, merger.close())

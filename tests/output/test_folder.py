@@ -20,7 +20,7 @@ from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason
-from ivypy.protocol.counters import SERVICE, Count
+from ivypy.protocol.counters import SERVICES, Count
 from ivypy.protocol.lines import decode_line
 from ivypy.protocol.messages import Result
 from tests.support.real_runs import presence
@@ -75,7 +75,7 @@ def by_hand(k: int, hosts: tuple[str, ...], classes: tuple[int, ...]) -> list[in
     found = []
     for host in hosts:
         for (klass, series), ns in samples(host, k).items():
-            if klass in classes and series < SERVICE + 4:
+            if klass in classes and series < SERVICES[0] + 4:
                 found += ns
     return found
 

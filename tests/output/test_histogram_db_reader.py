@@ -16,7 +16,7 @@ from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.output.histogram_db_reader import HistogramReader
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.window import Window, carried
-from ivypy.protocol.counters import LATENESS, SERIES, SERVICE, Moment
+from ivypy.protocol.counters import LATENESS, SERIES, SERVICES, Moment
 from ivypy.protocol.lines import decode_line, encode_line
 from ivypy.protocol.messages import Result
 from tests.support.rollup_results import fault, result
@@ -86,10 +86,10 @@ def test_a_window_summed_from_it_is_the_window_that_was_added_up(base: Path, fir
 def test_sums_are_those_of_the_samples(base: Path) -> None:
     with HistogramReader(base) as stored:
         found = stored.window(0, 1, 2, "host", "h1")
-    ns = [one for k in (1, 2) for klass in (0, 1) for one in samples("h1", k)[klass, SERVICE]]
-    assert found.moment(SERVICE, Moment.COUNT) == len(ns)
-    assert found.moment(SERVICE, Moment.SUM) == sum(ns)
-    assert found.moment(SERVICE, Moment.SQUARES_LOW) == sum(one * one for one in ns)
+    ns = [one for k in (1, 2) for klass in (0, 1) for one in samples("h1", k)[klass, SERVICES[0]]]
+    assert found.moment(SERVICES[0], Moment.COUNT) == len(ns)
+    assert found.moment(SERVICES[0], Moment.SUM) == sum(ns)
+    assert found.moment(SERVICES[0], Moment.SQUARES_LOW) == sum(one * one for one in ns)
     assert found.moment(LATENESS, Moment.BYTES) == 8192 * 2 * 220
 
 
@@ -200,7 +200,7 @@ def test_a_crash_within_a_transaction_loses_that_subinterval_only(tmp_path: Path
     assert path.with_name("x.sqlite-journal").exists()  # hot: the crash was in the middle
     with HistogramReader(path) as stored:
         assert [one.number for one in stored.subintervals(0)] == [0, 1, 2]
-        assert stored.window(0, 0, 2).moment(SERVICE, Moment.COUNT) == 3 * 400
+        assert stored.window(0, 0, 2).moment(SERVICES[0], Moment.COUNT) == 3 * 400
 
 
 def test_other_files_are_refused(base: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from ivypy.master.output.used_categories import ALWAYS, metrics_of, widen
 from ivypy.master.pages.growing_table import GrowingTable
 from ivypy.master.rollup.figures import CATEGORIES
 from ivypy.master.rollup.metrics import METRICS, Metric, of_nothing
-from ivypy.protocol.counters import FLUSH, SERVICE
+from ivypy.protocol.counters import FLUSH, SERVICES
 from tests.rollup.test_figures import figures_of
 from tests.support.small_run import write_run
 
@@ -56,7 +56,7 @@ def test_a_row_says_the_same_whenever_it_was_written(
     assert growing.columns == {name: [row.get(name, "") for row in rows] for name in growing.columns}
 
 
-@given(st.sets(st.sampled_from([SERVICE, SERVICE + 3, FLUSH])), USED)
+@given(st.sets(st.sampled_from([SERVICES[0], SERVICES[0] + 3, FLUSH])), USED)
 def test_a_row_has_a_cell_for_each_column(series: set[int], used: frozenset[str]) -> None:
     """Also where several categories have the same figures, and those of flushes are fewer."""
     figures = figures_of({one: [1000] for one in series})
@@ -68,4 +68,4 @@ def test_nothing_did_sequential_io_and_so_it_has_no_columns(tmp_path: Path) -> N
     headers = {path.name: path.read_text().splitlines()[0].split(",") for path in folder.rglob("*.csv")}
     for name in ("summary.all.csv", "all.csv"):
         assert {"read_iops", "write_iops", "random_write_iops"} <= {*headers[name]}
-        assert not [one for one in headers[name] if one.startswith("sequential")]
+        assert not [one for one in headers[name] if one.startswith("sequential_")]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.plan import steps
+from ivypy.master.plan.checks.io_mix import Mix, after, created
 from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import TOTAL_IOPS, Edit, Live, Plan, Step
@@ -230,7 +231,7 @@ def test_malformed_rollup_clauses_are_refused(text: str) -> None:
 
 
 MIXES = [
-    # A plan that begins so and runs, or the step that would be sequential and mixed.
+    # A plan that begins so, and the step in which an instance is sequential, and reads and writes.
     ("workloads: { a: { iosequencer: sequential } }", None),
     ("workloads: { a: { iosequencer: sequential, fraction_read: 0% } }", None),
     ("steps: [ { edit: { rollup: all, set: { iosequencer: sequential, fraction_read: 0% } } }, { go: x } ]", None),
@@ -295,14 +296,37 @@ MIXES = [
 ]
 
 
+def mixes_in(made: Plan, step: Step) -> list[Mix]:
+    """Those that any instance may have."""
+    hosts = [host.name for host in made.hosts]
+    found = []
+    for workload in made.workloads:
+        mixes = created(workload)
+        for edit in step.edits:
+            mixes = after(mixes, edit, workload.name, hosts)
+        found += mixes
+    return found
+
+
 @pytest.mark.parametrize("fragment, step", MIXES)
-def test_sequential_and_mixed_never_meet_in_one_instance(fragment: str, step: str | None) -> None:
-    if step is None:
-        plan(fragment)
-        return
-    with pytest.raises(Exception, match="would be sequential with") as caught:
-        plan(fragment)
-    assert f"in step {step!r}, workload" in str(caught.value)
+def test_edits_of_some_instances_meet_in_those_alone(fragment: str, step: str | None) -> None:
+    made = plan(fragment)
+    both = [
+        one.name
+        for one in made.steps
+        if any(mix.iosequencer == "sequential" and 0 < mix.fraction_read < 1 for mix in mixes_in(made, one))
+    ]
+    assert both == ([step] if step else [])
+
+
+def test_an_edit_of_operations_says_how_much_is_read() -> None:
+    made = plan(
+        "workloads: { a: { operations: { read: 10%, trim: 90% } } }\nsteps:\n- go: x\n"
+        "- edit: { rollup: all, set: { fraction_read: 30% } }\n- go: y\n"
+        "- edit: { rollup: all, set: { operations: { write_zeroes: 100% } } }\n- go: z"
+    )
+    found = [[mix.shares for mix in mixes_in(made, step)] for step in made.steps]
+    assert found == [[{"read": 0.1, "trim": 0.9}], [{"read": 0.3, "trim": pytest.approx(0.7)}], [{"write_zeroes": 1.0}]]
 
 
 def test_many_hosts_with_settings_of_their_own_are_not_confused() -> None:

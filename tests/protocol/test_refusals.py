@@ -196,17 +196,21 @@ SENTENCES: dict[RefusalReason, tuple[Fields, str]] = {
         "tmpfs on /tmp refuses O_DIRECT: use a file on ext4, xfs or another that has it, or `direct: false`",
     ),
     RefusalReason.NO_IO_URING: (
-        {"why": "kernel.io_uring_disabled is 2: set it to 0"},
+        {
+            "what": "direct: false",
+            "why": "kernel.io_uring_disabled is 2: set it to 0",
+            "instead": "set `direct: true`",
+        },
         "`direct: false` needs io_uring, which does not work here: kernel.io_uring_disabled is 2: set it to 0; or set"
-        " `direct: true`, which libaio can do",
-    ),
-    RefusalReason.BACKEND_WITHOUT_CACHE: (
-        {"backend": "libaio"},
-        "`direct: false` needs io_uring, and the backend is libaio: set `engine: { backend: io_uring }`, or"
         " `direct: true`",
     ),
-    RefusalReason.POLLED_WITHOUT_CACHE: (
-        {},
+    RefusalReason.BACKEND_UNABLE: (
+        {"what": "direct: false", "backend": "libaio", "instead": "set `direct: true`"},
+        "`direct: false` needs io_uring, and the backend is libaio: set `engine: { backend: io_uring }`, or"
+        " set `direct: true`",
+    ),
+    RefusalReason.CANNOT_BE_POLLED: (
+        {"what": "direct: false", "instead": "set `direct: true`"},
         "`direct: false` cannot be polled: leave `polled` out, or set `direct: true`",
     ),
     RefusalReason.TOO_MANY_OPEN: (

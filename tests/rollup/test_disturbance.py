@@ -14,7 +14,7 @@ from ivypy.master.rollup.disturbance import (
     set_aside_finding,
     too_busy,
 )
-from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count
+from ivypy.protocol.counters import LATENESS, RESPONSES, SERVICES, Count
 from ivypy.protocol.messages import IoFault, Result
 from ivypy.protocol.payload import CpuTaken
 from tests.support.rollup_results import HostData, result
@@ -101,7 +101,7 @@ counts: st.SearchStrategy[dict[tuple[int, Count], int]] = st.dictionaries(
 @st.composite
 def storages(draw: st.DrawFn) -> HostData:
     """Whatever storage may do in a subinterval: any latencies, rates, backlogs and errors."""
-    samples = {(0, series): draw(latencies) for series in (SERVICE, RESPONSE, LATENESS)}
+    samples = {(0, series): draw(latencies) for series in (SERVICES[0], RESPONSES[0], LATENESS)}
     return HostData(1, 1, samples, draw(counts))
 
 

@@ -15,7 +15,7 @@ from ivypy.master.rollup.metrics import column
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import check_validity
 from ivypy.master.rollup.window import Measurement, Window
-from ivypy.protocol.counters import SERVICE, Count
+from ivypy.protocol.counters import SERVICES, Count
 from ivypy.protocol.parameters import Iops, Parameters
 from ivypy.protocol.payload import CpuTaken
 from tests.support.rollup import instance, merger_of, rollups_by
@@ -132,7 +132,7 @@ def test_a_window_lies_between_its_subintervals_and_adds_their_times(parts: list
     )
 
 
-BUSY = HostData(1, 1, {(0, SERVICE): [MS] * 100}, {(0, Count.DUE): 100, (0, Count.COMPLETED): 100})
+BUSY = HostData(1, 1, {(0, SERVICES[0]): [MS] * 100}, {(0, Count.DUE): 100, (0, Count.COMPLETED): 100})
 
 
 def measured(
@@ -221,7 +221,7 @@ def test_a_row_is_invalid_by_what_its_own_threads_lost(
     rollups = rollups_by([instance(n, "h1", serial=str(n)) for n in luns], "serial")
     counts = {(n, count): 100 * (n not in idle) for n in luns for count in (Count.DUE, Count.COMPLETED)}
     counts |= {(n, Count.KEPT_NS): hogged.get(n, 0) * S // 100 for n in luns}
-    samples = {(n, SERVICE): [MS] * 100 * (n not in idle) for n in luns}
+    samples = {(n, SERVICES[0]): [MS] * 100 * (n not in idle) for n in luns}
     iops: dict[int, Iops] = {n: 100.0 if n in paced else "max" for n in luns}
     taken = {"h1": replace(HOGS, wait=max(hogged.values()))}
     said, _ = measured(rollups, taken, iops, data=HostData(4, 4, samples, counts))

@@ -11,7 +11,7 @@ from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import Validity, check_validity
 from ivypy.master.rollup.window import Measurement, Window
 from ivypy.master.verdicts import Reason, Severity
-from ivypy.protocol.counters import LATE, LATENESS, PUNCTUAL, RESPONSE, SERVICE, Count
+from ivypy.protocol.counters import LATE, LATENESS, PUNCTUAL, RESPONSES, SERVICES, Count
 from ivypy.protocol.parameters import Parameters
 from tests.support.rollup import instance, merger_of, rollups_by
 from tests.support.rollup_results import HostData, result
@@ -34,8 +34,8 @@ def measured(response: Floats, lateness: Floats) -> tuple[Measurement, Validity]
     merger.open(0)
     late = lateness * LEAST_PART >= response
     samples = {
-        (0, SERVICE): [20 * MS] * len(response),
-        (0, RESPONSE): response.astype(int).tolist(),
+        (0, SERVICES[0]): [20 * MS] * len(response),
+        (0, RESPONSES[0]): response.astype(int).tolist(),
         (0, LATENESS): lateness.astype(int).tolist(),
         (0, LATE): response[late].astype(int).tolist(),
         (0, PUNCTUAL): (response.astype(int) - lateness.astype(int))[late].tolist(),
@@ -136,7 +136,7 @@ def test_tags_that_wait_after_they_have_thought(
     instances = [instance(0, "h")] + [instance(1, "h")] * (beside is not None)
     tags = 4 + (beside.maxtags if beside and beside.think_time else 0)
     length_us = 100 * (100 + think_us + late_us + room_us) // tags
-    samples = {(0, SERVICE): [100_000] * 100, (0, LATENESS): [late_us * 1000] * 100}
+    samples = {(0, SERVICES[0]): [100_000] * 100, (0, LATENESS): [late_us * 1000] * 100}
     done = {(0, column): 100 for column in (Count.DUE, Count.SUBMITTED, Count.COMPLETED)}
     rollups = rollups_by(instances)
     merger = merger_of(rollups)

@@ -18,6 +18,7 @@ def test_one_value_is_plain() -> None:
     found = settings_of(*[Parameters(blocksize=8192, fraction_read=0.7, iops=2500.0)] * 3).columns
     assert {name: texts[0] for name, texts in found.items()} == {
         "iosequencer": "random_steady", "blocksize": "8192", "fraction_read": "0.7", "maxtags": "1", "iops": "2500",
+        "operations": "plain", "align": "0", "sequential": "0", "streams": "1", "cursors": "shared",
         "range": "all", "spread": "auto", "seed": "1", "drop_after": "never", "think_time": "0",
         "random_map": "false", "until": "never", "direct": "true", "drop_cache": "true", "sync": "none",
         "flush": "never", "end_fsync": "false",

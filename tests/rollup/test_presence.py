@@ -12,7 +12,7 @@ from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import ScopedFinding, Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
-from ivypy.protocol.counters import RESPONSE, SERVICE, Count
+from ivypy.protocol.counters import RESPONSES, SERVICES, Count
 from ivypy.protocol.parameters import Parameters
 from tests.support.rollup import instance as workload
 from tests.support.rollup import merger_of, rollups_by
@@ -26,7 +26,7 @@ SETTINGS = Settings.of(ROLLUPS, {(host, 0): Parameters(iops=100.0) for host in H
 DATA = HostData(
     1,
     1,
-    {(0, SERVICE): [10**6] * 20, (0, RESPONSE): [10**6] * 20},
+    {(0, SERVICES[0]): [10**6] * 20, (0, RESPONSES[0]): [10**6] * 20},
     {(0, column): 20 for column in (Count.DUE, Count.SUBMITTED, Count.COMPLETED)},
 )
 

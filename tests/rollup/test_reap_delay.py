@@ -14,7 +14,7 @@ from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Verdict, verdict_of
-from ivypy.protocol.counters import DELAYED, LATENESS, RESPONSE, SERVICE, UNDELAYED, Count, ThreadCount
+from ivypy.protocol.counters import DELAYED, LATENESS, RESPONSES, SERVICES, UNDELAYED, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
 from ivypy.protocol.payload import NOTHING_TAKEN, ArrayType, CpuTaken
 from tests.support.rollup import instance, merger_of, rollups_by
@@ -49,10 +49,10 @@ def checked(
     samples: dict[tuple[int, int], list[int]] = {}
     counts = lost(taken, len(luns), 5 * S)
     for klass, service in enumerate(luns):
-        samples |= {(klass, SERVICE): times(service), (klass, DELAYED): times(delayed(service))}
+        samples |= {(klass, SERVICES[0]): times(service), (klass, DELAYED): times(delayed(service))}
         samples |= {(klass, UNDELAYED): times(undelayed(service))}
         if iops != "max":
-            samples |= {(klass, RESPONSE): times(service), (klass, LATENESS): [0] * len(times(service))}
+            samples |= {(klass, RESPONSES[0]): times(service), (klass, LATENESS): [0] * len(times(service))}
         counts |= {(klass, c): len(times(service)) for c in (Count.DUE, Count.SUBMITTED, Count.COMPLETED)}
     data = HostData(len(luns), len(luns), samples, counts)
     for k in range(SUBINTERVALS):

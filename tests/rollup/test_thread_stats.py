@@ -10,7 +10,7 @@ from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.thread_stats import ThreadTotals
 from ivypy.master.rollup.validity import check_validity
 from ivypy.master.rollup.window import Window
-from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
+from ivypy.protocol.counters import LATENESS, RESPONSES, SERVICES, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
 from ivypy.protocol.payload import ArrayType, CpuTaken
 from tests.support.rollup import instance, merger_of
@@ -59,9 +59,9 @@ def findings(
     rollups = Rollups.build([instance(0, "h1")], [])
     merger = merger_of(rollups)
     window = Window(merger.layout)
-    samples = {(0, SERVICE): [1000 * US] * DONE}
+    samples = {(0, SERVICES[0]): [1000 * US] * DONE}
     if iops != "max":
-        samples |= {(0, RESPONSE): [1000 * US] * DONE, (0, LATENESS): [0] * DONE}
+        samples |= {(0, RESPONSES[0]): [1000 * US] * DONE, (0, LATENESS): [0] * DONE}
     data = HostData(1, 1, samples, {(0, Count.DUE): DONE, (0, Count.SUBMITTED): DONE, (0, Count.COMPLETED): DONE})
     figures = [{ThreadCount.SWAPPED: 1, ThreadCount.COMPLETED: DONE} | dict(thread) for thread in threads]
     columns = packed([value for row in table(*figures) for value in row], ArrayType.I64)

@@ -15,7 +15,7 @@ from ivypy.master.rollup.validity import LEAST_TAIL, ScopedFinding, Validity, ch
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Scope, Verdict
 from ivypy.protocol import counters
-from ivypy.protocol.counters import LATENESS, PUNCTUAL, RESPONSE, SERVICE, Count, ThreadCount
+from ivypy.protocol.counters import LATENESS, PUNCTUAL, RESPONSES, SERVICES, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
 from ivypy.protocol.payload import Array, ArrayType, CpuTaken
 from tests.support.rollup import instance, merger_of, rollup_spec
@@ -88,9 +88,9 @@ def rollups_and_validity(
 
 
 def _data(plant: Plant, k: int) -> HostData:
-    samples = {(0, SERVICE): [plant.service_ns] * plant.done}
+    samples = {(0, SERVICES[0]): [plant.service_ns] * plant.done}
     if plant.response_ns is not None:
-        samples[0, RESPONSE] = [plant.response_ns] * plant.done
+        samples[0, RESPONSES[0]] = [plant.response_ns] * plant.done
         samples[0, LATENESS] = [plant.lateness_ns] * plant.done
         samples[0, counters.LATE] = [plant.response_ns] * plant.done
         samples[0, PUNCTUAL] = [plant.response_ns - min(plant.lateness_ns, plant.response_ns)] * plant.done
@@ -354,7 +354,7 @@ def test_a_maximum_that_is_not_known_to_a_tenth_is_unsteady(iops: Iops, done: li
         due = ios if iops == "max" else 1000
         counts = {(0, Count.DUE): due, (0, Count.SUBMITTED): ios, (0, Count.COMPLETED): ios}
         counts[0, Count.BACKLOG] = sum(1000 - one for one in done[: k + 1]) if iops != "max" else 0
-        merger.add("h1", result(HostData(1, 1, {(0, SERVICE): [MS] * ios}, counts), k))
+        merger.add("h1", result(HostData(1, 1, {(0, SERVICES[0]): [MS] * ios}, counts), k))
         window.add(merger.close())
     settings = Settings.of(rollups, {("h1", 0): Parameters(iops=iops)})
     found = [str(one) for one in check_validity(window.measurement(), settings, 0.0025, 5.0).findings[0]]

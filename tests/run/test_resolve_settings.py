@@ -21,9 +21,10 @@ from ivypy.master.run.setup.baseline_step import Measured, Reference, References
 from ivypy.master.run.setup.limits import limits_of, union
 from ivypy.master.run.setup.placement import Placement, place
 from ivypy.master.run.setup.resolve_settings import NotMeasured, resolve
+from ivypy.master.text.mixes import Sizes
 from ivypy.master.text.plan_parameters import OfStep, PlanParameters, Position, Volume
 from ivypy.protocol.geometry import within
-from ivypy.protocol.parameters import MAX, VolumeKind
+from ivypy.protocol.parameters import MAX, Operation, VolumeKind
 from ivypy.protocol.payload import Attribute, EngineOptions, Identity, Lun
 from tests.support.control_specs import TOLERANCE
 from tests.support.rollup import rollup_spec
@@ -238,8 +239,15 @@ def ending(timeout_s: float, *edits: Edit) -> Step:
         ({"until": Volume(VolumeKind.READ, 4_096_000), "fraction_read": 0.25}, 4000),
         ({"until": Volume(VolumeKind.WRITTEN, 4_096_000), "fraction_read": 0.25}, 1334),
         ({"until": Volume(VolumeKind.BYTES, times=0.5), "blocksize": 65536}, SIZE // 65536 // 2),
+        (
+            {
+                "until": Volume(VolumeKind.WRITTEN, 4_096_000), "blocksize": Sizes(((4096, 0.5), (12288, 0.5))),
+                "operations": ((Operation.WRITE, 0.5), (Operation.TRIM, 0.5)),
+            },
+            1000,
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_volume_that_its_rate_cannot_reach_in_time_is_refused(changes: dict[str, Any], ios: int) -> None:
     def limits(rate: float) -> None:
         a_plan = plan(ending(10.0, edit(iops=rate, **changes)))
@@ -250,6 +258,11 @@ def test_a_volume_that_its_rate_cannot_reach_in_time_is_refused(changes: dict[st
         limits(ios / 10.0 - 0.5)
     assert f"in step s, its volume is out of reach: {ios:,} I/Os at" in str(error.value)
     assert "and the timeout is 10s: raise iops, or until's timeout" in str(error.value)
+
+
+def test_a_time_is_reached_at_any_rate() -> None:
+    a_plan = plan(ending(10.0, edit(iops=1.0, until=Volume(VolumeKind.TIME, 5 * 10**9))))
+    limits_of(a_plan, *placed(a_plan))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from ivypy.master.live.reports import WorstInstance
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.run.record.step_reports import worst_instance
-from ivypy.protocol.counters import RESPONSE, SERVICE, Count, Kind
+from ivypy.protocol.counters import RESPONSES, SERVICES, Count, Kind
 from ivypy.protocol.parameters import Parameters
 from tests.support.rollup import instance, merged, merger_of, rollups_by
 from tests.support.rollup_results import HostData
@@ -19,9 +19,9 @@ def worst_of(times: dict[str, tuple[int, int]], *by: str, paced: bool = False, s
     """`times`: by host, how many I/Os took so many ns. `stuck`: a host with I/Os that do not complete."""
     instances = [instance(0, host, port=PORTS[host]) for host in times]
     rollups = rollups_by(instances, *by)
-    samples = {host: {(0, SERVICE + Kind.RANDOM_READ): [ns] * ios} for host, (ios, ns) in times.items()}
+    samples = {host: {(0, SERVICES[Kind.RANDOM_READ]): [ns] * ios} for host, (ios, ns) in times.items()}
     for host, (ios, ns) in times.items():
-        samples[host][0, RESPONSE + Kind.RANDOM_READ] = [2 * ns] * ios
+        samples[host][0, RESPONSES[Kind.RANDOM_READ]] = [2 * ns] * ios
     closed = merged(
         merger_of(rollups),
         {host: HostData(1, 1, some, {(0, Count.IN_FLIGHT): 4 * (host == stuck)}) for host, some in samples.items()},

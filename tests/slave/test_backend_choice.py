@@ -164,21 +164,21 @@ def test_auto_is_io_uring_untried_where_one_instance_is_buffered(monkeypatch: py
         ("auto", False, "", None),
         ("auto", False, "kernel.io_uring_disabled is 2", RefusalReason.NO_IO_URING),
         ("io_uring", False, "", None),
-        ("io_uring", True, "", RefusalReason.POLLED_WITHOUT_CACHE),
+        ("io_uring", True, "", RefusalReason.CANNOT_BE_POLLED),
         ("null", False, "", None),
-        ("libaio", False, "", RefusalReason.BACKEND_WITHOUT_CACHE),
-        ("nvme", False, "", RefusalReason.BACKEND_WITHOUT_CACHE),
+        ("libaio", False, "", RefusalReason.BACKEND_UNABLE),
+        ("nvme", False, "", RefusalReason.BACKEND_UNABLE),
     ],
 )
 def test_buffered_instances_alone_are_refused_with_another_backend(
     backend: str, polled: bool, missing: str, reason: RefusalReason | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend_choice, "why_not", lambda name: missing)
-    refused = backend_choice.against_buffered([*on("a"), *buffered("b")], backend, polled)
+    refused = backend_choice.against_backend([*on("a"), *buffered("b")], backend, polled)
     assert [one.what for one in refused] == (["h+b+w"] if reason else [])
     assert found_in([one.reason for one in refused]) == ([reason] if reason else [])
     assert all(missing in one.reason and "`direct: true`" in one.reason for one in refused)
-    assert backend_choice.against_buffered(on("a"), backend, polled) == []
+    assert backend_choice.against_backend(on("a"), backend, polled) == []
 
 
 def test_a_driver_without_nowait_support_is_detected(zram_lun: str, loop_lun: str) -> None:

@@ -49,11 +49,11 @@ def beyond(start: int, end: int) -> str:
         (FILE, workload(Parameters(blocksize=1 << 20)), []),
         (DISK, workload(WRITE), [RefusalReason.WRITES_UNAGREED.sentence()]),
         (DISK, workload(Parameters(maxtags=64)), ["its ceiling of 32 tags is not within maxtags (64) and 8192"]),
-        (DISK, workload(largest=512), ["its ceiling of 512 bytes is not within blocksize (4096) and 16777216"]),
+        (DISK, workload(largest=512), ["its ceiling of 512 bytes is not within blocksize (4096) and 1073741824"]),
         (
             DISK,
-            workload(largest=32 << 20),
-            ["its ceiling of 33554432 bytes is not within blocksize (4096) and 16777216"],
+            workload(largest=2 << 30),
+            ["its ceiling of 2147483648 bytes is not within blocksize (4096) and 1073741824"],
         ),
         (DISK, workload(ceiling=9000), ["its ceiling of 9000 tags is not within maxtags (1) and 8192"]),
         (
@@ -63,8 +63,8 @@ def beyond(start: int, end: int) -> str:
         ),
         (
             DISK,
-            workload(Parameters(iosequencer=Iosequencer.SEQUENTIAL, fraction_read=0.5, range=(0, 65536)), consent=True),
-            ["fraction_read is 0.5; a sequential workload reads (100%) or writes (0%)"],
+            workload(Parameters(iosequencer=Iosequencer.SEQUENTIAL, sequential=0.5)),
+            ["sequential: a share of the I/Os of a random workload, and this one is sequential; leave it out"],
         ),
         (
             DISK,
@@ -139,7 +139,7 @@ def test_a_workload_that_cannot_be_is_refused_with_the_remedy(
             True,
             [
                 "iosequencer, seed cannot change while the instance exists (only blocksize, fraction_read, iops,"
-                " maxtags, range can): delete it and create it again"
+                " maxtags, operations, range can): delete it and create it again"
             ],
         ),
         ({"iops": -1.0}, True, ["iops is -1; the least is 0"]),

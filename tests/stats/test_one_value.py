@@ -57,7 +57,7 @@ from ivypy.master.stats.sample_matrix import matrix_of
 from ivypy.master.summary.headline import WIDE
 from ivypy.master.summary.steps_table import steps_table
 from ivypy.master.text.scaled import scaled_time
-from ivypy.protocol.counters import RESPONSE, SERVICE, Kind
+from ivypy.protocol.counters import RESPONSES, SERVICES, Kind
 from ivypy.protocol.lines import decode, encode_line
 from ivypy.protocol.parameters import Parameters
 from tests.support.control_specs import TOLERANCE
@@ -99,8 +99,8 @@ def host_data(host: dict[Kind, list[tuple[int, int]]]) -> HostData:
     times = {}
     for kind, pairs in host.items():
         values = [ns for ns, ios in pairs for _ in range(ios)]
-        times[0, SERVICE + kind] = values
-        times[0, RESPONSE + kind] = [ns + 1000 for ns in values]
+        times[0, SERVICES[kind]] = values
+        times[0, RESPONSES[kind]] = [ns + 1000 for ns in values]
     return HostData(1, 1, times)
 
 

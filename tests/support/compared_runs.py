@@ -17,7 +17,7 @@ from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import check_validity
 from ivypy.master.rollup.window import Window
-from ivypy.protocol.counters import SERVICE, Count, Kind
+from ivypy.protocol.counters import SERVICES, Count, Kind
 from tests.support import small_run
 from tests.support.rollup_results import HostData, result
 
@@ -111,7 +111,7 @@ def _measured(made: Made, name: str) -> dict[Path, bytes]:
 def _data(factor: float, random: np.random.Generator) -> HostData:
     """Two instances and classes: reads around 200 us, no response times."""
     samples = {
-        (klass, SERVICE + Kind.RANDOM_READ): (2e5 * factor * random.lognormal(0, 0.05, IOS)).astype(int).tolist()
+        (klass, SERVICES[Kind.RANDOM_READ]): (2e5 * factor * random.lognormal(0, 0.05, IOS)).astype(int).tolist()
         for klass in (0, 1)
     }
     counts = {(n, column): IOS for n in (0, 1) for column in (Count.DUE, Count.SUBMITTED, Count.COMPLETED)}

@@ -359,16 +359,6 @@ FAULTS: list[tuple[str, str]] = [
         "1:29: range is '50%'; it needs two places in the LUN, like 0%..50% or 1GiB..2GiB",
     ),
     (
-        "workloads: { oltp: { iosequencer: sequential, fraction_read: 70% } }",
-        "1:62: fraction_read: 70% cannot be; a sequential workload reads (100%) or writes (0%)",
-    ),
-    (
-        "workloads: { oltp: { fraction_read: 70% } }\nsteps: [ { go: { name: s, loop: { iosequencer: "
-        "[random_steady, sequential] } } } ]",
-        "2:12: in step 's+iosequencer=sequential', workload 'oltp' would be sequential with fraction_read "
-        "70%; a sequential workload reads (100%) or writes (0%)",
-    ),
-    (
         "workloads: { oltp: { iops: 5k, think_time: 1ms } }",
         "1:44: think_time has no effect with iops: 5000, and no step sets max; leave one of them out",
     ),

@@ -22,7 +22,7 @@ from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import check_validity
 from ivypy.master.rollup.window import Window
-from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Kind, ThreadCount
+from ivypy.protocol.counters import LATENESS, RESPONSES, SERVICES, Count, Kind, ThreadCount
 from ivypy.protocol.messages import Hello, Role
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import ArrayType, Lun, Notice, NoticeKind
@@ -47,11 +47,11 @@ def samples(host: str, k: int) -> dict[tuple[int, int], list[int]]:
     """(class, series) -> ns: h1 reads and writes, h2 only reads and is slower; class 0 is port 1:A."""
     slow = 1 if host == "h1" else 3
     reads = [slow * (100_000 + 1000 * i + k) for i in range(100)]
-    found = {(klass, SERVICE + Kind.RANDOM_READ): reads for klass in (0, 1)}
+    found = {(klass, SERVICES[Kind.RANDOM_READ]): reads for klass in (0, 1)}
     if host == "h1":
-        found[0, SERVICE + Kind.RANDOM_WRITE] = [50_000] * 20
+        found[0, SERVICES[Kind.RANDOM_WRITE]] = [50_000] * 20
     for (klass, series), ns in list(found.items()):
-        found[klass, RESPONSE + series] = [one + 10_000 for one in ns]
+        found[klass, RESPONSES[0] + series] = [one + 10_000 for one in ns]
         found[klass, LATENESS] = [*found.get((klass, LATENESS), []), *([2_000] * len(ns))]
     return found
 

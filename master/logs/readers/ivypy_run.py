@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ....protocol.counters import KINDS, RESPONSE, SERIES_OF_0_1, SERVICE, Kind, Moment
+from ....protocol.counters import RESPONSES, SERIES_OF_0_1, SERVICES, Kind, Moment
 from ....protocol.histogram import BUCKETS
 from ....protocol.lines import inflated
 from ....protocol.payload import ArrayType
@@ -32,12 +32,13 @@ from .records import Records
 from .source import DIRECTIONS, Direction, Format, Source
 from .text_rows import Reading
 
-_SERIES_OF: Final = {"service": SERVICE, "response": RESPONSE}
+_SERIES_OF: Final = {"service": SERVICES, "response": RESPONSES}  # by kind
 _DIRECTION_OF: Final = {
     Kind.RANDOM_READ: Direction.READ,
     Kind.SEQUENTIAL_READ: Direction.READ,
     Kind.RANDOM_WRITE: Direction.WRITE,
     Kind.SEQUENTIAL_WRITE: Direction.WRITE,
+    Kind.TRIM: Direction.TRIM,
 }
 _PLACES: Final = "SELECT host, start_utc_ns, length_ns, phase FROM result WHERE step = ? ORDER BY subinterval"
 _RESULTS: Final = (
@@ -159,7 +160,10 @@ def _recorded(base: sqlite3.Connection, step: int, host: str, other_phases: tupl
         if phase in other_phases:
             continue
         known = np.frombuffer(inflated(moments), "<u8").reshape(-1, series, len(Moment))
-        ios = {name: known[:, first : first + KINDS, Moment.COUNT].sum() for name, first in _SERIES_OF.items()}
+        ios = {
+            name: known[:, [place for place, _ in _stored(of, series)], Moment.COUNT].sum()
+            for name, of in _SERIES_OF.items()
+        }
         latencies |= {name for name, count in ios.items() if count}
         is_paced = ios["response"] == ios["service"]
         if not is_paced:
@@ -225,6 +229,11 @@ def _rows(base: sqlite3.Connection, query: str, step: int | None, host: str) -> 
         last = rows[-1][0]
 
 
+def _stored(of: Sequence[int], series: int) -> list[tuple[int, Direction]]:
+    """Those of a run that has so many series, and the direction of their I/O."""
+    return [(of[kind], direction) for kind, direction in _DIRECTION_OF.items() if of[kind] < series]
+
+
 def _series_stored(base: sqlite3.Connection) -> int:
     """How many series a merge class has in this run."""
     found = base.execute("SELECT value FROM meta WHERE key = 'series'").fetchone()
@@ -251,7 +260,7 @@ def read(reading: Reading) -> Iterator[Records]:
 def _records(
     begin_ns: int,
     end_ns: int,
-    first_series: int,
+    series_of: Sequence[int],
     series_count: int,
     moments: bytes,
     spans: bytes,
@@ -269,9 +278,8 @@ def _records(
     sums = np.zeros(len(DIRECTIONS))
     squares = [0] * len(DIRECTIONS)
     for klass in range(len(known)):
-        for kind in range(KINDS):
-            direction = DIRECTIONS.index(_DIRECTION_OF[Kind(kind)])
-            series = first_series + kind
+        for series, of_series in _stored(series_of, series_count):
+            direction = DIRECTIONS.index(of_series)
             first, length = used[klass * series_count + series]
             if length:
                 end = ends[klass * series_count + series]

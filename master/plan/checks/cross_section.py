@@ -4,27 +4,39 @@ Rule: only what is certain without the test hosts. A name of something that was 
 out, is not called unknown.
 """
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import islice
-from typing import Final, cast
+from typing import Any, Final
 
 from ....protocol.geometry import LEAST_BLOCK, geometry_faults
-from ....protocol.parameters import AUTO, MAX, NEVER, NO_FLUSH, Sync, VolumeKind
+from ....protocol.parameters import (
+    AUTO,
+    MAX,
+    MOST_PARTS,
+    NEVER,
+    NO_FLUSH,
+    PARAMETERS,
+    RELEASES,
+    Sync,
+    VolumeKind,
+    order_faults,
+)
 from ...control.until import UntilSpec
 from ...rollup.instances import ALL
-from ...text.plan_parameters import NO_END, NO_STEP_YET, OfStep
+from ...text.mixes import COUNTED, Sizes, all_sizes, mix_of, shares_of
+from ...text.plan_parameters import NO_END, NO_STEP_YET, OfStep, PlanParameters
 from ...text.suggestions import listed, nearest, suggestion
-from ...text.units import format_fraction
-from ..model import LunSelection, Step, Workload
+from ...text.units import format_bytes, format_fraction, format_operations
+from ..model import LunSelection, Workload
 from ..read.schema import LoopDoc, PlanDoc
 from ..read.section import Section
 from ..read.yaml_positions import Faults, Path
 from ..steps import Schedule, given
-from .io_mix import HOST, WORKLOAD, Deciding, Mix, value_of
+from .io_mix import HOST, WORKLOAD, Deciding, value_of
 
-CACHING: Final = ("auto", "io_uring", "null")  # backends that can use the page cache
-_WITHOUT: Final = {VolumeKind.READ: 0.0, VolumeKind.WRITTEN: 1.0}  # fraction_read with which there is no such I/O
+CACHING: Final = ("auto", "io_uring", "null")  # backends that can use the page cache, trim and write zeroes
+ANY_SIZE: Final = 1 << 60  # bytes, of a LUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +119,9 @@ def check_ends(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule, 
         if settings.end_fsync and not by_volume:
             text = "no step ends by `until`, so there is no such end; write for example until: { time: 60s }"
             faults.add((*path, "end_fsync"), f"end_fsync: {text}")
-        if ends and settings.fraction_read == _WITHOUT.get(settings.until.what):
-            verb = "reads" if settings.until.what is VolumeKind.READ else "writes"
+        has = {operation for operation, _ in shares_of(settings.operations, settings.fraction_read)}
+        if has.isdisjoint(COUNTED.get(settings.until.what, has)):
+            verb = {VolumeKind.READ: "reads", VolumeKind.WRITTEN: "writes"}.get(settings.until.what, "reads or writes")
             faults.add((*path, "until"), f"until: {workload.name!r} {verb} nothing, so it would never end")
         if (ends or settings.random_map) and settings.spread not in (AUTO, 1):
             counts = "until" if ends else "random_map"
@@ -124,6 +137,50 @@ def check_ends(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule, 
                 faults.add_key(("steps", entry, "go", "until" if go.until is not None else "once"), text)
 
 
+def check_operations(doc: PlanDoc, workloads: Sequence[Workload], schedule: Schedule, faults: Faults) -> None:
+    """Every operation has a size, what says where the I/Os go fits together, and the backend has all operations."""
+    for workload in workloads:
+        created = dict(_faults_of_io(workload.name, workload.parameters))
+        for name, text in created.items():
+            faults.add(("workloads", workload.name, name), text)
+        for entry, step in schedule.steps():
+            settings = workload.parameters
+            for edit in step.edits:
+                if edit.rollup == ALL or (
+                    edit.rollup == WORKLOAD and workload.name in (edit.instances or [workload.name])
+                ):
+                    settings = settings.edited({k: v for k, v in edit.changes.items() if k in PARAMETERS})
+            for name, text in _faults_of_io(workload.name, settings):
+                place: Path = ("steps", entry, "go")
+                if created.get(name) != text and not faults.has_fault(place):
+                    faults.add_key(place, f"in step {step.name!r}, {text}")
+    for path, changes in _changes(workloads, schedule):
+        asked = [operation for operation, _ in changes.get("operations", ()) if operation in RELEASES]
+        if asked and doc.engine.backend not in CACHING:
+            remedy = "`backend: io_uring`, or leave the backend out"
+            text = f"operations: {asked[0]} needs io_uring, but the backend is {doc.engine.backend}: {remedy}"
+            faults.add((*path, "operations"), text)
+        elif asked and doc.engine.polled:
+            faults.add((*path, "operations"), f"operations: {asked[0]} cannot be polled; leave `engine: polled` out")
+
+
+def _faults_of_io(name: str, settings: PlanParameters) -> Iterator[tuple[str, str]]:
+    """The keys of a workload that do not fit together, each with a sentence."""
+    if isinstance(settings.iops, OfStep):
+        settings = replace(settings, iops=MAX)
+    yield from order_faults(settings.absolute(ANY_SIZE, "file", MAX))
+    sizes = settings.blocksize
+    if isinstance(sizes, Sizes):
+        for operation, _ in shares_of(settings.operations, settings.fraction_read):
+            if not sizes.has(operation):
+                text = f"blocksize: {name!r} has I/Os of operation {operation}, and no size for them"
+                yield "blocksize", f"{text}; add it, like {operation}: {format_bytes(sizes.largest)}"
+    parts = mix_of(sizes, settings.fraction_read, settings.operations)
+    if len(parts) > MOST_PARTS:
+        text = f"blocksize: {name!r} has {len(parts)} sizes of its operations"
+        yield "blocksize", f"{text}; the most is {MOST_PARTS}, leave some out"
+
+
 def check_cache(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule, faults: Faults) -> None:
     """I/O through the page cache has a backend that can, and its settings stand where they have an effect."""
     cached: list[Path] = [("workloads", one.name, "direct") for one in workloads if not one.parameters.direct]
@@ -137,7 +194,7 @@ def check_cache(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule,
         if size % LEAST_BLOCK:
             below = size - size % LEAST_BLOCK
             nearest = f"{below} or {below + LEAST_BLOCK}" if below else str(LEAST_BLOCK)
-            text = f"blocksize: {size} is no multiple of {LEAST_BLOCK} bytes; write {nearest}"
+            text = f"{path[-1]}: {size} is no multiple of {LEAST_BLOCK} bytes; write {nearest}"
             faults.add(path, f"{text}, or direct: false for a file")
     for path, name, size in _directed(workloads, schedule):
         if size % LEAST_BLOCK:
@@ -157,15 +214,24 @@ def check_cache(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule,
 
 def _sizes(workloads: Iterable[Workload], schedule: Schedule, edited: bool) -> Iterator[tuple[Path, int]]:
     """The sizes of direct I/Os; `edited`: those of edits and loops, too."""
+    for path, changes in _changes(workloads, schedule) if edited else _created(workloads):
+        if len(path) > 2 or changes.get("direct", True):
+            for name in ("blocksize", "align"):
+                yield from (((*path, name), size) for size in all_sizes(changes.get(name, LEAST_BLOCK)))
+
+
+def _created(workloads: Iterable[Workload]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Each workload's settings, with the place of the section."""
     for workload in workloads:
-        if workload.parameters.direct:
-            yield ("workloads", workload.name, "blocksize"), workload.parameters.blocksize
-    for entry, edit in schedule.edits() if edited else ():
-        if "blocksize" in edit.changes:
-            yield ("steps", entry, "edit", "set", "blocksize"), cast(int, edit.changes["blocksize"])
-    for entry, step in schedule.steps() if edited else ():
-        if "blocksize" in step.loop:
-            yield ("steps", entry, "go", "loop", "blocksize"), cast(int, step.loop["blocksize"])
+        settings = workload.parameters
+        yield ("workloads", workload.name), {f.name: getattr(settings, f.name) for f in fields(settings)}
+
+
+def _changes(workloads: Iterable[Workload], schedule: Schedule) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """All settings of a plan: of workloads, of edits, of loops; each with the place of its section."""
+    yield from _created(workloads)
+    yield from ((("steps", entry, "edit", "set"), edit.changes) for entry, edit in schedule.edits())
+    yield from ((("steps", entry, "go", "loop"), step.loop) for entry, step in schedule.steps())
 
 
 def _directed(workloads: Iterable[Workload], schedule: Schedule) -> Iterator[tuple[Path, str, int]]:
@@ -182,7 +248,8 @@ def _directed(workloads: Iterable[Workload], schedule: Schedule) -> Iterator[tup
         for workload in workloads:
             named = edit.rollup == WORKLOAD and (not edit.instances or workload.name in edit.instances)
             if not workload.parameters.direct and (edit.rollup == ALL or named):
-                yield ("steps", entry, "edit", "set", "direct"), workload.name, workload.parameters.blocksize
+                for size in all_sizes(workload.parameters.blocksize):
+                    yield ("steps", entry, "edit", "set", "direct"), workload.name, size
 
 
 def check_references(doc: PlanDoc, schedule: Schedule, complete: bool, faults: Faults) -> None:
@@ -237,20 +304,17 @@ def check_mixes(
     workloads: Iterable[Workload], schedule: Schedule, luns: LunSelection, destroy: bool, hosts: Collection[str],
     faults: Faults,
 ) -> None:  # fmt: skip
-    """No instance is sequential and mixed, and the plan says `destroy: true` where it writes to block devices."""
+    """The plan says `destroy: true` where it writes to block devices."""
     deciding = Deciding.of(schedule)
     for workload in workloads:
-        reported = set[int]()
         writes = ""
         mixes = deciding.possible(workload, hosts)
-        for entry, step, mix in mixes if deciding.may_change(workload) else islice(mixes, 1):
-            place = entry if mix.edited else -1  # the workload's own fault is reported once
-            if not mix.allowed and mix.certain and place not in reported:
-                reported.add(place)
-                _mixed(workload, mix, entry, step, faults)
+        for _, step, mix in mixes if deciding.may_change(workload) else islice(mixes, 1):
             if mix.fraction_read < 1.0 and not writes:
                 where = f" in step {step.name!r}" if mix.edited else ""
-                writes = f"fraction_read {format_fraction(mix.fraction_read)}{where}"
+                of_mix = f"operations {format_operations(mix.operations)}"
+                of_reads = f"fraction_read {format_fraction(mix.fraction_read)}"
+                writes = f"{of_mix if mix.operations else of_reads}{where}"
         if not writes:
             _makes_durable(workload, faults)
         if writes and not destroy and _overwrites(workload, luns):
@@ -282,16 +346,6 @@ def _overwrites(workload: Workload, luns: LunSelection) -> bool:
     kinds = [kind for kind, there in (("block", luns.select is not None), ("file", bool(luns.files))) if there]
     allowed = any(workload.select.allows({"kind": kind}) for kind in kinds)
     return allowed and workload.select.attributes_named <= {"kind"}
-
-
-def _mixed(workload: Workload, mix: Mix, entry: int, step: Step, faults: Faults) -> None:
-    share = format_fraction(mix.fraction_read)
-    rule = "a sequential workload reads (100%) or writes (0%)"
-    if mix.edited:
-        what = f"in step {step.name!r}, workload {workload.name!r} would be sequential with fraction_read {share}"
-        faults.add_key(("steps", entry, "go"), f"{what}; {rule}")
-    else:
-        faults.add(("workloads", workload.name, "fraction_read"), f"fraction_read: {share} cannot be; {rule}")
 
 
 _EMPTY: Final = {

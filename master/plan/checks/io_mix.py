@@ -11,13 +11,15 @@ from heapq import merge
 from operator import itemgetter
 from typing import Any, Final
 
-from ....protocol.parameters import Iosequencer
+from ....protocol.parameters import Iosequencer, Operation
 from ...rollup.instances import ALL
+from ...text.mixes import Operations, shares_of
+from ...text.plan_parameters import with_reads
 from ..model import Edit, Step, Workload
 from ..steps import Schedule
 
 HOST, WORKLOAD = "host", "workload"
-DECIDES: Final = ("iosequencer", "fraction_read")
+DECIDES: Final = ("iosequencer", "fraction_read", "operations")
 MOST_PARTS: Final = 64  # parts of one workload that are kept apart
 
 
@@ -48,23 +50,26 @@ EVERYTHING: Final = InstanceSet(frozenset(), False)
 class Mix:
     iosequencer: Iosequencer
     fraction_read: float
+    operations: Operations = ()  # in place of reads and writes
     edited: bool = False  # differs from the workload as it was created
     certain: bool = True  # False: there were too many parts to tell apart, so perhaps no instance has this mix
     parts: Mapping[str, InstanceSet] = field(default_factory=dict)  # rollup type -> the instances that have this mix
 
     @property
-    def allowed(self) -> bool:
-        return self.iosequencer is not Iosequencer.SEQUENTIAL or self.fraction_read in (0.0, 1.0)
+    def shares(self) -> Mapping[Operation, float]:
+        """Of the operations that it has."""
+        return dict(shares_of(self.operations, self.fraction_read))
 
 
 def created(workload: Workload) -> list[Mix]:
     """The one mix that all instances have before any edit."""
-    return [Mix(workload.parameters.iosequencer, workload.parameters.fraction_read)]
+    settings = workload.parameters
+    return [Mix(settings.iosequencer, settings.fraction_read, settings.operations)]
 
 
 def after(mixes: list[Mix], edit: Edit, workload: str, hosts: Collection[str]) -> list[Mix]:
     """Every mix that instances of `workload` may have after `edit`, given those before it."""
-    changes = {name: edit.changes[name] for name in DECIDES if name in edit.changes}
+    changes = with_reads({name: edit.changes[name] for name in DECIDES if name in edit.changes})
     if not changes:
         return mixes
     names = _reached(edit, workload)
@@ -119,9 +124,9 @@ def _decides(changes: Mapping[str, Any]) -> bool:
 
 def _blurred(mixes: Iterable[Mix]) -> list[Mix]:
     """One mix for each kind of mix: few, and none forgotten."""
-    kinds: dict[tuple[Iosequencer, bool, bool], Mix] = {}
+    kinds: dict[tuple[Iosequencer, frozenset[Operation]], Mix] = {}
     for mix in mixes:
-        kind = (mix.iosequencer, mix.fraction_read < 1.0, mix.allowed)
+        kind = (mix.iosequencer, frozenset(mix.shares))
         kinds.setdefault(kind, replace(mix, certain=False, parts={}))
     return list(kinds.values())
 

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any, Final
 
 from ....protocol.counters import Kind
-from ....protocol.parameters import MAX, NO_FLUSH, Iosequencer
+from ....protocol.parameters import MAX, NO_FLUSH, Iosequencer, Operation
 from ...control.control_spec import ControlSpec
 from ...control.control_state import Keys
 from ...rollup.figures import CATEGORIES, FLUSH, OVERALL
@@ -26,7 +26,11 @@ from .io_mix import WORKLOAD, Deciding, Mix
 
 _SEQUENCES: Final = {"random": "random_steady", "sequential": "sequential"}  # a category: a way to have its I/O
 _PATTERN: Final = frozenset("*?[")  # a path with one of these matches what exists
-_DIRECTIONS: Final = {"read": "fraction_read above 0%", "write": "fraction_read below 100%"}
+_DIRECTIONS: Final = {
+    "read": "fraction_read above 0%", "write": "fraction_read below 100%",
+    "trim": "operations with trim", "zeroes": "operations with write_zeroes",
+}  # fmt: skip
+_CATEGORIES: Final = {one: str(one) for one in Operation} | {Operation.WRITE_ZEROES: "zeroes"}
 
 Sort = tuple[str, str]  # of I/O: one of _SEQUENCES, one of _DIRECTIONS
 
@@ -126,23 +130,22 @@ def check_samples(
         for entry, step in schedule.steps()
         if step.control.fixed and any(workload.focus.fraction is not None for workload in step.control.slo)
     ]
-    reads_in: dict[int, list[float]] = {step.number: [] for _, step in checked}
+    shares_in: dict[int, dict[str, float]] = {step.number: {"": 1.0} for _, step in checked}
     deciding = Deciding.of(schedule)
     for one in workloads if checked else ():
         for _, step, mix in deciding.possible(one, hosts):
-            if step.number in reads_in:
-                reads_in[step.number].append(mix.fraction_read)
+            for operation, share in mix.shares.items() if step.number in shares_in else ():
+                most, category = shares_in[step.number], _CATEGORIES[operation]
+                most[category] = max(share, most.get(category, 0.0))
     for entry, step in checked:
         iops = _most_iops(step.edits, workloads, luns)
         if iops is None:
             continue
-        reads = reads_in[step.number] or [1.0]
-        shares = {"read": max(reads), "write": 1 - min(reads), "": 1.0}
         for i, threshold in enumerate(step.control.slo):
             focus = threshold.focus
             if focus.fraction is None:
                 continue
-            per_s = iops * shares[kind_of(focus.metric)[1]]
+            per_s = iops * shares_in[step.number].get(kind_of(focus.metric)[1], 0.0)
             needed, place = fewest_ios(focus.fraction), _place(doc, entry, ("slo", i))
             if 0 < per_s * step.measure_s < needed and not faults.has_fault(place):
                 what = f"{focus.metric}: in step {step.name!r} {per_s * step.measure_s:.0f} I/Os are measured"
@@ -207,10 +210,7 @@ def _kinds(workload: Workload, deciding: Deciding, hosts: Collection[str], live:
 
 def _of_mix(mix: Mix) -> Iterator[Sort]:
     sequence = "sequential" if mix.iosequencer is Iosequencer.SEQUENTIAL else "random"
-    if mix.fraction_read > 0 or not mix.certain:  # an uncertain one represents others that write
-        yield sequence, "read"
-    if mix.fraction_read < 1:
-        yield sequence, "write"
+    yield from ((sequence, _CATEGORIES[operation]) for operation in mix.shares)
 
 
 def _in_words(metric: str) -> str:

@@ -25,10 +25,12 @@ from ....protocol.parameters import (
     Flush,
     FlushKind,
     Notation,
+    Operation,
     Parameters,
     VolumeKind,
 )
 from ....protocol.payload import Spin
+from ...text.mixes import Operations, Sizes, Weighted
 from ...text.plan_parameters import NO_END, Span, Volume
 from ...text.suggestions import suggestion
 from ...text.units import (  # fmt: skip
@@ -38,6 +40,8 @@ from ...text.units import (  # fmt: skip
     format_fraction,
     format_iops,
     format_number,
+    format_operations,
+    format_sizes,
     format_span,
     format_volume,
     parse_bool,
@@ -355,6 +359,95 @@ def read_flush(value: Any) -> Flush:
     return Flush(_EVERY_FIELD.read(value[_EVERY]), _WITH_FIELD.read(value.get(_WITH, FlushKind.FSYNC)))
 
 
+_OPERATIONS: Final = tuple(map(str, Operation))
+_ROUNDING: Final = 1e-6  # of shares that add up to 1
+_NOISE: Final = 1e-12  # of a sum of floats
+_LEAST_SHARE: Final = 1e-5
+_WEIGHTED_SCHEMA: Final = {
+    "type": "object",
+    "additionalProperties": FRACTION_SCHEMA,
+    "minProperties": 1,
+}
+_SOME_SIZES: Final = [SIZE_SCHEMA, _WEIGHTED_SCHEMA]
+SIZES_SCHEMA: Final = {
+    "anyOf": [
+        *_SOME_SIZES,
+        {
+            "type": "object",
+            "properties": {key: {"anyOf": _SOME_SIZES} for key in _OPERATIONS},
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+    ]
+}
+OPERATIONS_SCHEMA: Final = {
+    "type": "object",
+    "properties": dict.fromkeys(_OPERATIONS, FRACTION_SCHEMA),
+    "additionalProperties": False,
+    "minProperties": 1,
+}
+
+
+def _shares(value: dict[str, Any], noun: str) -> dict[str, float]:
+    """Those above 0, which add up to 1. Raises ValueError."""
+    shares = {}
+    for key, text in value.items():
+        if not isinstance(text, str):
+            raise Predicate(f"has {key}: {kind_of(text)}; it needs a share, like {{ {key}: 60% }}")
+        shares[key] = _SHARE.read(text)
+        if 0 < shares[key] < _LEAST_SHARE:
+            raise ValueError(f"{key}: {text!r} is too little; the least is {format_fraction(_LEAST_SHARE)}, or 0")
+    total = sum(shares.values())
+    if abs(total - 1) > _ROUNDING:
+        percent = format_number(round(total * 100, 6))
+        raise Predicate(f"has shares that add up to {percent}%; those of all {noun} are 100%")
+    scale = total if abs(total - 1) > _NOISE else 1.0
+    return {key: share / scale for key, share in shares.items() if share > 0}
+
+
+_SHARE: Final = fraction_field(0.0, 1.0)
+
+
+def _sizes_reader(parse_size: Callable[[str], int]) -> Callable[[Any], int | Sizes]:
+    """`blocksize`: a size; several, each with its share; or of each operation."""
+
+    def weighted(value: Any) -> Weighted:
+        if isinstance(value, str):
+            return ((parse_size(value), 1.0),)
+        if not isinstance(value, dict) or not value:
+            example = "a size like 8KiB, or sizes like { 4KiB: 60%, 64KiB: 40% }"
+            raise Predicate(f"is {kind_of(value)}; it needs {example}")
+        shares = {parse_size(key): share for key, share in _shares(value, "sizes").items()}
+        if len(shares) < len([text for text in value.values() if _SHARE.read(text)]):
+            raise ValueError("a size is given twice; add up their shares")
+        return tuple(shares.items())
+
+    def read(value: Any) -> int | Sizes:
+        if isinstance(value, str):
+            return parse_size(value)
+        named = [key for key in value if key in _OPERATIONS] if isinstance(value, dict) else []
+        if named and (other := next((key for key in value if key not in named), "")):
+            raise ValueError(f"{other!r} is no operation, as {named[0]} is{suggestion(other, _OPERATIONS)}")
+        if not named:
+            usual = weighted(value)
+            return usual[0][0] if len(usual) == 1 else Sizes(usual)
+        return Sizes((), tuple((Operation(key), weighted(value[key])) for key in named))
+
+    return read
+
+
+def read_operations(value: Any) -> Operations:
+    """`operations`: the share of each, as { read: 60%, write: 30%, trim: 10% }."""
+    if not isinstance(value, dict) or not value:
+        raise Predicate(f"is {kind_of(value)}; it needs shares of operations, like {{ read: 60%, write: 40% }}")
+    for key in value:
+        if key == "flush":
+            raise ValueError("'flush' is no share of I/Os here; write flush: { every: 32 } beside operations")
+        if key not in _OPERATIONS:
+            raise ValueError(f"{key!r} is not known here{suggestion(str(key), _OPERATIONS)}")
+    return tuple((Operation(key), share) for key, share in _shares(value, "operations").items())
+
+
 TOTAL: Final = About(
     Notation.IOPS,
     "I/Os per second of all that the edit selects, shared equally over the LUNs and within a LUN over its workloads; "
@@ -385,8 +478,11 @@ def _parameter(name: str) -> Reads:
     low, high = about.low, about.high
     match about.unit:
         case Notation.BYTES:
-            parse_size = bounded(parse_bytes, format_bytes, int(low or 0), None if high is None else int(high))
-            return scalar(parse_size, "a size like 8KiB", SIZE_SCHEMA, format_bytes)
+            return scalar(_size_parser(about), "a size like 8KiB", SIZE_SCHEMA, format_bytes)
+        case Notation.SIZES:
+            return Reads(_sizes_reader(_size_parser(about)), SIZES_SCHEMA, format_sizes)
+        case Notation.MIX:
+            return Reads(read_operations, OPERATIONS_SCHEMA, format_operations)
         case Notation.FRACTION:
             return fraction_field(low or 0.0, 1.0 if high is None else high)
         case Notation.COUNT:
@@ -413,6 +509,12 @@ def _parameter(name: str) -> Reads:
             return choice_field(type(getattr(_DEFAULTS, name)))
 
 
+def _size_parser(about: About) -> Callable[[str], int]:
+    """Of a size within the bounds of a row of the table."""
+    return bounded(parse_bytes, format_bytes, int(about.low or 0), None if about.high is None else int(about.high))
+
+
+LARGEST_SIZE: Final = scalar(_size_parser(PARAMETERS["blocksize"]), "a size like 8KiB", SIZE_SCHEMA, format_bytes)
 PARAMETER_FIELDS: Final[dict[str, Reads]] = {name: _parameter(name) for name in CHANGES}
 
 

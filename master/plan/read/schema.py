@@ -26,6 +26,7 @@ from .field_types import (
     CHANGES,
     CORES,
     FLAG,
+    LARGEST_SIZE,
     ON_INVALID,
     PARAMETER_FIELDS,
     SPIN,
@@ -334,7 +335,7 @@ class LiveDoc(Section):
     maxtags: Annotated[int | None, PARAMETER_FIELDS["maxtags"]] = about(
         "Largest maxtags; I/O buffers are allocated for it. Default: the largest in any step."
     )
-    blocksize: Annotated[int | None, PARAMETER_FIELDS["blocksize"]] = about(
+    blocksize: Annotated[int | None, LARGEST_SIZE] = about(
         "Largest blocksize; I/O buffers are allocated for it. Default: the size that the step starts with."
     )
     range: Annotated[Any, PARAMETER_FIELDS["range"]] = about(

@@ -19,6 +19,7 @@ from ...plan.select.attributes import ATTRIBUTES
 from ...plan.steps import clause
 from ...rollup.instances import InstanceKey, RollupInstance, Rollups
 from ...rollup.parameters_in_force import text
+from ...text.mixes import reading, resized
 from ...text.plan_parameters import OfStep, Value, in_bytes
 from ...text.suggestions import SAME, did_you_mean, listed, suggestion
 from ...text.units import format_bytes, parse_fraction
@@ -27,7 +28,7 @@ from ..setup.placement import Placement
 from ..setup.resolve_settings import NotMeasured
 from .edit_types import EditRefused
 
-EDITABLE: Final = (*sorted(LIVE), TOTAL_IOPS)
+EDITABLE: Final = (*sorted(LIVE - {"operations"}), TOTAL_IOPS)
 RELATIVE: Final = re.compile(r"([-+*])\s*(\S.*)")
 _FACTOR: Final = re.compile(r"\d+(\.\d*)?|\.\d+")
 MOST_SAID: Final = 5  # pairs of values that are spelled out
@@ -194,8 +195,12 @@ def _number(changed: dict[InstanceKey, Parameters], name: str, change: Any) -> N
     for key, parameters in changed.items():
         value = change.of(getattr(parameters, name)) if isinstance(change, Relative) else change
         # Decimals such as 70% + 10% are exact for people, and so they are here.
-        new: dict[str, Any] = {name: round(value, 12) if name == "fraction_read" else round(value)}
-        changed[key] = replace(parameters, **new)
+        if name == "fraction_read":
+            changed[key] = reading(parameters, round(value, 12))
+        elif name == "blocksize":
+            changed[key] = resized(parameters, round(value))
+        else:
+            changed[key] = replace(parameters, maxtags=round(value))
 
 
 def _range(found: dict[InstanceKey, Parameters], span: Any, placement: Placement) -> None:

@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from ....protocol.geometry import extent, geometry_faults, within
-from ....protocol.parameters import Parameters, faults
+from ....protocol.parameters import Parameters, VolumeKind, faults, largest_transfer
 from ...rollup.instances import InstanceKey
+from ...text.mixes import COUNTED, bytes_per_io
 from ...text.suggestions import listed
 from ...text.units import format_bytes
 from ..setup.discover_luns import PlacedPlan
 from .edit_types import EditRefused, InForce
 
+_COUNTED_WORDS: Final = {VolumeKind.READ: "read", VolumeKind.WRITTEN: "written", VolumeKind.BYTES: "read and written"}
 MOST_SAID: Final = 5  # instances that are spelled out
 
 
@@ -60,6 +62,9 @@ def _limits(key: InstanceKey, parameters: Parameters, discovered: PlacedPlan) ->
             f"maxtags is {parameters.maxtags}, and the buffers are made for {limits.tags[key]};"
             f" `live: {{ maxtags: {parameters.maxtags} }}` in the plan would allow it"
         )
+    what = parameters.until.what
+    if what in COUNTED and not bytes_per_io(what, parameters):
+        violated.append(f"until counts what is {_COUNTED_WORDS[what]}, and nothing would be: leave some of it")
     if parameters.fraction_read < 1.0 and key not in limits.writers:
         violated.append(
             "no step of the plan writes to this LUN, so it is outside the consent;"
@@ -78,12 +83,12 @@ def _limits(key: InstanceKey, parameters: Parameters, discovered: PlacedPlan) ->
 
 def _now(key: InstanceKey, parameters: Parameters, present: InForce) -> list[str]:
     """The reasons against them in the step that runs."""
-    most = present.blocksizes[key]
-    if parameters.blocksize <= most:
+    most, wanted = present.blocksizes[key], largest_transfer(parameters)
+    if wanted <= most:
         return []
     return [
-        f"blocksize is {format_bytes(parameters.blocksize)}, and the buffers hold {format_bytes(most)};"
-        f" `live: {{ blocksize: {format_bytes(parameters.blocksize)} }}` in the plan would allow it"
+        f"blocksize is {format_bytes(wanted)}, and the buffers hold {format_bytes(most)};"
+        f" `live: {{ blocksize: {format_bytes(wanted)} }}` in the plan would allow it"
     ]
 
 

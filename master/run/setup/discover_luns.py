@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ....protocol.messages import MOST_IN_A_LIST, Command, CreateFiles, InspectLuns, ListLuns, Luns, Prepare
+from ....protocol.parameters import Operation
 from ....protocol.payload import Identity, Lun, NoticeKind, Refusal
 from ...errors import HostFault, HostsError
 from ...hosts.driver import CommandRefused, Driver
@@ -23,7 +24,7 @@ from .placement import MoreAttributes, PlacedLun, Placement, created_sizes, glob
 
 CREATING_S: Final = 24 * 3600.0  # files may be large; a host that hangs is noticed by its probes
 PREPARING_FACTOR: Final = 2  # a host that makes no progress, or is silent, is lost after one timeout
-AUTO, CACHING = "auto", "io_uring"  # backends: the host's choice; for `direct: false`
+AUTO, IO_URING = "auto", "io_uring"  # backends: the host's choice; for `direct: false`, trims and zeroes
 LOOKING_S: Final = 3600.0  # there may be thousands of LUNs; a host has a limit for each of them
 
 
@@ -82,8 +83,13 @@ async def _prepare(plan: Plan, driver: Driver, backend: str = "") -> None:
 
 def _backend(plan: Plan) -> str:
     """The plan's; where it is left to a host, which decides by the first step, and a later one needs io_uring: that."""
-    edited = any(edit.changes.get("direct") is False for step in plan.steps for edit in step.edits)
-    return CACHING if plan.engine.backend == AUTO and edited else plan.engine.backend
+    edited = any(map(_only_io_uring, (edit.changes for step in plan.steps for edit in step.edits)))
+    return IO_URING if plan.engine.backend == AUTO and edited else plan.engine.backend
+
+
+def _only_io_uring(changes: Mapping[str, Any]) -> bool:
+    has = {operation for operation, _ in changes.get("operations", ())}
+    return changes.get("direct") is False or not has <= {Operation.READ, Operation.WRITE}
 
 
 async def discover(plan: Plan, fleet: Fleet, more: MoreAttributes = no_more) -> PlacedPlan:

@@ -10,11 +10,12 @@ from math import ceil
 from typing import Final
 
 from ....protocol.geometry import Extent, extent, geometry_faults
-from ....protocol.parameters import MAX, Parameters, VolumeKind
+from ....protocol.parameters import MAX, Parameters, VolumeKind, largest_transfer, order_faults
 from ...control.until import UntilSpec
 from ...errors import HostFault, HostsError
 from ...plan.model import Plan, Step
 from ...rollup.instances import InstanceKey, RollupInstance, Rollups
+from ...text.mixes import bytes_per_io
 from ...text.plan_parameters import OfStep, in_bytes
 from ...text.units import format_duration
 from .baseline_step import Reference
@@ -37,7 +38,7 @@ class Limits:
 
     def blocksize_beginning_with(self, parameters: Parameters) -> int:
         """The largest I/O, in bytes, that an instance's buffers hold in a step that begins with these parameters."""
-        return max(self.blocksize, parameters.blocksize)
+        return max(self.blocksize, largest_transfer(parameters))
 
 
 def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
@@ -55,8 +56,9 @@ def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
         for key, parameters in resolved.items():
             lun = placement.lun_of[key].lun
             size = lun.size
-            for misfit in geometry_faults(parameters, lun.path, lun.kind, size, lun.block):
-                unfit.setdefault((key, misfit.text), step.name)
+            misfits = [one.text for one in geometry_faults(parameters, lun.path, lun.kind, size, lun.block)]
+            for text in (*misfits, *(text for _, text in order_faults(parameters))):
+                unfit.setdefault((key, text), step.name)
             tags[key] = max(tags.get(key, plan.live.maxtags), parameters.maxtags)
             if parameters.iops == MAX or parameters.iops >= FAST_IOPS or step.control.load is not None:
                 fast[key] = max(fast.get(key, 0), parameters.maxtags)
@@ -92,6 +94,8 @@ def _out_of_reach(
     if any(isinstance(value, OfStep) for edit in step.edits for value in edit.changes.values()):
         return  # the rate is not known yet
     for key, settings in ending.items():
+        if settings.until.what is VolumeKind.TIME:
+            continue
         if settings.iops != MAX and (needed_s := _ios(settings) / float(settings.iops)) > spec.timeout_s:
             rate = f"{_ios(settings):,} I/Os at {settings.iops:g} IOPS take {format_duration(float(ceil(needed_s)))}"
             remedy = "raise iops, or until's timeout"
@@ -106,8 +110,7 @@ def _ios(parameters: Parameters) -> int:
     what, amount = parameters.until.what, parameters.until.amount
     if what is VolumeKind.IOS:
         return amount
-    shares = {VolumeKind.READ: parameters.fraction_read, VolumeKind.WRITTEN: 1 - parameters.fraction_read}
-    return ceil(amount / parameters.blocksize / shares.get(what, 1.0))
+    return ceil(amount / bytes_per_io(what, parameters))
 
 
 def _whatever(step: str, rollup: RollupInstance) -> Reference:

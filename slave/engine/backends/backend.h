@@ -28,12 +28,16 @@ enum {
  *   may_block              a submit call waits where the LUN's driver or file system lacks RWF_NOWAIT
  *   hands_over             there, threads of the kernel do its I/Os
  *   counted_by_diskstats   the kernel counts its I/Os for the device (/sys/block/NAME/stat)
+ *   trims                  it trims and writes zeroes: not with BACKEND_POLLED
  *   buffered               a submit call does not wait for the page cache: not with BACKEND_POLLED
  *   needs_aio_nr           room for its I/Os in flight is taken from fs.aio-max-nr
  *   needs_io_uring         kernel.io_uring_disabled is about it, too
  */
-#define ABILITIES(X) \
-    X(polled) X(may_block) X(hands_over) X(counted_by_diskstats) X(buffered) X(needs_aio_nr) X(needs_io_uring)
+/* clang-format off */
+#define ABILITIES(X)                                                                               \
+    X(polled) X(may_block) X(hands_over) X(counted_by_diskstats) X(buffered) X(trims) X(needs_aio_nr) \
+    X(needs_io_uring)
+/* clang-format on */
 
 #define ABILITY(name) bool name;
 
@@ -50,6 +54,9 @@ struct backend {
 
     /* 0 if this kernel takes flushes from it, else -errno. NULL: it does. With BACKEND_POLLED none does. */
     int (*probe_flush)(void);
+
+    /* 0 if this kernel and the driver of an open block device take trims from it, else -errno. NULL: they do. */
+    int (*probe_trim)(int fd);
 
     /* Opens what else it needs to drive a LUN with I/Os of at most `blocksize` bytes. 0 or -errno; `*why` then says
      * what is wrong, in words. May be NULL. */

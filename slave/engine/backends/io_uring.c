@@ -6,7 +6,11 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 
 #include "backend.h"
@@ -22,6 +26,9 @@
 #ifndef IORING_SQ_TASKRUN
 #define IORING_SQ_TASKRUN (1U << 2)
 #endif
+
+/* IORING_OP_URING_CMD, BLOCK_URING_CMD_DISCARD of Linux 6.12: later than the headers of some machines. */
+enum { URING_CMD = 46, TRIM_COMMAND = _IO(0x12, 0), ADDR3_AT = 48 };
 
 /* Of the enum io_uring_register_op, which older headers have without it; and how many are enough. */
 enum { REGISTER_IOWQ_MAX_WORKERS = 19, MOST_WORKERS = 256 };
@@ -77,14 +84,21 @@ static void uring_close(void *context)
     free(u);
 }
 
-/* What would wait for the page cache the kernel hands to workers, by default at most 4 for each core: as many as there
- * are such I/Os, so that each of them is in flight. Before Linux 5.15 the default stays. */
+static bool needs_workers(const struct instance *i)
+{
+    const struct setting *s = &i->parameters.setting;
+
+    return i->lun->buffered || setting_has(s, OP_WRITE_ZEROES) || (setting_has(s, OP_TRIM) && !i->lun->device);
+}
+
+/* What would wait for the page cache, and what zeroes, the kernel hands to workers, by default at most 4 for each core:
+ * as many as there may be such I/Os, so that each of them is in flight. Before Linux 5.15 the default stays. */
 static void raise_workers(struct uring *u, const struct instance *instances, uint32_t slots)
 {
     uint32_t workers[2] = {0}, tags = 0; /* of files and block devices, of all else; 0: asks */
 
     for (uint32_t n = 0; n < slots && tags < MOST_WORKERS; n++)
-        if (instances[n].lun && instances[n].lun->buffered)
+        if (instances[n].lun && needs_workers(&instances[n]))
             tags += instances[n].ceiling.tags;
     if (tags > MOST_WORKERS)
         tags = MOST_WORKERS;
@@ -132,6 +146,72 @@ static void change_to_flush(struct io_uring_sqe *sqe, const struct tag *tag)
     };
 }
 
+/* On nothing, so that it does nothing: as the request is wrong, only its place in the list of what could be wrong says
+ * what the kernel knows. Before Linux 6.12 it has no such command, and drivers without trims say the same. */
+static int try_trim(struct ring *ring, int fd)
+{
+    struct io_uring_sqe *sqe = ring->sqes;
+
+    *sqe = (struct io_uring_sqe){.opcode = URING_CMD, .fd = fd, .off = TRIM_COMMAND};
+    atomic_store_explicit(ring->sq_tail, 1, memory_order_release);
+    if (ring_enter(ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
+        return 0; /* nothing is known */
+    return ring->cqes[0].res;
+}
+
+static int uring_probe_trim(int fd)
+{
+    struct ring ring;
+
+    if (ring_open(&ring, 1, 0) != 0)
+        return 0; /* whoever opens a context says why */
+    int result = try_trim(&ring, fd);
+    ring_close(&ring);
+    return result == -EOPNOTSUPP ? result : 0;
+}
+
+/* Of a block device, a command with its first byte in `addr` and its length in `addr3`, which older headers lack. */
+static void change_to_trim(struct io_uring_sqe *sqe, const struct tag *tag)
+{
+    uint64_t bytes = tag_bytes(tag);
+
+    *sqe = (struct io_uring_sqe){
+        .opcode = URING_CMD,
+        .fd = sqe->fd,
+        .flags = sqe->flags,
+        .off = TRIM_COMMAND,
+        .addr = tag_offset(tag),
+        .user_data = sqe->user_data,
+    };
+    memcpy((char *)sqe + ADDR3_AT, &bytes, sizeof bytes);
+}
+
+static void change_to_fallocate(struct io_uring_sqe *sqe, const struct tag *tag, uint32_t mode)
+{
+    *sqe = (struct io_uring_sqe){
+        .opcode = IORING_OP_FALLOCATE,
+        .fd = sqe->fd,
+        .flags = sqe->flags,
+        .off = tag_offset(tag),
+        .addr = tag_bytes(tag),
+        .len = mode | FALLOC_FL_KEEP_SIZE,
+        .user_data = sqe->user_data,
+    };
+}
+
+/* No read or write. */
+static void change_to_other(struct io_uring_sqe *sqe, const struct tag *tag)
+{
+    if (tag->op == OP_WRITE_ZEROES)
+        change_to_fallocate(sqe, tag, FALLOC_FL_ZERO_RANGE);
+    else if (tag->op != OP_TRIM)
+        change_to_flush(sqe, tag);
+    else if (tag->instance->lun->device)
+        change_to_trim(sqe, tag);
+    else
+        change_to_fallocate(sqe, tag, FALLOC_FL_PUNCH_HOLE);
+}
+
 static void change_to_write(struct io_uring_sqe *sqe, const struct tag *tag, const struct place *place)
 {
     sqe->addr = (uint64_t)(uintptr_t)tag_buffer(tag, true);
@@ -164,7 +244,7 @@ static void fill(const struct uring *u, struct io_uring_sqe *sqe, struct tag *ta
     if (tag->op == OP_WRITE)
         change_to_write(sqe, tag, place);
     else
-        change_to_flush(sqe, tag);
+        change_to_other(sqe, tag);
 }
 
 /* Behind the ring's tail, as the next to go; only the submit call moves that. */
@@ -342,9 +422,14 @@ static const char *uring_remedy(int error)
 
 const struct backend backend_io_uring = {
     .name = "io_uring",
-    .abilities =
-        {.polled = true, .hands_over = true, .counted_by_diskstats = true, .buffered = true, .needs_io_uring = true},
+    .abilities = {.polled = true,
+                  .hands_over = true,
+                  .counted_by_diskstats = true,
+                  .buffered = true,
+                  .trims = true,
+                  .needs_io_uring = true},
     .probe = uring_probe,
+    .probe_trim = uring_probe_trim,
     .open = uring_open,
     .close = uring_close,
     .attach = uring_attach,

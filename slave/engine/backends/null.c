@@ -77,7 +77,7 @@ static int null_wait(void *context, uint64_t timeout_ns, struct completion *comp
 
 const struct backend backend_null = {
     .name = "null",
-    .abilities = {.buffered = true},
+    .abilities = {.buffered = true, .trims = true},
     .probe = null_probe,
     .open = null_open,
     .close = null_close,

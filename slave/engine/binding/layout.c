@@ -18,7 +18,7 @@ struct column {
     int position;
 };
 
-#define KIND_ENTRY(name) {"kind." #name, KIND_##name},
+#define KIND_ENTRY(name, series) {"kind." #name, series},
 #define MOMENT_ENTRY(name) {"moment." #name, MOMENT_##name},
 #define COUNT_ENTRY(name) {"count." #name, COUNT_##name},
 #define THREAD_ENTRY(name) {"thread_count." #name, THREAD_##name},
@@ -27,7 +27,7 @@ struct column {
 static const struct column columns[] = {
     {"buckets", HISTOGRAM_BUCKETS}, {"series", SERIES}, {"service", SERIES_SERVICE}, {"response", SERIES_RESPONSE},
     {"lateness", SERIES_LATENESS}, {"delayed", SERIES_DELAYED}, {"undelayed", SERIES_UNDELAYED},
-    {"late", SERIES_LATE}, {"punctual", SERIES_PUNCTUAL}, {"flush", SERIES_FLUSH}, {"kinds", KINDS},
+    {"late", SERIES_LATE}, {"punctual", SERIES_PUNCTUAL}, {"flush", SERIES_FLUSH},
     {"moments", MOMENTS}, {"counts", COUNTS}, {"thread_counts", THREAD_COUNTS},
     KINDS_TABLE(KIND_ENTRY)
     MOMENTS_TABLE(MOMENT_ENTRY)

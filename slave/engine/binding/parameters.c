@@ -1,11 +1,13 @@
 /* A workload instance's parameters, from a dict: protocol/parameters.py has their ranges and what they mean. */
 #include "binding.h"
 
+#include <string.h>
+
 #include "time/clock.h"
 
 /* uint64_t, uint32_t, double; ns of seconds; a word; a pair of offsets; true or false; a pair of a word and a number,
- * both uint64_t. */
-enum form { WHOLE, SMALL, REAL, SECONDS, CHOICE, RANGE, FLAG, VOLUME };
+ * both uint64_t; the parts of a mix. */
+enum form { WHOLE, SMALL, REAL, SECONDS, CHOICE, RANGE, FLAG, VOLUME, MIX };
 
 struct taken {
     const char *name;
@@ -21,12 +23,19 @@ static const char *const sequencers[] = {"random_steady", "random_independent", 
 static const char *const ends[] = {"never", "time", "ios", "bytes", "read", "written", NULL};
 static const char *const syncs[] = {"none", "dsync", "sync", NULL};
 static const char *const flushes[] = {"fsync", "fdatasync", NULL};
+static const char *const operations[] = {"read", "write", "trim", "write_zeroes", NULL};
+static const char *const cursors[] = {"shared", "by_operation", NULL};
 
 /* clang-format off */
 static const struct taken rows[] = {
     {"iosequencer", CHOICE, PLACE(fixed.iosequencer), 0, sequencers},
     {"blocksize", SMALL, PLACE(setting.blocksize), MOST_BLOCKSIZE, NULL},
     {"fraction_read", REAL, PLACE(setting.fraction_read), 0, NULL},
+    {"operations", MIX, PLACE(setting), MOST_BLOCKSIZE, operations},
+    {"align", WHOLE, PLACE(fixed.align), MOST_BLOCKSIZE, NULL},
+    {"sequential", REAL, PLACE(fixed.sequential), 0, NULL},
+    {"streams", WHOLE, PLACE(fixed.streams), MOST_STREAMS, NULL},
+    {"cursors", CHOICE, PLACE(fixed.cursors), 0, cursors},
     {"maxtags", SMALL, PLACE(setting.maxtags), 8192, NULL},
     {"iops", REAL, PLACE(setting.iops), 0, NULL},
     {"range", RANGE, PLACE(setting.range_start), 0, NULL},
@@ -94,6 +103,39 @@ static bool volume(PyObject *value, const struct taken *row, uint64_t *pair)
     return choice(PyTuple_GetItem(value, 0), row, &pair[0]) && whole(PyTuple_GetItem(value, 1), row, &pair[1]);
 }
 
+/* An operation, its size and its share. */
+static bool part(PyObject *value, const struct taken *row, struct mix_part *part)
+{
+    uint64_t op, bytes;
+
+    if (!PyTuple_Check(value) || PyTuple_Size(value) != 3) {
+        PyErr_Format(PyExc_TypeError, "%s holds what is not a word, a size and a share", row->name);
+        return false;
+    }
+    if (!choice(PyTuple_GetItem(value, 0), row, &op) || !whole(PyTuple_GetItem(value, 1), row, &bytes))
+        return false;
+    part->op = (uint32_t)op;
+    part->bytes = (uint32_t)bytes;
+    part->share = PyFloat_AsDouble(PyTuple_GetItem(value, 2));
+    return !PyErr_Occurred();
+}
+
+static bool mix(PyObject *value, const struct taken *row, struct setting *s)
+{
+    memset(s->parts, 0, sizeof s->parts);
+    if (!PyTuple_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "%s is not a tuple of parts", row->name);
+        return false;
+    }
+    if (PyTuple_Size(value) > MOST_PARTS)
+        return out_of_range(row->name);
+    s->parts_count = (uint32_t)PyTuple_Size(value);
+    for (uint32_t n = 0; n < s->parts_count; n++)
+        if (!part(PyTuple_GetItem(value, n), row, &s->parts[n]))
+            return false;
+    return true;
+}
+
 static bool range(PyObject *value, const struct taken *row, uint64_t *ends)
 {
     unsigned long long first, behind;
@@ -125,6 +167,8 @@ static bool parse(PyObject *value, const struct taken *row, void *place)
         return volume(value, row, place);
     case RANGE:
         return range(value, row, place);
+    case MIX:
+        return mix(value, row, place);
     case SMALL:
         if (!whole(value, row, &number))
             return false;

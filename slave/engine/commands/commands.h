@@ -23,6 +23,11 @@ int engine_must_be_idle(struct engine *e);
 struct lun *engine_lun(struct engine *e, uint32_t lun);
 struct instance *engine_instance(struct engine *e, uint32_t number);
 
+/* objects.c */
+
+/* Whether the backend takes the trims and zeroes of a setting that an instance is to have. 0 or -errno. */
+int engine_check_operations(struct engine *e, const struct instance *i, const struct setting *setting);
+
 /* context.c */
 
 /* The errand of a thread before a step: the memory of its instances, and a context that holds all that these may have

@@ -25,15 +25,20 @@ static int check_edit(const struct instance *i, const struct parameters *p, cons
 
 static int check_edits(struct engine *e, const struct edit *edits, uint32_t count)
 {
-    for (uint32_t n = 0; n < count; n++) {
+    int result = 0;
+
+    for (uint32_t n = 0; n < count && result == 0; n++) {
         struct instance *i = engine_instance(e, edits[n].number);
         if (!i)
             return engine_refuse(e, ENOENT, "there is no workload instance %u", edits[n].number);
         const char *why;
         if (check_edit(i, &edits[n].parameters, &why) != 0)
             return engine_refuse(e, EINVAL, "workload instance %u: %s", edits[n].number, why);
+        result = engine_check_operations(e, i, &edits[n].parameters.setting);
+        if (result == 0)
+            result = instance_make_mix(i, &edits[n].parameters);
     }
-    return 0;
+    return result;
 }
 
 static int edit(struct engine *e, uint32_t number, const struct edit *edits, uint32_t count)

@@ -196,16 +196,57 @@ static int check_flushes(struct engine *e, const struct backend *backend, const 
                          lun->path, backend->name);
 }
 
+/* Asked once of each LUN, so that no edit of a step waits for it. */
+static bool takes_trims(const struct backend *backend, struct lun *lun)
+{
+    if (lun->device && !lun->trims && backend->probe_trim)
+        lun->trims = backend->probe_trim(lun->fd) == 0;
+    return !lun->device || !backend->probe_trim || lun->trims;
+}
+
+/* Whether it takes the trims and zeroes of a setting, which an edit may have first. */
+static int check_operations(struct engine *e, const struct backend *backend, uint32_t options, struct lun *lun,
+                            const struct setting *setting)
+{
+    bool trims = setting_has(setting, OP_TRIM);
+
+    if (!trims && !setting_has(setting, OP_WRITE_ZEROES))
+        return 0;
+    if (!backend->abilities.trims)
+        return engine_refuse(e, EOPNOTSUPP,
+                             "backend %s neither trims nor writes zeroes, as `operations` has it for %s: use "
+                             "`engine: { backend: io_uring }`",
+                             backend->name, lun->path);
+    if (options & BACKEND_POLLED)
+        return engine_refuse(e, EOPNOTSUPP,
+                             "a ring that is polled takes no trims and zeroes, as `operations` has them for %s: leave "
+                             "`engine: polled` out",
+                             lun->path);
+    if (!trims || takes_trims(backend, lun))
+        return 0;
+    return engine_refuse(e, EOPNOTSUPP,
+                         "%s takes no trims, as `operations` has them: its driver has none (queue/discard_max_bytes is "
+                         "0), or this kernel takes none from io_uring (Linux 6.12 does)",
+                         lun->path);
+}
+
+int engine_check_operations(struct engine *e, const struct instance *i, const struct setting *setting)
+{
+    return check_operations(e, e->backend, e->options, i->lun, setting);
+}
+
 /* Whether a backend, with these options, can drive this LUN. */
 static int check_drives(struct engine *e, const struct backend *backend, uint32_t options, struct lun *lun,
-                        uint32_t blocksize, const struct fixed *fixed)
+                        uint32_t blocksize, const struct parameters *p)
 {
     int result = check_buffered(e, backend, lun, options);
 
     if (result == 0)
         result = check_polls(e, lun, options);
-    if (result == 0 && flush_is_wanted(fixed))
+    if (result == 0 && flush_is_wanted(&p->fixed))
         result = check_flushes(e, backend, lun, options);
+    if (result == 0)
+        result = check_operations(e, backend, options, lun, &p->setting);
     if (result == 0)
         result = check_takes(e, backend, lun, blocksize);
     return result;
@@ -225,7 +266,7 @@ static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thre
         return engine_refuse(e, EINVAL, "there are %u workload threads", e->thread_count);
     if (engine_instance(e, number))
         return engine_refuse(e, EEXIST, "there is a workload instance %u already", number);
-    result = check_drives(e, e->backend, e->options, engine_lun(e, lun), ceiling.blocksize, &parameters->fixed);
+    result = check_drives(e, e->backend, e->options, engine_lun(e, lun), ceiling.blocksize, parameters);
     if (result == 0)
         result = make_room(e, number);
     if (result != 0)
@@ -313,7 +354,7 @@ static int use(struct engine *e, const struct backend *backend, uint32_t options
     for (uint32_t n = 0; n < e->number_count && result == 0; n++) {
         const struct instance *i = e->by_number[n];
         if (i)
-            result = check_drives(e, backend, options, i->lun, i->ceiling.blocksize, &i->parameters.fixed);
+            result = check_drives(e, backend, options, i->lun, i->ceiling.blocksize, &i->parameters);
     }
     if (result != 0)
         return result;

@@ -43,9 +43,10 @@ __attribute__((noinline)) uint64_t sequencer_permuted(struct sequencer *q)
     return block;
 }
 
-void sequencer_move(struct sequencer *q, uint32_t blocksize, uint64_t start, uint64_t end, uint64_t size, bool device)
+void sequencer_seek(struct sequencer *q, uint64_t at, uint32_t blocksize, uint64_t start, uint64_t end, uint64_t size,
+                    bool device)
 {
-    uint64_t at = (q->first + q->next) * q->blocksize, block = at / blocksize + (at % blocksize != 0);
+    uint64_t block = at / blocksize + (at % blocksize != 0);
     struct sequencer moved;
 
     if (!sequencer_init(&moved, q->order, blocksize, start, end, size, device))
@@ -57,6 +58,11 @@ void sequencer_move(struct sequencer *q, uint32_t blocksize, uint64_t start, uin
     moved.reads = q->reads;
     moved.direction = q->direction;
     *q = moved;
+}
+
+void sequencer_move(struct sequencer *q, uint32_t blocksize, uint64_t start, uint64_t end, uint64_t size, bool device)
+{
+    sequencer_seek(q, sequencer_place(q), blocksize, start, end, size, device);
 }
 
 void sequencer_set_fraction_read(struct sequencer *q, double fraction_read)

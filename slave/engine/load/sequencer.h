@@ -1,4 +1,5 @@
-/* Where the next I/O goes, and whether it reads or writes.
+/* Where the next I/O goes, and whether it reads or writes: of all instances whose I/Os are of one size and begin at
+ * multiples of it. Of the others mix.h says that, with the random numbers of this.
  *
  * Rule: whole blocks only, aligned to the block size, every block of the range including the last; block 0 of a
  * block device is never in a range (it holds the label).
@@ -15,7 +16,8 @@
 /* Of addresses. PERMUTED: at random, each block of the range once before any again. */
 enum order { SEQUENTIAL_ORDER, UNIFORM, PERMUTED };
 
-enum direction { ALL_READ, ALL_WRITE, MIXED };
+/* The first two are operations (mix.h). BY_PARTS: a mix says it. */
+enum direction { ALL_READ, ALL_WRITE, MIXED, BY_PARTS };
 
 struct sequencer {
     uint64_t first, blocks; /* the range, in blocks */
@@ -42,10 +44,26 @@ void sequencer_start_passes(struct sequencer *q, uint64_t passes);
  * no whole block. */
 void sequencer_move(struct sequencer *q, uint32_t blocksize, uint64_t start, uint64_t end, uint64_t size, bool device);
 
+/* The same, but goes on at the first whole block that is not below `at`, a byte offset. */
+void sequencer_seek(struct sequencer *q, uint64_t at, uint32_t blocksize, uint64_t start, uint64_t end, uint64_t size,
+                    bool device);
+
+/* Behind the last I/O, where it is sequential. */
+static inline uint64_t sequencer_place(const struct sequencer *q)
+{
+    return (q->first + q->next) * q->blocksize;
+}
+
 void sequencer_set_fraction_read(struct sequencer *q, double fraction_read);
 
 /* The block of the range that is next in a pass. */
 uint64_t sequencer_permuted(struct sequencer *q);
+
+/* The byte offset of the next I/O, where it is permuted. */
+static inline uint64_t sequencer_permuted_offset(struct sequencer *q)
+{
+    return (q->first + sequencer_permuted(q)) * q->blocksize;
+}
 
 /* The byte offset of the next I/O. */
 static inline uint64_t sequencer_offset(struct sequencer *q)

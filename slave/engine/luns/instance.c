@@ -15,6 +15,8 @@
 
 enum { PAGE = 4096 };
 
+#define SHARES_WITHIN 1e-6 /* of their sum */
+
 /* By enum sync. */
 static const uint32_t write_flags[] = {0, RWF_DSYNC, RWF_SYNC};
 
@@ -42,6 +44,60 @@ static struct extent range_of(const struct lun *lun, const struct setting *s)
     return (struct extent){.start = s->range_start, .end = all ? lun->size : s->range_end};
 }
 
+/* As a mix; of a fraction_read, what of it there is. */
+static uint32_t parts_of(const struct setting *s, struct mix_part *parts)
+{
+    uint32_t count = s->parts_count;
+
+    memcpy(parts, s->parts, count * sizeof *parts);
+    if (count)
+        return count;
+    if (s->fraction_read > 0.0)
+        parts[count++] = (struct mix_part){.share = s->fraction_read, .bytes = s->blocksize, .op = OP_READ};
+    if (s->fraction_read < 1.0)
+        parts[count++] = (struct mix_part){.share = 1.0 - s->fraction_read, .bytes = s->blocksize, .op = OP_WRITE};
+    return count;
+}
+
+uint32_t setting_largest(const struct setting *s, enum op op)
+{
+    struct mix_part parts[MOST_PARTS];
+    uint32_t largest = 0;
+
+    for (uint32_t n = 0, count = parts_of(s, parts); n < count; n++)
+        if (parts[n].op == op && parts[n].bytes > largest)
+            largest = parts[n].bytes;
+    return largest;
+}
+
+bool setting_has(const struct setting *s, enum op op)
+{
+    return setting_largest(s, op) > 0;
+}
+
+static bool setting_changes(const struct setting *s)
+{
+    return setting_has(s, OP_WRITE) || setting_has(s, OP_TRIM) || setting_has(s, OP_WRITE_ZEROES);
+}
+
+static struct mix_ways ways_of(const struct fixed *f)
+{
+    return (struct mix_ways){.align = f->align,
+                             .sequential = f->sequential,
+                             .streams = f->streams > 1 ? (uint32_t)f->streams : 1,
+                             .random = f->iosequencer != SEQUENTIAL,
+                             .by_operation = f->cursors == CURSOR_BY_OPERATION};
+}
+
+/* Whether the sequencer alone says what its I/Os are: all of one size, at multiples of that, with one cursor. */
+static bool is_plain(const struct fixed *f, const struct setting *s)
+{
+    bool own_cursors = f->iosequencer == SEQUENTIAL && f->cursors == CURSOR_BY_OPERATION;
+
+    return s->parts_count == 0 && (f->align == 0 || f->align == s->blocksize) && f->sequential <= 0.0 &&
+           f->streams <= 1 && !own_cursors;
+}
+
 /* Whether what it would write was agreed to, all of it. */
 static int check_writes(const struct lun *lun, const struct extents *agreed, const struct setting *s, const char **why)
 {
@@ -55,49 +111,158 @@ static int check_writes(const struct lun *lun, const struct extents *agreed, con
 }
 
 /* Whether it can end so. */
-static int check_until(const struct fixed *f, double fraction_read, const char **why)
+static int check_until(const struct fixed *f, const struct setting *s, const char **why)
 {
+    bool reads = setting_has(s, OP_READ), writes = setting_has(s, OP_WRITE);
+
     if (f->until.what > ENDS_WRITTEN || (f->until.what == ENDS_NEVER) != (f->until.amount == 0))
         return refuse(why, EINVAL, "until has no amount, or counts nothing");
     if (f->until.what != ENDS_NEVER && f->drop_after_ns)
         return refuse(why, EINVAL, "drop_after and until exclude each other: a discarded I/O counts for no end");
     if (f->end_fsync && f->until.what == ENDS_NEVER)
         return refuse(why, EINVAL, "end_fsync is for a workload that ends by `until`");
-    if (f->until.what == ENDS_READ && fraction_read <= 0.0)
-        return refuse(why, EINVAL, "until counts what is read, and with fraction_read 0 nothing is");
-    if (f->until.what == ENDS_WRITTEN && fraction_read >= 1.0)
-        return refuse(why, EINVAL, "until counts what is written, and with fraction_read 1 nothing is");
+    if (f->until.what == ENDS_READ && !reads)
+        return refuse(why, EINVAL, "until counts what is read, and nothing is (fraction_read, operations)");
+    if (f->until.what == ENDS_WRITTEN && !writes)
+        return refuse(why, EINVAL, "until counts what is written, and nothing is (fraction_read, operations)");
+    if (f->until.what == ENDS_BYTES && !reads && !writes)
+        return refuse(why, EINVAL, "until counts bytes, and trims and zeroes move none");
     return 0;
+}
+
+static int check_part(const struct lun *lun, struct ceiling ceiling, const struct mix_part *part, const char **why)
+{
+    if (part->op >= OPERATIONS || !(part->share > 0.0 && part->share <= 1.0)) /* nor is NaN */
+        return refuse(why, EINVAL, "operations has an unknown one, or a share that is not above 0 and at most 1");
+    if (part->bytes == 0 || part->bytes % lun->block != 0)
+        return refuse(why, EINVAL, "a size in operations is not a multiple of the LUN's logical block size");
+    if (op_moves_data(part->op) && part->bytes > ceiling.blocksize)
+        return refuse(why, EINVAL, "a size in operations is above the ceiling that buffers are made for");
+    return 0;
+}
+
+static int check_parts(const struct lun *lun, struct ceiling ceiling, const struct setting *s, const char **why)
+{
+    double sum = 0.0;
+    int result = 0;
+
+    if (s->parts_count > MOST_PARTS)
+        return refuse(why, EINVAL, "operations has more than 64 parts");
+    for (uint32_t n = 0; n < s->parts_count && result == 0; n++) {
+        result = check_part(lun, ceiling, &s->parts[n], why);
+        sum += s->parts[n].share;
+    }
+    if (result == 0 && !(sum > 1.0 - SHARES_WITHIN && sum < 1.0 + SHARES_WITHIN))
+        return refuse(why, EINVAL, "the shares of operations do not add up to 1");
+    return result;
+}
+
+static int check_sizes(const struct lun *lun, struct ceiling ceiling, const struct setting *s, const char **why)
+{
+    if (s->parts_count)
+        return check_parts(lun, ceiling, s, why);
+    if (s->blocksize == 0 || s->blocksize % lun->block != 0)
+        return refuse(why, EINVAL, "blocksize is not a multiple of the LUN's logical block size");
+    if (s->blocksize > ceiling.blocksize)
+        return refuse(why, EINVAL, "blocksize is above the ceiling that buffers are made for");
+    return 0;
+}
+
+/* How its I/Os follow each other. */
+static int check_ways(const struct lun *lun, const struct fixed *f, const char **why)
+{
+    bool sequential = f->iosequencer == SEQUENTIAL;
+
+    if (f->align % lun->block != 0)
+        return refuse(why, EINVAL, "align is not a multiple of the LUN's logical block size");
+    if (!(f->sequential >= 0.0 && f->sequential <= 1.0))
+        return refuse(why, EINVAL, "sequential is not in 0 to 1");
+    if (f->streams > MOST_STREAMS || f->cursors > CURSOR_BY_OPERATION)
+        return refuse(why, EINVAL, "there are more than 256 streams, or cursors is neither shared nor by_operation");
+    if (f->sequential > 0.0 && (sequential || f->random_map))
+        return refuse(why, EINVAL, "sequential is for a random workload without random_map");
+    if (f->streams > 1 && !sequential)
+        return refuse(why, EINVAL, "streams is for a sequential workload");
+    return 0;
+}
+
+static int check_plain_range(const struct lun *lun, const struct parameters *p, const char **why)
+{
+    const struct setting *s = &p->setting;
+    struct sequencer unused;
+
+    if (sequencer_init(&unused, order_of(&p->fixed), s->blocksize, s->range_start, s->range_end, lun->size,
+                       lun->device))
+        return 0;
+    return refuse(why, EINVAL,
+                  "the range does not lie in the LUN, or holds no whole block (block 0 of a device is never used)");
+}
+
+/* All that is permuted is of one size, at multiples of that. */
+static bool can_permute(const struct fixed *f, const struct mix_part *parts, uint32_t count)
+{
+    for (uint32_t n = 0; n < count; n++)
+        if (parts[n].bytes != parts[0].bytes)
+            return false;
+    return f->align == 0 || f->align == parts[0].bytes;
+}
+
+static int check_mix_range(const struct lun *lun, const struct parameters *p, const char **why)
+{
+    const struct setting *s = &p->setting;
+    struct mix_ways ways = ways_of(&p->fixed);
+    struct mix_part parts[MOST_PARTS];
+    struct mix_range unused;
+    uint32_t count = parts_of(s, parts);
+
+    if (order_of(&p->fixed) == PERMUTED && !can_permute(&p->fixed, parts, count))
+        return refuse(why, EINVAL, "random_map is for I/Os of one size, at multiples of that");
+    if (mix_range_of(&unused, &ways, parts, count, s->range_start, s->range_end, lun->size, lun->device))
+        return 0;
+    if (ways.streams > 1)
+        return refuse(why, EINVAL,
+                      "the range does not lie in the LUN, or a stream's part of it has no place for the largest I/O");
+    return refuse(
+        why, EINVAL,
+        "the range does not lie in the LUN, or has no place for the largest I/O at a multiple of align (block "
+        "0 of a device is never used)");
 }
 
 int instance_check(const struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
                    const struct parameters *p, const char **why)
 {
     const struct setting *s = &p->setting;
-    struct sequencer unused;
-    int result = 0;
+    int result;
 
-    if (s->blocksize == 0 || s->blocksize % lun->block != 0)
-        return refuse(why, EINVAL, "blocksize is not a multiple of the LUN's logical block size");
-    if (s->blocksize > ceiling.blocksize)
-        return refuse(why, EINVAL, "blocksize is above the ceiling that buffers are made for");
-    if (s->maxtags == 0 || s->maxtags > ceiling.tags)
-        return refuse(why, EINVAL, "maxtags is not in 1 to the ceiling that buffers are made for");
     if (!(s->fraction_read >= 0.0 && s->fraction_read <= 1.0)) /* nor is NaN */
         return refuse(why, EINVAL, "fraction_read is not in 0 to 1");
-    if (p->fixed.sync > SYNC_ALL)
-        return refuse(why, EINVAL, "sync is not none, dsync or sync");
-    if (s->fraction_read < 1.0)
-        result = check_writes(lun, agreed, s, why);
-    if (result == 0)
-        result = check_until(&p->fixed, s->fraction_read, why);
+    result = check_sizes(lun, ceiling, s, why);
     if (result != 0)
         return result;
-    if (!sequencer_init(&unused, order_of(&p->fixed), s->blocksize, s->range_start, s->range_end, lun->size,
-                        lun->device))
-        return refuse(why, EINVAL,
-                      "the range does not lie in the LUN, or holds no whole block (block 0 of a device is never used)");
-    return 0;
+    if (s->maxtags == 0 || s->maxtags > ceiling.tags)
+        return refuse(why, EINVAL, "maxtags is not in 1 to the ceiling that buffers are made for");
+    if (p->fixed.sync > SYNC_ALL)
+        return refuse(why, EINVAL, "sync is not none, dsync or sync");
+    if (setting_changes(s))
+        result = check_writes(lun, agreed, s, why);
+    if (result == 0)
+        result = check_until(&p->fixed, s, why);
+    if (result == 0)
+        result = check_ways(lun, &p->fixed, why);
+    if (result != 0)
+        return result;
+    return (is_plain(&p->fixed, s) ? check_plain_range : check_mix_range)(lun, p, why);
+}
+
+/* No write buffer is fresh: the next write of each tag makes all of it anew. */
+static void forget_data(struct instance *i)
+{
+    uint32_t all = setting_largest(&i->parameters.setting, OP_WRITE);
+
+    for (uint32_t n = 0; n < i->ceiling.tags; n++) {
+        i->tags[n].fresh = false;
+        tag_set_stale(&i->tags[n], all);
+    }
 }
 
 static int make_tags(struct instance *i)
@@ -112,6 +277,7 @@ static int make_tags(struct instance *i)
         tag->iocb.aio_data = (uint64_t)(uintptr_t)tag;
         tag->iocb.aio_fildes = (uint32_t)i->lun->fd;
     }
+    forget_data(i);
     return 0;
 }
 
@@ -127,7 +293,9 @@ static void touch(char *data, size_t size, _Atomic uint64_t *progress)
 
 static uint32_t stride_of(struct ceiling ceiling)
 {
-    return (ceiling.blocksize + PAGE - 1) / PAGE * PAGE;
+    uint32_t blocksize = ceiling.blocksize > 1 ? ceiling.blocksize : 1; /* none, where nothing but trims is wanted */
+
+    return (blocksize + PAGE - 1) / PAGE * PAGE;
 }
 
 static int make_data(struct instance *i, _Atomic uint64_t *progress)
@@ -140,26 +308,117 @@ static int make_data(struct instance *i, _Atomic uint64_t *progress)
     i->data = io_buffers_take(&i->data_size, i->reserved);
     if (!i->data)
         return -ENOMEM;
-    size_t from = i->parameters.setting.fraction_read > 0.0 ? 0 : half;
+    size_t from = setting_has(&i->parameters.setting, OP_READ) ? 0 : half;
     touch(i->data + from, i->data_size - from, progress);
     if (getrandom(&i->write_stream, sizeof i->write_stream, 0) != (ssize_t)sizeof i->write_stream)
         return -EIO;
     return 0;
 }
 
-/* Where its writes may begin, of the size that its sequencer makes them; no write begins at UINT64_MAX. */
+static uint32_t largest_of(const struct instance *i, const struct setting *s)
+{
+    uint32_t largest = i->sequencer.direction == BY_PARTS ? 0 : s->blocksize;
+
+    for (uint32_t n = 0; i->sequencer.direction == BY_PARTS && n < i->mix->count; n++)
+        if (i->mix->rows[n].bytes > largest)
+            largest = i->mix->rows[n].bytes;
+    return largest;
+}
+
+/* Where its writes may begin, of the size that its sequencer makes them, or the parts of its mix have; no write begins
+ * at UINT64_MAX. */
 static void bound_writes(struct instance *i, const struct extents *agreed, const struct setting *s)
 {
     struct extent extent = extents_around(agreed, range_of(i->lun, s));
-    bool any = extent.end - extent.start >= i->sequencer.blocksize;
+    uint64_t length = extent.end - extent.start;
+    bool any = length >= largest_of(i, s);
 
     i->writes_from = any ? extent.start : UINT64_MAX;
-    i->writes_span = any ? extent.end - extent.start - i->sequencer.blocksize : 0;
+    i->writes_span = any ? length - s->blocksize : 0;
+    if (i->sequencer.direction != BY_PARTS)
+        return;
+    i->writes_span = 0;
+    for (uint32_t n = 0; n < i->mix->count; n++)
+        i->mix->rows[n].writes_span = any ? length - i->mix->rows[n].bytes : 0;
 }
 
 static uint16_t requests_per_io(const struct lun *lun, struct ceiling ceiling, uint32_t blocksize)
 {
     return queue_requests_per_io(&lun->queue, blocksize, (size_t)stride_of(ceiling) * ceiling.tags >= HUGE_PAGE);
+}
+
+/* In the way that the kernel has of it, a trim is one request. */
+static uint16_t weight_of(const struct instance *i, const struct mix_row *row)
+{
+    return op_moves_data(row->op) ? requests_per_io(i->lun, i->ceiling, row->bytes) : 1;
+}
+
+static uint8_t kind_of(const struct instance *i, enum op op)
+{
+    return op == OP_TRIM ? KIND_TRIM : op == OP_WRITE_ZEROES ? KIND_WRITE_ZEROES : (uint8_t)(i->kind + op);
+}
+
+/* What of its mix is the instance's own. */
+static void weigh_parts(struct instance *i)
+{
+    i->weight = 1;
+    for (uint32_t n = 0; n < i->mix->count; n++) {
+        struct mix_row *row = &i->mix->rows[n];
+        row->weight = weight_of(i, row);
+        row->kind = kind_of(i, row->op);
+        if (row->weight > i->weight)
+            i->weight = row->weight;
+    }
+}
+
+/* Where each block comes once before any again, the sequencer says where the I/Os of a mix go, too: all of one size. */
+static void permute(struct instance *i, const struct setting *s, uint32_t bytes, const struct mix_range *range)
+{
+    const struct mix_range *before = &i->mix->range;
+
+    if (i->sequencer.order != PERMUTED)
+        return;
+    if (i->sequencer.blocksize != bytes || before->first != range->first || before->end != range->end)
+        sequencer_seek(&i->sequencer, 0, bytes, s->range_start, s->range_end, i->lun->size, i->lun->device);
+}
+
+/* From now on its I/Os are of these parts, and follow those before. */
+static void set_parts(struct instance *i, const struct setting *s)
+{
+    struct mix_ways ways = ways_of(&i->parameters.fixed);
+    struct mix_part parts[MOST_PARTS];
+    struct mix_range range;
+    uint32_t count = parts_of(s, parts);
+    bool was_plain = i->sequencer.direction != BY_PARTS;
+
+    if (!mix_range_of(&range, &ways, parts, count, s->range_start, s->range_end, i->lun->size, i->lun->device))
+        return;
+    permute(i, s, parts[0].bytes, &range);
+    mix_set(i->mix, &ways, parts, count, &range);
+    if (was_plain && !i->mix->random)
+        mix_seek(i->mix, sequencer_place(&i->sequencer));
+    i->sequencer.direction = BY_PARTS;
+    weigh_parts(i);
+}
+
+/* From now on its I/Os are those of its sequencer, likewise. */
+static void set_plain(struct instance *i, const struct setting *s)
+{
+    uint64_t at = i->sequencer.direction == BY_PARTS ? mix_cursor(i->mix) : sequencer_place(&i->sequencer);
+
+    sequencer_seek(&i->sequencer, at, s->blocksize, s->range_start, s->range_end, i->lun->size, i->lun->device);
+    sequencer_set_fraction_read(&i->sequencer, s->fraction_read);
+    i->weight = requests_per_io(i->lun, i->ceiling, s->blocksize);
+}
+
+int instance_make_mix(struct instance *i, const struct parameters *p)
+{
+    struct mix_ways ways = ways_of(&p->fixed);
+
+    if (i->mix || is_plain(&p->fixed, &p->setting))
+        return 0;
+    i->mix = mix_take(&ways);
+    return i->mix ? 0 : -ENOMEM;
 }
 
 int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
@@ -184,15 +443,14 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
                            .counts_turns = p->fixed.drop_after_ns || p->fixed.until.what > ENDS_TIME ||
                                            flush_is_wanted(&p->fixed),
                            .counts_done = p->fixed.drop_after_ns || flush_is_wanted(&p->fixed),
-                           .weight = requests_per_io(lun, ceiling, s->blocksize)};
+                           .sequencer.order = order_of(&p->fixed)};
     lun->users++;
-    sequencer_init(&i->sequencer, order_of(&p->fixed), s->blocksize, s->range_start, s->range_end, lun->size,
-                   lun->device);
-    bound_writes(i, agreed, s);
-    if (!extents_copy(&i->agreed, agreed)) {
+    if (!extents_copy(&i->agreed, agreed) || instance_make_mix(i, p) != 0) {
         instance_destroy(i);
-        return refuse(why, ENOMEM, "no memory for what may be written");
+        return refuse(why, ENOMEM, "no memory for what may be written, or for a mix of I/Os");
     }
+    (is_plain(&p->fixed, s) ? set_plain : set_parts)(i, s);
+    bound_writes(i, agreed, s);
     return 0;
 }
 
@@ -223,6 +481,7 @@ void instance_destroy(struct instance *i)
     free_memory(i);
     i->lun->users--;
     free(i->agreed.list);
+    free(i->mix);
     *i = (struct instance){.slot = i->slot};
 }
 
@@ -238,32 +497,37 @@ static void free_tags(struct instance *i)
     }
 }
 
-/* What was made for smaller writes is not fresh behind them. */
-static void forget_data(struct instance *i)
+/* Whether its I/Os have other sizes or another range. */
+static bool differs(const struct setting *old, const struct setting *s)
 {
-    for (uint32_t n = 0; n < i->ceiling.tags && i->populated; n++)
-        i->tags[n].fresh = false;
+    return s->blocksize != old->blocksize || s->range_start != old->range_start || s->range_end != old->range_end ||
+           s->parts_count != old->parts_count || memcmp(s->parts, old->parts, sizeof s->parts) != 0;
+}
+
+/* What was made for smaller writes is not fresh behind them. */
+static bool may_be_stale(const struct setting *old, const struct setting *s)
+{
+    return differs(old, s) || setting_has(s, OP_WRITE) != setting_has(old, OP_WRITE);
 }
 
 /* The next I/O follows the last one where it still can. What must be split never goes without waiting. */
-static void resize(struct instance *i, const struct setting *s)
-{
-    sequencer_move(&i->sequencer, s->blocksize, s->range_start, s->range_end, i->lun->size, i->lun->device);
-    i->weight = requests_per_io(i->lun, i->ceiling, s->blocksize);
-    i->nowait = i->lun->nowait && i->weight == 1;
-    if (s->blocksize > i->parameters.setting.blocksize)
-        forget_data(i);
-}
-
 void instance_set(struct instance *i, const struct setting *s)
 {
-    const struct setting *old = &i->parameters.setting;
+    const struct setting old = i->parameters.setting;
+    bool plain = is_plain(&i->parameters.fixed, s), other = differs(&old, s);
 
-    if (s->blocksize != old->blocksize || s->range_start != old->range_start || s->range_end != old->range_end)
-        resize(i, s);
-    bound_writes(i, &i->agreed, s);
-    sequencer_set_fraction_read(&i->sequencer, s->fraction_read);
     i->parameters.setting = *s;
+    if (!plain)
+        set_parts(i, s);
+    else if (other)
+        set_plain(i, s);
+    else
+        sequencer_set_fraction_read(&i->sequencer, s->fraction_read);
+    if (other)
+        i->nowait = i->lun->nowait && i->weight == 1;
+    if (i->populated && may_be_stale(&old, s))
+        forget_data(i);
+    bound_writes(i, &i->agreed, s);
     volume_settle(i);
 }
 
@@ -288,7 +552,8 @@ void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
     i->nowait = i->lun->nowait && i->weight == 1; /* what must be split never goes without waiting */
     i->sequencer.random = random_stream(seed, i->number, step, ADDRESSES);
     sequencer_start_passes(&i->sequencer, random_stream(seed, i->number, step, PASSES));
-    sequencer_set_fraction_read(&i->sequencer, setting->fraction_read);
+    if (i->sequencer.direction != BY_PARTS)
+        sequencer_set_fraction_read(&i->sequencer, setting->fraction_read);
     pacer_start(&i->pacer, random_stream(seed, i->number, step, GAPS), setting->iops, start_ns);
     flush_start(i);
     i->thinking = (struct thinking){0};
@@ -300,6 +565,6 @@ void instance_renew(struct tag *tag)
 {
     struct instance *i = tag->instance;
 
-    random_fill(tag_buffer(tag, true), i->parameters.setting.blocksize, random_next(&i->write_stream));
+    random_fill(tag_buffer(tag, true), tag_stale(tag), random_next(&i->write_stream));
     tag->fresh = true;
 }

@@ -16,6 +16,7 @@
 
 #include "extents.h"
 #include "load/ideal_tags.h"
+#include "load/mix.h"
 #include "load/pacer.h"
 #include "load/sequencer.h"
 #include "lun.h"
@@ -23,13 +24,12 @@
 struct instance;
 struct share;
 
-enum op { OP_READ, OP_WRITE, OP_FSYNC, OP_FDATASYNC };
-
 /* What becomes of it when it comes back; an orphan is in flight from an earlier step, and counts no more. */
 enum filed_as { FILED_AS_IO, FILED_AS_FLUSH, FILED_AS_ORPHAN };
 
 struct tag {
-    struct iocb iocb; /* libaio's own form of it; with every backend, place and size of the I/O stand there */
+    struct iocb iocb; /* libaio's own form of it; with every backend, place and size of the I/O stand there, and how
+                       * much of its write buffer its last write took */
     uint64_t submit_ns;
     uint64_t due_ns;  /* 0: submitted as fast as it goes, without a due time; thinking: when that ends */
     uint64_t late_ns; /* by how much it was submitted later than that and its tag allowed, and reaped late; of a user:
@@ -44,7 +44,7 @@ struct tag {
     uint8_t kind;    /* enum kind */
     uint8_t op;      /* enum op */
     bool nowait;
-    bool fresh;       /* its write buffer holds what was never written yet */
+    bool fresh;       /* its write buffer holds what was never written yet, all of it */
     bool again;       /* being submitted once more: keeps its times */
     uint8_t filed_as; /* enum filed_as */
 };
@@ -84,6 +84,8 @@ struct setting {
     double fraction_read;
     uint64_t range_start, range_end;
     uint32_t maxtags, blocksize;
+    uint32_t parts_count; /* 0: reads and writes of `blocksize`, by fraction_read */
+    struct mix_part parts[MOST_PARTS];
 };
 
 /* The most that edits may ask for: buffers are made for it. */
@@ -103,6 +105,8 @@ struct until {
 
 enum sync { SYNC_NONE, SYNC_DATA, SYNC_ALL }; /* RWF_DSYNC, RWF_SYNC */
 
+enum cursors { CURSOR_SHARED, CURSOR_BY_OPERATION };
+
 enum flush_kind { FLUSH_ALL, FLUSH_DATA }; /* fsync, fdatasync */
 
 struct flush {
@@ -121,6 +125,10 @@ struct fixed {
     uint64_t sync;       /* enum sync: what of a write is durable once it is acknowledged */
     struct flush flush;
     uint64_t end_fsync; /* 0 or 1: whether the end by `until` is an fsync of what it wrote */
+    uint64_t align;     /* I/Os begin at multiples of it; 0: of their size, of several the least */
+    double sequential;  /* share of a random workload's I/Os that begin where its last one ended */
+    uint64_t streams;   /* of a sequential workload, in turns, each in its own part of the range; 0 is 1 */
+    uint64_t cursors;   /* enum cursors */
 };
 
 /* How far it is with `until`: see volume.h. Its thread writes, others read. */
@@ -147,7 +155,7 @@ struct instance {
     struct tag *free;
     uint32_t in_flight, maxtags; /* in flight or thinking */
     struct share *share;
-    uint16_t weight;  /* requests of the share's queue that its next I/O takes */
+    uint16_t weight;  /* requests of the share's queue that its next I/O takes, at most */
     uint32_t slot;    /* its place in the thread's arrays */
     bool closed_loop; /* iops: max */
     bool eager;       /* it has something to submit without a backlog, too: in a closed loop, or a flush */
@@ -171,12 +179,15 @@ struct instance {
     struct ideal_tags ideal; /* with drop_after only */
     _Atomic uint64_t oldest_submit_ns; /* of the oldest in flight, 0 if none: for other threads */
     struct sequencer sequencer;
+    struct mix *mix; /* where the sequencer leaves it to its parts; NULL: it never was to be */
     struct pacer pacer;
     struct volume volume;
     uint64_t expires_ns; /* when it is spent by time; UINT64_MAX: never, or it is */
     uint64_t landed_ns;  /* when some of its I/Os last landed, with `until` */
     struct flushing flushing;
-    uint64_t writes_from, writes_span; /* a write begins so far behind `writes_from` at most: it lies in its extent */
+    /* A write of `blocksize` begins so far behind `writes_from` at most: it lies in its extent. Of a mix, each of whose
+     * parts has a span of its own, the first alone counts. */
+    uint64_t writes_from, writes_span;
 
     /* What is settled at create. */
     struct parameters parameters;
@@ -215,6 +226,16 @@ int instance_populate(struct instance *i, _Atomic uint64_t *progress);
 int instance_check(const struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
                    const struct parameters *p, const char **why);
 
+/* Memory for a mix, where these parameters are one; none is given back before the end. By the commanding thread, before
+ * an edit is posted. 0 or -ENOMEM. */
+int instance_make_mix(struct instance *i, const struct parameters *p);
+
+/* Whether a setting has I/Os of this operation. */
+bool setting_has(const struct setting *s, enum op op);
+
+/* The size of the largest of these, 0 where there are none. */
+uint32_t setting_largest(const struct setting *s, enum op op);
+
 /* Takes a setting that was checked: what is issued from now on follows it. What is in flight keeps its size. */
 void instance_set(struct instance *i, const struct setting *setting);
 
@@ -247,10 +268,28 @@ static inline uint64_t tag_free_since(const struct tag *tag, uint64_t now_ns)
     return now_ns - tag->late_ns;
 }
 
-/* Whether what this tag is about to write was agreed to. */
-static inline bool instance_may_write(const struct instance *i, const struct tag *tag)
+/* Whether it came back as one that did what it was to do: what moves no data answers 0. */
+static inline bool tag_is_done(const struct tag *tag, int64_t result)
 {
-    return tag_offset(tag) - i->writes_from <= i->writes_span; /* huge where it lies before */
+    return result == tag_bytes(tag) || (result == 0 && !op_moves_data(tag->op));
+}
+
+/* How much of its write buffer was written, where that is not fresh: all at first. libaio reads that field only with a
+ * flag that no I/O has (IOCB_FLAG_RESFD). */
+static inline uint32_t tag_stale(const struct tag *tag)
+{
+    return tag->iocb.aio_resfd;
+}
+
+static inline void tag_set_stale(struct tag *tag, uint32_t bytes)
+{
+    tag->iocb.aio_resfd = bytes;
+}
+
+/* Whether what this tag is about to write was agreed to; `span`: of its size. */
+static inline bool instance_may_write(const struct instance *i, const struct tag *tag, uint64_t span)
+{
+    return tag_offset(tag) - i->writes_from <= span; /* huge where it lies before */
 }
 
 /* Nothing of it is submitted, not even what the kernel gave back. */

@@ -21,6 +21,7 @@ struct lun {
     bool buffered;
     bool nowait;               /* takes RWF_NOWAIT */
     int generic;               /* the generic device of an NVMe namespace; -1: not open */
+    bool trims;                /* the backend was asked whether it takes trims, and does */
     uint32_t nsid, most_bytes; /* of that: its number, the largest I/O of one command */
     uint64_t size;             /* bytes */
     uint32_t block;            /* the unit of its I/O, bytes: O_DIRECT's; buffered: of a device a page, of a file 1 */

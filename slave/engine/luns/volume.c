@@ -2,44 +2,73 @@
 
 #include "flush.h"
 
-/* What of it is counted, of one I/O. */
-static uint64_t counted(const struct instance *i, const struct tag *tag)
+/* What an I/O counts for, of this operation and size. */
+static uint32_t worth(const struct instance *i, enum op op, uint32_t bytes)
 {
     switch (i->parameters.fixed.until.what) {
     case ENDS_IOS:
         return 1;
     case ENDS_BYTES:
-        return tag_bytes(tag);
+        return op_moves_data(op) ? bytes : 0;
     case ENDS_READ:
-        return tag->op == OP_READ ? tag_bytes(tag) : 0;
+        return op == OP_READ ? bytes : 0;
     case ENDS_WRITTEN:
-        return tag->op == OP_WRITE ? tag_bytes(tag) : 0;
+        return op == OP_WRITE ? bytes : 0;
     default:
         return 0;
     }
 }
 
-/* Whether each of its I/Os counts. */
+static uint32_t counted(const struct instance *i, const struct tag *tag)
+{
+    return worth(i, tag->op, tag_bytes(tag));
+}
+
+/* The least and the most that its I/Os count for. */
+struct worths {
+    uint32_t least, most;
+};
+
+static struct worths worths_of_parts(const struct instance *i)
+{
+    struct worths w = {.least = UINT32_MAX};
+
+    for (uint32_t n = 0; n < i->mix->count; n++) {
+        uint32_t part = worth(i, i->mix->rows[n].op, i->mix->rows[n].bytes);
+        w.least = part < w.least ? part : w.least;
+        w.most = part > w.most ? part : w.most;
+    }
+    return w;
+}
+
+static struct worths worths(const struct instance *i)
+{
+    enum direction direction = i->sequencer.direction;
+
+    if (direction == BY_PARTS)
+        return worths_of_parts(i);
+    uint32_t read = worth(i, OP_READ, i->sequencer.blocksize), write = worth(i, OP_WRITE, i->sequencer.blocksize);
+    if (direction != MIXED)
+        return direction == ALL_READ ? (struct worths){read, read} : (struct worths){write, write};
+    return read < write ? (struct worths){read, write} : (struct worths){write, read};
+}
+
+/* Whether each of its I/Os counts, and for as much: so it is known how many it takes. */
 static bool all_count(const struct instance *i)
 {
-    switch (i->parameters.fixed.until.what) {
-    case ENDS_READ:
-        return i->sequencer.direction == ALL_READ;
-    case ENDS_WRITTEN:
-        return i->sequencer.direction == ALL_WRITE;
-    case ENDS_IOS:
-    case ENDS_BYTES:
-        return true;
-    default:
-        return false;
-    }
+    struct worths w = worths(i);
+
+    return w.least == w.most && w.most > 0;
 }
 
 /* How many I/Os it takes at least. */
 static uint64_t ios_left(const struct instance *i)
 {
-    uint64_t left = volume_left(i), each = i->parameters.fixed.until.what == ENDS_IOS ? 1 : i->sequencer.blocksize;
+    uint64_t left = volume_left(i);
+    uint32_t each = worths(i).most;
 
+    if (each == 0) /* an edit is about to have some count */
+        each = 1;
     return left / each + (left % each != 0);
 }
 

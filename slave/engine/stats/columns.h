@@ -5,7 +5,9 @@
 #ifndef IVYPY_COLUMNS_H
 #define IVYPY_COLUMNS_H
 
-#define KINDS_TABLE(X) X(RANDOM_READ) X(RANDOM_WRITE) X(SEQUENTIAL_READ) X(SEQUENTIAL_WRITE)
+/* Each with the series of its service times; that of its response times is SERIES_RESPONSE further on. */
+#define KINDS_TABLE(X) \
+    X(RANDOM_READ, 0) X(RANDOM_WRITE, 1) X(SEQUENTIAL_READ, 2) X(SEQUENTIAL_WRITE, 3) X(TRIM, 14) X(WRITE_ZEROES, 15)
 
 #define MOMENTS_TABLE(X) X(COUNT) X(BYTES) X(SUM) X(SQUARES_LOW) X(SQUARES_HIGH) X(MIN) X(MAX)
 
@@ -22,26 +24,26 @@
     X(CPU_TIME) X(CLOCK_ADJUSTMENT) X(BUSY_WAIT) X(REAP_DELAY_SUM) X(REAP_DELAY_P99)
 /* clang-format on */
 
-#define KIND_COLUMN(name) KIND_##name,
+#define KIND_COLUMN(name, series) KIND_##name = series,
 #define MOMENT_COLUMN(name) MOMENT_##name,
 #define COUNT_COLUMN(name) COUNT_##name,
 #define THREAD_COLUMN(name) THREAD_##name,
 
-enum kind { KINDS_TABLE(KIND_COLUMN) KINDS };
+enum kind { KINDS_TABLE(KIND_COLUMN) };
 enum moment { MOMENTS_TABLE(MOMENT_COLUMN) MOMENTS };
 enum count { COUNTS_TABLE(COUNT_COLUMN) COUNTS };
 enum thread_count { THREAD_COUNTS_TABLE(THREAD_COLUMN) THREAD_COUNTS };
 
 enum {
     SERIES_SERVICE = 0,
-    SERIES_RESPONSE = KINDS,
-    SERIES_LATENESS = 2 * KINDS,
-    SERIES_DELAYED = 2 * KINDS + 1,
-    SERIES_UNDELAYED = 2 * KINDS + 2,
-    SERIES_LATE = 2 * KINDS + 3,
-    SERIES_PUNCTUAL = 2 * KINDS + 4,
-    SERIES_FLUSH = 2 * KINDS + 5,
-    SERIES = 2 * KINDS + 6,
+    SERIES_RESPONSE = 4,
+    SERIES_LATENESS = 8,
+    SERIES_DELAYED = 9,
+    SERIES_UNDELAYED = 10,
+    SERIES_LATE = 11,
+    SERIES_PUNCTUAL = 12,
+    SERIES_FLUSH = 13,
+    SERIES = 20,
 };
 
 #endif

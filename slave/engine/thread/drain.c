@@ -18,7 +18,7 @@ static void catch_one(struct thread *t, const struct completion *completion, uin
     }
     if (now_ns - tag->submit_ns > t->drain.longest_caught_ns)
         t->drain.longest_caught_ns = now_ns - tag->submit_ns;
-    if (completion->result == tag_bytes(tag))
+    if (tag_is_done(tag, completion->result))
         t->drain.caught++;
     else if (completion->result == -EAGAIN && tag->nowait)
         t->drain.dropped++;

@@ -192,7 +192,7 @@ static struct tag *take_again_of(struct share *s, uint64_t now_ns)
     if (retry)
         s->retry_ns = now_ns + READY_QUEUE_RETRY_NS;
     s->again_first = tag->next_again;
-    tag->nowait = tag->instance->nowait && tag->weight == 1 && s->in_flight > 0;
+    tag->nowait = tag->instance->nowait && tag->weight == 1 && op_moves_data(tag->op) && s->in_flight > 0;
     tag->again = true;
     return tag;
 }

@@ -160,7 +160,7 @@ static __attribute__((noinline)) void count_done(struct tag *tag, uint64_t now_n
         flush_count_write(i, tag_free_since(tag, now_ns));
 }
 
-/* A flush is an I/O, but none of the four kinds. */
+/* A flush is an I/O, but of no kind. */
 static void file_flush(struct thread *t, struct tag *tag, uint64_t now_ns)
 {
     struct instance *i = tag->instance;
@@ -198,11 +198,11 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
     tag->instance->found_ns = now_ns - delay_ns;
     if (tag->filed_as != FILED_AS_IO) {
         file_other(t, tag, result, now_ns);
-    } else if (result == tag_bytes(tag)) {
+    } else if (tag_is_done(tag, result)) {
         tag->instance->failures = 0;
         if (tag->instance->counts_done)
             count_done(tag, now_ns);
-        tag->fresh &= tag->op == OP_READ;
+        tag->fresh &= tag->op != OP_WRITE;
         t->reap.done[t->reap.done_count++] = (struct done){
             .service_ns = service_ns,
             .response_ns = tag->due_ns ? now_ns - tag->due_ns : UNCHANGED,
@@ -260,6 +260,19 @@ static __attribute__((noinline)) void record_late(struct thread *t, const struct
     record(t, done->tag->instance, SERIES_PUNCTUAL, done->response_ns - late_ns, done->bytes);
 }
 
+/* Of what was written, trimmed or zeroed: the last two move no data. */
+static inline void record_change(struct row *row, const struct done *done)
+{
+    if (!op_moves_data(done->op)) {
+        row->bytes -= done->bytes;
+        return;
+    }
+    row->written += done->bytes;
+    /* Now rather than when it is due. A tag that was taken again meanwhile was filled then. */
+    if (!done->tag->fresh)
+        instance_renew(done->tag);
+}
+
 void reap_record(struct thread *t)
 {
     uint64_t service_ns = 0;
@@ -281,12 +294,8 @@ void reap_record(struct thread *t)
         }
         if (done->delay_ns >= REAP_DELAY_LEAST_NS)
             record_delay(t, done);
-        if (done->op != OP_READ) {
-            row->written += done->bytes;
-            /* Now rather than when it is due. A tag that was taken again meanwhile was filled then. */
-            if (!done->tag->fresh)
-                instance_renew(done->tag);
-        }
+        if (done->op != OP_READ)
+            record_change(row, done);
     }
     t->reap.service_sum_ns += service_ns - t->reap.done_count * reap_mean_service_ns(&t->reap);
     t->boundary.running->figures.completed += t->reap.done_count;

@@ -26,7 +26,7 @@ struct done {
     struct tag *tag;
     uint32_t bytes;
     uint8_t kind;
-    uint8_t op; /* OP_READ or OP_WRITE */
+    uint8_t op; /* enum op: no flush */
 };
 
 struct reap {

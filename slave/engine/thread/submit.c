@@ -118,6 +118,61 @@ static __attribute__((noinline, cold)) void refuse_write(struct thread *t, struc
                i->number, tag_bytes(tag), (unsigned long long)tag_offset(tag));
 }
 
+/* The next write of an instance, of which a size has this `span`. False: it may not. */
+static inline bool make_write(struct thread *t, struct tag *tag, uint64_t span)
+{
+    if (__builtin_expect(!instance_may_write(tag->instance, tag, span), false)) {
+        refuse_write(t, tag);
+        return false;
+    }
+    if (tag->op == OP_WRITE && !tag->fresh)
+        instance_renew(tag);
+    return true;
+}
+
+/* The next of a mix: what it is, and where it goes. False: it may not. */
+static bool make_part(struct thread *t, struct instance *i, struct tag *tag)
+{
+    uint64_t offset;
+    const struct mix_row *row = mix_next(i->mix, &i->sequencer.random, &offset);
+
+    if (i->sequencer.order == PERMUTED)
+        offset = sequencer_permuted_offset(&i->sequencer);
+    tag->op = row->op;
+    tag->iocb.aio_offset = (int64_t)offset;
+    tag->kind = row->kind;
+    tag->iocb.aio_nbytes = row->bytes;
+    tag->weight = row->weight;
+    tag->nowait = i->nowait && op_moves_data(row->op);
+    if (row->op == OP_READ)
+        return true;
+    if (!make_write(t, tag, row->writes_span))
+        return false;
+    if (row->op == OP_WRITE)
+        tag_set_stale(tag, row->bytes);
+    return true;
+}
+
+/* Likewise where all have one size, and this one does so. */
+static inline bool make_one(struct thread *t, struct instance *i, struct tag *tag, uint8_t op)
+{
+    tag->op = op;
+    tag->iocb.aio_offset = (int64_t)sequencer_offset(&i->sequencer);
+    tag->kind = (uint8_t)(i->kind + op);
+    tag->iocb.aio_nbytes = i->sequencer.blocksize;
+    tag->weight = i->weight;
+    tag->nowait = i->nowait;
+    return op == OP_READ || make_write(t, tag, i->writes_span);
+}
+
+/* Where it is not all reads, or all writes, of one size. */
+static __attribute__((noinline)) bool make_mixed(struct thread *t, struct instance *i, struct tag *tag)
+{
+    if (i->sequencer.direction == BY_PARTS)
+        return make_part(t, i, tag);
+    return make_one(t, i, tag, sequencer_writes(&i->sequencer));
+}
+
 /* Makes the next I/O of an instance; it counts as in flight from here on. False: it may not. */
 static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
 {
@@ -142,21 +197,10 @@ static bool issue(struct thread *t, struct instance *i, uint64_t now_ns)
         }
         tag->due_ns = 0;
     }
-    tag->op = sequencer_writes(&i->sequencer); /* OP_READ, OP_WRITE */
-    tag->iocb.aio_offset = (int64_t)sequencer_offset(&i->sequencer);
-    tag->kind = (uint8_t)(i->kind + tag->op);
-    tag->iocb.aio_nbytes = i->sequencer.blocksize;
-    tag->weight = i->weight;
-    tag->nowait = i->nowait;
+    bool mixed = __builtin_expect(i->sequencer.direction >= MIXED, false);
+    if (!(mixed ? make_mixed(t, i, tag) : make_one(t, i, tag, (uint8_t)i->sequencer.direction)))
+        return false;
     tag->again = false;
-    if (tag->op != OP_READ) {
-        if (__builtin_expect(!instance_may_write(i, tag), false)) {
-            refuse_write(t, tag);
-            return false;
-        }
-        if (!tag->fresh)
-            instance_renew(tag);
-    }
     tag->submit_ns = now_ns;
     fly(i, tag);
     i->in_flight++;

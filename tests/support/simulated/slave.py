@@ -21,9 +21,9 @@ from ivypy.protocol.counters import (
     LATE,
     LATENESS,
     PUNCTUAL,
-    RESPONSE,
+    RESPONSES,
     SERIES,
-    SERVICE,
+    SERVICES,
     Count,
     Kind,
     Moment,
@@ -438,11 +438,11 @@ class SimulatedSlave:
                 (Kind.RANDOM_READ if random else Kind.SEQUENTIAL_READ, reads),
                 (Kind.RANDOM_WRITE if random else Kind.SEQUENTIAL_WRITE, done - reads),
             ):
-                entry = series.setdefault((belongs, SERVICE + kind), [0, 0, service_ns])
+                entry = series.setdefault((belongs, SERVICES[kind]), [0, 0, service_ns])
                 entry[0] += n
                 entry[1] += n * parameters.blocksize
                 if not math.isinf(offered):
-                    entry = series.setdefault((belongs, RESPONSE + kind), [0, 0, service_ns + self.faults.lateness_ns])
+                    entry = series.setdefault((belongs, RESPONSES[kind]), [0, 0, service_ns + self.faults.lateness_ns])
                     entry[0] += n
             if not math.isinf(offered):
                 late_ns, response_ns = self.faults.lateness_ns, service_ns + self.faults.lateness_ns
