@@ -79,9 +79,13 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options of the load, in the order in which --help shows them."""
     options: list[Callable[[Any], Any]] = [
         click.option("--rw", "--readwrite", default="randread", show_default=True, metavar="KIND",
-                     help="read, write, randread, randwrite, rw or randrw."),
+                     help="read, write, randread, randwrite, rw, randrw, trim or randtrim."),
         click.option("--bs", "--blocksize", "blocksize", default="4k", show_default=True, metavar="SIZE",
-                     help="Size of each I/O; k and M are 1024 and 1024 x 1024."),
+                     help="Size of each I/O, 4k, or of reads and writes, 4k,64k; k is 1024."),
+        click.option("--bssplit", metavar="SIZES", help="Sizes with their percentages: 4k/60:64k/40."),
+        click.option("--blockalign", "--ba", "blockalign", metavar="SIZE", hidden=True),
+        click.option("--percentage-random", type=click.IntRange(0, 100), metavar="PERCENT",
+                     help="Of the I/Os; the others begin where the last one ended."),
         click.option("--iodepth", "--maxtags", "--qd", type=int, default=32, show_default=True, metavar="N",
                      help="I/Os in flight on each target."),
         click.option("--numjobs", type=int, default=1, metavar="N",

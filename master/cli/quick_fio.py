@@ -37,8 +37,7 @@ _VOLUMES: Final = frozenset({"io_size", "number_ios"})  # what fio ignores with 
 
 # Options that have no counterpart -> what comes nearest.
 NEAREST: Final = {
-    "bsrange": "an I/O has one size: choose it with --bs",
-    "bssplit": "an I/O has one size: choose it with --bs",
+    "bsrange": "write the sizes and their percentages: --bssplit 4k/50:64k/50",
     "fill_device": "use --rw write --once: each block once",
     "iodepth_batch": "ivypy submits each I/O when it falls due; leave it out",
     "latency_target": "use --p99 5ms: the highest rate that meets it",

@@ -14,14 +14,22 @@ from enum import Enum, StrEnum
 from typing import Final
 
 from ...protocol.geometry import LEAST_BLOCK
-from ...protocol.parameters import PARAMETERS
+from ...protocol.parameters import PARAMETERS, Operation
 from ..control.choices import LATENCIES
 from ..control.search import probes_within, search_length, shortest_search
 from ..errors import PlanError
 from ..rollup.metrics import HOW_SHORT, METRICS, SHORT_NAMES, Quantity, full_name, metric_of
 from ..text.metric_amounts import parse_amount
-from ..text.suggestions import did_you_mean, suggestion
-from ..text.units import format_bytes, format_duration, parse_bytes, parse_duration
+from ..text.mixes import Operations, Sizes, Weighted, all_sizes, mix_of, shares_of
+from ..text.suggestions import did_you_mean, listed
+from ..text.units import (
+    format_bytes,
+    format_duration,
+    format_operations,
+    format_sizes,
+    parse_bytes,
+    parse_duration,
+)
 
 _THRESHOLD: Final = re.compile(r"([A-Za-z0-9_.]+)\s*(<=|>=)\s*(\S.*)")
 _CUT_NUMBER: Final = re.compile(r"[^,]*[<>]=\s*-?\d+(\s*,\s*\d[^,]*)+")  # 20,000: no metric begins with a digit
@@ -54,7 +62,7 @@ class QuickTarget:
 
 
 class Rw(StrEnum):
-    """Reads or writes, in fio's words."""
+    """The kind of I/O, in fio's words."""
 
     READ = "read"
     WRITE = "write"
@@ -63,11 +71,14 @@ class Rw(StrEnum):
     RW = "rw"
     READWRITE = "readwrite"
     RANDRW = "randrw"
+    TRIM = "trim"
+    RANDTRIM = "randtrim"
 
 
-_MIXED: Final = (Rw.RW, Rw.READWRITE, Rw.RANDRW)
-_SEQUENTIAL: Final = (Rw.READ, Rw.WRITE, Rw.RW, Rw.READWRITE)
-_READS: Final = {Rw.READ: 1.0, Rw.RANDREAD: 1.0, Rw.WRITE: 0.0, Rw.RANDWRITE: 0.0}
+_TRIMS: Final = (Rw.TRIM, Rw.RANDTRIM)
+_SEQUENTIAL: Final = (Rw.READ, Rw.WRITE, Rw.RW, Rw.READWRITE, Rw.TRIM)
+_READS: Final = {Rw.READ: 1.0, Rw.RANDREAD: 1.0, Rw.WRITE: 0.0, Rw.RANDWRITE: 0.0, **dict.fromkeys(_TRIMS, 0.0)}
+_BS_OF: Final = (Operation.READ, Operation.WRITE, Operation.TRIM)  # in fio's order
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,9 @@ class QuickOptions:
     user: str | None = None
     rw: str = Rw.RANDREAD
     blocksize: str = "4k"
+    bssplit: str | None = None
+    blockalign: str | None = None
+    percentage_random: int | None = None
     iodepth: int = 32
     numjobs: int = 1
     rwmixread: str | None = None
@@ -107,8 +121,18 @@ class QuickOptions:
 class _Workload:
     name: str
     sequential: bool
-    fraction_read: float
+    reads: float
+    trims: bool
+    sizes: int | Sizes
     maxtags: int
+
+    @property
+    def operations(self) -> Operations:
+        return ((Operation.TRIM, 1.0),) if self.trims else shares_of((), self.reads)
+
+    @property
+    def mean_bytes(self) -> float:
+        return sum(part.share * part.bytes for part in mix_of(self.sizes, self.reads, self.operations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +148,14 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
     """`command` becomes the plan's first comment. Raises PlanError, whose text names the option."""
     rw = parsed_rw(options.rw)
     size = None if options.size is None else _size("--size", options.size)
-    blocksize = _bounded("--bs", "blocksize", _size("--bs", options.blocksize))
-    if blocksize % LEAST_BLOCK and not options.buffered:
-        raise PlanError(f"--bs {options.blocksize}: not a multiple of {LEAST_BLOCK} bytes; a file takes it --buffered")
     measure_s = USUAL_TIME_S if options.time is None else seconds("--time", options.time)
     if measure_s < 1:
         raise PlanError(f"--time {options.time}: a measurement takes 1s at least")
     default_ramp_s = LONG_WARMUP_S if measure_s >= LONG_S else SHORT_WARMUP_S
     ramp_s = default_ramp_s if options.ramp is None else seconds("--ramp", options.ramp)
-    workloads = _workloads(options, rw)
-    steps, what = _steps(options, rw, blocksize, measure_s, ramp_s, workloads)
-    writes = any(one.fraction_read < 1 for one in workloads)
+    workload = _workload(options, rw)
+    steps, what = _steps(options, rw, measure_s, ramp_s, workload)
+    writes = workload.reads < 1
     cache, flushes = _cache(options), _flushes(options, rw, writes)
     existing = bool(options.select) or any(one.kind is not TargetKind.NEW for one in options.targets)
     lines = [
@@ -143,35 +164,36 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
         *_hosts(options),
         *([f"engine: {{ backend: {_quoted(options.backend)} }}"] if options.backend else []),
         "",
-        *_luns(options, size, blocksize),
+        *_luns(options, size, max(all_sizes(workload.sizes))),
         *(["destroy: true                  # allows writing; the token agrees to it"] if writes and existing else []),
         "",
         "workloads:",
-        *(line for one in workloads for line in _workload(one, blocksize, size if existing else None, cache, flushes)),
+        *_lines(options, workload, size if existing else None),
+        *cache,
+        *flushes,
         "",
         f"defaults: {{ subinterval: 1s, warmup: {format_duration(ramp_s)}, measure: {format_duration(measure_s)} }}",
         "",
-        *_rollups(options, workloads),
+        *_rollups(options),
         *steps,
     ]
-    depth = sum(one.maxtags for one in workloads)
-    if len(workloads) > 1 and (options.rate is None or options.rate.strip().endswith("%")):
-        what += ", reads and writes each as fast as they can"  # so the share of reads is not that of --rwmixread
     first = f", the first {format_bytes(size)}" if size is not None and existing else ""
     return QuickPlan(
         "\n".join(lines) + "\n",
-        f"{rw} {format_bytes(blocksize)}, iodepth {depth}{_through(options)}, {what}{first}",
+        f"{rw} {_sizes_in_words(options)}, iodepth {workload.maxtags}{_through(options)}, {what}{first}",
         _notes(options, ramp_s),
     )
 
 
 def parsed_rw(text: str) -> Rw:
     """Raises PlanError with the nearest word."""
-    if "trim" in text.lower():
-        raise PlanError(f"--rw {text}: ivypy does not trim; measure reads and writes, and trim with blkdiscard before")
     word = text.lower().partition(":")[0]
+    if word in ("trimwrite", "randtrimwrite"):
+        raise PlanError(f"--rw {text}: no block is written as soon as it was trimmed; write randtrim or randwrite")
     if word not in list(Rw):
-        raise PlanError(f"--rw {text}: not a kind of I/O{suggestion(word, [str(one) for one in Rw])}")
+        kinds = [str(one) for one in Rw]
+        meant = did_you_mean(word, kinds) or f";\nthere are {listed(kinds)}"
+        raise PlanError(f"--rw {text}: not a kind of I/O{meant}")
     return Rw(word)
 
 
@@ -186,14 +208,13 @@ def seconds(option: str, text: str) -> float:
 
 _NO_SIZE: Final = {
     ("--size", "%"): "write a size, like 1G; a part of a device is the `range` of a plan (--save)",
-    ("--bs", ","): "reads and writes have one size, like 4k",
 }
 
 
 def _size(option: str, text: str) -> int:
     """ "4k", "10G": powers of two, as fio has them; "4kB" as in plans. Raises PlanError."""
     stripped = text.strip()
-    if hint := _NO_SIZE.get((option, stripped[-1:] if option == "--size" else "," if "," in stripped else "")):
+    if hint := _NO_SIZE.get((option, stripped[-1:])):
         raise PlanError(f"{option} {text}: {hint}")
     bare = re.fullmatch(r"([\d.]+)\s*([kKmMgGtTpP])", stripped)
     try:
@@ -211,7 +232,7 @@ def _bounded(option: str, parameter: str, value: int) -> int:
     return value
 
 
-def _workloads(options: QuickOptions, rw: Rw) -> list[_Workload]:
+def _workload(options: QuickOptions, rw: Rw) -> _Workload:
     sequential = rw in _SEQUENTIAL
     if options.numjobs < 1:
         raise PlanError(f"--numjobs {options.numjobs}: at least 1")
@@ -222,13 +243,55 @@ def _workloads(options: QuickOptions, rw: Rw) -> list[_Workload]:
         )
     iodepth = _bounded("--iodepth", "maxtags", options.iodepth)
     depth = _bounded("--iodepth x --numjobs", "maxtags", iodepth * options.numjobs)
-    reads = _reads(options, rw)
-    if not sequential or reads in (0.0, 1.0):
-        return [_Workload(str(rw), sequential, reads, depth)]
-    if depth < 2:
-        raise PlanError(f"--iodepth {depth}: --rw {rw} is a stream of reads and one of writes; write 2 or more")
-    of_reads = min(max(round(depth * reads), 1), depth - 1)
-    return [_Workload("reads", True, 1.0, of_reads), _Workload("writes", True, 0.0, depth - of_reads)]
+    if options.percentage_random is not None and sequential:
+        raise PlanError(f"--percentage-random with --rw {rw}: fio ignores it there; write --rw rand{rw}")
+    return _Workload(str(rw), sequential, _reads(options, rw), rw in _TRIMS, _sizes(options), depth)
+
+
+def _sizes(options: QuickOptions) -> int | Sizes:
+    """Of --bssplit, else of --bs: one, or of reads and writes apart. Raises PlanError."""
+    if options.bssplit is not None:
+        return _split(options.bssplit)
+    texts = [text for text in options.blocksize.split(",") if text.strip()]
+    if not 1 <= len(texts) <= len(_BS_OF):
+        raise PlanError(f"--bs {options.blocksize}: write a size like 4k, or those of reads and writes: 4k,64k")
+    sizes = [_block(options, text) for text in texts]
+    if len(sizes) == 1:
+        return sizes[0]
+    sizes += sizes[-1:] * (len(_BS_OF) - len(sizes))  # fio: whatever has none has the last
+    return Sizes((), tuple((operation, ((size, 1.0),)) for operation, size in zip(_BS_OF, sizes, strict=True)))
+
+
+def _block(options: QuickOptions, text: str) -> int:
+    size = _bounded("--bs", "blocksize", _size("--bs", text))
+    if size % LEAST_BLOCK and not options.buffered:
+        raise PlanError(f"--bs {text.strip()}: not a multiple of {LEAST_BLOCK} bytes; a file takes it --buffered")
+    return size
+
+
+def _split(text: str) -> int | Sizes:
+    """`4k/60:64k/40`, with a comma between those of reads and of writes, as fio has it. Raises PlanError."""
+    from ..imports.fio_text import split_of_sizes
+
+    directions: list[Weighted] = []
+    for part in text.split(","):
+        try:
+            sizes = split_of_sizes(part, lambda size: _size("--bssplit", size))
+        except ValueError as error:
+            raise PlanError(f"--bssplit {text}: {error}") from None
+        directions.append(tuple((size, share / 100) for size, share in sizes))
+    if not all(directions) or len(directions) > len(_BS_OF):
+        raise PlanError(f"--bssplit {text}: write sizes like 4k/60:64k/40, with a comma before those of writes")
+    if len(directions) == 1:
+        return directions[0][0][0] if len(directions[0]) == 1 else Sizes(directions[0])
+    directions += directions[-1:] * (len(_BS_OF) - len(directions))
+    return Sizes((), tuple(zip(_BS_OF, directions, strict=True)))
+
+
+def _sizes_in_words(options: QuickOptions) -> str:
+    if options.bssplit is not None:
+        return options.bssplit
+    return "/".join(format_bytes(_size("--bs", text)) for text in options.blocksize.split(",") if text.strip())
 
 
 def _reads(options: QuickOptions, rw: Rw) -> float:
@@ -307,20 +370,25 @@ def _selected(texts: Sequence[str]) -> list[str]:
     ]
 
 
-def _workload(
-    workload: _Workload, blocksize: int, first_bytes: int | None, cache: list[str], flushes: list[str]
-) -> list[str]:
+def _lines(options: QuickOptions, workload: _Workload, first_bytes: int | None) -> list[str]:
+    """Lines of the workload. Raises PlanError."""
     order = "sequential" if workload.sequential else "random_steady"
     about = "ascending addresses" if workload.sequential else "random addresses, even gaps"
+    mix = f"fraction_read: {workload.reads * 100:g}%"
     lines = [
         f"  {workload.name}:",
         f"    iosequencer: {order:14} # {about}",
-        f"    blocksize: {format_bytes(blocksize)}",
-        f"    fraction_read: {workload.fraction_read * 100:g}%",
+        f"    blocksize: {format_sizes(workload.sizes)}",
+        f"    {f'operations: {format_operations(workload.operations)}' if workload.trims else mix}",
         f"    maxtags: {workload.maxtags:<18} # I/Os in flight per target",
     ]
-    lines += [f"    range: 0..{format_bytes(first_bytes)}"] if first_bytes is not None else []
-    return [*lines, *cache, *(flushes if workload.fraction_read < 1 else [])]
+    if workload.sequential and 0 < workload.reads < 1:
+        lines.append("    cursors: by_operation      # a stream of reads and one of writes")
+    if options.percentage_random not in (None, 100):
+        lines.append(f"    sequential: {100 - (options.percentage_random or 0)}%            # the rest at random")
+    if options.blockalign is not None:
+        lines.append(f"    align: {format_bytes(_size('--blockalign', options.blockalign))}")
+    return lines + ([f"    range: 0..{format_bytes(first_bytes)}"] if first_bytes is not None else [])
 
 
 def _cache(options: QuickOptions) -> list[str]:
@@ -364,19 +432,18 @@ def _sync(text: str | None) -> str:
     return known[text]
 
 
-def _rollups(options: QuickOptions, workloads: Sequence[_Workload]) -> list[str]:
+def _rollups(options: QuickOptions) -> list[str]:
     """Rollup types of what there may be several of: `attach --by host` and the CSV show them apart."""
     several = {
         "host": options.hosts is not None,
         "lun": bool(options.select) or len(options.targets) > 1,
-        "workload": len(workloads) > 1,
     }
     chosen = [name for name, is_so in several.items() if is_so]
     return [f"rollups: [ {', '.join(chosen)} ]", ""] if chosen else []
 
 
 def _steps(
-    options: QuickOptions, rw: Rw, blocksize: int, measure_s: float, ramp_s: float, workloads: Sequence[_Workload]
+    options: QuickOptions, rw: Rw, measure_s: float, ramp_s: float, workload: _Workload
 ) -> tuple[list[str], str]:
     """The plan's steps, and what they are in a few words."""
     if options.within is not None and not options.objectives:
@@ -388,35 +455,30 @@ def _steps(
             raise PlanError(f"--{options.objectives[0][0]}: a search takes a time: leave {end} out")
         if slo:
             raise PlanError(f"--slo with --{options.objectives[0][0]}: the search has its own threshold; leave one out")
-        return _find(options, measure_s, ramp_s, workloads)
-    volume, took = _volume(options, workloads, measure_s) or ([], f"for {format_duration(measure_s)}")
+        return _find(options, measure_s, ramp_s)
+    volume, took = _volume(options, measure_s) or ([], f"for {format_duration(measure_s)}")
     if options.rate is None:
         return ["steps:", *_go(rw, [*volume, *slo])], f"at max {took}"
     rate = options.rate.strip()
     if rate.endswith("%"):
         if not re.fullmatch(r"\d+(\.\d+)?\s*%", rate) or not 0 < float(rate[:-1]) <= 1000:
             raise PlanError(f"--rate {rate}: write a share of the maximum, like 80%")
-        scope = "all=all" if len(workloads) == 1 else "workload"
         first = format_duration(min(measure_s, MAX_STEP_S))
         return [
             "steps:",
             f"  - go: {{ name: max, measure: {first} }}",
-            f"  - edit: {{ rollup: {scope}, set: {{ total_iops: {rate} of step max }} }}",
+            f"  - edit: {{ rollup: all=all, set: {{ total_iops: {rate} of step max }} }}",
             *_go("rate", [*volume, *slo]),
         ], f"{rate} of max {took}"
-    iops = _iops(rate, blocksize)
-    shares = _shares(options, rw, workloads)
+    iops = _iops(rate, workload.mean_bytes)
     return [
         "steps:",
-        *(
-            f"  - edit: {{ rollup: {scope}, set: {{ total_iops: {iops * share:.10g} }} }}   # of all targets together"
-            for scope, share in shares
-        ),
+        f"  - edit: {{ rollup: all=all, set: {{ total_iops: {iops:.10g} }} }}   # of all targets together",
         *_go("rate", [*volume, *slo]),
     ], f"{iops:,.10g} IOPS {took}"
 
 
-def _volume(options: QuickOptions, workloads: Sequence[_Workload], measure_s: float) -> tuple[list[str], str] | None:
+def _volume(options: QuickOptions, measure_s: float) -> tuple[list[str], str] | None:
     """The keys of a step that ends by volume, or with a flush, and what it does in a few words; None: by time."""
     names = _ends_by(options)
     if not names and options.end_fsync:
@@ -425,8 +487,6 @@ def _volume(options: QuickOptions, workloads: Sequence[_Workload], measure_s: fl
         return None
     if len(names) > 1:
         raise PlanError(f"{names[0]} and {names[1]} both end the test; leave one of them out")
-    if len(workloads) > 1:
-        raise PlanError(f"{names[0]} with --rw rw: reads and writes are two streams; write --rw randrw, read or write")
     keys = ["once: true"]
     words, longest = "each block once", ""
     if options.io_size is not None:
@@ -522,17 +582,10 @@ def _slo(texts: Sequence[str], is_paced: bool) -> list[str]:
     return ["      slo:", *lines] if lines else []
 
 
-def _shares(options: QuickOptions, rw: Rw, workloads: Sequence[_Workload]) -> list[tuple[str, float]]:
-    if len(workloads) == 1:
-        return [("all=all", 1.0)]
-    reads = _reads(options, rw)
-    return [("workload=reads", reads), ("workload=writes", 1 - reads)]
-
-
-def _iops(rate: str, blocksize: int) -> float:
+def _iops(rate: str, mean_bytes: float) -> float:
     """ "20000", "20k": I/Os per second; "200MiB/s": as many as make that. Raises PlanError."""
     if rate.lower().endswith("/s"):
-        return _size("--rate", rate[:-2]) / blocksize
+        return _size("--rate", rate[:-2]) / mean_bytes
     number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG]?)", rate)
     if number is None:
         raise PlanError(f"--rate {rate}: write I/Os per second (20000, 20k), 200MiB/s, or 80% (of the maximum)")
@@ -545,16 +598,12 @@ def _iops(rate: str, blocksize: int) -> float:
     return iops
 
 
-def _find(
-    options: QuickOptions, measure_s: float, ramp_s: float, workloads: Sequence[_Workload]
-) -> tuple[list[str], str]:
+def _find(options: QuickOptions, measure_s: float, ramp_s: float) -> tuple[list[str], str]:
     if len(options.objectives) > 1:
         raise PlanError("only one of " + ", ".join(f"--{name}" for name, _ in options.objectives) + " can be searched")
     ((name, text),) = options.objectives
     if options.rate is not None:
         raise PlanError(f"--rate and --{name}: --{name} searches for the rate; leave one of them out")
-    if len(workloads) > 1:
-        raise PlanError(f"--{name} with --rw rw: a search cannot hold a sequential mix; write --rw randrw")
     try:
         target_s = parse_duration(text)
     except ValueError:

@@ -8,7 +8,7 @@ from typing import Final
 
 from ..exit_codes import ExitCode
 from ..live.reports import RunEnds
-from ..rollup.figures import FLUSH
+from ..rollup.figures import FLUSH, RELEASES
 from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
 from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, names_of
 from ..summary.measured import MeasurementRow
@@ -103,10 +103,10 @@ def _columns(statistics: Sequence[str]) -> list[ColumnGroup]:
 
 
 def _figures(row: Row, measured: MeasurementRow, statistics: Sequence[str]) -> list[str]:
-    """A line for reads, one for writes and one for flushes, as far as there were any; response times below them where
+    """A line for reads, one for writes, one for flushes ..., as far as there were any; response times below them where
     there are some."""
     groups, lines = _columns(statistics), []
-    for kind in DIRECTIONS:
+    for kind in (*DIRECTIONS, *RELEASES):
         if not number_in(row, f"{kind}_iops"):
             continue
         rate = number_in(row, f"{kind}_mib_per_s")

@@ -46,8 +46,10 @@ def text_of(**options: Any) -> str:
         ("randwrite", [("random_steady", 0.0)]),
         ("randrw", [("random_steady", 0.7)]),
         ("RANDREAD", [("random_steady", 1.0)]),
-        ("rw", [("sequential", 1.0), ("sequential", 0.0)]),
-        ("readwrite", [("sequential", 1.0), ("sequential", 0.0)]),
+        ("rw", [("sequential", 0.7)]),
+        ("readwrite", [("sequential", 0.7)]),
+        ("trim", [("sequential", 0.0)]),
+        ("randtrim", [("random_steady", 0.0)]),
     ],
 )
 def test_each_kind_of_io_becomes_its_workloads(rw: str, workloads: list[tuple[str, float]]) -> None:
@@ -95,7 +97,6 @@ def test_a_volume_ends_the_step(options: dict[str, Any], step: dict[str, Any]) -
         ({"io_size": "ten"}, "--io-size: 'ten' is not a size"),
         ({"number_ios": "0"}, "--number-ios 0: write a number of I/Os, like 100000 or 1M"),
         ({"number_ios": "1.5"}, "--number-ios 1.5: write a number of I/Os"),
-        ({"once": True, "rw": "rw"}, "--once with --rw rw: reads and writes are two streams; write --rw randrw"),
         ({"once": True, "objectives": (("p99", "5ms"),)}, "--p99: a search takes a time: leave the volume out"),
     ],
 )
@@ -105,10 +106,25 @@ def test_a_volume_that_cannot_be_is_refused(options: dict[str, Any], fault: str)
     assert fault in str(raised.value)
 
 
-def test_a_sequential_mix_divides_the_depth_as_it_divides_the_ios() -> None:
-    plan = plan_of(rw="rw", rwmixread="75", iodepth=8)
-    assert [(one.name, one.parameters.maxtags) for one in plan.workloads] == [("reads", 6), ("writes", 2)]
-    assert [one.name for one in plan_of(rw="rw", rwmixread="100").workloads] == ["rw"]
+@pytest.mark.parametrize(
+    ("options", "mix"),
+    [
+        ({"blocksize": "4k,64k", "rw": "randrw"}, {("read", 4096, 0.5), ("write", 65536, 0.5)}),
+        ({"bssplit": "4k/60:64k/40"}, {("read", 4096, 0.6), ("read", 65536, 0.4)}),
+        ({"bssplit": "4k/60:64k/40,8k/100", "rw": "randwrite"}, set()),  # one size of writes
+        ({"rw": "randtrim", "blocksize": "4k,4k,1m"}, {("trim", 1 << 20, 1.0)}),
+        ({"rw": "trim", "blocksize": "1m"}, {("trim", 1 << 20, 1.0)}),
+    ],
+)
+def test_sizes_and_trims_are_a_mix(options: dict[str, Any], mix: set[tuple[str, int, float]]) -> None:
+    parameters = plan_of(**options).workloads[0].parameters.absolute(1 << 30, "file", "max")
+    assert {(str(one.operation), one.bytes, one.share) for one in parameters.operations} == mix
+
+
+@pytest.mark.parametrize(("percent", "sequential"), [(30, 0.7), (0, 1.0), (100, 0.0)])
+def test_a_part_of_the_ios_is_random(percent: int, sequential: float) -> None:
+    (workload,) = plan_of(rw="randread", percentage_random=percent).workloads
+    assert (workload.parameters.iosequencer, workload.parameters.sequential) == ("random_steady", sequential)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +143,10 @@ def test_a_sequential_mix_divides_the_depth_as_it_divides_the_ios() -> None:
         ({"rate": "20k"}, ["total_iops: 20000 }"]),
         ({"rate": "200MiB/s"}, ["total_iops: 51200 }"]),
         ({"rate": "80%"}, ["name: max, measure: 10s", "total_iops: 80% of step max"]),
-        ({"rate": "100", "rw": "rw", "rwmixread": "70"}, ["workload=reads, set: { total_iops: 70 }"]),
-        ({"rate": "80%", "rw": "rw"}, ["rollups: [ workload ]", "rollup: workload, set: { total_iops: 80% of"]),
+        ({"rate": "100", "rw": "rw", "rwmixread": "70"}, ["total_iops: 100 }", "cursors: by_operation"]),
+        ({"rate": "80%", "rw": "rw"}, ["total_iops: 80% of step max"]),
+        ({"rate": "60MiB/s", "blocksize": "4k,8k", "rw": "randrw"}, ["total_iops: 10240 }"]),
+        ({"blockalign": "512"}, ["align: 512"]),
         ({"objectives": (("p99", "5ms"),)}, ["metric: overall_response_us_p99\n", "target: 5ms", "longest_probe: 30"]),
         ({"objectives": (("p99", "5ms"),)}, ["within: 3m"]),
         ({"objectives": (("p99", "5ms"),), "within": "90"}, ["within: 1m30s"]),
@@ -188,18 +206,19 @@ def test_a_new_file_alone_needs_no_consent_to_writing() -> None:
         ({"objectives": (("p99", "5ms"),), "within": "20s"}, "--within 20s: a run at max and two probes take 29s"),
         ({"objectives": (("p99", "5ms"),), "within": "soon"}, "--within: 'soon'"),
         ({"rw": "randraed"}, "did you mean 'randread'"),
-        ({"rw": "trim"}, "does not trim"),
-        ({"rw": "randtrim"}, "does not trim"),
-        ({"rw": "xyz"}, "there are"),
+        ({"rw": "trimwrite"}, "no block is written as soon as it was trimmed"),
+        ({"rw": "xyzabc"}, "not a kind of I/O;\nthere are"),
         ({"rwmixread": "70"}, "write --rw randrw"),
-        ({"rw": "rw", "iodepth": 1}, "write 2 or more"),
+        ({"rw": "read", "percentage_random": 30}, "fio ignores it there; write --rw randread"),
+        ({"blocksize": ","}, "--bs ,: write a size like 4k, or those of reads and writes: 4k,64k"),
+        ({"bssplit": "4k/60:bad"}, "--bssplit"),
         ({"rw": "randrw", "rwmixread": "170"}, "from 0 to 100"),
         ({"rw": "randrw", "rwmixread": "half"}, "from 0 to 100"),
         ({"rw": "read", "numjobs": 4}, "one sequential stream per target"),
         ({"numjobs": 0}, "at least 1"),
         ({"iodepth": 0}, "--iodepth: 0 is out of range; from 1 to 8192"),
         ({"iodepth": 4096, "numjobs": 4}, "--iodepth x --numjobs"),
-        ({"blocksize": "100M"}, "--bs"),
+        ({"blocksize": "2G"}, "--bs"),
         ({"blocksize": "4x"}, "is not a size"),
         ({"size": "1"}, "smaller than one I/O"),
         ({"targets": (FILE,), "size": "8G"}, "has only 4GiB"),
@@ -216,7 +235,6 @@ def test_a_new_file_alone_needs_no_consent_to_writing() -> None:
         ({"objectives": (("p99", "0s"),)}, "above 0"),
         ({"objectives": (("p99", "5ms"), ("mean", "1ms"))}, "only one of --p99, --mean"),
         ({"objectives": (("p99", "5ms"),), "rate": "100"}, "leave one of them out"),
-        ({"objectives": (("p99", "5ms"),), "rw": "rw"}, "--rw randrw"),
         ({"user": "perf"}, "--user is for --hosts"),
         ({"targets": (), "select": ("HITACHI",)}, "ATTRIBUTE=VALUE"),
         ({"targets": (), "select": ("size>1T,size<2T",)}, "named twice"),
@@ -227,12 +245,6 @@ def test_a_wrong_option_is_named_with_a_remedy(options: dict[str, Any], said: st
         text_of(**options)
     assert said in str(error.value)
     assert all(len(line) <= 120 for line in str(error.value).splitlines())
-
-
-def test_a_sequential_mix_at_max_is_not_said_to_hold_its_share() -> None:
-    mixed = replace(BASE, rw="rw", rwmixread="90")
-    assert "as fast as they can" in quick_plan(mixed, "").heading
-    assert "as fast as they can" not in quick_plan(replace(mixed, rate="100"), "").heading
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=20).map(
@@ -252,7 +264,7 @@ LOADS: st.SearchStrategy[dict[str, Any]] = st.one_of(
 
 @given(
     st.lists(TARGETS, min_size=1, max_size=4, unique_by=lambda one: one.path),
-    st.sampled_from([Rw.READ, Rw.WRITE, Rw.RANDREAD, Rw.RANDWRITE, Rw.RANDRW]),
+    st.sampled_from(Rw),
     st.sampled_from(["512", "4k", "16k", "1M", "16M"]), st.integers(1, 8192), st.integers(1, 86_400), LOADS,
     st.sampled_from(["16M", "10G"]),
 )  # fmt: skip
