@@ -5,6 +5,8 @@ plan.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ..text.mixes import Operations, Sizes
+
 
 @dataclass(frozen=True, slots=True)
 class ImportContext:
@@ -50,15 +52,16 @@ class Stream:
     paths: tuple[str, ...]  # empty: all targets
     sequential: bool
     fraction_read: float
-    blocksize: int  # bytes
+    blocksize: int | Sizes  # bytes
     depth: int
     iops: str  # "max", "100"; "0": until an edit
+    operations: Operations = ()  # in place of fraction_read
     poisson: bool = False
     span: tuple[str, str] | None = None  # first byte and the byte after the last; None: all
     seed: int | None = None
     random_map: bool = False  # random: each block of the range once before any again
     until: str = ""  # its end by volume on each target
-    more: "Settings" = ()  # of the cache and flushes
+    more: "Settings" = ()  # of the order of addresses, the cache and flushes
     on: tuple[tuple[str, tuple[str, ...]], ...] = ()  # hosts and their paths, where not every host has all of them
 
     @property
@@ -103,9 +106,3 @@ class Description:
     host_keys: tuple[tuple[str, Settings], ...] = ()  # of some of the hosts, by their names: address, user
     user: str = ""  # to log in as, where the file says so
     notes: tuple[str, ...] = ()  # what else to know about the plan
-
-
-def whole_blocks(mean: float, smallest: int) -> int:
-    """A mean size in bytes as a multiple of the smallest, or of 4 KiB where that is less: I/Os stay aligned."""
-    block = max(min(smallest, 4096) // 512 * 512, 512)
-    return max(round(mean / block), 1) * block

@@ -5,34 +5,28 @@ Rule: as in fio.py. Faults and what is dropped are collected, so that a user see
 
 import os.path
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Final
 
 from ...protocol.geometry import LEAST_CACHED
-from ...protocol.parameters import PARAMETERS
+from ...protocol.parameters import PARAMETERS, Operation
 from ..text.suggestions import did_you_mean, suggestion
-from ..text.units import format_bytes, format_duration, format_number
+from ..text.units import format_bytes, format_duration, format_fraction, format_number
 from .description import ImportedTarget, Settings, Stream
 from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, REFUSED, SYNC_ENGINES, UNMAPPED
 from .fio_places import DrivenPart
+from .fio_sizes import PLACE_OF, DrawnSizes, common_unit, plan_sizes
 from .fio_targets import MOST_CLONES, TargetsReader, is_device
-from .fio_text import (
-    FioSection,
-    Option,
-    WeightedSizes,
-    mean_of_range,
-    mean_size,
-    percentage,
-    seconds_of,
-    split_of_sizes,
-    whole_number,
-)
+from .fio_text import FioSection, Option, percentage, seconds_of, whole_number
 
 STEADY_TIMEOUT_S: Final = 900.0  # where a job has no runtime
-_SEQUENTIAL: Final = {"read", "write", "rw"}
-_READS: Final = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}
-_READ_ONLY: Final = {name for name, reads in _READS.items() if reads == 1.0}
-_RW: Final = {"read", "write", "rw", "randread", "randwrite", "randrw"}
+_SEQUENTIAL: Final = {"read", "write", "rw", "trim"}
+_ALONE: Final = {f"{order}{operation}": operation for order in ("", "rand") for operation in PLACE_OF}
+_NOT_WRITING: Final = {name for name, operation in _ALONE.items() if operation is not Operation.WRITE}
+_RW: Final = {*_ALONE, "rw", "randrw"}
+_IN_TURN: Final = {"trimwrite", "randtrimwrite"}
 _MIX: Final = {"rwmixread", "rwmixwrite"}
 _CACHED: Final = {"direct", "buffered"}  # the same option, and its opposite
 _OF_CACHE: Final = {"pre_read", "uncached"}  # without effect on direct I/O
@@ -90,21 +84,24 @@ class _FioVolume:
     bytes: int | None = None  # of all files together
     ios: int | None = None
 
-    def until(self, clones: int, share: float, files: int) -> str:
-        """A plan's end, on each file, of `share` of the I/Os of so many clones."""
+    def until(self, clones: int, part: "_JobPart", files: int) -> str:
+        """A plan's end, on each file, of a part of the I/Os of so many clones. Bytes that are trimmed are not counted
+        there."""
+        counted = "ios" if Operation.TRIM in part.shares else "bytes"
         if self.times is not None:
-            return f"{{ bytes: {format_number(round(self.times * clones * share, 6))}x }}"
-        each = clones * share / files
-        if self.bytes is not None:
+            return f"{{ {counted}: {format_number(round(self.times * clones * part.of_volume, 6))}x }}"
+        each = clones * part.of_volume / files
+        if self.bytes is not None and counted == "bytes":
             return f"{{ bytes: {format_bytes(max(round(self.bytes * each), 1))} }}"
-        return f"{{ ios: {max(round((self.ios or 0) * each), 1)} }}"
+        ios = (self.ios or 0) if self.bytes is None else ceil(self.bytes / part.mean)
+        return f"{{ ios: {max(round(ios * each), 1)} }}"
 
     @property
     def is_whole(self) -> bool:
         """Whether all of each file is driven, or several times all of it."""
         return self.times is not None and self.times % 1 == 0
 
-    def is_even(self, clones: int, files: int, blocksize: int) -> bool:
+    def is_even(self, clones: int, files: int, blocksize: float) -> bool:
         """Whether each file has the same number of I/Os."""
         ios = self.ios if self.bytes is None else self.bytes // blocksize
         return self.times is not None or (ios or 0) * clones % files == 0
@@ -115,11 +112,33 @@ class _JobPart:
     """A stream of a clone."""
 
     label: str  # part of the stream's name
-    reads: float
+    shares: Mapping[Operation, float]  # of its I/Os; they add up to 1
     rate: float | None  # I/Os per second
-    blocksize: int
+    drawn: Mapping[Operation, DrawnSizes]
     of_depth: float = 1.0  # its share of the I/Os in flight
     of_volume: float = 1.0
+
+    @property
+    def reads(self) -> float:
+        return self.shares.get(Operation.READ, 0.0)
+
+    @property
+    def mean(self) -> float:
+        """Bytes of an I/O."""
+        return sum(share * self.drawn[operation].mean for operation, share in self.shares.items())
+
+    @property
+    def all_sizes(self) -> list[int]:
+        return [size for one in self.drawn.values() for size in one.all]
+
+    @property
+    def least(self) -> int:
+        return min(one.least for one in self.drawn.values())
+
+    @property
+    def has_one_size(self) -> bool:
+        """Whether all I/Os are blocks of a random map."""
+        return len({*self.all_sizes, *(one.least for one in self.drawn.values())}) == 1
 
 
 class Job(TargetsReader):
@@ -133,12 +152,12 @@ class Job(TargetsReader):
             return empty
         rw = self._rw()
         targets, driven_parts = self._targets()
-        if rw is None or not targets:
+        if rw is None or not targets or not self._can_trim(rw, targets):
             return empty
         ramp = self._value("ramp_time", seconds_of, 0.0)
         runtime = self._value("runtime", seconds_of, 0.0)
         steady = self._steady(runtime)
-        if runtime and not self._flag("time_based") and self._ends_flushed() and rw not in _READ_ONLY:
+        if runtime and not self._flag("time_based") and self._ends_flushed() and rw not in _NOT_WRITING:
             why = "fio flushes after its time, too, where that is over before its volume is done"
             option = self.section.options.get("end_fsync") or self.section.options["fsync_on_close"]
             self._drop(option, why, "the plan flushes after its volume", matters=True)
@@ -173,7 +192,8 @@ class Job(TargetsReader):
         if engine not in BACKENDS:
             self._fault(option, "no engine for blocks or files; ivypy drives these alone")
             return None
-        return "auto" if engine == "libaio" and self._is_cached() else BACKENDS[engine]  # io_uring: it cannot wait
+        needs_uring = self._is_cached() or "trim" in self._text("rw")
+        return "auto" if engine == "libaio" and needs_uring else BACKENDS[engine]
 
     def _known(self) -> bool:
         """Notes what is dropped; whether every option is one of fio's."""
@@ -195,23 +215,15 @@ class Job(TargetsReader):
         return len(self.faults) == before
 
     def _idle(self, option: Option) -> bool:
-        """Whether the option changes nothing: fio's default, a range like 4k-4k, an even distribution."""
+        """Whether the option changes nothing: fio's default, an even distribution."""
         random = self._text("rw", "read").startswith("rand")
-        if option.name == "bsrange":
-            low, _, high = option.value.partition("-")
-            return low == high
-        if option.name == "bssplit":
-            kinds = {"read": self._split()[:1], "write": self._split()[1:]}
-            used = kinds.get(self._text("rw", "read").lower().partition(":")[0].removeprefix("rand"), self._split())
-            return all(len({bytes_ for bytes_, _ in sizes}) <= 1 for sizes in used)
+        if option.name == "blocksize_unaligned":
+            return self._sized() != "bsrange"
         if option.name == "fill_device" and self._fills_devices():
             return True
         if option.name in _OF_CACHE and not self._is_cached():
             return True
-        if option.name == "percentage_random":
-            off = frozenset({"100" if random else "0"})
-        else:
-            off = OFF_OF.get(option.name, OFF)
+        off = OFF_OF.get(option.name, OFF)
         if all(part.strip() in off for part in option.value.split(",")):
             return True
         return option.name == "random_distribution" and not random
@@ -262,9 +274,9 @@ class Job(TargetsReader):
     def _note_repetitions(self, rw: str, steady: bool) -> None:
         """Name what fio does again in each loop, or between reads, and a plan does not."""
         options, loops = self.section.options, self._value("loops", whole_number, 1) > 1
-        writes = rw not in _READ_ONLY
+        writes = rw not in _NOT_WRITING
         flush = next((options[name] for name in ("fsync", "fdatasync") if self._value(name, whole_number, 0)), None)
-        if flush and writes and rw not in _READS and 0 < self._mix() < 1:
+        if flush and writes and rw not in _ALONE and 0 < self._mix() < 1:
             why = "fio flushes again after each read behind a flush, until the next write"
             self._drop(flush, why, "the plan flushes once", matters=True)
         depth = self._value("iodepth", whole_number, 1)
@@ -273,7 +285,7 @@ class Job(TargetsReader):
             self._drop(flush, why, "the plan flushes as often as it says", matters=True)
         if loops and self._ends_flushed() and writes:
             self._drop(options["loops"], "fio flushes after each loop", "the plan flushes at the end", matters=True)
-        if loops and self._drops_cache() and rw != "write" and rw != "randwrite":
+        if loops and self._drops_cache() and rw in ("read", "randread", "rw", "randrw"):
             why = "fio drops the page cache before each loop"
             self._drop(options["loops"], why, "the plan drops it before the step", matters=True)
         if steady and self._ends_flushed() and writes:
@@ -301,11 +313,11 @@ class Job(TargetsReader):
     def _ends_flushed(self) -> bool:
         return self._flag("end_fsync") or self._flag("fsync_on_close")
 
-    def _volume(self, files: int, part: DrivenPart, blocksize: int) -> _FioVolume:
+    def _volume(self, files: int, driven: DrivenPart, part: _JobPart) -> _FioVolume:
         """Read what a clone does until it ends: `loops` times `size`, or `io_size` instead; at most `number_ios`."""
         loops = max(self._value("loops", whole_number, 1), 1)
         ios = self._value("number_ios", whole_number, 0)
-        room = part.room
+        room = driven.room
         whole = None if room is None else room * files
         times, most = 1.0, None
         option = self.section.options.get("io_size")
@@ -313,9 +325,11 @@ class Job(TargetsReader):
             times = self._value("io_size", _share, 1.0)
         else:
             most = self._value("io_size", self._size, 0) or self._part_of_files(whole)
-        if ios and ((end := most or (whole and whole * times)) is None or ios * blocksize < end):
+        if ios and ((end := most or (whole and whole * times)) is None or ios * part.mean < end):
             return _FioVolume(ios=ios * loops)
-        return _FioVolume(bytes=-(-most // blocksize) * blocksize * loops) if most else _FioVolume(times=times * loops)
+        if not most:
+            return _FioVolume(times=times * loops)
+        return _FioVolume(bytes=-(-most // part.least) * part.least * loops)
 
     def _part_of_files(self, whole: int | None) -> int | None:
         """`size`, where files are larger by `filesize`; None: all of them."""
@@ -328,8 +342,9 @@ class Job(TargetsReader):
         option = self.section.options.get("rw")
         word, _, modifier = self._text("rw", "read").lower().partition(":")
         word = {"readwrite": "rw"}.get(word, word)
-        if "trim" in word:
-            self._fault(option, "ivypy does not trim")
+        if word in _IN_TURN:
+            why = "fio trims each block and writes it then; operations of a workload follow no order"
+            self._fault(option, f"{why}; write a job that trims, and one with `stonewall` that writes")
             return None
         if word not in _RW:
             self._fault(option, f"not a kind of I/O{suggestion(word, sorted(_RW))}")
@@ -340,37 +355,64 @@ class Job(TargetsReader):
             )
         return word
 
-    def _blocksize(self, reads: bool) -> int:
-        option = self.section.options.get("bs")
-        sizes = self._each("bs", self._size, 4096)
-        chosen = sizes[0] if reads else sizes[1]
-        if found := self.section.options.get("bsrange"):
-            option = found
-            parts = found.value.split(",")
-            text = parts[0] if reads or len(parts) == 1 else parts[1]
-            chosen = self._value("bsrange", lambda _: mean_of_range(text, self._size), chosen)
-        if split := self._split()[0 if reads else 1]:
-            option = self.section.options["bssplit"]
-            chosen = mean_size(split)
-        about = PARAMETERS["blocksize"]
-        unit = 1 if self._is_cached() and not self._has_devices() else 512
-        if chosen % unit or not (about.low or 0) <= chosen <= (about.high or chosen):
-            of = "" if unit == 1 else "a multiple of 512, "
-            self._fault(option, f"{chosen} bytes: an I/O is {of}up to {format_bytes(16 << 20)}")
-        return chosen
+    def _can_trim(self, rw: str, targets: list[ImportedTarget]) -> bool:
+        files = [target.path for target in targets if not target.device]
+        if "trim" not in rw or not files or self._text("ioengine") == "null":
+            return True
+        self._fault(self.section.options.get("rw"), f"fio trims block devices alone, and fails on the file {files[0]}")
+        return False
 
-    def _split(self) -> tuple[WeightedSizes, WeightedSizes]:
-        """The sizes of reads and of writes; () where `bs` has it."""
-        of_bs: tuple[WeightedSizes, WeightedSizes] = ((), ())
-        return self._value("bssplit", lambda text: split_of_sizes(text, self._size), of_bs)
+    def _operations(self, rw: str) -> list[Operation]:
+        """The operations of its I/Os."""
+        if rw in _ALONE:
+            return [_ALONE[rw]]
+        mix = self._mix()
+        return [Operation.READ] * (mix > 0) + [Operation.WRITE] * (mix < 1)
+
+    def _is_sequential(self, rw: str) -> bool:
+        """Whether none of its I/Os goes anywhere at random."""
+        return rw in _SEQUENTIAL or not any(self._random_shares(rw))
+
+    def _random_shares(self, rw: str) -> list[float]:
+        """The share of I/Os that go anywhere, for each operation of a random job."""
+        shares = self._each("percentage_random", percentage, 1.0)
+        return [shares[PLACE_OF[operation]] for operation in self._operations(rw)]
+
+    def _order(self, rw: str, part: _JobPart) -> Settings:
+        """The keys of where its I/Os go: `align`, `sequential`, `cursors`."""
+        keys: list[tuple[str, str]] = []
+        operations = list(part.drawn)
+        by_operation = [("cursors", "by_operation")] if len(operations) > 1 else []
+        if self._is_sequential(rw):
+            if any(size % min(one.all) for one in part.drawn.values() for size in one.all):
+                keys.append(("align", format_bytes(common_unit(part.drawn))))
+            return (*keys, *by_operation)
+        align = self._aligned(part.drawn)
+        if align:
+            keys.append(("align", format_bytes(align)))
+        random = min(self._random_shares(rw))
+        if random == 1.0:
+            return tuple(keys)
+        option = self.section.options["percentage_random"]
+        if len(set(self._random_shares(rw))) > 1:
+            why = "reads and writes of a workload have one share of random I/Os"
+            self._drop(option, why, f"the plan has {format_fraction(random)}", matters=True)
+        if any(size % (align or part.least) for size in part.all_sizes):
+            why = "fio's I/O begins where the last one ended, aligned or not"
+            self._drop(option, why, "the plan's at the next multiple of `align`", matters=True)
+        return (*keys, ("sequential", format_fraction(round(1 - random, 6))), *by_operation)
 
     def _streams(
         self, rw: str, targets: list[ImportedTarget], driven_parts: list[DrivenPart], by_volume: bool
     ) -> list[Stream]:
-        sequential = rw in _SEQUENTIAL
+        sequential = self._is_sequential(rw)
         engine = self._text("ioengine", DEFAULT_ENGINE)
         asked = self._value("iodepth", whole_number, 1)
         depth = 1 if engine in SYNC_ENGINES or engine == "mmap" else asked
+        if "trim" in rw and engine != "null" and depth > 1:
+            why = f"{engine} trims one block after the other"
+            self._drop(self.section.options["iodepth"], why, "the plan has depth 1, as fio really has", matters=False)
+            depth = 1
         if engine == "libaio" and self._is_cached() and depth > 1:
             why = "libaio waits for each I/O through the page cache"
             self._drop(self.section.options["iodepth"], why, "the plan has depth 1, as fio really has", matters=False)
@@ -385,37 +427,41 @@ class Job(TargetsReader):
             return []
         of_all = 1 if apart or own_files else clones  # random clones add up
         parts = self._directions(rw, sequential)
+        orders = [self._order(rw, part) for part in parts]
         streams = []
         in_flight = 0  # of a clone that is apart, or of all
         for clone in range(clones if apart else 1):
             driven = driven_parts[clone]
             own = targets[clone * files :][:files] if own_files and apart else targets
-            for part in parts:
-                volume = self._volume(files, driven, part.blocksize) if by_volume else None
-                if volume and not volume.is_even(of_all, files, part.blocksize):
+            for part, order in zip(parts, orders, strict=True):
+                volume = self._volume(files, driven, part) if by_volume else None
+                if volume and not volume.is_even(of_all, files, part.mean):
                     self._note_uneven(files)
                 if volume and not volume.is_whole:
                     self._note_order(1 if sequential else of_all)
-                self._note_parts_of_blocks(driven, part.blocksize)
-                if not driven.holds_block(part.blocksize):
-                    self._fault(
-                        self._placing(), f"{driven.room} bytes of a file hold no I/O of {format_bytes(part.blocksize)}"
-                    )
+                self._note_parts_of_blocks(driven, max(self._aligned(part.drawn), part.least))
+                largest = max(part.all_sizes)
+                if not driven.holds_block(largest):
+                    text = f"{driven.room} bytes of a file hold no I/O of {format_bytes(largest)}"
+                    self._fault(self._placing(), text)
                 maxtags = max(round(depth * of_all * part.of_depth / files), 1)
                 if maxtags > int(PARAMETERS["maxtags"].high or maxtags):
                     self._fault(self.section.options.get("iodepth"), f"{maxtags} I/Os in flight are too many")
                 in_flight += 0 if clone else maxtags * files
+                trims = Operation.TRIM in part.shares
+                cache = () if trims else self._cache_and_flushes(part.reads < 1, common_unit(part.drawn))
                 streams.append(
                     Stream(
                         name="-".join(filter(None, [self.section.name, part.label, str(clone) if apart else ""])),
                         paths=tuple(target.path for target in own), sequential=sequential, fraction_read=part.reads,
-                        blocksize=part.blocksize, depth=maxtags,
+                        operations=tuple(part.shares.items()) if trims else (),
+                        blocksize=plan_sizes(part.drawn), depth=maxtags,
                         iops=_iops(part.rate, of_all / files),
                         poisson=self._poisson(sequential), span=driven.span,
                         seed=self._value("randseed", whole_number, None),
-                        random_map=not sequential and self._maps(),
-                        until=volume.until(of_all, part.of_volume, files) if volume else "",
-                        more=self._cache_and_flushes(part.reads < 1, part.blocksize),
+                        random_map=not sequential and self._maps() and self._keeps_map(rw, part),
+                        until=volume.until(of_all, part, files) if volume else "",
+                        more=(*order, *cache),
                     )
                 )  # fmt: skip
         if in_flight != depth * of_all:
@@ -476,7 +522,20 @@ class Job(TargetsReader):
 
     def _maps(self) -> bool:
         """Whether fio visits each block once before any again."""
-        return not self._flag("norandommap") and "percentage_random" not in self.section.options
+        return not self._flag("norandommap") and not self._is_aligned_apart()
+
+    def _keeps_map(self, rw: str, part: _JobPart) -> bool:
+        """Whether a plan can visit blocks so, where fio does."""
+        options = self.section.options
+        if min(self._random_shares(rw)) < 1:
+            why = "fio's random I/Os go to blocks that they have not visited yet"
+            self._drop(options["percentage_random"], why, "the plan's go anywhere; use `norandommap`", matters=True)
+        elif not part.has_one_size:
+            why = "fio visits each block once, and fills gaps with smaller I/Os"
+            self._drop(options[self._sized()], why, "the plan's go anywhere; use `norandommap`", matters=True)
+        else:
+            return True
+        return False
 
     def _mix(self) -> float:
         """The share of reads of a mixed job."""
@@ -490,46 +549,52 @@ class Job(TargetsReader):
 
     def _directions(self, rw: str, sequential: bool) -> list[_JobPart]:
         """The streams that a clone of the job is made of."""
-        read_rate, write_rate = self._rates()
-        if rw in _READS:
-            reads = _READS[rw]
-            return [_JobPart("", reads, read_rate if reads else write_rate, self._blocksize(bool(reads)))]
-        mix = self._mix()
-        if mix in (0.0, 1.0):
-            return [_JobPart("", mix, read_rate if mix else write_rate, self._blocksize(bool(mix)))]
-        if sequential:  # fio keeps a place for reads and one for writes
+        rates = self._rates()
+        operations = self._operations(rw)
+        if len(operations) == 1:
+            return [self._part_of("", {operations[0]: 1.0}, rates[PLACE_OF[operations[0]]])]
+        mix, read_rate, write_rate = self._mix(), *rates[:2]
+        shares = {Operation.READ: mix, Operation.WRITE: 1 - mix}
+        if sequential and read_rate != write_rate:  # fio holds each, whatever the mix is
             if read_rate is None or write_rate is None:
-                option = self._mix_option() or self.section.options.get("rw")
-                why = "reads and writes are two workloads, which at their maximum do not hold a share"
-                self._drop(option, why, "give each a rate: `rate_iops=READS,WRITES`", matters=True)
+                why = "fio's reads and writes share the I/Os in flight; the plan's are two workloads"
+                self._drop(self._rated(), why, "give each a rate: `rate_iops=READS,WRITES`", matters=True)
             of_reads = read_rate / (read_rate + write_rate) if read_rate and write_rate else mix
+            reads = self._part_of("reads", {Operation.READ: 1.0}, read_rate)
+            writes = self._part_of("writes", {Operation.WRITE: 1.0}, write_rate)
             return [
-                _JobPart("reads", 1.0, read_rate, self._blocksize(True), mix, of_reads),
-                _JobPart("writes", 0.0, write_rate, self._blocksize(False), 1 - mix, 1 - of_reads),
+                replace(reads, of_depth=mix, of_volume=of_reads),
+                replace(writes, of_depth=1 - mix, of_volume=1 - of_reads),
             ]
-        if self._blocksize(True) != self._blocksize(False):
-            sized = next(
-                self.section.options[key] for key in ("bssplit", "bsrange", "bs") if key in self.section.options
-            )
-            self._drop(
-                sized, "reads and writes of a workload have one size", "the plan has that of reads", matters=True
-            )
         if read_rate is None or write_rate is None:
             if (read_rate, write_rate) != (None, None):
-                option = self.section.options.get("rate_iops") or self.section.options.get("rate")
-                self._drop(option, "a workload has one rate for reads and writes", "two workloads", matters=True)
-            return [_JobPart("", mix, None, self._blocksize(True))]
+                why = "a workload has one rate for reads and writes"
+                self._drop(self._rated(), why, "two workloads", matters=True)
+            return [self._part_of("", shares, None)]
         # fio holds both rates, whatever the mix is
         total = read_rate + write_rate
-        return [_JobPart("", read_rate / total if total else mix, total, self._blocksize(True))]
+        shares = {Operation.READ: read_rate / total, Operation.WRITE: write_rate / total}
+        return [self._part_of("", shares, total)]
 
-    def _rates(self) -> tuple[float | None, float | None]:
-        """I/Os per second of reads and writes, of one clone; None: not limited."""
-        reads, writes = self._each("rate_iops", lambda text: float(self._size(text)), 0.0)
-        if "rate_iops" not in self.section.options:
-            of_reads, of_writes = self._each("rate", lambda text: float(self._size(text)), 0.0)
-            reads, writes = of_reads / self._blocksize(True), of_writes / self._blocksize(False)
-        return reads or None, writes or None
+    def _part_of(self, label: str, shares: Mapping[Operation, float], rate: float | None) -> _JobPart:
+        unit = 1 if self._is_cached() and not self._has_devices() else 512
+        part = _JobPart(label, shares, rate, self._checked_sizes([*shares], unit))
+        by_bytes = "rate" in self.section.options and "rate_iops" not in self.section.options
+        if by_bytes and rate is not None and len(set(part.all_sizes)) > 1:
+            why = "fio's gaps are as long as an I/O is large"
+            self._drop(self.section.options["rate"], why, "the plan's are alike, at the same rate", matters=False)
+        return part
+
+    def _rated(self) -> Option | None:
+        return self.section.options.get("rate_iops") or self.section.options.get("rate")
+
+    def _rates(self) -> tuple[float | None, ...]:
+        """I/Os per second of reads, writes and trims, of one clone; None: not limited."""
+        rates = self._each("rate_iops", lambda text: float(self._size(text)), 0.0)
+        if "rate_iops" in self.section.options:
+            return tuple(rate or None for rate in rates)
+        in_bytes = self._each("rate", lambda text: float(self._size(text)), 0.0)
+        return tuple(rate / self._drawn(one).mean or None for one, rate in zip(PLACE_OF, in_bytes, strict=True))
 
     def _poisson(self, sequential: bool) -> bool:
         option = self.section.options.get("rate_process")

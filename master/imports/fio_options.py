@@ -23,6 +23,7 @@ MAPPED: Final = {
     "size": "`range`, `until`, and the size of files",
     "offset": "`range`", "offset_increment": "`range` of each clone", "rw": "`iosequencer`, `fraction_read`",
     "rwmixread": "`fraction_read`", "rwmixwrite": "`fraction_read`", "bs": "`blocksize`", "iodepth": "`maxtags`",
+    "bsrange": "`blocksize`", "bssplit": "`blocksize`", "ba": "`align`", "percentage_random": "`sequential`",
     "numjobs": "`maxtags` (random), or a workload each (sequential)", "ioengine": "`engine: backend`", "rate": "`iops`",
     "rate_iops": "`iops`", "rate_process": "`iosequencer`", "runtime": "`measure`", "ramp_time": "`warmup`",
     "stonewall": "the next step", "randseed": "`seed`", "ss": "`steady`", "ss_dur": "`steady: window`",
@@ -60,7 +61,6 @@ ALWAYS: Final = frozenset(
     """.split()
 )
 
-_NO_SIZES: Final = "an I/O of a workload has one size"
 _NO_VERIFY: Final = "ivypy does not verify what it reads"
 _NO_CONTENT: Final = "ivypy writes data that neither compresses nor repeats"
 _NO_ZONES: Final = "a workload has one range of addresses"
@@ -69,13 +69,9 @@ _NO_ORDER: Final = "streams of a step begin together"
 
 # Option -> why it has no counterpart, what comes nearest, and whether the load differs without it.
 UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
-    "bsrange": (_NO_SIZES, "the plan has the mean size", True),
-    "bssplit": (_NO_SIZES, "the plan has the mean size", True),
-    "blocksize_unaligned": (_NO_SIZES, "", True),
+    "blocksize_unaligned": ("sizes of a range are multiples of its smallest", "", True),
     "offset_align": ("an offset in percent is rounded to blocks", "", True),
-    "ba": ("addresses are multiples of the block size", "", True),
     "random_distribution": ("random addresses are evenly distributed", "two workloads with a `range` each", True),
-    "percentage_random": ("a workload is random or sequential", "two workloads, one of each", True),
     "rw_sequencer": ("a workload is random or sequential", "", True),
     "thinktime": ("a tag thinks, not a whole job", "use `think_time`", True),
     "thinktime_blocks": ("a tag thinks after each I/O", "use `think_time`", True),
@@ -110,7 +106,7 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
         "read them in a step before, with `direct: false`",
         True,
     ),
-    "trim_percentage": ("ivypy does not trim", "", True),
+    "trim_percentage": ("ivypy does not trim what it verified", "use `operations`", True),
     "prio": ("I/Os have no priority", "", True),
     "prioclass": ("I/Os have no priority", "", True),
     "cmdprio": ("I/Os have no priority", "", True),

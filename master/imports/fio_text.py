@@ -9,7 +9,7 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Final
 
-from .description import ImportContext, whole_blocks
+from .description import ImportContext
 from .fio_options import SYNONYMS
 
 DEEPEST: Final = 16  # includes within includes
@@ -28,6 +28,12 @@ class Option:
     value: str
     where: str  # file:line
     typed: str
+
+    @property
+    def written(self) -> str:
+        """As in the file, with the name under which the documentation has it."""
+        known_as = "" if self.typed.lower() == self.name else f" ({self.name})"
+        return (f"{self.typed}={self.value}" if self.value else self.typed) + known_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,23 +146,35 @@ def percentage(text: str) -> float:
     return int(text.rstrip("%")) / 100
 
 
-def mean_of_range(text: str, size: Callable[[str], int]) -> int:
-    low, _, high = text.partition("-")
-    ends = size(low), size(high or low)
-    return whole_blocks(sum(ends) / 2, min(ends))
+def of_each(text: str) -> tuple[str, str, str]:
+    """Of reads, of writes and of trims, in `4k`, `4k,8k` or `,8k`: the last stands for those that follow; "" is fio's
+    default."""
+    parts = [part.strip() for part in text.split(",")]
+    return parts[0], parts[min(1, len(parts) - 1)], parts[min(2, len(parts) - 1)]
 
 
-def split_of_sizes(text: str, size: Callable[[str], int]) -> tuple[WeightedSizes, WeightedSizes]:
-    """Of `4k/10:64k/50:32k`, or `4k/50:64k/50,16k/100`: the sizes of reads and of writes, each with its share in
-    percent; () where `bs` has it. Raises ValueError."""
-    reads, _, rest = text.partition(",")
-    writes = rest.partition(",")[0] if "," in text else reads
-    return _weighted(reads, size), _weighted(writes, size)
+def ends_of_range(text: str, size: Callable[[str], int]) -> tuple[int, int]:
+    """Of `4k-64k`, in either order. Raises ValueError."""
+    first, dash, second = text.partition("-")
+    if not dash:
+        raise ValueError(f"{text!r} is not a range of sizes, like 4k-64k")
+    low, high = sorted((size(first), size(second)))
+    if not low:
+        raise ValueError(f"{text!r} begins at 0")
+    return low, high
 
 
-def _weighted(text: str, size: Callable[[str], int]) -> WeightedSizes:
-    """As fio 3.33 draws them: sizes without a share, or with 0, divide what is left, in whole percent; the smallest
-    share comes first, the largest has what is missing to 100%, and nothing comes after 100%."""
+def least_of_split(text: str, size: Callable[[str], int]) -> int:
+    """The smallest size of `4k/10:64k/90:8k`, those that are never drawn included."""
+    return min(_weighted_size(part, size)[0] for part in takewhile(bool, text.split(":")))
+
+
+def split_of_sizes(text: str, size: Callable[[str], int]) -> WeightedSizes:
+    """Of `4k/10:64k/50:32k`, each size with its share in percent; () where `bs` has it. Raises ValueError.
+
+    As fio 3.33 draws them: sizes without a share, or with 0, divide what is left, in whole percent; the smallest
+    share comes first, the largest has what is missing to 100%, and nothing comes after 100%.
+    """
     # an empty part ends the list
     parts = [_weighted_size(part, size) for part in takewhile(bool, text.split(":"))]
     total, without = sum(share for _, share in parts), sum(not share for _, share in parts)
@@ -180,9 +198,3 @@ def _weighted_size(part: str, size: Callable[[str], int]) -> tuple[int, int]:
     if match is None or not bytes_:
         raise ValueError(f"{part!r} is not a size and its share, like 64k/50")
     return bytes_, min(int(match[4] or 0), 100)
-
-
-def mean_size(sizes: WeightedSizes) -> int:
-    """Of sizes with their shares."""
-    mean = sum(bytes_ * share for bytes_, share in sizes) / sum(share for _, share in sizes)
-    return whole_blocks(mean, min(bytes_ for bytes_, _ in sizes))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Final
 
-from ..text.units import format_bytes, format_fraction
+from ..text.units import format_bytes, format_fraction, format_operations, format_sizes
 from .description import Description, ImportedEdit, ImportedRun, ImportedTarget, Settings, Stream
 
 FEW_STEPS: Final = 4  # fewer have their times with them
@@ -116,8 +116,11 @@ def _consent(description: Description) -> Iterator[str]:
 def _workload(stream: Stream, targets: tuple[ImportedTarget, ...]) -> Iterator[str]:
     yield f"  {_quoted(stream.name)}:"
     yield f"    iosequencer: {stream.iosequencer}"
-    yield f"    blocksize: {format_bytes(stream.blocksize)}"
-    yield f"    fraction_read: {_share(stream.fraction_read)}"
+    yield f"    blocksize: {format_sizes(stream.blocksize)}"
+    if stream.operations:
+        yield f"    operations: {format_operations(stream.operations)}"
+    else:
+        yield f"    fraction_read: {_share(stream.fraction_read)}"
     yield f"    maxtags: {stream.depth}                    # queue depth of each LUN"
     yield f"    iops: {stream.iops if stream.iops != '0' else '0                       # until its step'}"
     if stream.span is not None and not _is_whole(stream, targets):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ...protocol.parameters import PARAMETERS
 from .description import Dropped
 from .vdbench_records import Record
 from .vdbench_text import Parameter, number
@@ -47,6 +48,7 @@ class Sd:
     threads: int  # I/Os in flight, of all hosts and workloads together
     range: Range | None
     flags: frozenset[str]  # openflags
+    align: int  # random I/Os begin at its multiples; 0: of their own size
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Wd:
     iorate: float | None
     range: Range | None
     flags: frozenset[str]  # openflags
+    streams: int  # sequential ones, each in its own part
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ class Reader:
         """One, or as many as `count` says."""
         sd = Sd(
             self.record, self.record.name, self._luns(), self._divided("size"), self._divided("threads") or THREADS,
-            self._range(), self._flags(),
+            self._range(), self._flags(), self._align(),
         )  # fmt: skip
         counted = self._numbers("count")
         if "count" not in self.record.parameters:
@@ -131,6 +134,8 @@ class Reader:
         reads = self._number("rdpct", self._number("readpct", 100.0))
         for name in ("wrpct", "writepct"):
             reads = 100 - self._number(name, 100 - reads)
+        if len(sizes) == 3 and (min(sizes) < 1 or sizes[0] > sizes[1]):
+            self._fault("xfersize", "write (least,largest,step), like xfersize=(4k,64k,4k)")
         for name, percent in (("rdpct", reads), ("skew", self._number("skew", 0.0))):
             if not 0 <= percent <= 100:
                 self._fault(name, "not a percentage")
@@ -139,7 +144,7 @@ class Reader:
         return Wd(
             self.record, self.record.name, self._words("sd"), self._words("host") or self._words("hd") or ("*",), sizes,
             reads, self._seek(), self._optional("skew"), self._optional("iorate") or None, self._range(),
-            self._flags(),
+            self._flags(), self._streams(),
         )  # fmt: skip
 
     def rd(self) -> Rd:
@@ -187,6 +192,18 @@ class Reader:
         if any(flag in _WITHOUT for flag in flags):
             self._drop("openflags", "the plan has `o_sync` and `o_dsync` alone", "use `end_fsync`", matters=True)
         return frozenset(flags)
+
+    def _align(self) -> int:
+        align = int(self._number("align", 0.0))
+        if align < 0 or align % 512:
+            self._fault("align", "not a multiple of 512")
+        return align
+
+    def _streams(self) -> int:
+        streams = int(self._number("streams", 1.0))
+        if not 1 <= streams <= int(PARAMETERS["streams"].high or streams):
+            self._fault("streams", f"from 1 to {PARAMETERS['streams'].high:g}")
+        return streams
 
     def _divided(self, name: str) -> int | None:
         """`32`, or `(32,4)`, which is a fourth of it."""

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
-from ...protocol.parameters import PARAMETERS
+from ...protocol.parameters import MOST_PARTS, PARAMETERS
+from ..text.mixes import Sizes, Weighted
 from ..text.suggestions import suggestion
-from ..text.units import format_bytes, format_duration, format_fraction, format_number
-from .description import Dropped, Settings, Stream, whole_blocks
+from ..text.units import format_bytes, format_duration, format_fraction, format_number, format_sizes
+from .description import Dropped, Settings, Stream
+from .sizes import fewer, spaced
 from .vdbench_definitions import DIRECT, Rd, Sd, Wd
 from .vdbench_luns import VdbenchLun, VdbenchLuns, is_device, matches, span_of
 
@@ -26,7 +28,8 @@ _SETTING_OF: Final = {
 _RATE: Final = "iorate"
 _Values = Mapping[str, float | None]  # what the lists of an rd set, of one combination
 
-_Alike = tuple[float, tuple[str, str] | None, int, Settings]  # depth, range, which of the same LUN, flags
+# Depth, range, which of the same LUN, and the keys of flags and of the order of addresses.
+_Alike = tuple[float, tuple[str, str] | None, int, Settings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Load:
         """All settings but the rate."""
         return {
             "iosequencer": self.stream.iosequencer,
-            "blocksize": format_bytes(self.stream.blocksize),
+            "blocksize": format_sizes(self.stream.blocksize),
             "fraction_read": format_fraction(self.stream.fraction_read),
             "maxtags": str(self.stream.depth),
         }
@@ -81,15 +84,6 @@ class Runs:
     @property
     def steps(self) -> int:
         return len(self.passes) * (1 + len(self.curve))
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A stream of a workload."""
-
-    label: str
-    reads: float
-    share: float  # of the workload's rate and depth
 
 
 @dataclass
@@ -183,37 +177,28 @@ class RunReader:
         return {wd.name: (wd.skew or rest) / 100 for wd in chosen}
 
     def _loads(self, wd: Wd, share: float, values: _Values) -> Iterator[Load]:
-        size, reads = self._size(wd, values), (values.get("rdpct", wd.reads) or 0.0) / 100
-        sequential = self._sequential(wd, values)
-        parts = [_Part("", reads, 1.0)]
-        if sequential and 0 < reads < 1:
-            parts = [_Part("reads", 1.0, reads), _Part("writes", 0.0, 1 - reads)]
-        if len(parts) > 1 and self._rate(wd, share, values) is None:
-            why = "sequential reads and writes are two workloads, which at their maximum do not hold a share"
-            self._drop_of(self.rd if "rdpct" in values else wd, "rdpct", why, "give the rd a rate")
-        if sequential and self.rd.poisson and self._rate(wd, share, values) is not None:
+        reads = (values.get("rdpct", wd.reads) or 0.0) / 100
+        sizes = self._sizes(wd, values, MOST_PARTS // 2 if 0 < reads < 1 else MOST_PARTS)
+        sequential = self._seek(wd, values) == 0
+        rate = self._rate(wd, share, values)
+        if sequential and self.rd.poisson and rate is not None:
             asked = "distribution" in self.rd.record.parameters
             why = "vdbench's gaps are exponential unless `distribution` says otherwise"
             self._drop_of(self.rd, "distribution", why, "those of a sequential workload are even", matters=asked)
         everywhere = sum(len(lun.paths) for lun in self.of_wd[wd.name])
-        for (depth, span, copy, more), alike in self._groups(wd, values).items():
-            for part in parts:
-                rate = self._rate(wd, share, values)
-                if rate is not None:
-                    rate *= part.share * len(alike) / everywhere
-                stream = Stream(
-                    name="-".join(filter(None, [wd.name, part.label])),
-                    paths=tuple(dict.fromkeys(path for _, path in alike)),
-                    sequential=sequential, fraction_read=part.reads, blocksize=size,
-                    depth=max(round(depth * part.share), 1), iops="0",
-                    poisson=self.rd.poisson and not sequential, span=span, on=self._on(alike),
-                    more=tuple(one for one in more if one[0] != "sync" or part.reads < 1),
-                )  # fmt: skip
-                if stream.depth > int(PARAMETERS["maxtags"].high or stream.depth):
-                    self._fault(f"{stream.depth} I/Os in flight are too many")
-                yield Load(stream, None if rate is None else format_number(round(rate, 6)), copy)
+        for (depth, span, copy, more), alike in self._groups(wd, values, sizes).items():
+            stream = Stream(
+                name=wd.name, paths=tuple(dict.fromkeys(path for _, path in alike)), sequential=sequential,
+                fraction_read=reads, blocksize=sizes[0][0] if len(sizes) == 1 else Sizes(sizes),
+                depth=max(round(depth), 1), iops="0", poisson=self.rd.poisson and not sequential, span=span,
+                on=self._on(alike), more=tuple(key for key in more if key[0] != "sync" or reads < 1),
+            )  # fmt: skip
+            if stream.depth > int(PARAMETERS["maxtags"].high or stream.depth):
+                self._fault(f"{stream.depth} I/Os in flight are too many")
+            own = None if rate is None else rate * len(alike) / everywhere
+            yield Load(stream, None if own is None else format_number(round(own, 6)), copy)
 
-    def _groups(self, wd: Wd, values: _Values) -> Mapping[_Alike, list[tuple[str, str]]]:
+    def _groups(self, wd: Wd, values: _Values, sizes: Weighted) -> Mapping[_Alike, list[tuple[str, str]]]:
         """Hosts and paths where the workload's LUNs have the same depth, range and flags, by these.
 
         Two sds that are one LUN are in two groups, the first and the second: in one, it would be driven once.
@@ -226,7 +211,8 @@ class RunReader:
                 seen[host, path] = seen.get((host, path), 0) + 1
                 depth = threads / (len(self.hosts[lun.name]) * self.users[lun.name, host])
                 span = span_of(lun.sd, wd.range, self.luns.is_created(lun.sd, path))
-                more = _opened(path, self.rd.flags | wd.flags | lun.sd.flags)
+                opened = _opened(path, self.rd.flags | wd.flags | lun.sd.flags)
+                more = (*self._order(wd, lun.sd, values, sizes), *opened)
                 groups.setdefault((depth, span, seen[host, path], more), []).append((host, path))
         return groups
 
@@ -248,33 +234,61 @@ class RunReader:
         own = sum(one.iorate or 0.0 for one in self.wds if one.name in self.of_wd)
         return max(rate - own, 0.0) * share
 
-    def _size(self, wd: Wd, values: _Values) -> int:
+    def _sizes(self, wd: Wd, values: _Values, most: int) -> Weighted:
+        """The sizes of a workload's I/Os, `most` at most."""
         looped = values.get("xfersize")
-        sizes = wd.sizes if looped is None else (looped,)
-        if len(sizes) == 1:
-            size = int(sizes[0])
-        else:
-            size = _mean_size(sizes)
-            self._drop_of(
-                wd,
-                "xfersize",
-                "an I/O of a workload has one size",
-                "the plan has the mean size",
-            )
-        about = PARAMETERS["blocksize"]
-        if size % 512 or not (about.low or 0) <= size <= (about.high or size):
-            self._fault(f"xfersize {size}: an I/O is a multiple of 512, up to {format_bytes(int(about.high or 0))}")
-        return size
+        given = wd.sizes if looped is None else (looped,)
+        count, sizes = 1, spaced(int(given[0]), 0, 1, 1)
+        if len(given) == 3:
+            least, largest, step = map(int, given)
+            count = (largest - least) // step + 1
+            sizes = spaced(least, step, count, most)
+        elif len(given) > 1:
+            shares: dict[int, float] = {}
+            for size, percent in zip(given[::2], given[1::2], strict=True):
+                shares[int(size)] = shares.get(int(size), 0.0) + percent / 100
+            count, sizes = len(shares), fewer(list(shares.items()), most, 512)
+        if count > most:
+            why = f"a plan has at most {MOST_PARTS} sizes of reads and writes together"
+            self._drop_of(wd, "xfersize", why, "it has neighbours' mean sizes")
+        high = int(PARAMETERS["blocksize"].high or 0)
+        for size, _ in sizes:
+            if size % 512 or not 1 <= size <= high:
+                self._fault(f"xfersize {size}: an I/O is a multiple of 512, up to {format_bytes(high)}")
+                break
+        return sizes
 
-    def _sequential(self, wd: Wd, values: _Values) -> bool:
+    def _seek(self, wd: Wd, values: _Values) -> float:
+        """The share of I/Os that go anywhere, in percent."""
+        if wd.streams > 1:
+            return 0.0
         looped = values.get("seekpct")
-        seek = wd.seek if looped is None else looped
-        if 0 < seek < 100:
-            kept = "random" if seek >= 50 else "sequential"
-            nearest = f"two workloads, one of each; the plan has a {kept} one"
-            why = "a workload is random or sequential"
-            self._drop_of(wd if looped is None else self.rd, "seekpct", why, nearest)
-        return seek < 50
+        return wd.seek if looped is None else looped
+
+    def _order(self, wd: Wd, sd: Sd, values: _Values, sizes: Weighted) -> Settings:
+        """The keys of where its I/Os go: `align`, `sequential`, `streams`.
+
+        In vdbench, a random I/O begins at a multiple of `align`, or of its own size; a sequential one where the last
+        one ended, be that read or written.
+        """
+        all_sizes, seek = [size for size, _ in sizes], self._seek(wd, values)
+        if seek == 0:
+            unit = math.gcd(*all_sizes)
+            keys = [("align", format_bytes(unit))] if unit != min(all_sizes) else []
+            if wd.streams > 1:
+                why = "a thread of vdbench keeps to its stream"
+                self._drop_of(wd, "streams", why, "the plan's streams take turns")
+                keys.append(("streams", str(wd.streams)))
+            return tuple(keys)
+        align = sd.align or min(all_sizes)
+        if not sd.align and len(sizes) > 1:
+            why = "vdbench's I/Os begin at multiples of their own size"
+            self._drop_of(wd, "xfersize", why, "the plan's at multiples of the smallest; use `align`")
+        elif seek < 100 and any(size % align for size in all_sizes):
+            why = "vdbench's I/O begins where the last one ended, aligned or not"
+            self._drop_of(sd, "align", why, "the plan's at the next multiple of `align`")
+        keys = [("align", format_bytes(align))] if sd.align else []
+        return (*keys, *([("sequential", f"{format_number(100 - seek)}%")] if seek < 100 else []))
 
     # What differs
 
@@ -321,14 +335,6 @@ def _opened(path: str, flags: frozenset[str]) -> Settings:
     keys = [("direct", "false"), ("drop_cache", "false")] if cached else []
     durable = "sync" if "o_sync" in flags else "dsync" if "o_dsync" in flags else ""
     return (*keys, ("sync", durable)) if durable else tuple(keys)
-
-
-def _mean_size(sizes: Sequence[float]) -> int:
-    """Of pairs of a size and a percentage, or of all multiples of the third from the first to the second."""
-    if len(sizes) == 3:
-        return whole_blocks((sizes[0] + sizes[1]) / 2, int(sizes[2]))
-    mean = sum(size * percent for size, percent in zip(sizes[::2], sizes[1::2], strict=True)) / 100
-    return whole_blocks(mean, int(min(sizes[::2])))
 
 
 def _depths(loads: Sequence[Load], names: Sequence[str]) -> Mapping[tuple[str, str], int]:

@@ -90,7 +90,7 @@ SD: Final[Mapping[str, Fate]] = {
     "count": Becomes("a LUN for each number"), "size": Becomes("`range`, or the size of a file to create"),
     "threads": Becomes("`maxtags`, divided by hosts and workloads"), "hitarea": Needless(),
     "offset": Without("addresses are multiples of the block size", "a `range` that begins there"),
-    "align": Without("addresses are multiples of the block size"), "kstat": Needless(), "instance": Needless(),
+    "align": Becomes("`align`"), "kstat": Needless(), "instance": Needless(),
     "replay": RefusedFile("ivypy does not replay"), "journal": _VERIFY,
     "resetlun": Without("ivypy resets no LUN"), "resetbus": Without("ivypy resets no bus"), "openflags": _FLAGS,
     "range": Becomes("`range`"), **_DEDUP,
@@ -102,13 +102,13 @@ WD: Final[Mapping[str, Fate]] = {
     "skew": Becomes("`total_iops`, where there is a rate"), "xfersize": Becomes("`blocksize`"),
     "readpct": Becomes("`fraction_read`"), "rdpct": Becomes("`fraction_read`"), "writepct": Becomes("`fraction_read`"),
     "wrpct": Becomes("`fraction_read`"), "range": Becomes("`range`"), "hotband": _SPOT,
-    "seekpct": Becomes("`iosequencer`"), "stride": _SPOT,
+    "seekpct": Becomes("`iosequencer`, `sequential`"), "stride": _SPOT,
     "priority": Without("workloads have no priority", "each has its own rate", matters=False),
     "iorate": Becomes("`total_iops`"), "rhpct": _CACHE, "whpct": _CACHE, "host": Becomes("`select` by host"),
     "hd": Becomes("`select` by host"), "openflags": _FLAGS,
     "user": RefusedFile("a class of Java makes the I/Os"),
     "threads": Without("`threads` of a wd is for concatenated LUNs"),
-    "streams": Without("a workload is one sequential stream on each LUN", "a workload with a `range` for each"),
+    "streams": Becomes("`streams`"),
 }  # fmt: skip
 
 _LOOPS: Final[dict[str, Fate]] = {

@@ -1,10 +1,11 @@
 """Names and edits of an imported plan, in a number of operations that follows from the number of its jobs."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.imports.course import UniqueNames
-from ivypy.master.imports.description import whole_blocks
+from ivypy.master.imports.sizes import fewer, spaced
 
 
 class Counting(set[str]):
@@ -36,17 +37,27 @@ def test_a_name_is_the_first_that_is_free_and_no_number_is_tried_twice(names: li
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 2048), st.integers(1, 100)), min_size=1, max_size=8),
+    st.lists(
+        st.tuples(st.integers(1, 2048), st.integers(1, 100)), min_size=1, max_size=80, unique_by=lambda one: one[0]
+    ),
+    st.integers(1, 64),
     st.sampled_from([512, 4096]),
 )
-def test_a_mean_size_is_as_aligned_as_the_smallest_and_near_the_mean(parts: list[tuple[int, int]], unit: int) -> None:
-    sizes = [(count * unit, weight) for count, weight in parts]
-    mean = sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes)
-    smallest = min(size for size, _ in sizes)
-    whole, block = whole_blocks(mean, smallest), min(smallest, 4096)
-    assert whole % block == 0
-    assert abs(whole - mean) <= max(block / 2, 512)
+def test_fewer_sizes_have_the_mean_of_all(parts: list[tuple[int, int]], most: int, unit: int) -> None:
+    total = sum(weight for _, weight in parts)
+    sizes = [(count * unit, weight / total) for count, weight in parts]
+    kept = fewer(sizes, most, unit)
+    assert len(kept) <= most and all(size % unit == 0 for size, _ in kept)
+    assert sum(share for _, share in kept) == pytest.approx(1)
+    tolerance = unit / 2 + 1 if len(sizes) > most else 1
+    assert sum(size * share for size, share in kept) == pytest.approx(
+        sum(size * share for size, share in sizes), abs=tolerance
+    )
 
 
-def test_a_mean_size_is_a_multiple_of_512() -> None:
-    assert [whole_blocks(mean, 100) for mean in (1.0, 600.0, 1000.0)] == [512, 512, 1024]
+@given(st.integers(1, 99), st.integers(1, 99), st.integers(1, 5000), st.integers(1, 64))
+def test_spaced_sizes_are_spread_over_all(first: int, step: int, count: int, most: int) -> None:
+    kept = spaced(first, step, count, most)
+    assert len(kept) == min(count, most) and all((size - first) % step == 0 for size, _ in kept)
+    assert first <= kept[0][0] <= kept[-1][0] <= first + step * (count - 1)
+    assert abs(sum(size * share for size, share in kept) - (first + step * (count - 1) / 2)) <= step / 2 + 1

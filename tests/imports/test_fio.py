@@ -59,16 +59,10 @@ def job(options: str) -> Plan:
     ("options", "expected"),
     [
         ("bs=8k", {"blocksize": 8192}),
-        ("bssplit=4k/60:8k/40", {"blocksize": 4096}),  # 5,632 would not be aligned as fio's I/Os are
-        ("bssplit=4k/20:64k/80", {"blocksize": 13 * 4096}),
-        ("bssplit=512/50:8k/50", {"blocksize": 4096}),
         ("rw=randwrite\nbssplit=,16k/100", {"blocksize": 16384}),
         ("rw=randread\nbs=8k\nbssplit=,16k/100", {"blocksize": 8192}),
         ("rw=randwrite\nbssplit=4k/50:64k/50,16k/100", {"blocksize": 16384}),
-        ("bssplit=4k/50:64k/", {"blocksize": 8 * 4096}),  # of 34 KiB
         ("bs=1m\nbssplit=8k", {"blocksize": 8192}),
-        ("bsrange=8k-16k", {"blocksize": 12288}),
-        ("bsrange=4k-1M", {"blocksize": 128 * 4096}),
         ("bs=4kb", {"blocksize": 4096}),
         ("kb_base=1000\nbs=4KiB", {"blocksize": 4096}),
         ("rw=write\nbs=4k,64k", {"blocksize": 65536, "fraction_read": 0.0}),
@@ -214,7 +208,19 @@ def test_global_sections_includes_and_the_environment_apply() -> None:
         ("[job]\niodepht=1\n", "did you mean 'iodepth'"),
         ("[job]\nioengine=http\n", "job.fio:2: ioengine=http: no engine for blocks or files"),
         ("[job]\nzonemode=zbd\n", "job.fio:2: zonemode=zbd: zones cannot be driven"),
-        ("[job]\nfilename=/dev/sdb\nrw=randtrim\n", "job.fio:3: rw=randtrim: ivypy does not trim"),
+        (
+            "[job]\nfilename=x\nsize=1m\nrw=randtrim\n",
+            "job.fio:4: rw=randtrim: fio trims block devices",
+        ),
+        (
+            "[job]\nfilename=/dev/sdb\nrw=trimwrite\n",
+            "job.fio:3: rw=trimwrite: fio trims each block",
+        ),
+        ("[job]\nfilename=/dev/sdb\nbsrange=8k\n", "job.fio:3: bsrange=8k: '8k' is not a range of sizes"),
+        (
+            "[job]\nfilename=/dev/sdb\nbs=2g\n",
+            "job.fio:3: bs=2g: 2147483648 bytes: an I/O is a multiple",
+        ),
         ("[job]\nfilename=/dev/sdb\nbssplit=4k/60:8k/41:16k:32k\n", "adds up to 101%, which leaves nothing"),
         ("[job]\nfilename=/dev/sdb\nbssplit=4k-8k/50\n", "job.fio:3: bssplit=4k-8k/50: '4k-8k' is not a size"),
         ("[job]\nfilename=/dev/sdb\nbssplit=4k/50: 8k\n", "' 8k' is not a size and its share, like 64k/50"),
@@ -285,7 +291,7 @@ def test_a_file_is_refused_with_the_line(text: str, fault: str) -> None:
         ("runtime=9", "{ bytes: 1x }"),
         ("runtime=9\ntime_based", "never"),
         ("time_based", "{ bytes: 1x }"),
-        ("rw=rw\nrwmixread=75\niodepth=4", "{ bytes: 0.75x }"),
+        ("rw=rw\nrwmixread=75\niodepth=4", "{ bytes: 1x }"),
         ("rw=rw\nrate_iops=700,300", "{ bytes: 0.7x }"),  # fio holds the rates, not the mix
     ],
 )
@@ -326,12 +332,12 @@ def test_a_step_has_the_time_of_its_jobs_if_they_have_any(jobs: str, keys: Mappi
 
 @pytest.mark.parametrize("option", [name for name, (_, _, matters) in UNMAPPED.items() if matters])
 def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str) -> None:
-    value = {"bsrange": "4k-8k", "bssplit": "4k/50:8k/50", "iodepth_batch_complete_min": "8"}.get(option, "1")
-    cached = "direct=0\n" if option in ("pre_read", "uncached") else ""
-    one = description(f"[job]\n{DEVICE}rw=randread\n{cached}{option}={value}")
-    assert [(d.where, d.what, d.matters) for d in one.dropped if d.matters] == [
-        (f"job.fio:{9 if cached else 8}", f"{option}={value}", True)
-    ]
+    value = {"iodepth_batch_complete_min": "8"}.get(option, "1")
+    base = {"pre_read": "direct=0\n", "uncached": "direct=0\n", "blocksize_unaligned": "norandommap\nbsrange=4k-8k\n"}
+    before = f"[job]\n{DEVICE}rw=randread\n{base.get(option, '')}"
+    one = description(f"{before}{option}={value}")
+    line = before.count("\n") + 1
+    assert [(d.where, d.what) for d in one.dropped if d.matters] == [(f"job.fio:{line}", f"{option}={value}")]
     assert plan_of(one)
 
 
@@ -343,10 +349,35 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(option: str)
         ("iodepth=8\nfilename=/dev/b", ["filename=/dev/sdb:/dev/b"]),
         ("iodepth=8\nfilename=/dev/b\nrate_iops=100", []),
         ("iodepth=8\nfilename=/dev/b\nioengine=null", []),
-        ("rw=rw\nrwmixread=90\niodepth=10", ["rwmixread=90"]),
+        ("rw=rw\nrwmixread=90\niodepth=10", []),
         ("rw=rw\nrwmixread=90\niodepth=10\nrate_iops=90,10", []),
-        ("rw=randread\npercentage_random=0", ["percentage_random=0"]),
-        ("rw=randread\npercentage_random=100,0", ["percentage_random=100,0"]),
+        ("rw=rw\nrwmixread=90\niodepth=10\nrate_iops=90", []),
+        ("rw=rw\nrwmixread=90\niodepth=10\nrate_iops=90,", ["rate_iops=90,"]),
+        ("rw=randread\npercentage_random=0", []),
+        ("rw=randread\npercentage_random=100,0", []),
+        ("rw=randread\npercentage_random=30\nnorandommap", []),
+        ("rw=randread\npercentage_random=30", ["percentage_random=30"]),  # of a map
+        ("rw=randrw\nnorandommap\npercentage_random=30,60", ["percentage_random=30,60"]),
+        ("rw=randwrite\nnorandommap\npercentage_random=30,60", []),
+        ("rw=read\npercentage_random=30", []),  # fio ignores it
+        ("rw=randread\nbs=16k\nba=4k", []),
+        ("rw=randread\nbs=4k\nba=64k\nnorandommap\npercentage_random=50", ["percentage_random=50"]),
+        ("rw=randrw\nba=4k,8k\nbs=16k", ["ba=4k,8k"]),
+        ("rw=randrw\nblockalign=4k,8k\nblocksize=16k", ["blockalign=4k,8k (ba)"]),
+        ("rw=randwrite\nba=4k,8k\nbs=16k", []),
+        ("rw=read\nbs=16k\nba=1m", []),  # of random I/Os
+        ("rw=randread\nbs=16k\nba=4k\noffset=10k", ["offset=10k"]),  # from which fio counts
+        ("rw=randread\nbsrange=4k-64k\nnorandommap", []),
+        ("rw=randread\nbsrange=4k-64k", ["bsrange=4k-64k"]),
+        ("rw=read\nbsrange=4k-1m", ["bsrange=4k-1m"]),  # 256 sizes
+        ("rw=rw\nbsrange=4k-256k", ["bsrange=4k-256k"]),  # 64 of reads, 64 of writes
+        ("rw=read\nbsrange=4k-64k\nbs_unaligned", ["bs_unaligned (blocksize_unaligned)"]),
+        ("rw=read\nbs=4k\nbs_unaligned", []),
+        ("rw=randrw\nbs=4k,8k\nnorandommap", []),
+        ("rw=randrw\nbs=4k,8k", ["bs=4k,8k"]),
+        ("rw=randread\nbs=4k,8k", []),
+        ("rw=read\nrate=1m\nbssplit=4k/50:8k", ["rate=1m"]),  # gaps
+        ("rw=randtrim\niodepth=8", ["iodepth=8"]),
         ("rw=randread\npercentage_random=100\nloops=1", []),
         ("rw=randread", []),
         ("rw=randread\nnorandommap", []),
@@ -506,7 +537,7 @@ def test_no_imported_plan_has_consent(rw: str, exists: bool) -> None:
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="[]\r\n;#=", exclude_categories=["C", "Z"]), max_size=9)
 OPTIONS = {
-    "rw": ["read", "write", "randread", "randwrite", "rw", "randrw", "read:8k"],
+    "rw": ["read", "write", "randread", "randwrite", "rw", "randrw", "read:8k", "trim", "randtrim"],
     "bs": ["4k", "8k,64k", "1m", ",512"],
     "iodepth": ["1", "7", "64"],
     "numjobs": ["1", "3"],
@@ -523,7 +554,12 @@ OPTIONS = {
     "ioengine": ["libaio", "io_uring", "psync", "null"],
     "rwmixread": ["0", "35", "100"],
     "ss": ["iops:1%", "bw_slope:0.1%", "lat:5"],
-    "bssplit": ["4k/20:64k/80", "4k:8k:16k/", ",8k", "4k/20:64k,"],
+    "bssplit": ["4k/20:64k/80", "4k:8k:16k/", ",8k", "4k/20:64k,", "6k/50:9k/20:16k", "8k/100:512/0"],
+    "bsrange": ["4k-64k", "512-1m", "6k-20k,4k-4k", "64k-4k"],
+    "bs_unaligned": ["1"],
+    "ba": ["4k", "512,4k", "1m"],
+    "percentage_random": ["0", "30", "30,60", "100"],
+    "norandommap": ["1"],
     "rate_process": ["poisson"],
     "filename_format": ["x", "$jobname{$jobnum}$filenum", "$clientuid"],
 }

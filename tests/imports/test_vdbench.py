@@ -17,7 +17,7 @@ from ivypy.master.imports.vdbench import read_vdbench
 from ivypy.master.imports.vdbench_words import TABLES, Without
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
-from ivypy.protocol.parameters import MAX, Iosequencer
+from ivypy.protocol.parameters import MAX, Cursors, Iosequencer
 from tests.support.real_runs import ROOT
 
 SD = "sd=sd1,lun=/dev/sdb,openflags=o_direct\n"
@@ -245,15 +245,42 @@ def test_a_curve_of_several_workloads_takes_each_ones_share_of_its_own_maximum()
     assert len(plan_of(text).steps) == 3
 
 
-def test_sequential_reads_and_writes_are_two_workloads_with_the_shares_of_the_mix() -> None:
+def test_sequential_reads_and_writes_follow_each_other_in_one_workload() -> None:
     text = f"{SD}wd=wd1,sd=sd1,rdpct=75,seekpct=seq\nrd=rd1,wd=wd1,iorate=400,threads=16\n"
-    assert [(one.name, one.parameters.fraction_read, one.parameters.maxtags) for one in plan_of(text).workloads] == [
-        ("wd1-reads", 1.0, 12), ("wd1-writes", 0.0, 4),
-    ]  # fmt: skip
-    assert 'wd1-reads}", set: { total_iops: 300 }' in text_of(text)
+    assert [
+        (one.name, one.parameters.fraction_read, one.parameters.maxtags, one.parameters.cursors)
+        for one in plan_of(text).workloads
+    ] == [("wd1", 0.75, 16, Cursors.SHARED)]
     assert [matters for _, matters in named(text)] == [False]  # exponential gaps
-    at_max = f"{SD}wd=wd1,sd=sd1,rdpct=75,seekpct=seq\nrd=rd1,wd=wd1,iorate=max\n"
-    assert named(at_max) == [("rdpct=75", True)]
+    assert named(f"{SD}wd=wd1,sd=sd1,rdpct=75,seekpct=seq\nrd=rd1,wd=wd1,iorate=max\n") == []
+
+
+@pytest.mark.parametrize(
+    ("sd", "wd", "lines", "dropped"),
+    [
+        ("", "seekpct=30", ["iosequencer: random_independent", "sequential: 70%"], []),
+        ("", "seekpct=30,rdpct=50,xfersize=64k", ["sequential: 70%", "fraction_read: 50%"], []),
+        ("", "seekpct=0,xfersize=(4k,60,64k,40)", ["blocksize: { 4KiB: 60%, 64KiB: 40% }"], []),
+        ("", "seekpct=0,xfersize=(4k,60,6k,40)", ["{ 4KiB: 60%, 6KiB: 40% }", "align: 2KiB"], []),
+        ("", "xfersize=(4k,60,64k,40)", ["{ 4KiB: 60%, 64KiB: 40% }"], ["xfersize=(4k,60,64k,40)"]),
+        ("align=4k", "xfersize=(4k,60,64k,40)", ["{ 4KiB: 60%, 64KiB: 40% }"], []),
+        ("align=512", "xfersize=(4k,60,64k,40)", ["align: 512"], []),
+        ("align=4k", "xfersize=64k", ["blocksize: 64KiB", "align: 4KiB"], []),
+        ("align=4k", "xfersize=64k,seekpct=20", ["align: 4KiB", "sequential: 80%"], []),
+        ("align=1m", "xfersize=64k,seekpct=20", ["align: 1MiB", "sequential: 80%"], ["align=1m"]),
+        ("align=4k", "", ["blocksize: 4KiB", "align: 4KiB"], []),
+        ("align=1m", "seekpct=seq", ["iosequencer: sequential"], []),
+        ("align=4k", "xfersize=(8k,16k,4k)", ["{ 8KiB: 33.3333333%, 12KiB: 33.3333333%, 16KiB: 33.3333334% }"], []),
+        ("align=4k", "xfersize=(4k,1m,4k)", ["align: 4KiB"], ["xfersize=(4k,1m,4k)"]),  # 256 sizes
+        ("", "seekpct=seq,streams=(4,1m)", ["iosequencer: sequential", "streams: 4"], ["streams=(4,1m)"]),
+        ("", "streams=1", [], []),
+    ],
+)
+def test_sizes_and_places(sd: str, wd: str, lines: list[str], dropped: list[str]) -> None:
+    text = f"sd=sd1,lun=/dev/sdb,openflags=o_direct,{sd}\nwd=wd1,sd=sd1,{wd}\n{RD}"
+    assert [line for line in lines if line not in text_of(text)] == [], text_of(text)
+    assert named(text) == [(what, True) for what in dropped]
+    assert plan_of(text)
 
 
 @pytest.mark.parametrize(
@@ -293,9 +320,8 @@ def test_what_matters_and_has_no_counterpart_is_named_with_its_line(kind: str, k
         (SD + "wd=wd1,sd=sd1,xfersize=(4k,50,8k,50)\n" + RD, [("xfersize=(4k,50,8k,50)", True)]),
         (SD + "wd=wd1,sd=sd1,xfersize=(4k,12k,4k)\n" + RD, [("xfersize=(4k,12k,4k)", True)]),
         (SD + "wd=wd1,sd=sd1,xfersize=(4k,50,8k,50)\nrd=r,wd=wd1,iorate=max,xfersize=4k\n", []),
-        (SD + "wd=wd1,sd=sd1,seekpct=50\n" + RD, [("seekpct=50", True)]),
         (SD + "wd=wd1,sd=sd1,seekpct=50\nrd=r,wd=wd1,iorate=max,forseekpct=(0,100)\n", []),
-        (SD + WD + "rd=r,wd=wd1,iorate=max,forseekpct=(0,30)\n", [("forseekpct=(0,30)", True)]),
+        (SD + WD + "rd=r,wd=wd1,iorate=max,forseekpct=(0,30,100)\n", []),
         (SD + "wd=wd1,sd=sd1,seekpct=eof\n" + RD, [("seekpct=eof", True)]),
         (SD + "wd=wd1,sd=sd1,seekpct=(poisson,3)\n" + RD, [("seekpct=(poisson,3)", True)]),
         (SD + "wd=wd1,sd=sd1,rhpct=0,whpct=0\n" + RD, []),

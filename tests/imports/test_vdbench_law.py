@@ -132,16 +132,9 @@ def expected(hosts: int, rd: Rd) -> list[tuple[Driven, tuple[int, int, int]]]:
                     users = sum(sd in other.sds for other in rd.wds)
                     depth = settings.get("threads", sd.threads) / (hosts * users)
                     reads, sequential = settings["rdpct"], settings["seekpct"] == 0
-                    parts = {reads: Fraction(1)}
-                    if sequential and 0 < reads < 100:
-                        parts = {100: Fraction(reads, 100), 0: Fraction(100 - reads, 100)}
+                    paced = float(rate * share / len(wd.sds)) if isinstance(rate, int) else rate
                     driven[wd.name, sd.path] = {
-                        (of_part, sequential): (
-                            settings["xfersize"],
-                            max(round(depth * part), 1),
-                            float(rate * share * part / len(wd.sds)) if isinstance(rate, int) else rate,
-                        )
-                        for of_part, part in parts.items()
+                        (reads, sequential): (settings["xfersize"], max(round(depth), 1), paced)
                     }
             found.append((driven, (*measured, rd.pause)))
     return found
