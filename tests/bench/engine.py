@@ -1,6 +1,6 @@
 """The engine beside fio, on one pinned core: `python -m tests.bench.engine [--seconds S] [--repeat N] [--core C]`.
 
-What is measured and how stands in parts/: closed_loop.py, paced.py, blocking.py, page_cache.py, written_data.py,
+What is measured and how stands in parts/: closed_loop.py, paced.py, blocking.py, loads.py, written_data.py,
 instructions.py.
 `--only TEXT`: the rows whose name holds it. On a machine with other load, `--fifo` keeps it from taking the core that
 is measured.
@@ -17,7 +17,7 @@ from pathlib import Path
 from ivypy.slave.engine._engine import backends
 from tests.support import devices
 
-from .parts import blocking, closed_loop, instructions, paced, page_cache, written_data
+from .parts import blocking, closed_loop, instructions, loads, paced, written_data
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="rows whose name holds this: null, libaio, io_uring, alike, CPU, page cache ...",
+        help="rows whose name holds this: null, libaio, io_uring, alike, CPU, page cache, mix ...",
     )
     parser.add_argument("--before", type=Path, help="another checkout, to measure lateness of in turn with this one's")
     parser.add_argument("--fifo", action="store_true", help="measure before all else that runs here (as root)")
@@ -79,7 +79,8 @@ def measurements(
                 if zram := found.get("zram, random"):
                     yield "cost of blocking submits", lambda: blocking.cost(cores, zram, path, seconds, repeat)
         if file := found.get("ext4, random"):
-            yield "page cache", lambda: "\n".join(page_cache.rows(file, core, seconds, repeat))
+            yield "page cache", lambda: "\n".join(loads.rows(loads.PAGE_CACHE, file, core, seconds, repeat))
+            yield "mix", lambda: "\n".join(loads.rows(loads.MIXES, file, core, seconds, repeat))
         yield "written data", lambda: written_data.rows(found["null"], core, seconds, repeat)
         yield "instructions", lambda: "\n".join(instructions.rows(folder, found["null"]))
 

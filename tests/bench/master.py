@@ -25,7 +25,7 @@ from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.metrics import column
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.window import Window
-from ivypy.protocol.counters import LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
+from ivypy.protocol.counters import LATENESS, RESPONSES, SERIES, SERVICES, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import BUCKETS, lower_edges
 from ivypy.protocol.lines import decode_line, encode_line
 from ivypy.protocol.messages import Result
@@ -67,8 +67,8 @@ def result(random: np.random.Generator, classes: int) -> Result:
     moments[..., Moment.MIN] = np.uint64(2**64 - 1)
     spans = np.zeros((classes, SERIES, 2), np.uint32)
     buckets = []
-    used = {SERVICE + Kind.RANDOM_READ: 0.7, SERVICE + Kind.RANDOM_WRITE: 0.3,
-            RESPONSE + Kind.RANDOM_READ: 0.7, RESPONSE + Kind.RANDOM_WRITE: 0.3, LATENESS: 1.0}  # fmt: skip
+    used = {SERVICES[Kind.RANDOM_READ]: 0.7, SERVICES[Kind.RANDOM_WRITE]: 0.3,
+            RESPONSES[Kind.RANDOM_READ]: 0.7, RESPONSES[Kind.RANDOM_WRITE]: 0.3, LATENESS: 1.0}  # fmt: skip
     for klass in range(classes):
         for series in range(SERIES):
             if series not in used:

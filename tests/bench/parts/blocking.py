@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ivypy.protocol.counters import SERVICE, Count
+from ivypy.protocol.counters import SERVICES, Count
 from ivypy.slave.engine._engine import Engine
 from ivypy.slave.workloads.thread_assignment import InstanceToAssign, ThreadLoad, assign_threads
 from tests.support import devices
@@ -51,7 +51,7 @@ def measured(cores: Sequence[int], luns: Sequence[tuple[str, float, int]], alone
     finally:
         engine.close(5.0)
     result = step.results[1]  # the one before is the warm-up
-    p50, p99 = ([percentile_us([result], SERVICE, share, number) for number in numbers] for share in (0.5, 0.99))
+    p50, p99 = ([percentile_us([result], SERVICES[0], share, number) for number in numbers] for share in (0.5, 0.99))
     return Turn((result.counts[:, Count.COMPLETED] / result.raw.length_ns * 1e9).tolist(), p50, p99)
 
 

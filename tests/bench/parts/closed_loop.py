@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ivypy.protocol.counters import SERVICE, Count, Moment, ThreadCount
+from ivypy.protocol.counters import SERVICES, Count, Moment, ThreadCount
 from ivypy.slave.engine._engine import Engine
 from tests.support import devices
 from tests.support.engine import MS, Drive
@@ -112,7 +112,8 @@ def ours(case: Case, path: str, core: int, seconds: float) -> Figure:
     measured = step.results[1:]  # the first one is the warm-up
     count = sum(result.total(Count.COMPLETED) for result in measured)
     cpu_ns = sum(result.thread(ThreadCount.CPU_TIME) for result in measured)
-    return Figure(count / cpu_ns * 1e9, sum(result.series(SERVICE, Moment.SUM) for result in measured) / count / 1000)
+    service_ns = sum(result.series(SERVICES[0], Moment.SUM) for result in measured)
+    return Figure(count / cpu_ns * 1e9, service_ns / count / 1000)
 
 
 def fio_job(words: list[str]) -> Mapping[str, float]:

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from ivypy.protocol.counters import LATENESS, SERVICE, Count, Moment, ThreadCount
+from ivypy.protocol.counters import LATENESS, SERVICES, Count, Moment, ThreadCount
 from ivypy.protocol.histogram import lower_edge
 from ivypy.slave.engine._engine import Engine
 from tests.support.engine import MS, Drive
@@ -66,8 +66,8 @@ def main(path: str, core: str, seconds: str, iops: str, tags: str, spin: str) ->
         "late_p50_us": percentile_us(measured, LATENESS, 0.5),
         "late_p99_us": percentile_us(measured, LATENESS, 0.99),
         "late_mean_us": sum(r.series(LATENESS, Moment.SUM) for r in measured) / max(paced, 1) / 1000,
-        "service_mean_us": sum(r.series(SERVICE, Moment.SUM) for r in measured) / completed / 1000,
-        "service_p50_us": percentile_us(measured, SERVICE, 0.5),
+        "service_mean_us": sum(r.series(SERVICES[0], Moment.SUM) for r in measured) / completed / 1000,
+        "service_p50_us": percentile_us(measured, SERVICES[0], 0.5),
         "cpu_us": cpu_ns / completed / 1000,  # per I/O
         "work_us": (cpu_ns - busy_ns) / completed / 1000,  # per I/O, less busy-waiting
         "busy_wait": busy_ns / length_ns,  # share of the time
