@@ -52,7 +52,9 @@ def geometry_faults(parameters: Parameters, path: str, kind: str, size: int, blo
         elif end > size:
             text = f"range ends at {end:,}, and {path} at {size:,}: choose an end within it"
         elif not _fit(aligned, start, end, kind):
-            text = f"range is {start:,} to {end:,}, which holds no whole block of {exact_size(each)}: make it wider"
+            text = f"range is {start:,} to {end:,}, which holds no whole block of {exact_size(each)}"
+            text += f" at a multiple of {exact_size(parameters.align)}" if parameters.align else ""
+            text += ": make it wider"
     if not text and streams > 1 and not _fit(aligned, *extent(parameters.range, size), kind, streams):
         parameter, remedy = "streams", "give fewer streams, or a wider range"
         text = f"one of {streams} parts of its range on {path} holds no block of {exact_size(each)}: {remedy}"

@@ -439,11 +439,12 @@ class Job(TargetsReader):
                     self._note_uneven(files)
                 if volume and not volume.is_whole:
                     self._note_order(1 if sequential else of_all)
-                self._note_parts_of_blocks(driven, max(self._aligned(part.drawn), part.least))
+                align = self._aligned(part.drawn) or part.least
+                self._note_parts_of_blocks(driven, max(align, part.least))
                 largest = max(part.all_sizes)
-                if not driven.holds_block(largest):
+                if not driven.holds(largest, align):
                     text = f"{driven.room} bytes of a file hold no I/O of {format_bytes(largest)}"
-                    self._fault(self._placing(), text)
+                    self._fault(self._placing(), f"{text} at a multiple of {format_bytes(align)}")
                 maxtags = max(round(depth * of_all * part.of_depth / files), 1)
                 if maxtags > int(PARAMETERS["maxtags"].high or maxtags):
                     self._fault(self.section.options.get("iodepth"), f"{maxtags} I/Os in flight are too many")

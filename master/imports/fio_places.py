@@ -47,9 +47,9 @@ class DrivenPart:
         """Bytes; None where that depends on the device."""
         return self.end.bytes - self.start.bytes if self.start.percent == self.end.percent else None
 
-    def holds_block(self, blocksize: int) -> bool:
-        """Whether a whole block fits; a percentage is rounded to whole blocks."""
-        return self.room is None or self.end.bytes // blocksize > -(-self.start.bytes // blocksize)
+    def holds(self, blocksize: int, align: int) -> bool:
+        """Whether it has a place for an I/O of that size; a percentage is rounded to whole blocks."""
+        return self.room is None or -(-self.start.bytes // align) * align + blocksize <= self.end.bytes
 
     @property
     def is_empty(self) -> bool:

@@ -255,6 +255,10 @@ def test_global_sections_includes_and_the_environment_apply() -> None:
             "[job]\nfilename=/dev/sdb\noffset_increment=50%\nnumjobs=3\n",
             "job.fio:3: offset_increment=50%: nothing of the device is left",
         ),
+        (
+            "[job]\nfilename=/dev/sdb\nrw=randread\nba=1m\nbs=64k\noffset=156k\nsize=356k\n",
+            "364544 bytes of a file hold no I/O of 64KiB at a multiple of 1MiB",
+        ),
         ("[job]\nfilename=/dev/sdb\nsize=12.5%\n", "job.fio:3: size=12.5%: '12.5' is not a whole number"),
         ("bs=4k\n", "job.fio:1: bs=4k: an option before the first [section]"),
         ("", "job.fio: no job"),

@@ -222,6 +222,11 @@ def test_what_trims_or_writes_zeroes_to_devices_needs_destroy() -> None:
         assert f"writes (operations {{ read: 90%, {operation}: 10% }})" in str(caught.value)
 
 
+def test_a_range_without_a_place_says_what_it_was_looked_for_at() -> None:
+    (misfit,) = geometry_faults(Parameters(align=MIB, range=(159744, 524288)), "/f", "file", 2 * MIB, 512)
+    assert "holds no whole block of 4 KiB at a multiple of 1 MiB" in misfit.text
+
+
 @pytest.mark.parametrize(
     ("parameters", "blocks"),
     [
