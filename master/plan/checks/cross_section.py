@@ -16,7 +16,6 @@ from ....protocol.parameters import (
     MOST_PARTS,
     NEVER,
     NO_FLUSH,
-    PARAMETERS,
     RELEASES,
     Sync,
     VolumeKind,
@@ -28,7 +27,7 @@ from ...text.mixes import COUNTED, Sizes, all_sizes, mix_of, shares_of
 from ...text.plan_parameters import NO_END, NO_STEP_YET, OfStep, PlanParameters
 from ...text.suggestions import listed, nearest, suggestion
 from ...text.units import format_bytes, format_fraction, format_operations
-from ..model import LunSelection, Workload
+from ..model import Edit, LunSelection, Workload
 from ..read.schema import LoopDoc, PlanDoc
 from ..read.section import Section
 from ..read.yaml_positions import Faults, Path
@@ -36,6 +35,9 @@ from ..steps import Schedule, given
 from .io_mix import HOST, WORKLOAD, Deciding, value_of
 
 CACHING: Final = ("auto", "io_uring", "null")  # backends that can use the page cache, trim and write zeroes
+_OF_IO: Final = frozenset(  # what says which I/Os a workload has, and where they go
+    ("iosequencer", "blocksize", "fraction_read", "operations", "align", "sequential", "streams", "random_map")
+)
 ANY_SIZE: Final = 1 << 60  # bytes, of a LUN
 
 
@@ -139,20 +141,20 @@ def check_ends(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule, 
 
 def check_operations(doc: PlanDoc, workloads: Sequence[Workload], schedule: Schedule, faults: Faults) -> None:
     """Every operation has a size, what says where the I/Os go fits together, and the backend has all operations."""
-    for workload in workloads:
-        created = dict(_faults_of_io(workload.name, workload.parameters))
-        for name, text in created.items():
-            faults.add(("workloads", workload.name, name), text)
-        for entry, step in schedule.steps():
-            settings = workload.parameters
-            for edit in step.edits:
-                if edit.rollup == ALL or (
-                    edit.rollup == WORKLOAD and workload.name in (edit.instances or [workload.name])
-                ):
-                    settings = settings.edited({k: v for k, v in edit.changes.items() if k in PARAMETERS})
-            for name, text in _faults_of_io(workload.name, settings):
-                place: Path = ("steps", entry, "go")
-                if created.get(name) != text and not faults.has_fault(place):
+    created = {workload.name: workload.parameters for workload in workloads}
+    known = {name: dict(_faults_of_io(name, settings)) for name, settings in created.items()}
+    for name, texts in known.items():
+        for key, text in texts.items():
+            faults.add(("workloads", name, key), text)
+    checked = {*created.items()}
+    for entry, step in schedule.steps():
+        for name, settings in _edited(created, step.edits).items():
+            if (name, settings) in checked:
+                continue
+            checked.add((name, settings))
+            place: Path = ("steps", entry, "go")
+            for key, text in _faults_of_io(name, settings):
+                if known[name].get(key) != text and not faults.has_fault(place):
                     faults.add_key(place, f"in step {step.name!r}, {text}")
     for path, changes in _changes(workloads, schedule):
         asked = [operation for operation, _ in changes.get("operations", ()) if operation in RELEASES]
@@ -162,6 +164,19 @@ def check_operations(doc: PlanDoc, workloads: Sequence[Workload], schedule: Sche
             faults.add((*path, "operations"), text)
         elif asked and doc.engine.polled:
             faults.add((*path, "operations"), f"operations: {asked[0]} cannot be polled; leave `engine: polled` out")
+
+
+def _edited(created: Mapping[str, PlanParameters], edits: Iterable[Edit]) -> dict[str, PlanParameters]:
+    """The workloads whose I/Os edits change for certain, by name; with these changes alone."""
+    settings: dict[str, PlanParameters] = {}
+    for edit in edits:
+        changes = {key: value for key, value in edit.changes.items() if key in _OF_IO}
+        if not changes or edit.rollup not in (ALL, WORKLOAD):
+            continue
+        every = edit.rollup == ALL or not edit.instances
+        for name in created if every else created.keys() & {*edit.instances}:
+            settings[name] = settings.get(name, created[name]).edited(changes)
+    return settings
 
 
 def _faults_of_io(name: str, settings: PlanParameters) -> Iterator[tuple[str, str]]:
