@@ -1,7 +1,9 @@
 """The folder tree is the architecture: who may import whom."""
 
 import ast
+import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,19 @@ def all_modules() -> list[Path]:
     return [path for folder in FOLDERS for path in modules(folder)]
 
 
+@functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Of a module's syntax tree, the module first: parsed and walked once for all tests of this file."""
+    return [*ast.walk(ast.parse(path.read_text()))]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_the_nodes() -> Iterator[None]:
+    """A million of them."""
+    yield
+    nodes_of.cache_clear()
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_nothing_crosses_but_through_the_protocol(folder: str) -> None:
     for path in modules(folder):
@@ -60,7 +75,7 @@ def test_the_protocol_does_no_io_and_the_slave_needs_little() -> None:
 
     for folder, more in allowed.items():
         for path in modules(folder):
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in nodes_of(path):
                 if isinstance(node, ast.Import):
                     tops = {a.name.split(".")[0] for a in node.names}
                 elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -142,10 +157,10 @@ def test_no_module_uses_the_private_names_of_another(folder: str) -> None:
     """`thing._field` stands only where the module itself defines `_field`."""
     of_python = {"_exit", "_asdict", "_replace", "_fields", "_make"}
     for path in modules(folder):
-        tree = ast.parse(path.read_text())
-        mine = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-        mine |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("_")]
+        nodes = nodes_of(path)
+        mine = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        mine |= {node.id for node in nodes if isinstance(node, ast.Name)}
+        used = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr.startswith("_")]
         mine |= {node.attr for node in used if isinstance(node.ctx, ast.Store)}
         for node in used:
             its_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
@@ -182,7 +197,7 @@ def test_what_runs_on_test_hosts_is_written_for_the_python_that_they_have() -> N
     """3.9: what scripts/check would find later (vermin), where nothing else does."""
     newer = {"dataclass": {"slots", "kw_only"}, "zip": {"strict"}}
     for path in [*modules("slave"), *modules("protocol")]:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 used = {keyword.arg for keyword in node.keywords} & newer.get(node.func.id, set[str]())
                 assert not used, f"{path.relative_to(ROOT)}:{node.lineno}: Python 3.9 has no {used}"
@@ -191,9 +206,8 @@ def test_what_runs_on_test_hosts_is_written_for_the_python_that_they_have() -> N
 MUTATORS = {"add", "append", "clear", "difference_update", "discard", "extend", "pop", "remove", "setdefault", "update"}
 
 
-def fields_of(tree: ast.AST) -> set[str]:
+def fields_of(nodes: list[ast.AST]) -> set[str]:
     """The attributes that the classes of a module have."""
-    nodes = [*ast.walk(tree)]
     declared = {one.target.id for one in nodes if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)}
     stored = (one for one in nodes if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store))
     return declared | {one.attr for one in stored if isinstance(one.value, ast.Name) and one.value.id == "self"}
@@ -213,9 +227,8 @@ def written(node: ast.AST) -> ast.expr | None:
 def test_a_part_of_a_step_is_written_by_its_own_file_alone() -> None:
     """As in the engine: others call its methods, which say what happens to it."""
     for path in modules("master/run/step"):
-        tree = ast.parse(path.read_text())
-        own = fields_of(tree)
-        for node in ast.walk(tree):
+        own = fields_of(nodes_of(path))
+        for node in nodes_of(path):
             place = written(node)
             if isinstance(place, ast.Attribute) and ast.unparse(place.value) != "self":
                 assert place.attr in own, f"{path.relative_to(ROOT)}:{place.lineno} writes {ast.unparse(place)}"
@@ -223,7 +236,7 @@ def test_a_part_of_a_step_is_written_by_its_own_file_alone() -> None:
 
 def test_a_part_of_a_step_takes_at_most_six_arguments() -> None:
     for path in modules("master/run/step"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.FunctionDef) and node.name == "__init__":
                 count = len(node.args.args) + len(node.args.kwonlyargs) - 1
                 assert count <= 6, f"{path.relative_to(ROOT)}:{node.lineno} takes {count}"
@@ -233,7 +246,7 @@ def test_no_two_classes_have_one_name() -> None:
     """Whoever searches for a class finds one."""
     homes: dict[str, str] = {}
     for path in all_modules():
-        for node in ast.parse(path.read_text()).body:
+        for node in ast.iter_child_nodes(nodes_of(path)[0]):
             if isinstance(node, ast.ClassDef):
                 home = homes.setdefault(node.name, str(path.relative_to(ROOT)))
                 assert home == str(path.relative_to(ROOT)), f"{node.name} is in {home} and {path.relative_to(ROOT)}"
@@ -242,7 +255,7 @@ def test_no_two_classes_have_one_name() -> None:
 def test_docstrings_are_sentences_with_a_verb_or_name_what_is_returned() -> None:
     """Not "What it has", which is a question to the reader."""
     for path in all_modules():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
                 begins = (ast.get_docstring(node) or "").split(" ")[0]
                 assert begins != "What", f"{path.relative_to(ROOT)}: {getattr(node, 'name', 'the module')}"
@@ -273,7 +286,7 @@ def test_a_name_that_lives_for_more_than_three_lines_says_what_it_holds() -> Non
     """`host`, not `one`; and each field of a class."""
     for path in all_modules():
         where = path.relative_to(ROOT)
-        for scope in ast.walk(ast.parse(path.read_text())):
+        for scope in nodes_of(path):
             if isinstance(scope, ast.ClassDef):
                 declared = {ast.unparse(node.target) for node in scope.body if isinstance(node, ast.AnnAssign)}
                 assert not declared & WORN, f"{where}:{scope.lineno} {declared & WORN}"
