@@ -47,23 +47,57 @@ def file(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
     return path.as_uri()
 
 
-@pytest.fixture(params=["live", "file"])
-def page(request: pytest.FixtureRequest, browser: Any, seen: Seen, address: str, file: str) -> Iterator[Any]:
-    """The comparison, drawn."""
+@pytest.fixture(scope="module")
+def wide(browser: Any, seen: Seen, address: str) -> Iterator[Any]:
+    """A page of the server for many tests: to load one takes two seconds of CPU, another view of it a tenth."""
     context = browser.new_context(viewport=WIDE, color_scheme="light", timezone_id="UTC")
-    if request.param == "live":
-        seen.watch(context)
+    seen.watch(context)
     page = context.new_page()
-    if request.param == "file":
-        page.goto(file)
-    else:
-        page.goto(f"{address}/#/")
-        page.wait_for_selector("table.runs")
-        page.get_by_role("button", name="Select all").click()
-        page.get_by_role("button", name=f"Compare {len(LEVELS)} runs").click()
+    page.goto(f"{address}/#/")
+    yield page
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def wide_file(browser: Any, file: str) -> Iterator[Any]:
+    """A page of the file."""
+    context = browser.new_context(viewport=WIDE, color_scheme="light", timezone_id="UTC")
+    page = context.new_page()
+    page.goto(file)
     page.wait_for_function(DRAWN)
     yield page
+    context.close()
+
+
+@pytest.fixture
+def live(wide: Any, seen: Seen, folders: dict[str, Path]) -> Iterator[Any]:
+    """The comparison, drawn anew by the server's page."""
+    wide.goto(f"{seen.address}/#/")
+    wide.wait_for_selector("table.runs")
+    wide.get_by_role("button", name="Select all").click()
+    wide.get_by_role("button", name=f"Compare {len(folders)} runs").click()
+    wide.wait_for_function(DRAWN)
+    yield wide
     assert seen.complaints() == []
+
+
+@pytest.fixture(params=["live", "file"])
+def page(request: pytest.FixtureRequest) -> Any:
+    """The comparison, drawn: for tests that leave it as it is."""
+    return request.getfixturevalue("live" if request.param == "live" else "wide_file")
+
+
+@pytest.fixture(params=["live", "file"])
+def own_page(request: pytest.FixtureRequest, browser: Any, seen: Seen, file: str) -> Iterator[Any]:
+    """The comparison, drawn: for tests that do something to it."""
+    if request.param == "live":
+        yield request.getfixturevalue("live")
+        return
+    context = browser.new_context(viewport=WIDE, color_scheme="light", timezone_id="UTC")
+    page = context.new_page()
+    page.goto(file)
+    page.wait_for_function(DRAWN)
+    yield page
     context.close()
 
 
@@ -90,8 +124,9 @@ def test_it_has_the_outcomes_and_intervals_of_the_command(page: Any, folders: di
     assert "7 and 3 runs; A3: invalid: reap_delay" in rows[1][7]
 
 
-def test_the_chosen_row_is_drawn_over_the_runs(page: Any) -> None:
+def test_the_chosen_row_is_drawn_over_the_runs(own_page: Any) -> None:
     """It begins with what is worse. A run that is left out is there, in grey, with why."""
+    page = own_page
     pressed = page.locator("table.compared button[aria-pressed=true]")
     assert pressed.inner_text() == "service_mean"
     traces = {name: (points, text) for name, points, text in page.evaluate(TREND)}
@@ -125,14 +160,17 @@ def test_each_run_has_its_figure_in_a_table(page: Any) -> None:
     page.locator("summary", has_text="Each run").click()
     rows = page.locator("details[open] tbody tr").all_inner_texts()
     assert len(rows) == len(LEVELS) and "invalid: reap_delay" in rows[2] and "[" in rows[2]
+    page.locator("summary", has_text="Each run").click()
 
 
-def test_it_is_accessible_in_both_themes(page: Any) -> None:
+def test_it_is_accessible_in_both_themes(own_page: Any) -> None:
+    page = own_page
     page.locator("summary", has_text="Each run").click()
     accessible(page)
     page.locator("#theme").click()
     page.wait_for_function(DRAWN)
     accessible(page)
+    page.locator("#theme").click()
 
 
 def test_axe_finds_nothing(browser: Any, address: str, folders: dict[str, Path]) -> None:
@@ -178,16 +216,6 @@ def test_a_run_that_is_left_out_is_drawn_unlike_the_others_in_all_charts(browser
     context.close()
 
 
-@pytest.fixture(scope="module")
-def runs_page(browser: Any, address: str) -> Iterator[Any]:
-    """The list of runs."""
-    context = browser.new_context(viewport=WIDE)
-    page = context.new_page()
-    page.goto(f"{address}/#/")
-    yield page
-    context.close()
-
-
 @pytest.mark.parametrize(
     ("rows", "drawn"),
     [
@@ -200,7 +228,7 @@ def runs_page(browser: Any, address: str) -> Iterator[Any]:
         (["max iops blank"], 0),
     ],
 )
-def test_it_begins_with_a_figure_that_can_differ(runs_page: Any, rows: list[str], drawn: int) -> None:
+def test_it_begins_with_a_figure_that_can_differ(wide: Any, rows: list[str], drawn: int) -> None:
     """The rate of a paced step is what was asked for, on both sides."""
     texts = [(*row.split(), "")[:3] for row in rows]
     data = [
@@ -209,7 +237,7 @@ def test_it_begins_with_a_figure_that_can_differ(runs_page: Any, rows: list[str]
         for key, title, more in texts
     ]  # fmt: skip
     script = "async (rows) => (await import('/static/compare_view.js')).firstRow(rows)"
-    assert runs_page.evaluate(script, data) == drawn
+    assert wide.evaluate(script, data) == drawn
 
 
 def test_a_phone_shows_it_without_scrolling_to_the_side(browser: Any, address: str, folders: dict[str, Path]) -> None:
@@ -224,14 +252,8 @@ def test_a_phone_shows_it_without_scrolling_to_the_side(browser: Any, address: s
     context.close()
 
 
-def test_live_another_figure_and_another_side_can_be_chosen(
-    browser: Any, seen: Seen, address: str, folders: dict[str, Path]
-) -> None:
-    context = browser.new_context(viewport=WIDE)
-    seen.watch(context)
-    page = context.new_page()
-    page.goto(f"{address}/#/compare/{','.join(folders)}")
-    page.wait_for_function(DRAWN)
+def test_live_another_figure_and_another_side_can_be_chosen(live: Any, folders: dict[str, Path]) -> None:
+    page = live
     page.get_by_label("another figure").select_option("p50")
     page.wait_for_selector("table.compared button[aria-pressed=true] >> text=p50")
     assert [row[0].split()[0] for row in shown_rows(page)].count("service_p50") == 2
@@ -242,19 +264,12 @@ def test_live_another_figure_and_another_side_can_be_chosen(
     assert newest not in page.evaluate("location.hash")
     assert "two" not in page.locator("p.outcome").inner_text()
     assert page.locator("p.outcome").inner_text().startswith("Cannot tell"), "of two runs after"
-    assert seen.complaints() == []
-    context.close()
 
 
-def test_live_the_limit_is_chosen_and_stays_in_the_address(
-    browser: Any, seen: Seen, address: str, folders: dict[str, Path]
-) -> None:
+def test_live_the_limit_is_chosen_and_stays_in_the_address(live: Any, seen: Seen, folders: dict[str, Path]) -> None:
+    page = live
     runs = [*folders.values()]
     sides = Sides(tuple(runs[:-AFTER]), tuple(runs[-AFTER:]))
-    context = browser.new_context(viewport=WIDE)
-    page = context.new_page()
-    page.goto(f"{address}/#/compare/{','.join(folders)}")
-    page.wait_for_function(DRAWN)
     outcome, field = page.locator("p.outcome"), page.get_by_label("max regression in percent")
     assert (field.input_value(), "3 %" in outcome.inner_text()) == ("3", True)
     for typed in ("12", "12 %"):
@@ -269,20 +284,14 @@ def test_live_the_limit_is_chosen_and_stays_in_the_address(
     field.press("Enter")
     assert "from 0% to below 100%" in page.get_by_role("alert").inner_text()
     assert "12 %" in outcome.inner_text() and page.evaluate("location.hash").endswith("/12")
+    assert all("status of 422" in one for one in seen.complaints())
     page.reload()
     page.wait_for_function(DRAWN)
     assert field.input_value() == "12"
-    context.close()
 
 
-def test_live_an_added_figure_decides_nothing_and_can_be_taken_away(
-    browser: Any, seen: Seen, address: str, folders: dict[str, Path]
-) -> None:
-    context = browser.new_context(viewport=WIDE)
-    seen.watch(context)
-    page = context.new_page()
-    page.goto(f"{address}/#/compare/{','.join(folders)}")
-    page.wait_for_function(DRAWN)
+def test_live_an_added_figure_decides_nothing_and_can_be_taken_away(live: Any) -> None:
+    page = live
     before, outcome = shown_rows(page), page.locator("p.outcome").inner_text()
     page.get_by_label("another figure").select_option("p50")
     page.wait_for_selector("table.compared button[aria-pressed=true] >> text=service_p50")
@@ -295,8 +304,6 @@ def test_live_an_added_figure_decides_nothing_and_can_be_taken_away(
     page.wait_for_function(f"() => document.querySelectorAll('table.compared tbody tr').length === {len(before)}")
     assert shown_rows(page) == before
     assert page.get_by_label("another figure").locator("option", has_text="p50").count() > 0
-    assert seen.complaints() == []
-    context.close()
 
 
 def test_without_scripts_the_file_has_its_tables(browser: Any, file: str) -> None:
