@@ -89,6 +89,7 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist's own, which came after this file, reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share what their module makes run in one worker, so that it is made once."""
     for item in items:

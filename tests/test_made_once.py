@@ -37,3 +37,14 @@ def test_two_things_do_not_wait_for_each_other(tmp_path: Path) -> None:
     inner = []
     store.made("outer", lambda folder: inner.append(store.made("inner", Path.iterdir)))
     assert inner == [tmp_path / "inner"]
+
+
+@pytest.fixture(scope="module")
+def shared() -> str:
+    return "made"
+
+
+def test_who_shares_what_a_module_makes_is_of_its_group(shared: str, request: pytest.FixtureRequest) -> None:
+    """conftest.py gives it the group, before xdist asks for it."""
+    is_grouped = request.node.nodeid.endswith("@test_made_once")
+    assert is_grouped == request.config.getoption("loadgroup", False), request.node.nodeid
