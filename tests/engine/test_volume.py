@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ivypy.protocol.counters import SERVICES, Count, Kind
+from tests.support import devices
 from tests.support.engine import MS, REAL, Drive, Result, conserved, drive, fields
 
 pytestmark = pytest.mark.slow
@@ -20,9 +21,7 @@ KIB = 1024
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    path = tmp_path / "image"
-    path.write_bytes(bytes(SIZE))
-    return path
+    return devices.image(tmp_path, SIZE)
 
 
 @pytest.fixture
