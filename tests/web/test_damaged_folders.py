@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ivypy.master.pages.run_data import RunData
 from ivypy.master.results.checked_files import RUN_JSON
 from ivypy.master.web.run_index import RunIndex
+from tests.support.made_once import Store
 from tests.support.small_run import write_run
 from tests.support.web_page import page_of
 
@@ -94,8 +95,9 @@ SHOWN_IN_PARTS = {
 
 
 @pytest.fixture
-def good(tmp_path: Path) -> Path:
-    return write_run(tmp_path / "runs")
+def good(tmp_path: Path, store: Store) -> Path:
+    made = store.run(write_run)
+    return Path(shutil.copytree(made, tmp_path / "runs" / made.name))
 
 
 def damaged(good: Path, damage: Callable[[Path], None]) -> Path:
