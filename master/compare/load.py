@@ -17,7 +17,8 @@ from ...protocol.parameters import MAX
 from ..errors import PlanError
 from ..results.finished_run import FinishedRun, Key, StepRow
 from ..rollup.instances import ALL
-from ..text.plan_parameters import NO_END, WHOLE, OfStep, Value
+from ..text.places import WHOLE
+from ..text.plan_parameters import NO_END, OfStep, Value
 from ..verdicts import Reason, Scope, Verdict
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from ..control.control_spec import ControlSpec
 from ..control.until import UntilSpec
 from ..hosts.host_spec import HostSpec
 from ..rollup.instances import RollupSpec
-from ..text.plan_parameters import PlanParameters, Span, Value
+from ..text.places import Span
+from ..text.plan_parameters import PlanParameters, Value
 from .attempts import OnInvalid
 from .read.yaml_positions import Place, PlanFault, PlanFaults
 from .select.selection import Select

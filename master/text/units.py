@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from ...protocol.parameters import MAX, NEVER, NO_FLUSH, Flush, FlushKind, Iops, VolumeKind
 from .mixes import Operations, Sizes, Weighted
-from .plan_parameters import NO_END, OfStep, Position, Span, Volume
+from .places import Position, Span
+from .plan_parameters import NO_END, OfStep, Volume
 
 
 class Expected(NamedTuple):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.text.plan_parameters import OfStep, Position, Span
+from ivypy.master.text.places import Position, Span
+from ivypy.master.text.plan_parameters import OfStep
 from ivypy.master.text.units import (
     format_bytes,
     format_duration,

@@ -31,7 +31,8 @@ from ....protocol.parameters import (
 )
 from ....protocol.payload import Spin
 from ...text.mixes import Operations, Sizes, Weighted
-from ...text.plan_parameters import NO_END, Span, Volume
+from ...text.places import Span
+from ...text.plan_parameters import NO_END, Volume
 from ...text.suggestions import suggestion
 from ...text.units import (  # fmt: skip
     format_bytes,

@@ -20,7 +20,8 @@ from ...plan.steps import clause
 from ...rollup.instances import InstanceKey, RollupInstance, Rollups
 from ...rollup.parameters_in_force import text
 from ...text.mixes import reading, resized
-from ...text.plan_parameters import OfStep, Value, in_bytes
+from ...text.places import in_bytes
+from ...text.plan_parameters import OfStep, Value
 from ...text.suggestions import SAME, did_you_mean, listed, suggestion
 from ...text.units import format_bytes, parse_fraction
 from ..setup.baseline_step import Measured, equal, of_step, shares

@@ -16,7 +16,8 @@ from ...errors import HostFault, HostsError
 from ...plan.model import Plan, Step
 from ...rollup.instances import InstanceKey, RollupInstance, Rollups
 from ...text.mixes import bytes_per_io
-from ...text.plan_parameters import OfStep, in_bytes
+from ...text.places import in_bytes
+from ...text.plan_parameters import OfStep
 from ...text.units import format_duration
 from .baseline_step import Reference
 from .placement import Placement
