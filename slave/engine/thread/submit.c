@@ -343,6 +343,8 @@ static void discard_again(struct thread *t, struct tag *tag, uint64_t now_ns)
     i->free = tag;
     row->dropped++;
     row->withdrawn++; /* it was submitted, perhaps in an earlier subinterval */
+    if (i->share->waiting.first && share_has_room(i->share, 1))
+        ready_queue_wake(t, i->share); /* no completion will: there may be none in flight */
 }
 
 /* I/Os that the kernel gave back go first. */
