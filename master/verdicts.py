@@ -22,9 +22,9 @@ class Verdict(StrEnum):
         return {
             Verdict.VALID: "The number can be used; there may be notes.",
             Verdict.PARTIAL: "The number is true, but covers less than the plan asked for: a host or device was "
-            "missing for a time, or the measurement was interrupted.",
-            Verdict.FAILED: "The number is true, and shows that the step did not reach what it had to: a threshold is "
-            "missed, or no load meets the target of a search. Only of `verdict`.",
+            "missing, or the measurement was interrupted.",
+            Verdict.FAILED: "The number is true: a threshold is missed, or no load meets the target of a search. Only "
+            "of `verdict`.",
             Verdict.INVALID: "The number is not a measurement of what the plan asked for; the reasons say why.",
         }[self]
 
@@ -59,8 +59,7 @@ ALL: Final = tuple(Scope)
 LATENCY: Final = (Scope.SERVICE, Scope.RESPONSE)
 STEP: Final = ()  # speaks against no figure: the step did not reach what it had to
 _CORES_OF_THEIR_OWN: Final = (
-    "Give the workload threads their own cores (`engine: cpus`), stop other programs, or let the threads busy-wait "
-    "(`spin: on` in `engine`)."
+    "Give the workload threads their own cores (`engine: cpus`), stop other programs, or busy-wait (`engine: spin`)."
 )
 USUAL_PURPOSE: Final = frozenset({Scope.RATE, Scope.SERVICE})  # of a step that checks no metric
 
@@ -76,10 +75,9 @@ class Reason(Enum):
         INVALID,
         ALL,
         "the storage did not keep up with this load",
-        "More I/O fell due than completed, for a workload instance of the row or for all together: outstanding I/O "
-        "grew beyond the tolerance and chance. Response times mean nothing.",
-        "Ask for less: `find`, `staircase` or a step at max show what is sustained. Or raise `maxtags`, if the "
-        "storage takes more at once.",
+        "Outstanding I/O of a workload instance, or of all, grew beyond the tolerance and chance. Response "
+        "times mean nothing.",
+        "Ask for less (`find`, `staircase` or a step at max show what is sustained), or raise `maxtags`.",
     )
     GENERATOR_LATE = (
         (Severity.NOTE, Severity.INVALID),
@@ -93,18 +91,17 @@ class Reason(Enum):
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE,),
         "users thought for longer than their think time",
-        "Tags waited for their thread after their `think_time`: the plan's users would have made more load. Note: "
-        "above 10 % of the mean time from a tag's I/O to its next (tags / IOPS). Invalid: above 25 %.",
+        "Tags waited for their thread after their `think_time`: the load was too low. Note: above 10 % of the "
+        "mean time from a tag's I/O to its next (tags / IOPS). Invalid: above 25 %.",
         _CORES_OF_THEIR_OWN,
     )
     REAP_DELAY = (
         (Severity.NOTE, Severity.INVALID),
         LATENCY,
         "completions were found late by the test host",
-        "Completions may have waited while their thread was preempted, busy, or in the submit call of another LUN's "
-        "I/Os. Note: above 10 % of the service time's mean or p99, or 25 % of its p99.9. Invalid: above 25 % of the "
-        "mean or p99 of a paced load; with iops: max only of the p99, and where others took enough CPU time "
-        "(cpu_contention) to explain it.",
+        "Completions may have waited while their thread was preempted, busy, or in a submit call. Note: above "
+        "10 % of the service time's mean or p99, or 25 % of its p99.9. Invalid: above 25 % of the mean or p99 "
+        "of a paced load; with iops: max only of the p99, where cpu_contention explains it.",
         "Give the workload threads their own cores (`engine: cpus`), or divide the load among more of them (`engine: "
         "threads`, `spread`).",
     )
@@ -112,19 +109,18 @@ class Reason(Enum):
         NOTE,
         (Scope.RATE, Scope.RESPONSE),
         "a core of a test host was busy all the time",
-        "A workload thread's core was busy for the whole measurement, busy-waiting (`engine: spin`) not counted. With "
-        "iops: max the result is the host's limit, not the storage's; paced I/Os are late. The detail counts threads "
-        "with time left: `spread` gives them load.",
+        "A workload thread's core was busy all the time, busy-waiting not counted. With iops: max the result is "
+        "the host's limit, not the storage's; paced I/Os are late. The detail counts threads with time left: "
+        "`spread` gives them load.",
         "Use more cores or threads (`engine: threads`, `engine: cpus`, `spread`), more hosts, or larger blocks.",
     )
     CPU_CONTENTION = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "other programs took CPU time",
-        "Others took CPU time that workload threads needed: other processes, the hypervisor (steal), a cgroup's CPU "
-        "quota, or a machine stall. Invalid, under iops: max: for 25 % of the time or more, so the figures are of "
-        "what was left of the host. Note: less, or a paced load, where generator_late and reap_delay say what it did "
-        "to latencies.",
+        "Other processes, the hypervisor (steal), a cgroup's CPU quota or a machine stall took CPU time that "
+        "workload threads needed. Invalid: with iops: max for 25 % of the time or more. Note: less, or a paced "
+        "load, where generator_late and reap_delay say what it did to latencies.",
         "Stop what else runs on the host, keep it off the workload threads' cores (`engine: cpus`), or get the host "
         "more CPU.",
     )
@@ -132,17 +128,17 @@ class Reason(Enum):
         INVALID,
         LATENCY,
         "an I/O still hung at the end",
-        "An I/O outstanding at the end is older than the longest response in the window, by more than chance: the "
-        "latencies do not show this stall.",
+        "An I/O outstanding at the end is older than the longest response, by more than chance: no latency "
+        "shows this stall.",
         "Measure for longer than the stall. The host's kernel log may name the device.",
     )
     OVERRUN = (
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "a host did not hand over its results in time",
-        "Workload threads found no free buffer at a boundary. Note: all threads of a frozen host; a later subinterval "
-        "has what the rows before it lack. Invalid: some of its threads, so their figures are of other subintervals.",
-        "Look for what froze the host (a hypervisor, SIGSTOP, a debugger, swapping) or its connection, or give the "
+        "Workload threads found no free buffer at a boundary. Note: all threads of a frozen host; a later "
+        "subinterval has what is missing. Invalid: some, so their figures are of other subintervals.",
+        "Look for what froze the host (hypervisor, SIGSTOP, debugger, swapping) or its connection, or give the "
         "workload threads their own cores (`engine: cpus`).",
     )
     NO_SAMPLES = (
@@ -150,7 +146,7 @@ class Reason(Enum):
         ALL,
         "no I/O completed",
         "No I/O completed in the measurement.",
-        "Measure for longer, or ask for more. The column `oldest_outstanding_ms` shows I/Os that hang.",
+        "Measure for longer, or ask for more. `oldest_outstanding_ms` shows I/Os that hang.",
     )
     QUANTITY = (
         INVALID,
@@ -164,7 +160,7 @@ class Reason(Enum):
         ALL,
         "the slowest instance is too far below the fastest",
         "The slowest instance is further below the fastest than `max_droop` allows.",
-        "Compare the instances in the rollup type's summary, or allow more.",
+        "Compare the instances in the type's summary, or allow more.",
     )
     IO_ERRORS = (
         (Severity.NOTE, Severity.PARTIAL, Severity.INVALID),
@@ -178,9 +174,9 @@ class Reason(Enum):
         INVALID,
         LATENCY,
         "I/Os that failed may hide the tail of the latencies",
-        "Failed I/Os are in no latency, and they are more than a tenth of those above the p99 (0.1 % of all), or "
-        "above the higher percentile that the step looks at (0.01 % for a p99.9).",
-        "As for io_errors. That percentile and those above it are of the I/Os that succeeded.",
+        "Failed I/Os, which are in no latency, are more than a tenth of those above the p99 (0.1 % of all), or "
+        "above the step's higher percentile (0.01 % for a p99.9).",
+        "As for io_errors. The percentile is of the I/Os that succeeded.",
     )
     UNWRITTEN_EXTENTS = (
         INVALID,
@@ -193,33 +189,31 @@ class Reason(Enum):
         (Severity.NOTE, Severity.INVALID),
         ALL,
         "blocks were read that had never been written",
-        "Sampled reads returned zeros: the blocks were never written (a thin LUN, a trimmed SSD, a sparse file), so "
-        "no medium is touched; or somebody wrote zeros, which many arrays do not store. Note: above 1 % of the "
-        "samples. Invalid: above 10 %, and at least three.",
-        "Fill the LUN first (`ivypy help fill`): write all of it with `iosequencer: sequential`, `fraction_read: 0%`.",
+        "Sampled reads returned zeros: blocks were never written (thin LUN, trimmed SSD, sparse file), or hold "
+        "zeros, which many arrays do not store: no medium is touched. Note: above 1 % of the samples. Invalid: "
+        "above 10 %, and at least three.",
+        "Write all of the LUN first: `ivypy help fill`.",
     )
     PAGE_CACHE = (
         NOTE,
         ALL,
         "part of the I/O stayed in the hosts' page caches",
-        "With `direct: false`, the hosts' disks read less than the workloads did, or had not written everything at "
-        "the end: the hosts' memory did the rest. Read-ahead counts as the disk's. For files without a disk that the "
-        "kernel counts (NFS, tmpfs) nobody knows.",
-        "For figures of the storage, use `direct: true`; drive more than fits the hosts' memory; and let writes end "
-        "with `end_fsync`.",
+        "With `direct: false`, the hosts' disks read less than the workloads did, or had not written everything "
+        "at the end: memory did the rest. Read-ahead counts as the disk's. Not known for files on NFS or tmpfs.",
+        "Use `direct: true`, or drive more than fits the hosts' memory, and end writes with `end_fsync`.",
     )
     VOLUME_NOT_REACHED = (
         PARTIAL,
         ALL,
         "the step's volume was not done",
-        "A workload with `until`, or its last flush, had not ended at the step's `timeout`, or when its host was lost.",
+        "A workload with `until`, or its last flush, had not ended at the `timeout`, or when its host was lost.",
         "Give `until` a longer `timeout`, or ask for more IOPS.",
     )
     VOLUME_LEFT = (
         NOTE,
         ALL,
         "the step's time came before its volume was done",
-        "The step has a time (`measure`) and a volume (`until`), and the time was over first.",
+        "The step's time (`measure`) was over before its volume (`until`) was done.",
         "For all of the volume, leave `measure` out.",
     )
     END_SEEN_LATE = (
@@ -233,9 +227,25 @@ class Reason(Enum):
         NOTE,
         ALL,
         "workload instances ended at different times",
-        "Some workload instances that end by volume did so more than a twentieth of the time before the last: the "
+        "Workload instances that end by volume did so more than a twentieth of the time before the last: the "
         "figures include time in which fewer drove the storage.",
-        "Compare the instances, and look at the subintervals before the first end.",
+        "Look at the subintervals before the first end.",
+    )
+    BURSTS_CUT = (
+        INVALID,
+        (Scope.RATE,),
+        "other than whole bursts were measured",
+        "The load comes in bursts, and the time that was measured has more or less of them than of the pauses: by more "
+        "than 5 % other I/Os fell due than the mean.",
+        "Measure whole periods, on and off, in subintervals that hold them.",
+    )
+    STARTED_LATE = (
+        NOTE,
+        ALL,
+        "workload instances began after the measurement did",
+        "By `start_after`, some began more than a twentieth of the time after the measurement: figures include time "
+        "in which fewer drove the storage.",
+        "Make the warmup as long as `start_after`, or look at the subintervals after it.",
     )
     HOST_LOST = (
         PARTIAL,
@@ -248,17 +258,17 @@ class Reason(Enum):
         (Severity.NOTE, Severity.PARTIAL),
         ALL,
         "results of a host came late",
-        "No result of a host came within 6 s of a subinterval's end, or 0.6 of the `lease` if that is less. Rows of "
-        "these subintervals, and control, are without it. Note: the results came in the end, and are measured. "
-        "Partial: some did not.",
+        "No result of a host came within 6 s of a subinterval's end (0.6 of the `lease`, if less). Rows of "
+        "these subintervals, and control, are without it. Note: all came later, and are measured. Partial: some "
+        "did not.",
         "Look for what delays the host: `send_up_ms` in interlock.csv.",
     )
     HOST_NOT_AWAITED = (
         PARTIAL,
         ALL,
         "control went on without a host",
-        "A host was late for a minute, and for 36 subintervals in a row: control went by the others. Its results may "
-        "be in the figures, but not in control's decisions.",
+        "A host was late for a minute and 36 subintervals in a row: control decided without it. Its results may "
+        "be in the figures.",
         "As for host_late. The detail has the subintervals.",
     )
     SHARED_LUN = (
@@ -272,7 +282,7 @@ class Reason(Enum):
         NOTE,
         ALL,
         "a write cache is volatile",
-        "LUNs that the row writes to have a volatile write cache: a power failure loses writes that have completed.",
+        "LUNs that the row writes to have a volatile write cache: a power failure loses completed writes.",
         "If the cache is not part of the test, switch it off.",
     )
     FOREIGN_IO = (
@@ -294,17 +304,16 @@ class Reason(Enum):
         INVALID,
         ALL,
         "a host did not apply an edit",
-        "A host did not apply an edit or acknowledge it in time: part of the measurement is of another load than "
-        "asked for.",
+        "A host did not apply or acknowledge an edit in time: part of the measurement is of another load.",
         "Run the step again. log/<host>.log has the host's answer.",
     )
     EARLIER_BACKLOG = (
         INVALID,
         ALL,
         "I/Os were left over from an earlier load",
-        "The measurement includes I/Os that fell due under an earlier load: the rate is higher than asked for, and "
-        "their response times are not this load's.",
-        "Lengthen `warmup`, so that these I/Os are done before the measurement.",
+        "The measurement includes I/Os that fell due under an earlier load: the rate is too high, and response "
+        "times are not this load's.",
+        "Lengthen `warmup`, so that they are done before the measurement.",
     )
     EARLIER_IOS = (
         INVALID,
@@ -312,17 +321,17 @@ class Reason(Enum):
         "I/Os from before the measurement are in its tail",
         "More than 0.5 % of the measured I/Os fell due before the measurement, beyond what the load itself leaves "
         "outstanding: the tail of the response times is theirs.",
-        "Lengthen `warmup`, so that an earlier backlog is gone when the measurement begins.",
+        "Lengthen `warmup`, so that they are done before the measurement.",
     )
     BASELINE_STEP = (
         (Severity.NOTE, Severity.PARTIAL, Severity.INVALID),
         ALL,
         "the step that this one refers to is in doubt",
-        "A setting is a share of what another step (the baseline step) measured. Note: that step has a valid rate, but "
-        "a later measurement of it is invalid. Partial: it was partial, and hosts that took no part in it have no "
-        "load; or it was at max, on what others left of the host. Invalid: it was not valid otherwise, so this one was "
-        "not run.",
-        "See to the baseline step first: its own reasons say how.",
+        "A setting is a share of what another step (the baseline step) measured. Note: that has a valid rate, "
+        "but a later measurement of it is invalid. Partial: it was partial, and hosts that took no part in it "
+        "have no load; or it was at max, on what others left of the host. Invalid: it was not valid otherwise: "
+        "this step was not run.",
+        "See to the baseline step first.",
     )
     HUNG_IOS = (
         PARTIAL,
@@ -335,14 +344,14 @@ class Reason(Enum):
         NOTE,
         ALL,
         "I/Os of the step before may still have been in flight",
-        "I/Os of the step before had not completed when it ended: they may still have been in the LUN's queue.",
+        "I/Os of the step before had not completed when it ended: they may still have been in the queue.",
         "Lengthen the `cooldown` of the step before.",
     )
     LOST_HOST_ACTIVE = (
         PARTIAL,
         ALL,
         "a lost host may have gone on with its I/O",
-        "A lost host may have continued to drive its LUNs during the measurement: its lease had not ended.",
+        "A lost host may have driven its LUNs during the measurement: its lease had not ended.",
         "Run the step again, or shorten `lease`.",
     )
     HOST_MISSING = (
@@ -363,26 +372,25 @@ class Reason(Enum):
         NOTE,
         ALL,
         "disturbed subintervals were measured again",
-        "Other programs, the hypervisor or a machine stall kept a workload thread from running for more than 5 % of "
-        "these subintervals. They do not count: others were measured in their place, or a search's probe was "
-        "repeated. `disturbed: keep` lets them count.",
+        "Other programs, the hypervisor or a machine stall kept a workload thread from running for more than 5 "
+        "% of these subintervals. They do not count: others were measured, or a probe repeated. `disturbed: "
+        "keep` lets them count.",
         "For fewer, stop what else runs on the host, or keep it off the workload threads' cores (`engine: cpus`).",
     )
     SHORTENED = (
         PARTIAL,
         ALL,
         "the measurement was cut short",
-        "The measurement was interrupted (Ctrl-C, `ivypy stop`, `ivypy skip`, an error, no host left): it covers the "
-        "complete "
-        "subintervals until then.",
+        "The measurement was interrupted (Ctrl-C, `ivypy stop`, `ivypy skip`, an error, no host left): the row "
+        "is of the subintervals until then.",
         "Run the step again, to its end.",
     )
     CONTROLLER_ENDED = (
         (Severity.NOTE, Severity.PARTIAL),
         ALL,
         "the controller ended before the step did",
-        "The controller was killed, crashed or could not write any more while the step ran: the row is of what it had "
-        "stored. Note: all of the measurement.",
+        "The controller was killed, crashed or could not write: the row is of what it had stored. Note: all of "
+        "the measurement.",
         "Run the step again, to its end.",
     )
     INTERRUPTED = (
@@ -396,8 +404,7 @@ class Reason(Enum):
         NOTE,
         ALL,
         "a connector gave no values for part of the time",
-        "A connector whose metric control looked at gave no values for some subintervals of the measurement: its "
-        "figure is of the others.",
+        "A connector whose metric control looked at gave no values for some subintervals: its figure is of the others.",
         "gathers.csv of the step says why: lengthen `subinterval` or `deadline`, or see to the connector.",
     )
     CLOCK_UNCERTAIN = (
@@ -411,8 +418,8 @@ class Reason(Enum):
         PARTIAL,
         ALL,
         "the clock of a host was set",
-        "A host's clock was stepped, or slewed by more than 500 ppm (a suspended virtual machine, a time daemon): its "
-        "subintervals did not begin and end as planned.",
+        "A host's clock was stepped, or slewed by more than 500 ppm (suspended virtual machine, time daemon): "
+        "its subintervals did not begin and end as planned.",
         "Let the time daemon slew the clock, and do not suspend the host.",
     )
     SLOW_CONTROLLER = (
@@ -435,9 +442,9 @@ class Reason(Enum):
         NOTE,
         ALL,
         "the queue of a device was full",
-        "A hardware queue of the device (nr_requests), or a thread's share of it, was full: fewer I/Os were in flight "
+        "A hardware queue of the device (nr_requests), or a thread's share, was full: fewer I/Os were in flight "
         "than maxtags allows.",
-        "Lower `maxtags`, raise nr_requests of the device, or accept it as the device's limit.",
+        "Lower `maxtags`, raise nr_requests, or accept it as the device's limit.",
     )
     EAGAIN = (
         NOTE,
@@ -450,8 +457,8 @@ class Reason(Enum):
         (Severity.NOTE, Severity.INVALID),
         (Scope.RATE, Scope.RESPONSE),
         "overdue I/Os were discarded",
-        "Control changed the rate in the measurement, which discarded overdue I/Os: no response time includes them. "
-        "Note: up to 1 % of the I/Os due. Invalid: more.",
+        "Control changed the rate in the measurement, and so discarded overdue I/Os: no response time includes "
+        "them. Note: up to 1 % of the I/Os due. Invalid: more.",
         "Lengthen `warmup`, so that the measurement begins after the change of the rate.",
     )
     EXPIRED_DUE = (
@@ -466,7 +473,7 @@ class Reason(Enum):
         NOTE,
         ALL,
         "too few subintervals for a half-width",
-        "Fewer than 20 subintervals: too few to estimate how they depend on each other, so half-widths are blank.",
+        "Fewer than 20 subintervals: half-widths are blank.",
         "Measure for at least 20 subintervals.",
     )
     UNSTEADY = (
@@ -516,15 +523,14 @@ class Reason(Enum):
         INVALID,
         ALL,
         "the target was not held",
-        "Feedback control did not hold the metric at its target, or the load was at a bound of its range.",
-        "Widen the range of the load (`low_iops`, `high_iops`), or choose a target within reach of the storage.",
+        "The metric was not held at its target, or the load was at a bound of its range.",
+        "Widen the range (`low_iops`, `high_iops`), or choose a target within reach.",
     )
     TARGET_UNSURE = (
         NOTE,
         ALL,
         "the target may not have been held",
-        "The data cannot tell whether feedback control held the metric at its target: the noise alone may exceed the "
-        "allowed deviation.",
+        "Noise alone may exceed the allowed deviation from the target: whether it was held is unclear.",
         "Measure for longer.",
     )
     SEARCH_UNBOUNDED = (
@@ -538,14 +544,14 @@ class Reason(Enum):
         FAILED,
         STEP,
         "no load meets the target",
-        "The metric is above the target of the search even at the lowest load that it probes.",
+        "The metric is above the target even at the lowest load that the search probes.",
         "Choose a higher target.",
     )
     SEARCH_ALWAYS_MET = (
         NOTE,
         ALL,
         "every load meets the target",
-        "No load that the storage sustains is above the target of the search: it bears what it does at max.",
+        "No load that the storage sustains is above the target.",
         "None is needed; a lower target shows where latency rises.",
     )
     SEARCH_FOUND = (
@@ -559,8 +565,7 @@ class Reason(Enum):
         INVALID,
         ALL,
         "a test host was too busy for the search",
-        "Three probes in a row were unclear, and a host kept workload threads from running in each: the search ended, "
-        "as more would be unclear too.",
+        "Three probes in a row were unclear, and a host kept workload threads from running in each: the search ended.",
         "Stop what else runs on the host, keep it off the workload threads' cores (`engine: cpus`), or get the host "
         "more CPU.",
     )
@@ -568,10 +573,10 @@ class Reason(Enum):
         (Severity.FAILED, Severity.INVALID),
         STEP,
         "a threshold was missed",
-        "The measurement breaches a threshold (slo) of the step. Invalid: nothing shows that the storage misses it: "
-        "the figure is blank, or CPU time that others took (cpu_contention) or a missing host may explain the miss.",
-        "Ask for less: `find` shows the highest load that meets the threshold. If the figure is blank, measure "
-        "for longer. If others used the CPU, stop them, or set `iops`. If a host is missing, run the step again.",
+        "The measurement breaches a threshold (slo). Invalid: the figure is blank, or CPU time that others took "
+        "(cpu_contention) or a missing host may explain the miss.",
+        "Ask for less: `find` shows the highest load that meets it. If the figure is blank, measure for longer. "
+        "If others used the CPU, stop them, or set `iops`. If a host is missing, run the step again.",
     )
 
     def __init__(

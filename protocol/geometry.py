@@ -34,7 +34,7 @@ def geometry_faults(parameters: Parameters, path: str, kind: str, size: int, blo
     """The faults of a workload's geometry on that LUN; `size` in bytes, `block` its logical block size."""
     each, (start, end) = parameters.blocksize, parameters.range
     block, streams = unit_of(parameters, kind, block), parameters.streams
-    aligned = [(parameters.align or min(sizes), max(sizes)) for sizes in _sizes_by_operation(parameters)]
+    aligned = _aligned(parameters)
     parameter, text = "blocksize", ""
     if odd := next((one for one in sizes_of(parameters.operations, each) if one % block), 0):
         text = f"blocksize is {odd:,}, and {path} takes multiples of {block:,} bytes: choose one of these"
@@ -58,7 +58,35 @@ def geometry_faults(parameters: Parameters, path: str, kind: str, size: int, blo
     if not text and streams > 1 and not _fit(aligned, *extent(parameters.range, size), kind, streams):
         parameter, remedy = "streams", "give fewer streams, or a wider range"
         text = f"one of {streams} parts of its range on {path} holds no block of {exact_size(each)}: {remedy}"
-    return [Misfit(parameter, text)] if text else []
+    return [Misfit(parameter, text)] if text else _faults_of_places(parameters, path, kind, extent((start, end), size))
+
+
+def _faults_of_places(parameters: Parameters, path: str, kind: str, driven: Extent) -> list[Misfit]:
+    """Those of its places in a range that it fits."""
+    start, end = driven
+    faults = []
+    if 0 < parameters.working_set < max(parameters.align, parameters.blocksize):
+        text = f"working_set is {exact_size(parameters.working_set)}, less than a block; choose more, like 10%"
+        faults.append(Misfit("working_set", text))
+    if parameters.working_set > end - start:
+        text = f"working_set is {exact_size(parameters.working_set)}, and the range on {path} {exact_size(end - start)}"
+        faults.append(Misfit("working_set", f"{text}: choose a part of it"))
+    if parameters.start and not start <= parameters.start <= end - parameters.blocksize:
+        text = f"start is {parameters.start:,}, and the range on {path} {start:,} to {end:,}"
+        faults.append(Misfit("start", f"{text}: choose a place with room for a block within it"))
+    for zone in parameters.hot_zones:
+        if not start <= zone.start <= zone.end <= end:
+            text = f"a hot zone is {zone.start:,} to {zone.end:,}, and the range on {path} {start:,} to {end:,}"
+            return [*faults, Misfit("hot_zones", f"{text}: choose zones within it")]
+        if zone.reads + zone.others and not _fit(_aligned(parameters), zone.start, zone.end, kind):
+            text = f"a hot zone on {path} is {zone.start:,} to {zone.end:,}, which holds no whole block of"
+            return [*faults, Misfit("hot_zones", f"{text} {exact_size(parameters.blocksize)}: make it wider")]
+    return faults
+
+
+def _aligned(parameters: Parameters) -> list[tuple[int, int]]:
+    """Of each operation its alignment and its largest size."""
+    return [(parameters.align or min(sizes), max(sizes)) for sizes in _sizes_by_operation(parameters)]
 
 
 def _sizes_by_operation(parameters: Parameters) -> list[list[int]]:

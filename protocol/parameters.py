@@ -88,6 +88,32 @@ Mix = tuple[MixPart, ...]
 MOST_PARTS: Final = 64  # of a mix
 
 
+@dataclass(frozen=True)
+class Zone:
+    """A part of a random workload's range, and how many of its I/Os go there; the zones of a workload do not overlap,
+    and their shares add up to 1."""
+
+    start: int  # bytes in the LUN
+    end: int
+    reads: float  # share of its reads
+    others: float  # share of its other I/Os
+
+
+Zones = tuple[Zone, ...]
+
+
+@dataclass(frozen=True)
+class Bursts:
+    """How long a workload's load is on, and off, in turns; in seconds."""
+
+    on: float
+    off: float
+
+
+NO_BURSTS: Final = Bursts(0.0, 0.0)
+MOST_ZONES: Final = 64
+
+
 class Cursors(StrEnum):
     """Which I/O the next one of a sequential mix follows."""
 
@@ -118,6 +144,10 @@ class Notation(StrEnum):
     FLUSH = "flush"  # { every: 32 } -> how often, and with which system call
     SIZES = "sizes"  # "8KiB" or { 4KiB: 60%, 64KiB: 40% } -> bytes of the largest
     MIX = "mix"  # { read: 60%, trim: 40% } -> the share of each operation and size
+    NUMBER = "number"  # "1.1", or "30%" -> 1.1, 0.3
+    ZONES = "zones"  # [{ range: 10%, share: 90% }] -> the places and the shares of all of the range
+    BURSTS = "bursts"  # { on: 1s, off: 3s }, or never -> seconds of each
+    PART = "part"  # "10%" or "5GiB" of the range -> bytes
 
 
 @dataclass(frozen=True)
@@ -150,6 +180,8 @@ def sizes_of(operations: Mix, blocksize: int) -> list[int]:
     return sorted({part.bytes for part in operations} or {blocksize})
 
 
+SCATTERED: Final = ("zipf", "pareto", "working_set")
+UNEVEN: Final = ("zipf", "pareto", "normal", "hot_zones")  # how often a place of a random workload comes
 RELEASES: Final = (Operation.TRIM, Operation.WRITE_ZEROES)  # they transfer nothing
 
 
@@ -301,6 +333,102 @@ class Parameters:
             high=86400,
         ),
     )
+    zipf: float = field(
+        default=0.0,
+        metadata=about(
+            Notation.NUMBER,
+            "Random I/Os by Zipf's law: to the nth most frequent place 1/n^zipf times as often as to the first.",
+            low=0.0,
+            high=16,
+        ),
+    )
+    pareto: float = field(
+        default=0.0,
+        metadata=about(
+            Notation.FRACTION,
+            "By Pareto's rule, as fio's: 20% is 80 % of the I/Os in a fifth of the range, and so on in that.",
+            low=0.0,
+            high=0.99,
+        ),
+    )
+    normal: float = field(
+        default=0.0,
+        metadata=about(
+            Notation.FRACTION,
+            "By a normal distribution around the middle of the range: its standard deviation.",
+            low=0.0,
+            high=10,
+        ),
+    )
+    hot_zones: Zones = field(
+        default=(),
+        metadata=about(
+            Notation.ZONES,
+            "`[{ range: 10%, share: 90% }]`: the share of the I/Os in the first tenth of the range; the rest has the "
+            "others. The next zone lies behind, or at `range: [40%, 50%]`. `read_share`, `write_share`: of reads, of "
+            "all others.",
+        ),
+    )
+    working_set: int = field(
+        default=0,
+        metadata=about(
+            Notation.PART,
+            "The part of the range that random I/Os go to, and no others; 0: all.",
+            low=0,
+        ),
+    )
+    scattered: bool = field(
+        default=True,
+        metadata=about(
+            Notation.FLAG,
+            "Whether the places of zipf, pareto and working_set lie all over the range, or the most frequent first.",
+        ),
+    )
+    scatter_seed: int = field(
+        default=0,
+        metadata=about(
+            Notation.COUNT,
+            "What they are scattered by: the same places of a LUN from every host. By default each workload has its "
+            "own, by `seed` and its name.",
+            low=0,
+            high=(1 << 63) - 1,
+        ),
+    )
+    start: int = field(
+        default=0,
+        metadata=about(
+            Notation.PART,
+            "Where a sequential workload begins in its range.",
+            low=0,
+        ),
+    )
+    skew: float = field(
+        default=0.0,
+        metadata=about(
+            Notation.NUMBER,
+            "Its weight among the workloads of a LUN: with iops: max their I/Os are held in that proportion, by one "
+            "thread; total_iops is divided so. 0: each goes as it can, and is 1 of a total.",
+            low=0.0,
+            high=1e6,
+        ),
+    )
+    start_after: float = field(
+        default=0.0,
+        metadata=about(
+            Notation.DURATION,
+            "How long after a step's start it begins; until then it does no I/O.",
+            low=0,
+            high=86400,
+        ),
+    )
+    bursty: Bursts = field(
+        default=NO_BURSTS,
+        metadata=about(
+            Notation.BURSTS,
+            "`{ on: 1s, off: 3s }`: its load comes in bursts, from its start on; iops is the mean of both times. At "
+            "max, it drives while they are on.",
+        ),
+    )
     random_map: bool = field(
         default=False,
         metadata=about(
@@ -377,6 +505,8 @@ LIVE: Final = frozenset(name for name, parameter in PARAMETERS.items() if parame
 OF_ENGINE: Final = tuple(name for name, parameter in PARAMETERS.items() if not parameter.of_slave)
 EngineFields = dict[str, Any]  # a value of each of OF_ENGINE
 _ROUNDING: Final = 1e-9  # of shares
+_SHORTEST_BURST: Final = 1e-4  # seconds
+_LONGEST_BURST: Final = 86400.0
 _WORDS: Final = {MAX: -1.0, NEVER: 0.0}  # as the engine takes them
 
 
@@ -394,6 +524,10 @@ def _for_engine(value: Any, unit: Notation) -> Any:
         return str(value.how), value.every
     if unit is Notation.MIX:
         return tuple((str(part.operation), part.bytes, part.share) for part in value)
+    if unit is Notation.BURSTS:
+        return round(value.on * 1e9), round(value.off * 1e9)
+    if unit is Notation.ZONES:
+        return tuple((zone.start, zone.end, zone.reads, zone.others) for zone in value)
     return str(value) if unit is Notation.CHOICE else value
 
 
@@ -409,9 +543,17 @@ def faults(parameters: Parameters) -> list[str]:
         if parameter.high is not None and value > parameter.high:
             texts.append(f"{name} is {value:g}; the most is {parameter.high:g}")
     texts += _faults_of_mix(parameters)
+    texts += _faults_of_zones(parameters.hot_zones)
     texts += [text for _, text in order_faults(parameters)]
     if (parameters.until.amount < 1) is (parameters.until.what is not VolumeKind.NEVER):
         texts.append(f"until is {parameters.until.amount} of {parameters.until.what}; the least is 1")
+    if parameters.bursty != NO_BURSTS and not all(
+        _SHORTEST_BURST <= time <= _LONGEST_BURST for time in (parameters.bursty.on, parameters.bursty.off)
+    ):
+        texts.append(
+            f"bursty is on for {parameters.bursty.on:g} s and off for {parameters.bursty.off:g} s; each is from "
+            f"{_SHORTEST_BURST:g} s to {_LONGEST_BURST:g} s"
+        )
     if not 0 <= parameters.flush.every < 1 << 32:
         texts.append(f"flush is every {parameters.flush.every}; the least is 0 (never), the most 4294967295")
     if parameters.end_fsync and parameters.until == ENDLESS:
@@ -421,25 +563,72 @@ def faults(parameters: Parameters) -> list[str]:
 
 def order_faults(parameters: Parameters) -> list[tuple[str, str]]:
     """The parameters that do not go with its order of addresses, each with a sentence."""
-    texts = []
+    uneven = [name for name in UNEVEN if getattr(parameters, name)]
     if parameters.iosequencer is Iosequencer.SEQUENTIAL:
-        if parameters.sequential:
-            text = "sequential: a share of the I/Os of a random workload, and this one is sequential; leave it out"
-            texts.append(("sequential", text))
+        texts = [
+            (name, f"{name}: {noun} of a random workload, and this one is sequential; leave it out")
+            for name, noun in (
+                ("sequential", "a share of the I/Os"),
+                *((name, "the places") for name in (*uneven, "working_set")),
+            )
+            if getattr(parameters, name)
+        ]
+        if parameters.start and parameters.streams > 1:
+            texts.append(("start", "start: several streams begin in their parts of the range; leave one of both out"))
         return texts
-    if parameters.streams > 1:
-        text = "streams: those of a sequential workload; leave it out, or set iosequencer: sequential"
-        texts.append(("streams", text))
+    texts = [
+        (name, f"{name}: {noun} of a sequential workload; leave it out, or set iosequencer: sequential")
+        for name, noun, given in (
+            ("streams", "those", parameters.streams > 1),
+            ("start", "the first place", parameters.start > 0),
+        )
+        if given
+    ]
+    for name in uneven[1:]:
+        texts.append((name, f"{name}: {uneven[0]} says where its I/Os go already; leave one of both out"))
+    if parameters.working_set and uneven and uneven[0] not in SCATTERED:
+        text = f"working_set: goes with zipf and pareto, not with {uneven[0]}; leave one of both out"
+        texts.append(("working_set", text))
+    if parameters.working_set and parameters.sequential:
+        text = "working_set: sequential I/Os would leave it; leave one of both out"
+        texts.append(("working_set", text))
+    if parameters.working_set and not _is_of_one_size(parameters):
+        text = "working_set: needs I/Os of one size, aligned to it; leave it out, or give one blocksize, no align"
+        texts.append(("working_set", text))
     if parameters.random_map:
+        for name in (*uneven, "working_set"):
+            if getattr(parameters, name):
+                text = f"random_map: visits each block once, and {name} some more often; leave one out"
+                texts.append(("random_map", text))
         if parameters.sequential:
             text = "random_map: visits each block once, and sequential I/Os would visit some again; leave one out"
             texts.append(("random_map", text))
-        if len(sizes_of(parameters.operations, parameters.blocksize)) > 1 or (
-            parameters.align not in (0, parameters.blocksize)
-        ):
+        if not _is_of_one_size(parameters):
             text = "random_map: needs I/Os of one size, aligned to it; leave it out, or give one blocksize, no align"
             texts.append(("random_map", text))
     return texts
+
+
+def _is_of_one_size(parameters: Parameters) -> bool:
+    """Whether all I/Os are blocks of one size, at multiples of it."""
+    sizes = sizes_of(parameters.operations, parameters.blocksize)
+    return len(sizes) == 1 and parameters.align in (0, parameters.blocksize)
+
+
+def _faults_of_zones(zones: Zones) -> list[str]:
+    """Whether they are ascending and apart, and have all I/Os between them."""
+    if not zones:
+        return []
+    if len(zones) > MOST_ZONES:
+        return [f"hot_zones are {len(zones)}; the most is {MOST_ZONES}"]
+    edges = [edge for zone in zones for edge in (zone.start, zone.end)]
+    if edges[0] < 0 or any(zone.start >= zone.end for zone in zones) or edges != sorted(edges):
+        return ["hot_zones overlap, or one is empty"]
+    shares = [share for zone in zones for share in (zone.reads, zone.others)]
+    sums = (sum(shares[::2]), sum(shares[1::2]))
+    if not all(0 <= share <= 1 + _ROUNDING for share in shares) or any(abs(total - 1) > _ROUNDING for total in sums):
+        return [f"the shares of hot_zones add up to {sums[0]:g} of the reads and {sums[1]:g} of the others, not to 1"]
+    return []
 
 
 def _faults_of_mix(parameters: Parameters) -> list[str]:

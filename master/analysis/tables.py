@@ -63,8 +63,11 @@ _FILE_OF: Final = {
     "connectors": "connectors.csv", "elements": "step*/connectors/<connector>.<element type>.csv",
     "hosts": "hosts.csv", "luns": "luns.csv", "workloads": "workloads.csv",
 }  # fmt: skip
-_WHOLE: Final = (Notation.BYTES, Notation.SIZES, Notation.COUNT)
-_WORDS: Final = (Notation.CHOICE, Notation.MIX, Notation.RANGE, Notation.COUNT_OR_AUTO, Notation.FLAG, Notation.VOLUME)
+_WHOLE: Final = (Notation.BYTES, Notation.SIZES, Notation.COUNT, Notation.PART)
+_WORDS: Final = (
+    Notation.CHOICE, Notation.MIX, Notation.RANGE, Notation.COUNT_OR_AUTO, Notation.FLAG, Notation.VOLUME,
+    Notation.ZONES,
+)  # fmt: skip
 
 
 @cache

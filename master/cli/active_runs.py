@@ -26,7 +26,7 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
     """Change the load of a running test, on all hosts at once.
 
     A CLAUSE names rollup instances, as in plans: all=all, host=h1, 'host={h1,h2}'. Several clauses select their
-    union. A SETTING is iops=5000, iops=+100, iops=*1.2, total_iops=20k, fraction_read=50%, maxtags=16,
+    union. A SETTING is iops=5000, iops=+100, iops=+10%, total_iops=20k, fraction_read=50%, maxtags=16,
     blocksize=64KiB or range=0%..50%; or target=2ms alone, the target of control: pid. RUN is a run's folder or id,
     needed where several runs are active. An edit that is rejected changes nothing.
     """

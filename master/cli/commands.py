@@ -78,7 +78,7 @@ def check(plan: Path | None, defines: tuple[str, ...], connect: bool, hosts: str
     from ..plan.describe import describe
 
     loaded = _load(plan, defines, hosts)
-    stdio.say(describe(loaded))
+    stdio.say(_fitted(describe(loaded)))
     if not connect:
         return ExitCode.OK
     from ..run.session.signals import run_until_pressed
@@ -162,7 +162,7 @@ def run(
     view, outputs = view_of(ui, every, verbose), outputs_of(words)
     if dry_run:
         outputs.refuse_in_dry_run()
-        stdio.say(describe(_load(plan, defines, hosts, user, name)))
+        stdio.say(_fitted(describe(_load(plan, defines, hosts, user, name))))
         return ExitCode.OK
     with outputs.begun(str(plan)):
         loaded = _load(plan, defines, hosts, user, name)
@@ -219,6 +219,15 @@ for command in (
     attach, edit, mark, pause, skip, status, stop, unpause, web, help_command,
 ):  # fmt: skip
     cli.add_command(command)
+
+
+def _fitted(text: str) -> str:
+    """Lines as wide as the terminal, where there is one."""
+    from ..live.line_view import columns_of_output
+    from ..text.wrapping import wrapped
+
+    width = columns_of_output()
+    return text if width is None else "\n".join(piece for line in text.split("\n") for piece in wrapped(line, width))
 
 
 def _load(

@@ -17,7 +17,7 @@ from ...protocol.parameters import MAX
 from ..errors import PlanError
 from ..results.finished_run import FinishedRun, Key, StepRow
 from ..rollup.instances import ALL
-from ..text.places import WHOLE
+from ..text.places import BEGINNING, WHOLE, is_in_percent
 from ..text.plan_parameters import NO_END, OfStep, Value
 from ..verdicts import Reason, Scope, Verdict
 
@@ -28,16 +28,26 @@ OTHER_LOAD: Final = "not the same load"
 RATE: Final = "iops_setting"
 RANGE: Final = "range"
 UNTIL: Final = "until"
-RELATIVE: Final = (RATE, RANGE, UNTIL)  # may be shares: of a step, or of the LUN
+HOT_ZONES: Final = "hot_zones"
+WORKING_SET: Final = "working_set"
+START: Final = "start"
+RELATIVE: Final = (RATE, RANGE, UNTIL, HOT_ZONES, WORKING_SET, START)  # may be shares: of a step, or of the LUN
 LOAD: Final = (
     RATE, "blocksize", "iosequencer", "fraction_read", "maxtags", RANGE, "think_time", "drop_after",
     "operations", "align", "sequential", "streams", "cursors",
-    "random_map", UNTIL, "direct", "drop_cache", "sync", "flush", "end_fsync",
+    "zipf", "pareto", "normal", HOT_ZONES, WORKING_SET, "scattered", START, "skew",
+    "start_after", "bursty", "random_map", UNTIL, "direct", "drop_cache", "sync", "flush", "end_fsync",
 )  # fmt: skip
 MISSING_HOSTS: Final = frozenset({Reason.HOST_LOST.word, Reason.HOST_LATE.word, Reason.HOST_MISSING.word})
 _ONE_OF_SEVERAL: Final = re.compile(r"(.+)\((\d+)/([1-9]\d*)\)")  # 4096(2/3)
 _NOT_AS_PLANNED: Final = MISSING_HOSTS | {Reason.EDITED.word}
 
+_PLACES: Final[Mapping[str, Any]] = {HOT_ZONES: (), WORKING_SET: BEGINNING, START: BEGINNING}
+# What runs of versions without these did, and did not write.
+_ADDED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("zipf", "pareto", "normal", WORKING_SET, START, "skew", "start_after", "sequential"), "0"),
+    "operations": "plain", HOT_ZONES: "none", "bursty": "never",
+}  # fmt: skip
 Load = tuple[FinishedRun, StepRow]  # a run, and its row of the step
 Relative = Mapping[str, str]  # those of RELATIVE in the plan's words, where the run alone knows their numbers
 
@@ -70,6 +80,8 @@ def _differing(key: Key, before: Load, after: Load) -> list[str]:
     lines = []
     for name in LOAD:
         values = [_value(name, row) for _, row in (before, after)]
+        if name in _ADDED and len({*values} - {None}) == 1:
+            values = [_ADDED[name] if value is None else value for value in values]
         if None in values:
             continue
         if _shares(values[0]) == _shares(values[1]):
@@ -126,6 +138,7 @@ def _relative(run: FinishedRun, name: str) -> Relative:
     if plan is None or step is None:
         return {}
     words = {RATE: _rate(plan, step), RANGE: _range(plan, step), UNTIL: _until(plan, step)}
+    words |= {name: _places(plan, step, name, usual) for name, usual in _PLACES.items()}
     return {setting: said for setting, said in words.items() if said}
 
 
@@ -145,20 +158,27 @@ def _rate(plan: "Plan", step: "Step") -> str:
     if step.control.load is not None:
         return step.control.load.in_words.partition(", ")[0]  # what for; not how exactly and how long
     rates = _settings(plan, step, MAX, "iops", "total_iops")
-    return _in_words(rates) if any(isinstance(value, OfStep) for _, _, value in rates) else ""
+    return _in_words(rates, len(plan.workloads)) if any(isinstance(value, OfStep) for _, _, value in rates) else ""
 
 
 def _range(plan: "Plan", step: "Step") -> str:
     """Of a range in percent."""
     ranges = _settings(plan, step, WHOLE, RANGE)
     are_relative = any(span != WHOLE and place.bytes is None for _, _, span in ranges for place in span)
-    return _in_words(ranges) if are_relative else ""
+    return _in_words(ranges, len(plan.workloads)) if are_relative else ""
+
+
+def _places(plan: "Plan", step: "Step", name: str, usual: Any) -> str:
+    """Of places in percent of the range, and of such in a range of which the same is true."""
+    settings = _settings(plan, step, usual, name)
+    are_relative = bool(_range(plan, step)) or any(is_in_percent(value) for _, _, value in settings)
+    return _in_words(settings, len(plan.workloads)) if settings and are_relative else ""
 
 
 def _until(plan: "Plan", step: "Step") -> str:
     """Of an end in multiples of the range."""
     volumes = _settings(plan, step, NO_END, UNTIL)
-    return _in_words(volumes) if any(volume.times is not None for _, _, volume in volumes) else ""
+    return _in_words(volumes, len(plan.workloads)) if any(volume.times is not None for _, _, volume in volumes) else ""
 
 
 def _settings(plan: "Plan", step: "Step", usual: Value, *names: str) -> list[tuple[str, str, Any]]:
@@ -173,9 +193,10 @@ def _settings(plan: "Plan", step: "Step", usual: Value, *names: str) -> list[tup
     return [setting for setting in own if setting[2] != usual] + edited
 
 
-def _in_words(changes: Sequence[tuple[str, str, Any]]) -> str:
+def _in_words(changes: Sequence[tuple[str, str, Any]], workloads: int) -> str:
+    """`workloads`: how many there are; where each has the same value, and no edit another, that stands alone."""
     from ..plan.read.field_types import written
 
     texts = [(where, written(name, value)) for where, name, value in changes]
-    are_alike = len({text for _, text in texts}) == 1
+    are_alike = len({text for _, text in texts}) == 1 and (len(texts) >= workloads or texts[0][0].startswith(f"{ALL}="))
     return texts[0][1] if are_alike else ", ".join(f"{where}{text}" for where, text in texts)

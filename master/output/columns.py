@@ -22,6 +22,7 @@ _PARAMETER_UNITS: Final = {
     Notation.TIMEOUT: "s",
     Notation.IOPS: "1/s",
     Notation.RANGE: "bytes",
+    Notation.PART: "bytes",
 }
 
 INSTANCE: Final = (
@@ -54,7 +55,7 @@ SUBINTERVAL: Final = (
     Column(
         "in_measurement",
         "",
-        "1 if a measurement of the step includes it, else 0; set once the measurement is complete",
+        "1 if a measurement includes it, else 0; set once that is complete",
     ),
     Column("start_utc", "UTC", "its start, by the controller's clock"),
     Column("length_s", "s", "its real length, mean over the hosts"),
@@ -70,18 +71,18 @@ VERDICT: Final = (
     Column(
         "verdict",
         "",
-        "of the figures that the step was for: valid, partial, failed or invalid; docs/verdicts.md",
+        "of the figures that the step was for: valid, partial, failed or invalid: docs/verdicts.md",
     ),
-    Column("rate_verdict", "", "of IOPS and MiB/s: valid, partial or invalid"),
-    Column("service_verdict", "", "the same of service times"),
-    Column("response_verdict", "", "the same of response times"),
-    Column("reasons", "", "reasons with severity and detail, joined with `; `; docs/verdicts.md"),
-    Column("first_subinterval", "", "first subinterval of the measurement; blank where there is none"),
-    Column("last_subinterval", "", "last subinterval of the measurement"),
-    Column("step_start_utc", "UTC", "start of the step's first subinterval, by the controller's clock"),
+    Column("rate_verdict", "", "of IOPS and MiB/s"),
+    Column("service_verdict", "", "of service times"),
+    Column("response_verdict", "", "of response times"),
+    Column("reasons", "", "reasons with severity and detail, joined with `; `"),
+    Column("first_subinterval", "", "the measurement's first subinterval; blank: there is none"),
+    Column("last_subinterval", "", "its last"),
+    Column("step_start_utc", "UTC", "start of the step, by the controller's clock"),
     Column("start_utc", "UTC", "start of the measurement"),
-    Column("end_utc", "UTC", "end of the measurement"),
-    Column("length_s", "s", "the measurement's real length, mean over the hosts"),
+    Column("end_utc", "UTC", "its end"),
+    Column("length_s", "s", "its real length, mean over the hosts"),
 )
 _OF_FIRST: Final = f"only of the first {STATED_ROWS} rollup instances: `all`, then those of the plan's types in order"
 HALF_WIDTHS: Final = (
@@ -116,38 +117,38 @@ HOSTS: Final = (
     Column("host", "", "its name in the plan"),
     Column("hostname", "", "the machine's own name"),
     Column("launcher", "", "how the controller connected: ssh, local or command"),
-    Column("address", "", "the address that it connected to"),
-    Column("version", "", "version of ivypy on the host"),
-    Column("bundle", "", "hash of the slave's files that were sent; blank where none were"),
-    Column("python", "", "version of Python"),
-    Column("kernel", "", "kernel release"),
-    Column("libc", "", "C library, name and version"),
+    Column("address", "", "where it connected to"),
+    Column("version", "", "ivypy's"),
+    Column("bundle", "", "hash of the slave's files that were sent; blank: none were"),
+    Column("python", "", "its version"),
+    Column("kernel", "", "its release"),
+    Column("libc", "", "name and version"),
     Column("machine", "", "processor architecture"),
-    Column("cores", "", "number of cores that the slave may use"),
-    Column("clock_source", "", "the kernel's clock source"),
+    Column("cores", "", "how many the slave may use"),
+    Column("clock_source", "", "the kernel's"),
     Column("backends", "", "I/O backends that work there"),
-    Column("io_uring", "", "io_uring features that work there, found by trial"),
+    Column("io_uring", "", "features that work there, found by trial"),
 )
 HOST_FACTS: Final = (
     Column("user", "", "the user that the slave runs as"),
     Column("lacks", "", "backends that do not work there, and why; nvme needs a namespace with a generic device"),
-    Column("distribution", "", "the Linux distribution"),
+    Column("distribution", "", "of Linux"),
     Column("hardware", "", "the machine's vendor and model"),
     Column("cpu_model", "", "the CPU's own name"),
-    Column("cpus", "", "cores that are online, hyper-threads included"),
-    Column("memory", "bytes", "all of its memory"),
-    Column("numa_nodes", "", "number of NUMA nodes"),
+    Column("cpus", "", "cores online, hyper-threads included"),
+    Column("memory", "bytes", "all of it"),
+    Column("numa_nodes", "", "their number"),
     Column("smt", "", "hyper-threading: on or off"),
     Column("idle_driver", "", "what puts idle cores to sleep"),
     Column("idle_governor", "", "what chooses the idle state"),
     Column("idle_states", "", "the first core's idle states, with the time to leave each"),
     Column("frequency_driver", "", "what sets the cores' clock speed"),
-    Column("governor", "", "frequency governor: performance, powersave ..."),
+    Column("governor", "", "of the frequency: performance, powersave ..."),
     Column("turbo", "", "on or off"),
     Column("mitigations", "", "the kernel's `mitigations=`, and the CPU vulnerabilities that it mitigates"),
-    Column("isolated_cores", "", "cores that the kernel leaves to programs that ask for them"),
-    Column("irqbalance", "", "whether irqbalance, which moves interrupts between cores, was running"),
-    Column("oom_score_adj", "", "of the slave's process, 500 if it may: if memory runs out, the kernel ends it first"),
+    Column("isolated_cores", "", "cores that programs get only if they ask for them"),
+    Column("irqbalance", "", "whether it was running: it moves interrupts between cores"),
+    Column("oom_score_adj", "", "of the slave, 500 if it may: if memory runs out, the kernel ends it first"),
     Column("transparent_huge_pages", "", "always, madvise or never"),
 )  # what is not known is blank
 LUNS: Final = (
@@ -169,15 +170,15 @@ WORKLOADS: Final = (
 EVENTS: Final = (
     Column("utc", "UTC", "time, by the controller's clock"),
     Column("step", "", "the step; blank between steps"),
-    Column("subinterval", "", "the subinterval that was running; blank between steps"),
-    Column("host", "", "the host; blank where the event concerns all hosts or none"),
-    Column("kind", "", "kind of event, one word; of a notice from a host, the notice's own kind"),
+    Column("subinterval", "", "the running one; blank between steps"),
+    Column("host", "", "the host; blank: all or none"),
+    Column("kind", "", "of the event, or of a host's notice: one word"),
     Column("text", "", "what happened, in a sentence"),
 )
 INDEX: Final = (
     *INSTANCE,
-    Column("file", "", "the file with a row per subinterval; blank where the type has `csv: false`"),
-    Column("histogram_file", "", "the file with the histogram, written after the measurement"),
+    Column("file", "", "the file with a row per subinterval; blank with `csv: false`"),
+    Column("histogram_file", "", "the histogram's, written after the measurement"),
     *PRESENCE[2:],
 )
 HISTOGRAM: Final = (
@@ -208,7 +209,7 @@ CPU: Final = (
     Column("cpu_wait_percent", "%", "worst workload thread: share of the time for which it waited for a core"),
     Column("throttled_ms", "ms", "how long a cgroup's CPU quota held the slave back, summed over its cores"),
     Column("stalled_ms", "ms", "how long no thread of the slave ran though one was due to (machine stalls)"),
-    Column("longest_stall_ms", "ms", "the longest of these stretches"),
+    Column("longest_stall_ms", "ms", "the longest"),
 )  # a column core_<number> for each core of any host follows
 INTERLOCK: Final = (
     Column("subinterval", "", "the subinterval whose results were merged"),
@@ -354,7 +355,7 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
 }  # fmt: skip
 
 OF_THE_MACHINERY: Final = tuple(  # for those who look into ivypy itself
-    f"step*/{name}.csv" for name in ("interlock", "threads", "clock", "measure", "steady", "pid")
+    f"step*/{name}.csv" for name in ("interlock", "threads", "clock", "windows", "measure", "steady", "pid", "gathers")
 )
 
 OTHER_FILES: Final = {
@@ -363,7 +364,7 @@ OTHER_FILES: Final = {
     "result.json": "the results as one document, written at the end; schema: `ivypy schema --result`",
     "report.html": "the [report](report.md), written at the end",
     "histograms.sqlite": "every host's histograms of every subinterval; schema: master/output/histogram_db.py",
-    "connectors.sqlite": "what connectors reported of each rollup instance in every subinterval, as sums; schema: "
+    "connectors.sqlite": "sums of what connectors reported of each rollup instance in every subinterval; schema: "
     "master/output/connector_sums.py",
     "log/<host>.log": "all messages to and from a host",
     "step*/steady.json": "the newest window of a steady-state criterion: [control](control.md)",

@@ -9,6 +9,7 @@ from dataclasses import fields
 from math import ceil
 from typing import Any, Final
 
+from ...protocol.parameters import NO_BURSTS
 from ..connectors.connector_spec import ConnectorSpec
 from ..control.choices import OnDisturbance
 from ..control.control_spec import ControlSpec
@@ -157,12 +158,28 @@ def _poor(step: Step, plan: Plan) -> Iterator[str]:
             f"{measured.subintervals} subintervals are too few for half-widths, which need {FEWEST_STATED}:"
             " a longer `measure`, or shorter subintervals"
         )
+    for workload in plan.workloads:
+        bursts, start_s = workload.parameters.bursty, workload.parameters.start_after
+        period = bursts.on + bursts.off
+        if bursts != NO_BURSTS and not _divides(period, step.subinterval_s):
+            yield (
+                f"subintervals of {format_duration(step.subinterval_s)} hold parts of the bursts of {workload.name},"
+                f" every {format_duration(period)}: a multiple of that is steadier"
+            )
+        if isinstance(measured, FixedSpec) and start_s > step.control.warmup * step.subinterval_s:
+            start = format_duration(start_s)
+            yield f"{workload.name} starts {start} after the step: a warmup as long measures all of it"
     rate = _total_rate(step, plan)
     if rate is not None and 0 < rate * step.subinterval_s < _OF_P99:
         yield (
             f"the p99 of a subinterval will be blank: it needs {_OF_P99:,} I/Os, and {rate:g} IOPS give"
             f" {rate * step.subinterval_s:.0f}; `subinterval: {format_duration(ceil(_OF_P99 / rate))}` has enough"
         )
+
+
+def _divides(part_s: float, whole_s: float) -> bool:
+    parts = whole_s / part_s
+    return round(parts) >= 1 and abs(parts - round(parts)) < 1e-6
 
 
 def _total_rate(step: Step, plan: Plan) -> float | None:

@@ -6,6 +6,7 @@ LUNs there are, how large, which rollup instances that makes - is resolved by th
 faults at a place of the plan through `Plan.fault`.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -55,6 +56,15 @@ class Workload:
     select: Select | None  # of the plan's LUNs; None: all of them
     parameters: PlanParameters
     place: Place
+
+    def seeded(self, seed: int) -> "Workload":
+        """With what it is seeded by in a run with this seed, where it says nothing of it: in its name all workloads
+        differ."""
+        digest = hashlib.sha256(f"{seed}\n{self.name}".encode()).digest()
+        parameters = self.parameters
+        if parameters.scatter_seed is None:
+            parameters = replace(parameters, scatter_seed=int.from_bytes(digest[:8], "little") >> 1)
+        return replace(self, parameters=replace(parameters, seed=seed) if parameters.seed is None else parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +159,10 @@ class Plan:
     parameters: Mapping[str, str]  # `${name}` and the text it became
 
     def seeded(self, seed: int) -> "Plan":
-        """With a seed for the workloads that have none."""
+        """With seeds for the workloads that have none."""
         return replace(
             self,
-            workloads=tuple(
-                replace(one, parameters=replace(one.parameters, seed=seed)) if one.parameters.seed is None else one
-                for one in self.workloads
-            ),
+            workloads=tuple(one.seeded(seed) for one in self.workloads),
         )
 
     def fault(self, place: Place | None, text: str) -> PlanFaults:

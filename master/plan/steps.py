@@ -13,7 +13,8 @@ from functools import cache
 from itertools import product
 from typing import Any, Final
 
-from ...protocol.parameters import MAX
+from ...protocol.parameters import MAX, NO_BURSTS
+from ..control.choices import OnDisturbance
 from ..control.control_spec import ControlSpec
 from ..control.fixed import FixedSpec
 from ..rollup.instances import ALL
@@ -210,6 +211,8 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
             if ends_by_volume(doc.workloads, edits):
                 some_end = True
                 control = _until(control, go, path, subinterval_s, faults)
+            if _have_bursts(doc.workloads, edits):
+                control = replace(control, disturbed=OnDisturbance.KEEP)
             longest_s = None if control.fixed else _whole(round(control.longest_s, 6), subinterval_s)
             own_times = times if control.warmup else {**times, "warmup_s": 0.0}
             yield Step(
@@ -230,6 +233,12 @@ def _volume(go: GoDoc) -> dict[str, Any]:
         return once()
     volume = go.until.volume if go.until else None
     return {} if volume is None else {"until": volume}
+
+
+def _have_bursts(workloads: Mapping[str, Any], edits: Sequence[Edit]) -> bool:
+    """Whether some workloads may be driven in bursts: a subinterval that is set aside would be missing of one."""
+    given = [one.bursty for one in workloads.values()] + [edit.changes.get("bursty") for edit in edits]
+    return any(bursts not in (None, NO_BURSTS) for bursts in given)
 
 
 def ends_by_volume(workloads: Mapping[str, Any], edits: Sequence[Edit]) -> bool:

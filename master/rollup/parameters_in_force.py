@@ -14,12 +14,26 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.parameters import MAX, NEVER, NO_FLUSH, PARAMETERS, Flush, MixPart, Parameters, Until, VolumeKind
+from ...protocol.parameters import (
+    MAX,
+    NEVER,
+    NO_BURSTS,
+    NO_FLUSH,
+    PARAMETERS,
+    Bursts,
+    Flush,
+    MixPart,
+    Parameters,
+    Until,
+    VolumeKind,
+    Zone,
+)
 from .arrays import Floats
 from .instances import InstanceKey, Rollups
 
 NO_PARAMETERS: Final[Mapping[InstanceKey, Parameters]] = MappingProxyType({})
 PLAIN: Final = "plain"  # reads and writes of one size
+NO_ZONES: Final = "none"
 NOTHING: Final = "0"  # the total target where iops is 0
 MOST_NAMED: Final = 8  # different values that are spelled out
 
@@ -34,6 +48,7 @@ class Settings:
     thinking_tags: Floats  # (R,) of all instances that are not paused, where those have iops: max and a think_time; NaN
     at_max: frozenset[InstanceKey]  # (host, number) of those instances
     until: Mapping[InstanceKey, Until]  # of those that end by volume, and are not paused
+    starts: Mapping[InstanceKey, float]  # seconds from a step's start, of those that begin later
     endless: bool  # an instance that is not paused has no such end
     iops: tuple[str, ...]  # total target, of hosts that are gone too: a number, `max`; blank where only some are paced
 
@@ -49,12 +64,15 @@ class Settings:
         paced = np.array([bool(row) and all(p.iops != MAX for p in row) for row in members], bool)
         some_max = np.array([any(p.iops == MAX for p in row) for row in members], bool)
         columns = {name: tuple(_summary([getattr(p, name) for p in row]) for row in members) for name in PARAMETERS}
+        columns["hot_zones"] = tuple(cell.replace(PLAIN, NO_ZONES) for cell in columns["hot_zones"])
         at_max = frozenset(key for key, one in parameters.items() if one.iops == MAX)
         thinking_tags = np.array([_thinking_tags(row) for row in members], np.float64)
         totals = tuple(_total([*row, *more]) for row, more in zip(members, asked, strict=True))
         running = {key: one.until for key, one in parameters.items() if one.iops != 0}
         until = {key: end for key, end in running.items() if end.what is not VolumeKind.NEVER}
-        return cls(columns, paced, some_max, thinking_tags, at_max, until, len(until) < len(running), totals)
+        starts = {key: one.start_after for key, one in parameters.items() if one.start_after and one.iops != 0}
+        endless = len(until) < len(running)
+        return cls(columns, paced, some_max, thinking_tags, at_max, until, starts, endless, totals)
 
     def response_rows(self, reached: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         """(R,) The rows whose response times are shown: those that are paced, and in a summary, whose `reached` says
@@ -124,17 +142,28 @@ def _summary(values: list[Any]) -> str:
 
 def text(value: Any) -> str:
     """A parameter's value in a cell, one word: numbers short, a range as `first-end` in bytes or `all`, an end by
-    volume as `written=bytes`, flushes as `fsync=32`, a mix as `read:4096=0.6;write:4096=0.4`."""
+    volume as `written=bytes`, flushes as `fsync=32`, bursts as `1/3` (seconds on and off), a mix as
+    `read:4096=0.6;write:4096=0.4`, hot zones as `0-1048576=0.9;1048576-4194304=0.1`, where reads and others differ
+    with both shares: `=0.9/0.5`."""
     if isinstance(value, Until):
         return str(value.what) if value.what is VolumeKind.NEVER else f"{value.what}={value.amount}"
+    if isinstance(value, Bursts):
+        return NEVER if value == NO_BURSTS else f"{value.on:.10g}/{value.off:.10g}"
     if isinstance(value, Flush):
         return NEVER if value == NO_FLUSH else f"{value.how}={value.every}"
     if isinstance(value, bool):
         return str(value).lower()
     if value == ():
         return PLAIN
+    if isinstance(value, tuple) and isinstance(value[0], Zone):
+        return ";".join(f"{zone.start}-{zone.end}={_shares_of(zone)}" for zone in value)
     if isinstance(value, tuple) and isinstance(value[0], MixPart):
         return ";".join(f"{part.operation}:{part.bytes}={part.share:.6g}" for part in value)
     if isinstance(value, tuple):
         return "all" if value == (0, 0) else f"{value[0]}-{value[1]}"
     return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _shares_of(zone: Zone) -> str:
+    shares = dict.fromkeys(f"{share:.6g}" for share in (zone.reads, zone.others))
+    return "/".join(shares)

@@ -26,6 +26,7 @@ class Case:
     earlier: Mapping[int, str]  # the rows whose response times are partly of I/Os that fell due before, and how many
     tail: float  # the highest percentile that counts, as a fraction
     figures: Figures  # with response times of every paced row, reached or not
+    length_s: float  # of a subinterval, as planned
 
     def count(self, which: Count) -> NDArray[np.int64]:
         found: NDArray[np.int64] = self.measurement.merged.counts[:, which]

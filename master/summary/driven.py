@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ...protocol.parameters import MAX, NEVER, Cursors, Iosequencer, Operation, Sync, VolumeKind
-from ..rollup.parameters_in_force import PLAIN
+from ...protocol.parameters import MAX, NEVER, SCATTERED, Cursors, Iosequencer, Operation, Sync, VolumeKind
+from ..rollup.parameters_in_force import NO_ZONES, PLAIN
 from ..text.scaled import scaled_count, scaled_size
 from ..text.units import format_bytes, format_duration, format_fraction
 
@@ -41,6 +41,16 @@ def load_parts(row: Row) -> dict[str, str]:
         "range": _each("on bytes {}", row, "range", str, _WHOLE),
         "pause": _each("think time {}", row, "think_time", lambda cell: format_duration(float(cell)), "0"),
         "drop": _each("dropped after {}", row, "drop_after", lambda cell: format_duration(float(cell)), NEVER),
+        "zipf": _each("zipf {}", row, "zipf", str, "0"),
+        "pareto": _each("pareto {}", row, "pareto", _percent_of, "0"),
+        "normal": _each("normal {}", row, "normal", _percent_of, "0"),
+        "zones": _some("{}", row, "hot_zones", NO_ZONES, _zones),
+        "set": _each("working set {}", row, "working_set", lambda cell: scaled_size(int(cell)), "0"),
+        "first": _some("not scattered", row, "scattered", "true") if _is_scattered(row) else "",
+        "start": _each("from {} on", row, "start", lambda cell: scaled_size(int(cell)), "0"),
+        "skew": _each("skew {}", row, "skew", str, "0"),
+        "bursts": _each("in bursts ({} s on/off)", row, "bursty", str, NEVER),
+        "start_after": _each("starting after {}", row, "start_after", lambda cell: format_duration(float(cell)), "0"),
         "map": _some("each block once a pass", row, "random_map", "false"),
         "cache": _some("through the page cache", row, "direct", "true"),
         "kept": _some("which is kept", row, "drop_cache", "true"),
@@ -154,6 +164,30 @@ def values_of(row: Row, name: str) -> list[str]:
     """Those of a cell, of many the most frequent."""
     cell = row.get(name, "").partition(" and ")[0]
     return [one.partition("(")[0] for one in cell.split()]
+
+
+def _is_scattered(row: Row) -> bool:
+    """Whether it has places that could be."""
+    return any(one != "0" for name in SCATTERED for one in values_of(row, name))
+
+
+def _percent_of(cell: str) -> str:
+    return format_fraction(float(cell))
+
+
+def _zones(cell: str) -> str:
+    """Hot zones in words: "90% of I/Os on 0 to 1.00 MiB, 10% on 1.00 MiB to 10.0 MiB"."""
+    parts = [zone.split("=") for zone in cell.split(";")]
+    words = [
+        (_sizes(place), " and ".join(_percent(float(share)) for share in shares.split("/"))) for place, shares in parts
+    ]
+    first, *others = [f"{share} {{}}on {place}" for place, share in words]
+    return ", ".join([first.format("of I/Os "), *(one.format("") for one in others)])
+
+
+def _sizes(extent: str) -> str:
+    start, end = (int(edge) for edge in extent.split("-"))
+    return f"{scaled_size(start) if start else 0} to {scaled_size(end)}"
 
 
 def _volume(cell: str) -> str:

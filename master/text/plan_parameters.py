@@ -2,8 +2,8 @@
 
 Rule: the table is protocol/parameters.py; names, defaults and ranges come from there (a test compares the names).
 Some parameters differ from their absolute form: `range` may be in fractions of the LUN, `until` in multiples of the
-range, and `iops` may refer to a step; several sizes and the shares of operations become one table. And a workload
-without a `seed` has that of its run (`Plan.seeded`).
+range, and `iops` may refer to a step; several sizes and the shares of operations become one table, and hot zones get
+what lies between them. And a workload without a `seed` has that of its run (`Plan.seeded`).
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Final
 
-from ...protocol.geometry import least_block, whole_blocks
+from ...protocol.geometry import Extent, extent, least_block, whole_blocks
 from ...protocol.parameters import (
     ENDLESS,
     PARAMETERS,
+    Bursts,
     Cursors,
     DropAfter,
     Flush,
@@ -28,7 +29,7 @@ from ...protocol.parameters import (
     VolumeKind,
 )
 from .mixes import COUNTED, Operations, Sizes, bytes_per_io, is_plain, mix_of, share_of_reads
-from .places import WHOLE, Span, in_bytes
+from .places import BEGINNING, WHOLE, HotZones, Position, Span, in_bytes, zones_on
 
 _DEFAULT: Final = Parameters()
 
@@ -64,7 +65,9 @@ class Volume:
 
 NO_END: Final = Volume(VolumeKind.NEVER)
 ONE_PASS: Final = Volume(VolumeKind.BYTES, times=1.0)
-Value = int | float | str | OfStep | Span | Iosequencer | Volume | Flush | Sizes | Operations
+Value = (
+    int | float | str | OfStep | Span | Iosequencer | Volume | Flush | Sizes | Operations | Position | HotZones | Bursts
+)
 
 
 def with_reads(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,6 +96,17 @@ class PlanParameters:
     seed: int | None = None  # None: the run's
     drop_after: DropAfter = _DEFAULT.drop_after
     think_time: float = _DEFAULT.think_time
+    zipf: float = _DEFAULT.zipf
+    pareto: float = _DEFAULT.pareto
+    normal: float = _DEFAULT.normal
+    hot_zones: HotZones = ()
+    working_set: Position = BEGINNING
+    scattered: bool = _DEFAULT.scattered
+    scatter_seed: int | None = None  # None: by the run's, and the workload's name
+    start: Position = BEGINNING
+    skew: float = _DEFAULT.skew
+    start_after: float = _DEFAULT.start_after
+    bursty: Bursts = _DEFAULT.bursty
     random_map: bool = _DEFAULT.random_map
     until: Volume = NO_END
     direct: bool = _DEFAULT.direct
@@ -119,7 +133,19 @@ class PlanParameters:
             values["fraction_read"] = float(mix[0].operation is Operation.READ)
         values["operations"] = () if is_plain(mix) else mix
         values["range"] = in_bytes(self.range, lun_size, values["blocksize"])
-        values["seed"] = _DEFAULT.seed if self.seed is None else self.seed
+        for name in ("seed", "scatter_seed"):
+            values[name] = getattr(_DEFAULT if values[name] is None else self, name)
+        values |= self._places(extent(values["range"], lun_size), min(part.bytes for part in mix), values["blocksize"])
         made = Parameters(**{**values, "iops": iops, "until": ENDLESS, "end_fsync": False})
         until = self.until.until(made, kind, lun_size)
         return replace(made, until=until, end_fsync=self.end_fsync and until != ENDLESS)
+
+    def _places(self, extent: Extent, least: int, largest: int) -> dict[str, Any]:
+        """The parameters that are relative to its range, which lies there; with I/Os of `least` to `largest` bytes."""
+        align = self.align or least
+        length = extent[1] - extent[0]
+        return {
+            "hot_zones": zones_on(self.hot_zones, extent, align, largest) if self.hot_zones else (),
+            "working_set": self.working_set.within(length, align),
+            "start": 0 if self.start == BEGINNING else extent[0] + self.start.within(length, align),
+        }

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
 
-from ...protocol.parameters import MAX, NEVER, NO_FLUSH, Flush, FlushKind, Iops, VolumeKind
+from ...protocol.parameters import MAX, NEVER, NO_BURSTS, NO_FLUSH, Bursts, Flush, FlushKind, Iops, VolumeKind
 from .mixes import Operations, Sizes, Weighted
-from .places import Position, Span
+from .places import BEGINNING, HotZone, HotZones, Position, Span
 from .plan_parameters import NO_END, OfStep, Volume
 
 
@@ -30,6 +30,7 @@ IOPS: Final = Expected("an IOPS setting", "write a number, max, or 50% of step N
 _SIZE: Final = Expected("a size", "write for example 8KiB, 1.5GiB or 4096 (bytes)")
 _FRACTION: Final = Expected("a fraction", "write for example 70% or 0.7")
 _RATE: Final = Expected("a number of I/Os per second", "write for example 5000 or 5k")
+_PLAIN_NUMBER: Final = Expected("a number", "write for example 1.1")
 _IOS: Final = Expected("a number of I/Os", "write for example 1M or 2x")
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _QUANTITY: Final = re.compile(rf"({_NUMBER})\s*([A-Za-z%]*)")
@@ -175,6 +176,14 @@ def format_fraction(fraction: float) -> str:
     return f"{_plain(Decimal(repr(fraction)) * 100)}%"
 
 
+def parse_number(text: str) -> float:
+    """ "1.1", or "30%", which is 0.3."""
+    number, unit = _quantity(text, _PLAIN_NUMBER)
+    if unit not in ("", "%"):
+        raise ValueError(f"{text!r} is not {_PLAIN_NUMBER}")
+    return float(number / 100 if unit else number)
+
+
 def parse_count(text: str) -> int:
     """A whole number; 1e3 is one, 010 is not (nobody knows whether it is 8 or 10)."""
     number, unit = _quantity(text, Expected("a whole number"))
@@ -254,6 +263,24 @@ def format_position(position: Position) -> str:
     return "+".join(fraction + ([] if position.bytes is None else [format_bytes(position.bytes)]))
 
 
+def format_part(part: Position) -> str:
+    """A part of a range, or a place in it, from its beginning."""
+    return "0" if part == BEGINNING else format_position(part)
+
+
+def format_hot_zones(hot_zones: HotZones) -> str:
+    """As a plan has it: `[{ range: 10%, share: 90% }]`."""
+    return f"[{', '.join(map(_format_zone, hot_zones))}]"
+
+
+def _format_zone(zone: HotZone) -> str:
+    place = format_position(zone.place) if isinstance(zone.place, Position) else format_span(zone.place)
+    shares = [f"share: {format_fraction(zone.reads)}"]
+    if zone.others != zone.reads:
+        shares = [f"read_share: {format_fraction(zone.reads)}", f"write_share: {format_fraction(zone.others)}"]
+    return _braced([f"range: {place}", *shares])
+
+
 def format_span(span: Span) -> str:
     return f"{format_position(span[0])}..{format_position(span[1])}"
 
@@ -299,6 +326,12 @@ def _format_amount(volume: Volume) -> str:
             return format_duration(volume.amount / 1e9)
         case _:
             return format_bytes(volume.amount)
+
+
+def format_bursts(bursts: Bursts) -> str:
+    if bursts == NO_BURSTS:
+        return NEVER
+    return f"{{ on: {format_duration(bursts.on)}, off: {format_duration(bursts.off)} }}"
 
 
 def format_flush(flush: Flush) -> str:

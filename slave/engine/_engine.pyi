@@ -94,7 +94,8 @@ class Engine:
         than write elsewhere.
 
         Random streams are of (seed, number of the instance, number of the step): instances of one workload differ, and
-        no step repeats the addresses of the one before.
+        no step repeats the addresses of the one before. What is scattered is so by scatter_seed alone: all have one
+        hot set. Instances of one LUN with a skew are held in proportion on one thread, not across threads.
         """
     def prepare(self) -> None:
         """Allocate what the instances need for a step: I/O buffers (touched, and for io_uring pinned), tags, contexts

@@ -31,10 +31,10 @@ class InstancePart:
 
 def threads_wanted(parameters: Parameters, ceiling: int, fair: int) -> int:
     """How many threads an instance is to be dealt over, of which `fair` are its fair part of the host's threads, if it
-    may have up to `ceiling` tags. A sequential stream, a share of such, or a random map, is one order of addresses, and
-    an end by volume is one count: so one thread drives it."""
+    may have up to `ceiling` tags. A sequential stream, a share of such, or a random map, is one order of addresses; an
+    end by volume is one count, and so is a share of the I/Os of its LUN: so one thread drives it."""
     is_ordered = parameters.iosequencer is Iosequencer.SEQUENTIAL or parameters.random_map or parameters.sequential > 0
-    if is_ordered or parameters.until != ENDLESS:
+    if is_ordered or parameters.until != ENDLESS or parameters.skew > 0:
         return 1
     return max(1, min(fair, ceiling // LEAST_TAGS)) if parameters.spread == AUTO else parameters.spread
 

@@ -4,19 +4,21 @@ Rule: pure. A submit call that blocks delays everything else on its thread. So w
 instances whose submit calls may block have threads of their own, as many as their share of all instances, and the
 other threads drive the others. Within its kind, an instance goes to threads on its LUN's NUMA node, where there are
 such; where a node is unknown, or there is only one, nodes change nothing. Among those, every thread gets its even share
-of tags, since a tag is what costs a thread time; where tags are equal, of instances. An instance stays with its threads
-for as long as it exists.
+of tags, since a tag is what costs a thread time; where tags are equal, of instances. Instances that are tied to each
+other, by their shares of a LUN, have one thread. An instance stays with its threads for as long as it exists.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from ...protocol.older_python import zip_strict
 
+NONE_TIED: Final[Mapping[str, int]] = MappingProxyType({})
 LEAST_TAGS: Final = 8  # of each part under `spread: auto`; with few tags, a thread's calls carry few I/Os each
 
 
@@ -47,15 +49,21 @@ class InstanceToAssign:
     spread: int = 1  # over so many threads, at most one for each tag
     first_whole: bool = False  # its first part can take all its tags
     may_block: bool = False  # its submit calls
+    tied_to: str = ""  # one thread drives all of these
 
     def shares(self, parts: int) -> list[int]:
         """The most tags of each of its parts."""
         return whole_and_shares(self.tags, parts) if self.first_whole else even_shares(self.tags, parts)
 
 
-def assign_threads(loads: Sequence[ThreadLoad], wanted: Sequence[InstanceToAssign]) -> list[tuple[int, ...]]:
-    """The threads of each new instance, in the order of `wanted`. The largest are assigned first."""
-    now = list(loads)
+def assign_threads(
+    loads: Sequence[ThreadLoad], wanted: Sequence[InstanceToAssign], tied: Mapping[str, int] = NONE_TIED
+) -> list[tuple[int, ...]]:
+    """The threads of each new instance, in the order of `wanted`. The largest are assigned first.
+
+    `tied`: the thread that those which are tied to each other have already.
+    """
+    now, thread_of = list(loads), dict(tied)
     for_blocking, for_others = split_threads(loads, wanted)
     chosen: list[tuple[int, ...]] = [()] * len(wanted)
     for i in sorted(range(len(wanted)), key=lambda i: -wanted[i].tags):
@@ -65,6 +73,9 @@ def assign_threads(loads: Sequence[ThreadLoad], wanted: Sequence[InstanceToAssig
         keys = [(not near[t], now[t].tags, now[t].instances, t) for t in threads]
         count = max(1, min(instance.spread, instance.tags, len(threads)))
         chosen[i] = tuple(key[-1] for key in heapq.nsmallest(count, keys))
+        if instance.tied_to:
+            chosen[i] = (thread_of.setdefault(instance.tied_to, chosen[i][0]),)
+            count = 1
         for thread, tags in zip_strict(chosen[i], instance.shares(count)):
             now[thread] = now[thread].plus(tags, instance.may_block)
     return chosen

@@ -6,6 +6,7 @@ kept open, by `open_luns`.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from array import array
 from collections import Counter
@@ -250,10 +251,12 @@ class Workloads:
     def settings_of(self, command: EditWorkloads) -> list[tuple[int, EngineFields]]:
         """The settings of an edit, for each part of its instances."""
         return [
-            (part.number, engine_fields(parameters))
+            (part.number, _fields_on(instance.target, parameters))
             for setting in command.settings
-            for parts in [self._instances[setting.number].parts]
-            for part, parameters in zip_strict(parts, split_parameters(setting.parameters, len(parts)))
+            for instance in [self._instances[setting.number]]
+            for part, parameters in zip_strict(
+                instance.parts, split_parameters(setting.parameters, len(instance.parts))
+            )
         ]
 
     def order_of(self, go: Go) -> EngineOrder:
@@ -376,10 +379,11 @@ class Workloads:
                 threads_wanted(w.parameters, w.ceiling, fair),
                 w.parameters.spread == AUTO,
                 w.lun in blocking,
+                w.lun if w.parameters.skew else "",
             )
             for w, node in zip_strict(workloads, nodes)
         ]
-        threads = assign_threads(self._loads(), wanted)
+        threads = assign_threads(self._loads(), wanted, self._tied())
         parts: list[PartsToPlace] = [
             list(zip_strict(chosen, one.shares(len(chosen)))) for one, chosen in zip_strict(wanted, threads)
         ]
@@ -429,15 +433,16 @@ class Workloads:
             self._luns.add_user(instance.lun)
             self._instances[workload.number] = instance
             try:
-                self._create_parts(workload, instance.lun, of_it)
+                self._create_parts(workload, lun, of_it)
             except OSError as error:
                 for created in workloads[: place + 1]:
                     self._forget(created.number)
                 return [Refusal(workload.instance, f"the engine cannot drive it: {error.strerror}")]
         return []
 
-    def _create_parts(self, workload: WorkloadToCreate, key: Key, parts: PartsToPlace) -> None:
+    def _create_parts(self, workload: WorkloadToCreate, lun: LunTarget, parts: PartsToPlace) -> None:
         """Raises OSError; the parts that were created are remembered."""
+        key = key_of(workload, lun)
         split = split_parameters(workload.parameters, len(parts))
         for k, ((thread, ceiling), parameters) in enumerate(zip_strict(parts, split)):
             number = workload.number if k == 0 else self._freed.pop() if self._freed else next(self._numbers)
@@ -449,11 +454,16 @@ class Workloads:
                 thread,
                 ceiling,
                 workload.blocksize_ceiling,
-                engine_fields(parameters),
+                _fields_on(lun, parameters),
                 workload.consent.extents if workload.consent else (),
             )
             old = self._instances[workload.number]
             self._instances[workload.number] = replace(old, parts=(*old.parts, part))
+
+    def _tied(self) -> dict[str, int]:
+        """The thread of the instances of each LUN that share it by `skew`."""
+        tied = [one for one in self._instances.values() if one.parameters.skew]
+        return {one.workload.lun: one.parts[0].thread for one in tied if one.parts}
 
     def _loads(self) -> list[ThreadLoad]:
         loads = [ThreadLoad(node=node) for node in self._nodes]
@@ -483,6 +493,14 @@ class Workloads:
 def may_write(parameters: Parameters) -> bool:
     """Whether an instance with these parameters writes at all."""
     return parameters.fraction_read < 1 and parameters.iops != 0
+
+
+def _fields_on(lun: LunTarget, parameters: Parameters) -> EngineFields:
+    """As the engine takes them: scattered by a key of the LUN's own, which any host that drives it has, too."""
+    attributes = lun.device.attributes if lun.device else {}
+    name = attributes.get("wwn") or attributes.get("serial") or lun.path
+    digest = hashlib.sha256(f"{parameters.scatter_seed}\n{name}".encode()).digest()
+    return {**engine_fields(parameters), "scatter_seed": int.from_bytes(digest[:8], "little") >> 1}
 
 
 def _zeroes(parameters: Parameters) -> bool:

@@ -110,6 +110,36 @@ def test_half_of_a_larger_device_is_the_same_load(text: str, is_same: bool) -> N
     assert (differs(one, other) == "") is is_same
 
 
+def two(a: str, b: str) -> str:
+    return plan("{ maxtags: 8 }").replace("w: { maxtags: 8 }", f"a: {a}, b: {b}")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_same"),
+    [
+        (plan("{ working_set: 10% }"), plan("{ working_set: 10% }"), True),
+        (plan("{ working_set: 10% }"), plan("{ working_set: 20% }"), False),
+        (two("{ working_set: 10% }", "{ maxtags: 2 }"), two("{ working_set: 10% }", "{ working_set: 10% }"), False),
+        (two("{ working_set: 10% }", "{ maxtags: 2 }"), two("{ maxtags: 2 }", "{ working_set: 10% }"), False),
+        (two("{ working_set: 10% }", "{ maxtags: 2 }"), two("{ working_set: 10% }", "{ maxtags: 2 }"), True),
+    ],
+)
+def test_a_part_of_the_range_is_compared_as_the_plan_has_it_for_each_workload(
+    before: str, after: str, is_same: bool
+) -> None:
+    one, other = run({"working_set": "100(1/2) 0(1/2)"}, before), run({"working_set": "200(1/2) 0(1/2)"}, after)
+    assert (differs(one, other) == "") is is_same
+
+
+def test_a_law_that_an_older_version_did_not_have_is_another_load() -> None:
+    """Its runs were even."""
+    older = run({})
+    cells = {name: cell for name, cell in CELLS.items() if name != "zipf"}
+    before = FinishedRun("A1", older.folder, {}, {KEY: StepRow(cells)})
+    assert differs(before, run({"zipf": "1.1"})) == "zipf: 0 -> 1.1"
+    assert differs(before, run({"zipf": "0"})) == ""
+
+
 @pytest.mark.parametrize("setting", ["think_time", "iops_setting"])
 def test_a_setting_that_an_older_version_did_not_write_is_no_difference(setting: str) -> None:
     older = run({})

@@ -19,6 +19,8 @@ enum { LOOK_NS = 100000 };
 /* What the simulated machine takes to submit a batch, and to poll. */
 enum { BATCH_NS = 1000, POLL_NS = 100 };
 
+enum { SKEWED = 8 }; /* instances that have a skew, at most: by number */
+
 /* What the backend is told, and what it saw. One workload thread or two; guarded by nothing but atomics. */
 static struct {
     _Atomic int64_t result;                   /* of every I/O, if not 0 */
@@ -29,6 +31,9 @@ static struct {
     _Atomic int refuse;                       /* what submit says, if not 0 */
     _Atomic int take;                         /* at most so many in one call, if not 0 */
     _Atomic uint64_t delay_ns;                /* of every completion */
+    _Atomic uint64_t delay_of[SKEWED];        /* and of each that has a skew */
+    _Atomic uint64_t issued_of[SKEWED];       /* by it, in this step */
+    _Atomic bool fails_of[SKEWED];            /* and whether its I/Os fail */
     _Atomic uint64_t spread_ns;               /* and up to so much more, at random */
     _Atomic(struct lun *) hung;               /* a LUN that completes nothing */
     _Atomic(struct lun *) blocks;             /* a LUN whose submit call takes so long: */
@@ -156,6 +161,8 @@ static int64_t result_of(const struct tag *tag)
     int64_t result = flush && atomic_load(&told.flush_result) ? atomic_load(&told.flush_result)
                                                               : atomic_load(&told.result);
 
+    if (tag->instance->number < SKEWED && atomic_load(&told.fails_of[tag->instance->number]))
+        return -EIO;
     return result ? result : tag_bytes(tag);
 }
 
@@ -165,8 +172,9 @@ static uint64_t delay_of(const struct tag *tag)
     bool flush = tag->filed_as == FILED_AS_FLUSH;
     uint64_t spread_ns = atomic_load(&told.spread_ns);
 
-    return atomic_load(&told.delay_ns) + (flush ? atomic_load(&told.flush_delay_ns) : 0) +
-           (spread_ns ? random_below(&random, spread_ns) : 0);
+    return atomic_load(&told.delay_ns) +
+           (tag->instance->number < SKEWED ? atomic_load(&told.delay_of[tag->instance->number]) : 0) +
+           (flush ? atomic_load(&told.flush_delay_ns) : 0) + (spread_ns ? random_below(&random, spread_ns) : 0);
 }
 
 static void count_flush(const struct tag *tag, uint32_t more)
@@ -176,6 +184,24 @@ static void count_flush(const struct tag *tag, uint32_t more)
     uint32_t now = atomic_fetch_add(&told.flushing, more) + more;
     if (now > atomic_load(&told.most_flushing))
         atomic_store(&told.most_flushing, now);
+}
+
+static double skews[SKEWED];     /* 0: none; else no edit changes what counts in the step, but the end by so many: */
+static uint64_t ends_of[SKEWED]; /* 0: none */
+
+/* None of those that count is ahead of another by more than one I/O of its own. */
+static void count_skewed(const struct tag *tag)
+{
+    uint32_t number = tag->instance->number;
+
+    if (number >= SKEWED)
+        return;
+    double issued = (double)(atomic_fetch_add(&told.issued_of[number], 1) + 1);
+    for (uint32_t n = 0; n < SKEWED && skews[number] > 0.0; n++) {
+        uint64_t other = atomic_load(&told.issued_of[n]);
+        if (skews[n] > 0.0 && !(ends_of[n] && other >= ends_of[n]))
+            CHECK((issued - 1.0) / skews[number] <= (double)other / skews[n] * (1.0 + 1e-9));
+    }
 }
 
 static int submit(void *context, struct tag *const *tags, uint32_t count)
@@ -215,6 +241,7 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
             c->kept[c->count - 1].at_ns += -c->kept[c->count - 1].at_ns % atomic_load(&told.together_ns);
         count_in_room(tags[n], tags[n]->weight);
         count_flush(tags[n], 1);
+        count_skewed(tags[n]);
         if (!again && c->count > atomic_load(&told.most_in_flight))
             atomic_store(&told.most_in_flight, c->count);
     }
@@ -1115,9 +1142,39 @@ static void set_parts(struct setting *s, uint64_t random)
         };
 }
 
+static void create_skewed(uint32_t number, uint32_t lun, struct fixed fixed, double iops, uint32_t tags, double skew)
+{
+    struct parameters p = {
+        .fixed = fixed,
+        .setting = {.iops = iops, .fraction_read = 0.5, .maxtags = tags, .blocksize = 4096, .skew = skew},
+    };
+
+    CHECK_EQUAL(engine_create(engine, number, lun, 0, (struct ceiling){tags, MOST_BLOCKSIZE}, &everywhere, &p), 0);
+}
+
+/* Once nothing fails any more, each of two that are held in proportion goes on, unless it has ended. */
+static int64_t go_on(uint32_t number, struct parameters p, struct sums *s)
+{
+    p.setting.skew = 2.0;
+    atomic_store(&told.result, 0);
+    atomic_store(&told.refuse, 0);
+    atomic_store(&told.room, 0);
+    atomic_store(&told.delay_ns, 100000);
+    int64_t discarded = (int64_t)set_rate(number, p, -1.0, s);
+    uint64_t first = atomic_load(&told.issued_of[0]), second = atomic_load(&told.issued_of[1]);
+    uint64_t until_ns = clock_now() + NS_PER_S;
+    while (atomic_load(&told.issued_of[1]) < second + 100 ||
+           (atomic_load(&told.issued_of[0]) < first + 60 && p.fixed.until.what == ENDS_NEVER)) {
+        CHECK(clock_now() < until_ns);
+        collect_all(engine, s, 64, false);
+        wait_for_news(engine, 1);
+    }
+    return discarded;
+}
+
 /* due = completed + failed + discarded + backlog + in flight, whatever is edited and whatever fails: at the end what
  * the thread itself finds waiting and in flight must be what the results say. */
-static void conserve_in(struct fixed fixed, double highest_iops, bool mixes)
+static void conserve_in(struct fixed fixed, double highest_iops, bool mixes, bool skewed)
 {
     const double rates[] = {-1.0, 0.0, 50.0, 5000.0, 1e6, highest_iops};
     int64_t expired = 0, ended = 0, flushes = 0;
@@ -1132,7 +1189,7 @@ static void conserve_in(struct fixed fixed, double highest_iops, bool mixes)
         .setting = {.iops = 1e6, .fraction_read = 0.5, .maxtags = 32, .blocksize = 4096},
     };
     CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){32, MOST_BLOCKSIZE}, &everywhere, &p), 0);
-    create(1, lun, 0, 1e5, 4);
+    create_skewed(1, lun, (struct fixed){0}, skewed ? -1.0 : 1e5, 4, skewed ? 3.0 : 0.0);
     for (uint32_t step = 0; step < 12; step++) {
         struct sums s;
         int64_t discarded = 0;
@@ -1147,8 +1204,12 @@ static void conserve_in(struct fixed fixed, double highest_iops, bool mixes)
             p.setting.maxtags = 1 + (uint32_t)random_below(&random, 32);
             if (mixes)
                 set_parts(&p.setting, random_next(&random));
+            if (skewed)
+                p.setting.skew = (double)random_below(&random, 3);
             discarded += (int64_t)set_rate(++number, p, rates[random_below(&random, 6)], &s);
         }
+        if (skewed)
+            discarded += go_on(++number, p, &s);
         bool cool = step % 3 == 1;
         if (step % 3 == 0)
             engine_halt(engine);
@@ -1171,12 +1232,12 @@ static void conserve_in(struct fixed fixed, double highest_iops, bool mixes)
     CHECK((expired > 0) == (fixed.drop_after_ns > 0));
     CHECK((flushes > 0) == flush_is_wanted(&fixed));
     CHECK(atomic_load(&told.most_flushing) <= 32);
-    CHECK(fixed.until.what == ENDS_NEVER ? ended == 0 : ended > 0 && ended < 12);
+    CHECK(fixed.until.what == ENDS_NEVER ? ended == 0 : ended > 0 && (skewed || ended < 12));
 }
 
 static void conserve_fixed(struct fixed fixed, double highest_iops)
 {
-    conserve_in(fixed, highest_iops, false);
+    conserve_in(fixed, highest_iops, false, false);
 }
 
 static void conserve(uint64_t drop_after_ns, double highest_iops)
@@ -1358,10 +1419,207 @@ static void conserved_mixed(void)
     };
 
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
-        conserve_in(cases[n], 1e6, true);
+        conserve_in(cases[n], 1e6, true, false);
         CHECK_EQUAL(engine_delete(engine, 0), 0);
         CHECK_EQUAL(engine_delete(engine, 1), 0);
     }
+}
+
+/* Until the step has ended: the greatest lateness of an I/O. */
+static uint64_t greatest_lateness(struct sums *s, uint32_t tags)
+{
+    struct result r;
+    uint64_t late_ns = 0;
+
+    for (struct end end; !engine_ended(engine, &end); wait_for_news(engine, 1000))
+        while (engine_collect(engine, false, &r) == 1) {
+            add_result(s, &r, tags);
+            for (uint32_t n = 0; n < r.classes; n++)
+                late_ns = r.moments[(n * SERIES + SERIES_LATENESS) * MOMENTS + MOMENT_MAX] > late_ns
+                              ? r.moments[(n * SERIES + SERIES_LATENESS) * MOMENTS + MOMENT_MAX]
+                              : late_ns;
+            result_free(&r);
+        }
+    return late_ns;
+}
+
+static void conserved_skewed(void)
+{
+    const struct fixed cases[] = {
+        {.sequential = 0.3},
+        {.iosequencer = SEQUENTIAL, .think_ns = 20000},
+        {.until = {ENDS_IOS, 150}},
+        {.until = {ENDS_TIME, LENGTH_NS}},
+        {.flush = {FLUSH_ALL, 2}},
+        {.flush = {FLUSH_DATA, 5}, .until = {ENDS_WRITTEN, 75 * 4096}, .end_fsync = 1},
+        {.flush = {FLUSH_ALL, 3}, .think_ns = 20000, .zipf = 1.1},
+    };
+
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        conserve_in(cases[n], 1e6, n % 2, true);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+        CHECK_EQUAL(engine_delete(engine, 1), 0);
+    }
+}
+
+/* As its words say: LENGTHS, and of each instance SKEW TAGS BYTES SERVICE_NS THINK_NS IOS, as fast as it goes, the
+ * latter until so many are issued, 0: as long as the step. Prints how many each issued. */
+static void skewed(void)
+{
+    struct sums s;
+    uint32_t lun, count = 0;
+
+    open_lun(&lun);
+    for (char **word = words + 1; *word; word += 6, count++) {
+        uint32_t tags = (uint32_t)atoi(word[1]), bytes = (uint32_t)atoi(word[2]);
+        ends_of[count] = (uint64_t)atoll(word[5]);
+        struct parameters p = {
+            .fixed = {.think_ns = (uint64_t)atoll(word[4]),
+                      .until = {ends_of[count] ? ENDS_IOS : ENDS_NEVER, ends_of[count]}},
+            .setting = {.iops = -1.0, .fraction_read = 0.5, .maxtags = tags, .blocksize = bytes, .skew = atof(word[0])},
+        };
+        CHECK_EQUAL(engine_create(engine, count, lun, 0, (struct ceiling){tags, bytes}, &everywhere, &p), 0);
+        skews[count] = p.setting.skew;
+        atomic_store(&told.delay_of[count], (uint64_t)atoll(word[3]));
+    }
+    for (uint32_t step = 0; step < 2; step++) {
+        for (uint32_t n = 0; n < count; n++)
+            atomic_store(&told.issued_of[n], 0);
+        start(count, &s);
+        stop_after((uint32_t)atoi(words[0]) - 1, &s, 256);
+        CHECK_EQUAL(s.errors + s.dropped, 0);
+    }
+    for (uint32_t n = 0; n < count; n++)
+        printf("%llu ", (unsigned long long)atomic_load(&told.issued_of[n]));
+}
+
+enum { SLOW, QUICK }; /* 100 a second, and 80,000 where nothing holds them */
+
+struct issued {
+    int64_t slow, quick;
+};
+
+static struct issued issued_in(uint64_t ns, struct sums *s)
+{
+    uint64_t slow = atomic_load(&told.issued_of[SLOW]), quick = atomic_load(&told.issued_of[QUICK]);
+
+    collect_until(clock_now() + ns, s);
+    return (struct issued){(int64_t)(atomic_load(&told.issued_of[SLOW]) - slow),
+                           (int64_t)(atomic_load(&told.issued_of[QUICK]) - quick)};
+}
+
+static void check_in_proportion(struct issued issued, double skew)
+{
+    CHECK(issued.slow >= 19 && issued.slow <= 21);
+    CHECK(fabs((double)issued.quick - (double)issued.slow / skew) <= 2.0 / skew);
+}
+
+/* Who is ahead goes as the one behind ends, or counts no longer; and does not wait for what that has missed. */
+static void let_go(void)
+{
+    const uint64_t window_ns = 200 * NS_PER_MS;
+    struct sums s;
+    uint32_t lun, number = 0;
+    struct parameters p = {.setting = {.iops = -1.0, .fraction_read = 0.5, .maxtags = 1, .blocksize = 4096}};
+
+    open_lun(&lun);
+    atomic_store(&told.delay_of[SLOW], 10 * NS_PER_MS);
+    atomic_store(&told.delay_of[QUICK], 100000);
+    p.setting.skew = 1.0;
+    create_skewed(SLOW, lun, (struct fixed){0}, -1.0, 1, 1.0);
+    create_skewed(QUICK, lun, (struct fixed){0}, -1.0, 8, 1.0);
+    start(2, &s);
+    collect_until(engine->step.start_ns + NS_PER_MS, &s);
+    check_in_proportion(issued_in(window_ns, &s), 1.0);
+
+    set_rate(++number, p, 0.0, &s);
+    CHECK(issued_in(window_ns, &s).quick > 10000);
+    set_rate(++number, p, -1.0, &s);
+    check_in_proportion(issued_in(window_ns, &s), 1.0);
+
+    set_rate(++number, p, 50.0, &s);
+    CHECK(issued_in(window_ns, &s).quick > 10000);
+    set_rate(++number, p, -1.0, &s);
+    check_in_proportion(issued_in(window_ns, &s), 1.0);
+
+    p.setting.skew = 0.0;
+    set_rate(++number, p, -1.0, &s);
+    CHECK(issued_in(window_ns, &s).quick > 10000);
+    p.setting.skew = 0.1;
+    set_rate(++number, p, -1.0, &s);
+    check_in_proportion(issued_in(window_ns, &s), 0.1);
+    p.setting.skew = 4.0;
+    set_rate(++number, p, -1.0, &s);
+    check_in_proportion(issued_in(window_ns, &s), 4.0);
+
+    atomic_store(&told.delay_of[SLOW], 100000);
+    atomic_store(&told.fails_of[SLOW], true);
+    issued_in(window_ns, &s); /* 16 failures, then it rests after each */
+    struct issued issued = issued_in(window_ns, &s);
+    CHECK(issued.slow > 100 && issued.quick > 10 * issued.slow);
+    atomic_store(&told.fails_of[SLOW], false);
+    atomic_store(&told.delay_of[SLOW], 10 * NS_PER_MS);
+    issued_in(window_ns / 10, &s);
+    check_in_proportion(issued_in(window_ns, &s), 4.0);
+    engine_halt(engine);
+    finish(engine, &s, 64);
+}
+
+static void let_go_by(struct until until)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    atomic_store(&told.delay_of[SLOW], 10 * NS_PER_MS);
+    atomic_store(&told.delay_of[QUICK], 100000);
+    create_skewed(SLOW, lun, (struct fixed){.until = until, .end_fsync = 1}, -1.0, 1, 1.0);
+    create_skewed(QUICK, lun, (struct fixed){0}, -1.0, 8, 1.0);
+    for (uint32_t step = 0; step < 2; step++) {
+        start(2, &s);
+        collect_until(engine->step.start_ns + NS_PER_MS, &s);
+        check_in_proportion(issued_in(200 * NS_PER_MS, &s), 1.0);
+        collect_until(clock_now() + 200 * NS_PER_MS, &s);
+        CHECK(issued_in(200 * NS_PER_MS, &s).quick > 10000);
+        CHECK(s.ended_ns_of[SLOW] > 0);
+        engine_halt(engine);
+        finish(engine, &s, 64);
+    }
+    CHECK_EQUAL(engine_delete(engine, SLOW), 0);
+    CHECK_EQUAL(engine_delete(engine, QUICK), 0);
+}
+
+static void let_go_by_an_end(void)
+{
+    let_go_by((struct until){ENDS_IOS, 30});
+    let_go_by((struct until){ENDS_TIME, 300 * NS_PER_MS});
+}
+
+/* Those on other LUNs, at a rate or without a skew go as they would. A user who is held is not late. */
+static void beside_the_held(void)
+{
+    uint32_t lun, other;
+    struct sums s;
+
+    open_lun(&lun);
+    open_lun(&other);
+    atomic_store(&told.delay_of[SLOW], 10 * NS_PER_MS);
+    for (uint32_t n = QUICK; n < SKEWED; n++)
+        atomic_store(&told.delay_of[n], 100000);
+    create_skewed(SLOW, lun, (struct fixed){0}, -1.0, 1, 1.0);
+    create_skewed(QUICK, lun, (struct fixed){.think_ns = 100000}, -1.0, 8, 1.0);
+    create_skewed(2, lun, (struct fixed){0}, -1.0, 8, 0.0);
+    create_skewed(3, lun, (struct fixed){0}, 1000.0, 8, 1.0);
+    create_skewed(4, other, (struct fixed){0}, -1.0, 8, 1.0);
+    start(5, &s);
+    engine_stop(engine, 3);
+    uint64_t late_ns = greatest_lateness(&s, 8);
+    CHECK(late_ns < NS_PER_MS);
+    CHECK(atomic_load(&told.issued_of[SLOW]) <= 21);
+    CHECK(atomic_load(&told.issued_of[QUICK]) <= 22);
+    CHECK(atomic_load(&told.issued_of[2]) > 10000);
+    CHECK(llabs((long long)atomic_load(&told.issued_of[3]) - 200) <= 1);
+    CHECK(atomic_load(&told.issued_of[4]) > 10000);
 }
 
 static void create_flushing(double iops, uint32_t tags, uint64_t every)
@@ -1388,24 +1646,6 @@ static void failed_flushes(void)
     CHECK_EQUAL(s.completed, 200);
     CHECK_EQUAL(s.errors, 50);
     CHECK_EQUAL(s.flushes, 0);
-}
-
-/* Until the step has ended: the greatest lateness of a write. */
-static uint64_t greatest_lateness(struct sums *s, uint32_t tags)
-{
-    struct result r;
-    uint64_t late_ns = 0;
-
-    for (struct end end; !engine_ended(engine, &end); wait_for_news(engine, 1000))
-        while (engine_collect(engine, false, &r) == 1) {
-            add_result(s, &r, tags);
-            for (uint32_t n = 0; n < r.classes; n++)
-                late_ns = r.moments[(n * SERIES + SERIES_LATENESS) * MOMENTS + MOMENT_MAX] > late_ns
-                              ? r.moments[(n * SERIES + SERIES_LATENESS) * MOMENTS + MOMENT_MAX]
-                              : late_ns;
-            result_free(&r);
-        }
-    return late_ns;
 }
 
 /* Writes that wait for the tag that a flush has wait for the storage: W and F take 160 us, and 100 are between two. */
@@ -2628,6 +2868,11 @@ static const struct scenario {
     {"conserved_until", conserved_until, 1},
     {"conserved_flushing", conserved_flushing, 1},
     {"conserved_mixed", conserved_mixed, 1},
+    {"conserved_skewed", conserved_skewed, 1},
+    {"skewed", skewed, 1},
+    {"let_go", let_go, 1},
+    {"let_go_by_an_end", let_go_by_an_end, 1},
+    {"beside_the_held", beside_the_held, 1},
     {"failed_flushes", failed_flushes, 1},
     {"behind_flushes", behind_flushes, 1},
     {"behind_a_late_flush", behind_a_late_flush, 1},
@@ -2681,7 +2926,7 @@ int main(int count, char **arguments)
     CHECK(count >= 3); /* scenario, path, and what it takes */
     path = arguments[2];
     words = arguments + 3;
-    CHECK(count == (strcmp(arguments[1], "flushing") ? 3 : 12));
+    CHECK(strcmp(arguments[1], "skewed") == 0 || count == (strcmp(arguments[1], "flushing") ? 3 : 12));
     for (size_t n = 0; n < sizeof scenarios / sizeof *scenarios; n++) {
         if (strcmp(scenarios[n].name, arguments[1]) != 0)
             continue;

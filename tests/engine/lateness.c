@@ -133,7 +133,7 @@ static struct sums run(char **words, bool in_time)
 
     state = (uint64_t)atoll(words[8]);
     ideal_tags_start(&g.ideal, g.tags);
-    pacer_init(&g.pacer, true, (uint64_t)atof(words[5]));
+    pacer_init(&g.pacer, true, (uint64_t)atof(words[5]), 0, 0);
     pacer_start(&g.pacer, state, atof(words[2]), NS_PER_S);
     g.tag_since_ns = g.plain_since_ns = g.found_ns = NS_PER_S;
     return drive(&g, atof(words[3]), atof(words[4]));

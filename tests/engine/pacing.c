@@ -18,9 +18,9 @@ int main(int count, char **words)
     struct pacer p;
     char command[16];
 
-    CHECK(count == 2 || count == 3); /* even, or exponential; how long they may wait, ns */
-    uint64_t drop_after_ns = count == 3 ? strtoull(words[2], NULL, 10) : 0;
-    pacer_init(&p, strcmp(words[1], "exponential") == 0, drop_after_ns);
+    CHECK(count == 5); /* even, or exponential; how long they may wait, of bursts on and off, ns */
+    pacer_init(&p, strcmp(words[1], "exponential") == 0, strtoull(words[2], NULL, 10), strtoull(words[3], NULL, 10),
+               strtoull(words[4], NULL, 10));
     while (scanf("%15s", command) == 1) {
         unsigned long long a = 0;
         double iops = 0;

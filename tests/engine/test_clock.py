@@ -37,6 +37,7 @@ def test_clock_map_follows_the_line_between_anchors(law: str) -> None:
     run("clock_map", law)
 
 
+@pytest.mark.realtime
 def test_threads_follow_the_kernels_clock_at_their_own_swaps(tmp_path: Path) -> None:
     """Where the counter is trusted: it takes over once its rate is known, and every correction is recorded."""
     image = tmp_path / "image"

@@ -59,7 +59,11 @@ SCENARIOS = [
     "conserved_expiring_at_random",  # and exponential gaps,
     "conserved_until",  # or an end by volume,
     "conserved_flushing",  # or with flushes,
-    "conserved_mixed",  # or of mixes
+    "conserved_mixed",  # or of mixes,
+    "conserved_skewed",  # or held in proportion to each other, and who is held goes on
+    "let_go",  # as the one behind is paused, gets a rate, loses its skew or rests, but not for what that has missed;
+    "let_go_by_an_end",  # or has ended;
+    "beside_the_held",  # others go as they would, and who is held is not late
     "failed_flushes",  # a flush that fails is an error,
     "behind_flushes",  # a write that waits for its tag is not late,
     "behind_flushes_of_free_tags",  # whether or not it was long free before,
@@ -102,7 +106,7 @@ SCENARIOS = [
 PARALLEL = [
     "same_queue", "one_not_pinned", "resized", "died", "stuck_thread", "held_thread", "edited_while_stalled",
     "lease_renewed_in_submit", "edited_and_deleted", "paused", "conserved_expiring_at_random", "idle_neighbour",
-    "busy_neighbours", "ended_after_a_pause",
+    "busy_neighbours", "ended_after_a_pause", "conserved_skewed",
 ]  # fmt: skip
 
 # The cycle counter is not simulated.
@@ -131,6 +135,8 @@ LENGTHY = {
     "conserved_until",
     "conserved_flushing",
     "conserved_mixed",
+    "conserved_skewed",
+    "let_go",
     "paused_in_turn",
     "late_users",
     "late_users_of_two_loads",

@@ -1,12 +1,9 @@
 """Mixes of operations, sizes and places: which I/Os are issued, and where they go."""
 
 import itertools
-import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,63 +11,26 @@ from hypothesis import strategies as st
 
 from tests.support import devices
 from tests.support.engine import run
+from tests.support.mixes import (
+    BATCHES,
+    EVERYWHERE,
+    KIB,
+    MIB,
+    READ,
+    TRIM,
+    WRITE,
+    ZEROES,
+    Part,
+    Parts,
+    Setting,
+    Ways,
+    Where,
+    drawn,
+    is_fair,
+    submitted,
+)
 
 pytestmark = pytest.mark.slow
-
-KIB, MIB = 1 << 10, 1 << 20
-READ, WRITE, TRIM, ZEROES = range(4)
-SIGMAS = 5.0  # one of 3.5 million fair draws is as far out; the seeds are fixed
-
-
-class Part(NamedTuple):
-    share: float
-    bytes: int
-    op: int = READ
-
-
-class Io(NamedTuple):
-    op: int
-    offset: int
-    bytes: int
-
-    @property
-    def end(self) -> int:
-        return self.offset + self.bytes
-
-
-Parts = Sequence[Part]
-
-
-def text(parts: Parts) -> str:
-    return " ".join(f"{part.share!r} {part.bytes} {part.op}" for part in parts)
-
-
-def ios_of(said: str) -> list[Io]:
-    return [Io(*map(int, line.split())) for line in said.splitlines()]
-
-
-class Ways(NamedTuple):
-    """What of a mix does not change, and its range."""
-
-    order: str = "random"
-    align: int = 0
-    sequential: float = 0.0
-    streams: int = 1
-    by_operation: bool = False
-    span: tuple[int, int] = (0, 0)
-    size: int = 64 * MIB
-    device: bool = False
-
-
-def drawn(parts: Parts, count: int, ways: Ways) -> list[Io]:
-    """The first I/Os of a mix; none, if there is no place for them."""
-    words = ("mix", "next", *ways[:4], int(ways.by_operation), ways.size, int(ways.device))
-    said = run(*words, stdin=f"{count} {ways.span[0]} {ways.span[1]} {text(parts)}")
-    return [] if said == "no place\n" else ios_of(said)
-
-
-def is_fair(count: int, of: int, share: float) -> bool:
-    return abs(count - of * share) <= SIGMAS * max(1.0, math.sqrt(of * share * (1 - share)))
 
 
 # Shares.
@@ -135,6 +95,19 @@ SPANS = st.one_of(
     st.just((0, 0)),
     st.tuples(st.integers(0, 100_000), st.integers(1, 400_000)).map(lambda span: (span[0], span[0] + span[1])),
 )
+WHERES = st.builds(
+    Where,
+    zipf=st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.2, 16.0]),
+    working_set=st.one_of(st.just(0), st.integers(1, 100_000)),
+    scattered=st.booleans(),
+    seed=st.integers(0, 2**63 - 1),
+    zones=st.just(()),
+) | st.builds(
+    Where,
+    pareto=st.sampled_from([0.0, 0.01, 0.2, 0.99]),
+    normal=st.sampled_from([0.0, 0.01, 0.4, 10.0]),
+    zones=st.just(()),
+)
 WAYS = st.builds(
     Ways,
     order=st.sampled_from(["random", "sequential"]),
@@ -145,7 +118,8 @@ WAYS = st.builds(
     span=SPANS,
     size=st.integers(1, 1000).map(lambda n: n * 512),
     device=st.booleans(),
-).map(lambda ways: ways._replace(streams=1) if ways.order == "random" else ways)
+    where=WHERES,
+).map(lambda ways: ways._replace(streams=1) if ways.order == "random" else ways._replace(where=EVERYWHERE))
 
 
 def up(at: int, align: int) -> int:
@@ -261,47 +235,6 @@ def test_where_the_next_does_not_fit_it_goes_anywhere() -> None:
 # By an engine.
 
 
-class Setting(NamedTuple):
-    """Of an instance, once so many I/Os were submitted."""
-
-    since: int
-    parts: Parts = ()
-    span: tuple[int, int] = (0, 0)
-    fraction_read: float = 1.0
-    blocksize: int = 4 * KIB
-    maxtags: int = 4
-
-    def line(self) -> str:
-        start, end = self.span
-        return f"{self.since} {start} {end} {self.fraction_read!r} {self.blocksize} {self.maxtags} {text(self.parts)}"
-
-
-BATCHES = 64  # I/Os under way when an edit is posted
-ANYWHERE = ((0, 1 << 40),)
-
-
-def submitted(
-    path: Path,
-    *changes: Setting,
-    order: int = 0,  # 2: sequential
-    align: int = 0,
-    sequential: float = 0.0,
-    streams: int = 1,
-    cursors: int = 0,
-    ios: int = 1000,
-    tags: int = 4,
-    ceiling: int = MIB,
-    agreed: Sequence[tuple[int, int]] = ANYWHERE,
-    sanitizer: str = "asan",
-) -> list[Io]:
-    said = run(
-        "mix", "run", path, order, align, sequential, streams, cursors, ios, tags, ceiling,
-        *itertools.chain(*agreed), stdin="\n".join(change.line() for change in changes) + "\n", sanitizer=sanitizer,
-    )  # fmt: skip
-    assert not said.startswith("refused:"), said
-    return ios_of("\n".join(line for line in said.splitlines() if not line.startswith("refused")))
-
-
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
     return devices.image(tmp_path, 4 * MIB)
@@ -369,11 +302,17 @@ CHANGES = st.lists(
 
 
 @settings(max_examples=60, deadline=None)  # a process each
-@given(EXTENTS, CHANGES, st.sampled_from([0, 2]), st.sampled_from([0, 512, 8 * KIB]), st.integers(0, 2))
+@given(
+    EXTENTS,
+    CHANGES,
+    st.sampled_from([(0, EVERYWHERE), (2, EVERYWHERE), (0, Where(zipf=1.1, scattered=True)), (0, Where(normal=0.2))]),
+    st.sampled_from([0, 512, 8 * KIB]),
+    st.integers(0, 2),
+)
 def test_nothing_is_written_trimmed_or_zeroed_but_what_was_agreed_to(
     extents: list[tuple[int, int]],
     changes: list[tuple[list[tuple[int, int]], int, int, float]],
-    order: int,
+    ways: tuple[int, Where],
     align: int,
     in_extent: int,
 ) -> None:
@@ -387,7 +326,9 @@ def test_nothing_is_written_trimmed_or_zeroed_but_what_was_agreed_to(
             mix = [Part(1 / len(parts), *part) for part in parts]
             asked.append(Setting(number * 200, mix, span, fraction_read))
         first = Setting(0, span=(0, 0))
-        ios = submitted(image, first, *asked, order=order, align=align, ios=200 * len(asked) + 200, agreed=extents)
+        ios = submitted(
+            image, first, *asked, order=ways[0], where=ways[1], align=align, ios=200 * len(asked) + 200, agreed=extents
+        )
     for io in ios:
         assert io.op == READ or any(start <= io.offset and io.end <= end for start, end in extents)
         assert io.end <= 4 * MIB

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
 HOUR = 3600 * S
 
 
-def talk(gaps: str, *commands: str, drop_after_ns: int = 0) -> list[list[int]]:
+def talk(gaps: str, *commands: str, drop_after_ns: int = 0, bursts_ns: tuple[int, int] = (0, 0)) -> list[list[int]]:
     """What a pacer answers to each command."""
-    lines = run("pacing", gaps, drop_after_ns, stdin="\n".join(commands) + "\n").splitlines()
+    lines = run("pacing", gaps, drop_after_ns, *bursts_ns, stdin="\n".join(commands) + "\n").splitlines()
     assert len(lines) == len(commands)
     return [list(map(int, line.split())) for line in lines]
 

@@ -15,7 +15,8 @@ from ivypy.master.plan.model import TOTAL_IOPS, Edit, Live, Plan, Step
 from ivypy.master.plan.read.yaml_positions import Place
 from ivypy.master.plan.steps import EditsInForce, clause, with_edit
 from ivypy.master.rollup.instances import ALL
-from ivypy.master.text.plan_parameters import OfStep, PlanParameters, Position
+from ivypy.master.text.places import Position
+from ivypy.master.text.plan_parameters import OfStep, PlanParameters
 from ivypy.protocol.parameters import Iosequencer, Parameters
 from tests.support.plan import completed
 

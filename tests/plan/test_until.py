@@ -10,7 +10,8 @@ from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
 from ivypy.master.plan.read.yaml_positions import PlanFaults
-from ivypy.master.text.plan_parameters import NO_END, ONE_PASS, PlanParameters, Position, Volume
+from ivypy.master.text.places import Position
+from ivypy.master.text.plan_parameters import NO_END, ONE_PASS, PlanParameters, Volume
 from ivypy.master.text.units import format_volume, parse_volume
 from ivypy.protocol.parameters import ENDLESS, Until, VolumeKind
 from tests.support.plan import completed

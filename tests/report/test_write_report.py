@@ -102,7 +102,7 @@ def test_markdown_has_the_table_and_what_the_verdicts_mean(run_folder: Path) -> 
     measured = read_measured(run_folder, "all", ())
     assert all(f"| {step.number} " in out for step in measured.steps)
     assert "- **failed**: " in out and "- **invalid**: " in out and "- **valid**" not in out
-    assert "- `load_not_sustained`: More I/O fell due" in out
+    assert "- `load_not_sustained`: Outstanding I/O of" in out
 
 
 def test_only_the_two_scripts_of_the_page_may_run(run_folder: Path, tmp_path: Path) -> None:

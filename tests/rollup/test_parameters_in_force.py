@@ -19,6 +19,8 @@ def test_one_value_is_plain() -> None:
     assert {name: texts[0] for name, texts in found.items()} == {
         "iosequencer": "random_steady", "blocksize": "8192", "fraction_read": "0.7", "maxtags": "1", "iops": "2500",
         "operations": "plain", "align": "0", "sequential": "0", "streams": "1", "cursors": "shared",
+        "zipf": "0", "pareto": "0", "normal": "0", "hot_zones": "none", "working_set": "0", "scattered": "true",
+        "scatter_seed": "0", "start": "0", "skew": "0", "start_after": "0", "bursty": "never",
         "range": "all", "spread": "auto", "seed": "1", "drop_after": "never", "think_time": "0",
         "random_map": "false", "until": "never", "direct": "true", "drop_cache": "true", "sync": "none",
         "flush": "never", "end_fsync": "false",

@@ -113,6 +113,8 @@ VALUES = [
     (["iops=+100"], [1100.0, 1100.0, 200.0, 200.0]),
     (["iops=-50"], [950.0, 950.0, 50.0, 50.0]),
     (["iops=*50%"], [500.0, 500.0, 50.0, 50.0]),
+    (["iops=+10%"], [1100.0, 1100.0, 110.0, 110.0]),
+    (["iops=-25%"], [750.0, 750.0, 75.0, 75.0]),
     (["iops=2k"], [2000.0] * 4),
     (["iops=max"], ["max"] * 4),
     (["iops=0"], [0.0] * 4),
@@ -149,8 +151,8 @@ BAD = [
      ["'zzz' is neither a setting that can change now nor a rollup type of the plan;"
       " settings are blocksize, fraction_read, iops, maxtags, range and total_iops,"
       " rollup types all, host and workload"]),
-    (["all=all", "skew=2"],
-     ["'skew' is neither a setting that can change now nor a rollup type of the plan;"
+    (["all=all", "weight=2"],
+     ["'weight' is neither a setting that can change now nor a rollup type of the plan;"
       " settings are blocksize, fraction_read, iops, maxtags, range and total_iops,"
       " rollup types all, host and workload"]),
     (["all=all", "seed=9"],
@@ -175,7 +177,7 @@ BAD = [
     (["all=all", "iops=5", "total_iops=6"], ["iops and total_iops set the same thing; remove one"]),
     (["all=all", "iops=fast"], ["iops: 'fast' is not an IOPS setting; write a number, max, or 50% of step NAME"]),
     (["all=all", "iops=2G"], ["iops: '2G' is not an IOPS setting; write a number, max, or 50% of step NAME"]),
-    (["all=all", "iops=+10%"], ["iops: '+10%' is ambiguous; write *1.1 for that share of the current value"]),
+    (["all=all", "iops=+ten%"], ["iops: 'ten%' is not a fraction; write for example 70% or 0.7"]),
     (["all=all", "iops=*fast"], ["iops: '*fast' is not a factor; write for example *1.2"]),
     (["all=all", "iops=+max"], ["iops: '+max' is not a number to add; write for example +100"]),
     (["all=all", "iops=50% of step two"], ["no step 'two' has been run"]),

@@ -22,7 +22,8 @@ from ivypy.master.run.setup.limits import limits_of, union
 from ivypy.master.run.setup.placement import Placement, place
 from ivypy.master.run.setup.resolve_settings import NotMeasured, resolve
 from ivypy.master.text.mixes import Sizes
-from ivypy.master.text.plan_parameters import OfStep, PlanParameters, Position, Volume
+from ivypy.master.text.places import Position
+from ivypy.master.text.plan_parameters import OfStep, PlanParameters, Volume
 from ivypy.protocol.geometry import within
 from ivypy.protocol.parameters import MAX, Operation, VolumeKind
 from ivypy.protocol.payload import Attribute, EngineOptions, Identity, Lun
@@ -139,6 +140,19 @@ def test_a_lun_that_two_hosts_reach_is_one_lun(one: Identity | None, other: Iden
 def test_a_luns_share_is_shared_again_over_its_workloads() -> None:
     two = tuple(Workload(name, None, PlanParameters(), HERE) for name in ("v", "w"))
     assert set(iops_of(edit(total_iops=600.0), workloads=two).values()) == {100.0}
+
+
+@pytest.mark.parametrize(
+    ("skews", "asked"),
+    [({}, (50.0, 50.0)), ({"v": 3.0, "w": 1.0}, (75.0, 25.0)), ({"v": 0.9, "w": 0.1}, (90.0, 10.0)),
+     ({"v": 4.0}, (80.0, 20.0))],
+)  # fmt: skip
+def test_within_a_lun_the_workloads_share_by_their_skews(skews: dict[str, float], asked: tuple[float, float]) -> None:
+    """One that has none counts as 1."""
+    two = tuple(Workload(name, None, PlanParameters(skew=skews.get(name, 0.0)), HERE) for name in ("v", "w"))
+    found = iops_of(edit(total_iops=300.0), workloads=two)
+    assert (found["h1/x/a+v"], found["h1/x/a+w"]) == pytest.approx(asked)
+    assert sum(one for one in found.values() if isinstance(one, float)) == pytest.approx(300)
 
 
 def test_a_share_of_a_step_is_of_the_same_rollup_instance() -> None:

@@ -127,6 +127,25 @@ def test_instances_are_assigned_to_threads_evenly(
     assert assign_threads(loads, wanted) == threads
 
 
+def tied(tags: int, to: str) -> InstanceToAssign:
+    return InstanceToAssign(tags, tied_to=to)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "already", "threads"),
+    [
+        ([tied(1, "a"), tied(1, "a")], {}, [(0,), (0,)]),
+        ([tied(1, "a"), tied(1, "b"), tied(1, "a")], {}, [(0,), (1,), (0,)]),
+        ([tied(1, "a"), InstanceToAssign(1), tied(1, "a")], {"a": 1}, [(1,), (0,), (1,)]),
+        ([tied(1, "a"), tied(9, "a"), tied(2, "b")], {}, [(0,), (0,), (1,)]),
+    ],
+)
+def test_those_that_are_tied_to_each_other_have_one_thread(
+    wanted: list[InstanceToAssign], already: dict[str, int], threads: list[tuple[int, ...]]
+) -> None:
+    assert assign_threads([ThreadLoad(), ThreadLoad()], wanted, already) == threads
+
+
 @given(st.integers(1, 8), st.lists(st.tuples(st.integers(1, 8192), st.integers(1, 8)), max_size=60))
 def test_no_thread_has_more_than_its_share_and_one_instance(threads: int, wanted: list[tuple[int, int]]) -> None:
     dealt = assign_threads([ThreadLoad()] * threads, [InstanceToAssign(tags, None, spread) for tags, spread in wanted])

@@ -17,6 +17,7 @@ from ....protocol.parameters import (
     NEVER,
     NO_FLUSH,
     RELEASES,
+    UNEVEN,
     Sync,
     VolumeKind,
     order_faults,
@@ -24,6 +25,7 @@ from ....protocol.parameters import (
 from ...control.until import UntilSpec
 from ...rollup.instances import ALL
 from ...text.mixes import COUNTED, Sizes, all_sizes, mix_of, shares_of
+from ...text.places import cover_all
 from ...text.plan_parameters import NO_END, NO_STEP_YET, OfStep, PlanParameters
 from ...text.suggestions import listed, nearest, suggestion
 from ...text.units import format_bytes, format_fraction, format_operations
@@ -36,8 +38,12 @@ from .io_mix import HOST, WORKLOAD, Deciding, value_of
 
 CACHING: Final = ("auto", "io_uring", "null")  # backends that can use the page cache, trim and write zeroes
 _OF_IO: Final = frozenset(  # what says which I/Os a workload has, and where they go
-    ("iosequencer", "blocksize", "fraction_read", "operations", "align", "sequential", "streams", "random_map")
-)
+    (
+        "iosequencer", "blocksize", "fraction_read", "operations", "align", "sequential", "streams", "random_map",
+        *UNEVEN, "working_set", "start", "range",
+    )
+)  # fmt: skip
+_PLACES: Final = ("range", "working_set", "start", "hot_zones")  # of which a LUN may have no such part
 ANY_SIZE: Final = 1 << 60  # bytes, of a LUN
 
 
@@ -105,10 +111,10 @@ def check_fits(workloads: Iterable[Workload], luns: LunSelection, faults: Faults
         for i, file in enumerate(luns.create):
             parameters = workload.parameters.absolute(file.size, "file", MAX)
             for parameter, text in geometry_faults(parameters, file.path, "file", file.size, LEAST_BLOCK):
-                about_range = parameter == "range"
-                place: Path = ("workloads", workload.name, "range") if about_range else ("luns", "create", i, "size")
+                is_place = parameter in _PLACES
+                place: Path = ("workloads", workload.name, parameter) if is_place else ("luns", "create", i, "size")
                 if not faults.has_fault(place):
-                    faults.add(place, text if about_range else f"workload {workload.name!r}: {text}")
+                    faults.add(place, text if is_place else f"workload {workload.name!r}: {text}")
 
 
 def check_ends(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule, faults: Faults) -> None:
@@ -125,9 +131,9 @@ def check_ends(doc: PlanDoc, workloads: Iterable[Workload], schedule: Schedule, 
         if has.isdisjoint(COUNTED.get(settings.until.what, has)):
             verb = {VolumeKind.READ: "reads", VolumeKind.WRITTEN: "writes"}.get(settings.until.what, "reads or writes")
             faults.add((*path, "until"), f"until: {workload.name!r} {verb} nothing, so it would never end")
-        if (ends or settings.random_map) and settings.spread not in (AUTO, 1):
-            counts = "until" if ends else "random_map"
-            faults.add((*path, "spread"), f"spread: {counts} counts I/Os on one thread; leave spread out")
+        counting = "until" if ends else "random_map" if settings.random_map else "skew" if settings.skew else ""
+        if counting and settings.spread not in (AUTO, 1):
+            faults.add((*path, "spread"), f"spread: {counting} counts I/Os on one thread; leave spread out")
         if settings.drop_after == NEVER:
             continue
         text = f"drop_after of workload {workload.name!r} discards I/Os that until counts; leave one of them out"
@@ -184,6 +190,10 @@ def _faults_of_io(name: str, settings: PlanParameters) -> Iterator[tuple[str, st
     if isinstance(settings.iops, OfStep):
         settings = replace(settings, iops=MAX)
     yield from order_faults(settings.absolute(ANY_SIZE, "file", MAX))
+    left = 1 - min(sum(zone.reads for zone in settings.hot_zones), sum(zone.others for zone in settings.hot_zones))
+    if settings.hot_zones and left > 1e-6 and cover_all(settings.hot_zones):
+        text = f"hot_zones: they cover the whole range of {name!r}, and {format_fraction(round(left, 6))} of its I/Os"
+        yield "hot_zones", f"{text} go to none; add it to a zone's share"
     sizes = settings.blocksize
     if isinstance(sizes, Sizes):
         for operation, _ in shares_of(settings.operations, settings.fraction_read):

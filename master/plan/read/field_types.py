@@ -18,9 +18,11 @@ from pydantic_core import CoreSchema, core_schema
 from ....protocol.parameters import (
     AUTO,
     NEVER,
+    NO_BURSTS,
     NO_FLUSH,
     PARAMETERS,
     About,
+    Bursts,
     DropAfter,
     Flush,
     FlushKind,
@@ -31,17 +33,20 @@ from ....protocol.parameters import (
 )
 from ....protocol.payload import Spin
 from ...text.mixes import Operations, Sizes, Weighted
-from ...text.places import Span
+from ...text.places import MOST_HOT, HotZone, HotZones, Position, Span, do_overlap
 from ...text.plan_parameters import NO_END, Volume
 from ...text.suggestions import suggestion
 from ...text.units import (  # fmt: skip
+    format_bursts,
     format_bytes,
     format_duration,
     format_flush,
     format_fraction,
+    format_hot_zones,
     format_iops,
     format_number,
     format_operations,
+    format_part,
     format_sizes,
     format_span,
     format_volume,
@@ -51,6 +56,7 @@ from ...text.units import (  # fmt: skip
     parse_duration,
     parse_fraction,
     parse_iops,
+    parse_number,
     parse_position,
     parse_volume,
 )
@@ -289,6 +295,57 @@ def read_span(value: Any) -> Span:
     return (start, end)
 
 
+PART_SCHEMA: Final = {"anyOf": [*SIZE_SCHEMA["anyOf"], _text(rf"{_NUMBER}\s*%(\s*\+.*)?")]}
+PART: Final = scalar(parse_position, "a part of the range, like 10% or 5GiB", PART_SCHEMA, format_part)
+_SHARES_OF_ZONE: Final = ("share", "read_share", "write_share")
+_ZONE_SCHEMA: Final = {
+    "type": "object",
+    "properties": {"range": {"anyOf": [PART_SCHEMA, RANGE_SCHEMA]}} | dict.fromkeys(_SHARES_OF_ZONE, FRACTION_SCHEMA),
+    "additionalProperties": False,
+    "required": ["range"],
+}
+HOT_ZONES_SCHEMA: Final = {"anyOf": [_ZONE_SCHEMA, {"type": "array", "items": _ZONE_SCHEMA, "maxItems": MOST_HOT}]}
+
+
+def read_hot_zones(value: Any) -> HotZones:
+    """`hot_zones`: where, and the share of the I/Os there, as [{ range: 10%, share: 90% }]."""
+    zones = [value] if isinstance(value, dict) else value
+    example = "{ range: 10%, share: 90% }"
+    if not isinstance(zones, list) or not all(isinstance(zone, dict) and zone for zone in zones):
+        raise Predicate(f"is {kind_of(value)}; it needs zones, like [{example}]")
+    if len(zones) > MOST_HOT:
+        raise Predicate(f"has {len(zones)} zones; the most is {MOST_HOT}")
+    made = tuple(_hot_zone(zone, example) for zone in zones)
+    for total in (sum(zone.reads for zone in made), sum(zone.others for zone in made)):
+        if total > 1 + _ROUNDING:
+            raise Predicate(f"has shares that add up to {format_number(round(total * 100, 6))}%; the most is 100%")
+    if do_overlap(made):
+        raise Predicate("has zones that overlap; each I/O is of one zone")
+    return made
+
+
+def _hot_zone(zone: dict[str, Any], example: str) -> HotZone:
+    known = ("range", *_SHARES_OF_ZONE)
+    for key in zone:
+        if key not in known:
+            raise ValueError(f"{key!r} is not known here{suggestion(str(key), known)}")
+    if "range" not in zone:
+        raise Predicate(f"has a zone without range; it needs its part of the range, like {example}")
+    shares = {key: _SHARE.read(zone[key]) for key in _SHARES_OF_ZONE if key in zone}
+    both = shares.get("share")
+    reads, others = shares.get("read_share", both), shares.get("write_share", both)
+    if reads is None or others is None:
+        missing = "share" if reads is others is None else "read_share" if reads is None else "write_share"
+        raise Predicate(f"has a zone without {missing}; it needs its share of the I/Os, like {example}")
+    where = zone["range"]
+    if isinstance(where, list) or ".." in str(where):
+        return HotZone(read_span(where), reads, others)
+    part: Position = PART.read(where)
+    if not (part.fraction or part.bytes):
+        raise ValueError(f"{where!r} is an empty zone; write for example 10%")
+    return HotZone(part, reads, others)
+
+
 VOLUMES: Final = tuple(str(one) for one in VolumeKind if one is not VolumeKind.NEVER)
 _AMOUNT_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(rf"{_NUMBER}\s*([KMGTP]i?B|kB|B|[KMGTPkmgtp]|x)?")]}
 VOLUME_SCHEMA: Final = {
@@ -358,6 +415,34 @@ def read_flush(value: Any) -> Flush:
     if _EVERY not in value:
         raise Predicate("has no every; it needs after how many writes, like { every: 32 }")
     return Flush(_EVERY_FIELD.read(value[_EVERY]), _WITH_FIELD.read(value.get(_WITH, FlushKind.FSYNC)))
+
+
+_BURST_FIELD: Final = duration_field(1e-4, 86400)
+BURSTS_SCHEMA: Final = {
+    "anyOf": [
+        _text(NEVER),
+        {
+            "type": "object",
+            "properties": dict.fromkeys(("on", "off"), DURATION_SCHEMA),
+            "additionalProperties": False,
+            "required": ["on", "off"],
+        },
+    ]
+}
+
+
+def read_bursts(value: Any) -> Bursts:
+    """`bursty`: how long on, and how long off, as { on: 1s, off: 3s }; or never."""
+    if isinstance(value, str) and value.strip() == NEVER:
+        return NO_BURSTS
+    if not isinstance(value, dict):
+        raise Predicate(f"is {kind_of(value)}; it needs both times, like {{ on: 1s, off: 3s }}, or never")
+    for key in value:
+        if key not in ("on", "off"):
+            raise ValueError(f"{key!r} is not known here{suggestion(str(key), ('on', 'off'))}")
+    if missing := next((key for key in ("on", "off") if key not in value), ""):
+        raise Predicate(f"has no {missing}; it needs both times, like {{ on: 1s, off: 3s }}")
+    return Bursts(_BURST_FIELD.read(value["on"]), _BURST_FIELD.read(value["off"]))
 
 
 _OPERATIONS: Final = tuple(map(str, Operation))
@@ -500,10 +585,20 @@ def _parameter(name: str) -> Reads:
             return scalar(parse, "a number, max, or 50% of step NAME", IOPS_SCHEMA, format_iops)
         case Notation.RANGE:
             return Reads(read_span, RANGE_SCHEMA, format_span)
+        case Notation.NUMBER:
+            return scalar(
+                bounded(parse_number, format_number, low, high), "a number like 1.1", FRACTION_SCHEMA, format_number
+            )
+        case Notation.ZONES:
+            return Reads(read_hot_zones, HOT_ZONES_SCHEMA, format_hot_zones)
+        case Notation.PART:
+            return PART
         case Notation.FLAG:
             return FLAG
         case Notation.VOLUME:
             return Reads(read_volume, VOLUME_SCHEMA, format_volume)
+        case Notation.BURSTS:
+            return Reads(read_bursts, BURSTS_SCHEMA, format_bursts)
         case Notation.FLUSH:
             return Reads(read_flush, FLUSH_SCHEMA, format_flush)
         case Notation.CHOICE:

@@ -62,28 +62,26 @@ _USUAL: Final = HostSpec("", Launcher.SSH, "")  # for its defaults
 
 
 class Access(Section):
-    """How to connect to hosts; keys that are left out take ssh's own defaults."""
+    """How to connect to hosts; keys left out take ssh's defaults."""
 
     user: Annotated[str | None, TEXT] = about("The user to log in as.")
     port: Annotated[int | None, count_field(1, 65535)] = about("The port of sshd.")
-    identity: Annotated[str | None, TEXT] = about("File with a private key; default: the agent and the usual files.")
-    known_hosts: Annotated[str | None, TEXT] = about("File with known host keys; default: the user's own.")
+    identity: Annotated[str | None, TEXT] = about("File with a private key (the agent, the usual files).")
+    known_hosts: Annotated[str | None, TEXT] = about("File with known host keys (the user's own).")
     connect_timeout: Annotated[float | None, duration_field(0.1)] = about(
         f"Timeout of a connection attempt ({format_duration(_USUAL.connect_timeout_s)})."
     )
     python: Annotated[tuple[str, ...] | None, WORDS] = about("Command that starts Python: `sudo -n python3.11`.")
-    cache_dir: Annotated[str | None, TEXT] = about(
-        "Directory on the host for the slave's files (the user's cache directory)."
-    )
+    cache_dir: Annotated[str | None, TEXT] = about("The slave's directory on the host (the user's cache directory).")
     ssh_config: Annotated[bool | None, FLAG] = about("Whether ~/.ssh/config applies (true).")
 
 
 class HostDoc(Access):
-    """A test host, or a range of hosts. A text is short for its name; `local` is this machine, without ssh."""
+    """A test host, or a range of hosts. A text is its name; `local` is this machine, without ssh."""
 
     name: Annotated[str, TEXT] = Field(description="Unique in the plan; `lab[01-16]` stands for sixteen hosts.")
     address: Annotated[str | None, TEXT] = about(
-        "Address for ssh, if it is not the name; may be a range as long as the name's."
+        "Address for ssh, if not the name; may be a range as long as the name's."
     )
     launcher: Annotated[Launcher | None, choice_field(Launcher)] = about(
         "How to start the slave: ssh, local or command."
@@ -103,8 +101,8 @@ class CreateDoc(Section):
     size: Annotated[int, size_field(1, LARGEST_FILE)] = Field(description="Size of each file.")
     count: Annotated[int, count_field(1, 100_000)] = about("Number of files.", 1)
     keep: Annotated[bool, FLAG] = about(
-        "Whether the files stay after the run. The next run uses them as they are; if somebody else has changed them, "
-        "it needs the token, as for any file.",
+        "Whether the files stay after the run. The next run uses them; if somebody else has changed them, it "
+        "needs the token.",
         False,
     )
 
@@ -156,37 +154,35 @@ _OPTIONS: Final = Reads(_options_mapping, {"type": "object"})
 
 
 class ConnectorDoc(Section):
-    """A program that reports what an array, a switch or a host says: see [connectors](connectors.md). `off` turns the
-    connector `host`, which every run has, off."""
+    """A [connector](connectors.md). The one named `host`, the test hosts themselves, is always there; `host: off`
+    leaves it out."""
 
     program: Annotated[tuple[str, ...] | None, COMMAND] = about(
-        "Command that starts it, in place of a `type`: a list of words, or one line."
+        "Command that starts it, instead of a `type`: a list of words, or one line."
     )
-    type: Annotated[str | None, TEXT] = about(
-        "A connector that comes with ivypy (prometheus, command, snmp, ceph), or with an installed package."
-    )
+    type: Annotated[str | None, TEXT] = about("prometheus, command, snmp, ceph, or one of an installed package.")
     options: Annotated[Any, _OPTIONS] = about("Options of the type.", {})
     on: Annotated[HostDoc | None, BeforeValidator(short("name"), json_schema_input_type=str | HostDoc)] = about(
-        "Where `program` is started, like a host of `hosts`; default: this machine."
+        "Where `program` is started, as in `hosts`; default: this machine."
     )
     attributes: Annotated[
         list[Annotated[str, TEXT]],
         BeforeValidator(one_or_many, json_schema_input_type=Annotated[str, TEXT] | list[Annotated[str, TEXT]]),
-    ] = about("Its attributes of LUNs that this plan's `select` and `rollups` name.", [])
+    ] = about("Its attributes of LUNs that the plan names.", [])
     join: Annotated[dict[str, str], _JOIN] = about(
         "Which LUN an element is: the LUN's attribute that has the same value, or `{ LUN's attribute: the "
         "connector's }`.",
         USUAL_JOIN,
     )
     gather: Annotated[GatherAt, choice_field(GatherAt)] = about(
-        "When it gathers: just_in_time, so that it ends with the subinterval, or at its end.", GatherAt.JUST_IN_TIME
+        "just_in_time, so that it ends with the subinterval, or at its end.", GatherAt.JUST_IN_TIME
     )
     deadline: Annotated[float, fraction_field()] = about(
         f"How long after the end of a subinterval its values may come, as a share of its length; at most "
         f"{LATEST_DEADLINE:.0%}. Later ones are labelled, and not used.",
         USUAL_DEADLINE,
     )
-    required: Annotated[bool, FLAG] = about("Whether the run is refused where it cannot be started.", True)
+    required: Annotated[bool, FLAG] = about("Whether the run is refused if it cannot be started.", True)
     enabled: Annotated[bool, FLAG] = about("false leaves it out.", True)
 
 
@@ -198,9 +194,9 @@ class LunsDoc(Section):
 
     select: Annotated[Any, SELECT] = about("Block devices, by attributes.")
     paths: _Paths = about(
-        "Block devices, by path: any name of the device, for example in /dev/disk/by-id. Each must exist on every "
-        "host; a path with * or ? matches what exists. Where hosts have different devices, name them in a `select`: "
-        "`[ { host: a, path: /dev/sdb }, { host: b, path: /dev/sdc } ]`.",
+        "Block devices, by any path, also in /dev/disk/by-id. Each must exist on every host; one with * or ? "
+        "matches what exists. Where hosts differ, `select`: `[ { host: a, path: /dev/sdb }, { host: b, path: "
+        "/dev/sdc } ]`.",
         [],
     )
     files: _Paths = about("Existing files, by absolute paths, with * and ?.", [])
@@ -214,7 +210,7 @@ class AttributesDoc(Section):
 
     match: Annotated[Any, SELECT] = Field(description="Which LUNs get them.")
     set: Annotated[dict[str, Annotated[str, TEXT]], not_empty("names and values, like port: 1A")] = Field(
-        description="Attribute names and values, for `select` and rollups."
+        description="Attribute names and values."
     )
 
 
@@ -239,11 +235,12 @@ SetDoc: Final = _settings("SetDoc", "New settings.", CHANGES)
 
 
 def _values(name: str) -> Any:
-    """One value of a parameter, or a list of values; one range may be a list of its two ends."""
+    """One value of a parameter, or a list of values; one range may be a list of its two ends, and hot zones are one."""
 
     def listed(value: Any) -> Any:
         ends = name == "range" and isinstance(value, list) and all(isinstance(v, str) and ".." not in v for v in value)
-        return [value] if ends else one_or_many(value)
+        zones = name == "hot_zones" and isinstance(value, list) and all(isinstance(v, dict) for v in value)
+        return [value] if ends or zones else one_or_many(value)
 
     item = Annotated[Any, PARAMETER_FIELDS[name]]
     return Annotated[list[item], BeforeValidator(listed, json_schema_input_type=item | list[item])]
@@ -276,11 +273,9 @@ class RollupDoc(Section):
     by: Annotated[tuple[str, ...], ATTRIBUTE_NAMES] = Field(
         description="Attributes: `host`, `serial+port` or [serial, port]."
     )
-    quantity: Annotated[int | None, count_field(1)] = about(
-        "Number of instances that must exist; otherwise results are invalid."
-    )
+    quantity: Annotated[int | None, count_field(1)] = about("How many instances must exist, else results are invalid.")
     max_droop: Annotated[float | None, fraction_field()] = about(
-        "How far the slowest instance's IOPS may be below the fastest's; beyond that, results are invalid."
+        "How far the slowest instance's IOPS may be below the fastest's, else results are invalid."
     )
     csv: Annotated[bool, FLAG] = about("Whether its instances get CSV files in every step's folder.", True)
 
@@ -289,40 +284,40 @@ class TimesDoc(Section):
     """Defaults of all steps."""
 
     subinterval: Annotated[float | None, duration_field(SHORTEST_SUBINTERVAL_S, LONGEST_SUBINTERVAL_S)] = about(
-        "Length of a subinterval: results are recorded, merged and decided on once in each."
+        "How often results are recorded, merged and decided on."
     )
     warmup: Annotated[float | None, duration_field()] = about("Time under load before the measurement.")
     measure: Annotated[
         MeasureDoc | None,
         BeforeValidator(short("time"), json_schema_input_type=Annotated[Any, duration_field()] | MeasureDoc),
-    ] = about("The measurement: its time, or the accuracy of a metric.")
+    ] = about("Its time, or the accuracy of a metric.")
     steady: Annotated[SteadyDoc | None, not_empty("a criterion")] = about("Instead of measure: measure a steady state.")
     control: Annotated[ControlDoc | None, not_empty("pid")] = about("Feedback control of the load.")
     slo: Slo | None = about("Thresholds; a breach makes the step fail.")
     disturbed: Annotated[OnDisturbance | None, choice_field(OnDisturbance)] = about(
-        "Subintervals in which the host disturbed the generator: set_aside (the default: they do not count, and a "
-        "measurement by time takes longer) or keep."
+        "[Disturbed](control.md#disturbed-other-programs-had-the-cpu) subintervals: set_aside (the default: "
+        "they do not count) or keep."
     )
     on_invalid: Annotated[OnInvalid | None, ON_INVALID] = about(
-        "What follows an invalid step: continue (the default), stop (the run ends) or repeat 2: it runs again, up to "
-        "twice, until it is not invalid. Further attempts are named `NAME+attempt=2`; the last counts."
+        "What follows an invalid step: continue (the default), stop (the run ends) or repeat 2: up to two more "
+        "attempts, named `NAME+attempt=2`; the last counts."
     )
     cooldown: Annotated[float | None, duration_field()] = about("Time without I/O before the next step.")
 
 
 class GoDoc(TimesDoc):
-    """One step: warmup, measurement and cooldown, with one result. A text is short for its name."""
+    """A step: warmup, measurement and cooldown. A text is short for its name."""
 
     name: Annotated[str, TEXT] = Field(description="Unique; `50% of step NAME` refers to it.")
     loop: Annotated[LoopDoc | None, not_empty("parameters and values, like blocksize: [4KiB, 8KiB]")] = about(  # type: ignore[valid-type]
-        "Parameters with lists of values: a step for every combination."
+        "A step for every combination of its values."
     )
     iops_curve: Annotated[tuple[float, ...] | None, FRACTIONS] = about(
         "Fractions, like [10%, 50%, 98%]: a step at max, then a step at each fraction of its IOPS."
     )
     until: Annotated[UntilDoc | None, not_empty("an amount, like written: 2x")] = about(
-        "Instead of a time: the step ends when its workloads have done so much. `measure` beside it is the longest "
-        "time. All of it is measured, but for a `warmup` of the step itself."
+        "Instead of a time: the step ends when its workloads have done so much; `measure` is then the longest "
+        "time. All is measured, but for the step's own `warmup`."
     )
     once: Annotated[bool, FLAG] = about("As of a workload.", False)
     staircase: Annotated[StaircaseDoc | None, not_empty("start and step")] = about("Several load levels in this step.")
@@ -330,21 +325,19 @@ class GoDoc(TimesDoc):
 
 
 class LiveDoc(Section):
-    """Limits for edits of a running step, where they exceed what the plan's steps use."""
+    """Limits for edits of a running step, beyond what the plan's steps use."""
 
     maxtags: Annotated[int | None, PARAMETER_FIELDS["maxtags"]] = about(
-        "Largest maxtags; I/O buffers are allocated for it. Default: the largest in any step."
+        "Largest maxtags (default: the largest in any step); I/O buffers are allocated for it."
     )
-    blocksize: Annotated[int | None, LARGEST_SIZE] = about(
-        "Largest blocksize; I/O buffers are allocated for it. Default: the size that the step starts with."
-    )
+    blocksize: Annotated[int | None, LARGEST_SIZE] = about("Largest blocksize, likewise; default: the step's first.")
     range: Annotated[Any, PARAMETER_FIELDS["range"]] = about(
-        "Part of the LUN in which edits may let workloads write. Default: where the steps write."
+        "Where edits may let workloads write. Default: where the steps do."
     )
 
 
 class EngineDoc(Section):
-    """How the engine does the I/O, on every host, for the whole run."""
+    """How every host does the I/O, for the whole run."""
 
     backend: Annotated[str, choice_field(BACKENDS)] = about(
         "I/O backend: libaio; io_uring; auto (libaio, unless a step needs more and a trial shows that io_uring is "
@@ -353,34 +346,33 @@ class EngineDoc(Section):
         "auto",
     )
     threads: Annotated[int, count_field(0, 256)] = about(
-        "Number of workload threads per host; 0: one per core. With libaio, LUNs whose submit calls may block have "
-        "threads of their own.",
+        "Workload threads per host; 0: one per core. With libaio, LUNs whose submit calls may block have their own.",
         0,
     )
     cpus: Annotated[tuple[int, ...], CORES] = about(
-        "Cores of each host for workload threads, like `0-3,8` (in { } it needs quotes). Default: all but core 0 and "
-        "its sibling (all, where there are fewer than four).",
+        "Cores for workload threads, like `0-3,8` (in { } it needs quotes). Default: all but core 0 and its "
+        "sibling (all, of fewer than four).",
         (),
     )
     spin: Annotated[Spin, SPIN] = about(
-        "Whether workload threads busy-wait instead of sleeping: I/Os leave on time, completions are found at once. "
-        "auto: for a sixteenth of the time, up to half where nothing else wants the core. on: a core per thread is "
-        "always busy. off: never.",
+        "Whether workload threads busy-wait instead of sleeping, so that I/Os leave on time. auto: for a "
+        "sixteenth of the time, up to half where nothing else wants the core. on: always, a core per thread. "
+        "off: never.",
         Spin.AUTO,
     )
     cpu_dma_latency: Annotated[int | None, count_field(0, 1_000_000)] = about(
-        "Microseconds: during the run, the hosts' cores enter no idle state that takes longer to leave; 0: none. Needs "
-        "root (/dev/cpu_dma_latency). Default: the host's own setting.",
+        "Cores enter no idle state that takes longer to leave, in microseconds; 0: none. Needs root. Default: "
+        "the host's setting.",
         None,
     )
     polled: Annotated[bool, FLAG] = about(
-        "With backend io_uring: workload threads poll the devices' own queues for completions, without interrupts. "
-        "Every LUN's driver must have such queues (`queue/io_poll` is 1; NVMe: nvme.poll_queues=N).",
+        "With io_uring: workload threads poll the devices' own queues, without interrupts. Every LUN must have "
+        "such (`queue/io_poll` is 1; NVMe: nvme.poll_queues=N).",
         False,
     )
     reserved_huge_pages: Annotated[bool, FLAG] = about(
-        "Whether large I/O buffers may take huge pages that the administrator reserved (vm.nr_hugepages), perhaps for "
-        "a database or virtual machines.",
+        "Whether large I/O buffers may take reserved huge pages (vm.nr_hugepages), perhaps meant for a database "
+        "or virtual machines.",
         False,
     )
 
@@ -434,31 +426,26 @@ class PlanDoc(Section):
 
     model_config = ConfigDict(title="ivypy test plan")
 
-    name: Annotated[str | None, TEXT] = about(
-        "Name of the plan; the names of its run folders begin with it. Default: the file's name."
-    )
+    name: Annotated[str | None, TEXT] = about("Its run folders' names begin with it. Default: the file's name.")
     description: Annotated[str | None, scalar(str, "text", TEXT_SCHEMA)] = about("Free text.")
-    parameters: dict[str, Any] = about(
-        "Parameter names and defaults; `${name}` is replaced by the value, `-D name=value` sets it.", {}
-    )
+    parameters: dict[str, Any] = about("Names and defaults for `${name}`; `-D name=value` sets one.", {})
     hosts: Annotated[list[_Host], BeforeValidator(_host_list, json_schema_input_type=str | list[_Host])] = about(
         "The test hosts, as a list or a text with commas; default: this machine.", []
     )
     ssh: Access = about("Defaults of all hosts.", Access())
     may_miss: Annotated[int, count_field(0, 100_000)] = about(
-        "Number of hosts that may be unreachable, or lost before the first step. The run continues without them and "
-        "says so; their rows are partial.",
+        "How many hosts may be unreachable, or lost before the first step. The run goes on without them; rows "
+        "are partial.",
         0,
     )
     luns: Annotated[LunsDoc | None, not_empty("select, paths, files or create")] = about("The LUNs to drive.")
     attributes: list[AttributesDoc] = about("The plan's own attributes.", [])
     connectors: dict[str, _Connector] = about(
-        "Programs that report what arrays and switches say, by name. `host`, the test hosts themselves, is always "
-        "there; `host: off` leaves it out.",
+        "Programs that report what arrays and switches say, by name.",
         {},
     )
     destroy: Annotated[bool, FLAG] = about(
-        "Allow ivypy to overwrite block devices and existing files, if the token for exactly these is given, too; see "
+        "Allow ivypy to overwrite block devices and existing files, given the token for exactly these: "
         "[consent](#consent).",
         False,
     )
@@ -469,16 +456,13 @@ class PlanDoc(Section):
     live: Annotated[LiveDoc | None, not_empty("maxtags, blocksize or range")] = about(
         "Limits for `ivypy edit` on a running step."
     )
-    engine: Annotated[EngineDoc, not_empty("an option, like spin: on")] = about(
-        "Options of the engine, which does the I/O.", EngineDoc()
-    )
+    engine: Annotated[EngineDoc, not_empty("an option, like spin: on")] = about("Options of the engine.", EngineDoc())
     report: Annotated[bool, FLAG] = about(
-        "Whether the run writes `report.html` into its folder at its end; `--no-report` leaves it out, too.",
+        "Whether the run writes `report.html` at its end (`--no-report`: not).",
         True,
     )
     prepare_timeout: Annotated[float, duration_field(1.0, 24 * 3600.0)] = about(
-        "How long a host may take, without progress, for each command that prepares it, and how long it may be silent "
-        "between steps.",
+        "How long a host may take without progress for each command that prepares it, or be silent between steps.",
         USUAL_PREPARE_S,
     )
     start_timeout: Annotated[float, duration_field(0.1, 3600.0)] = about(
@@ -486,13 +470,13 @@ class PlanDoc(Section):
         USUAL_START_S,
     )
     lease: Annotated[float, duration_field(SHORTEST_LEASE_NS / 1e9, 3600.0)] = about(
-        "A host that receives nothing for this long stops all I/O. One that does not answer for half of it (at least "
-        "3 s) is lost: a longer lease survives longer network outages.",
+        "A host that receives nothing for this long stops all I/O; one that does not answer for half of it (at "
+        "least 3 s) is lost. A longer one survives longer network outages.",
         USUAL_LEASE_NS / 1e9,
     )
     achieved_iops_tolerance: Annotated[float, fraction_field()] = about(
-        "Share of the I/Os due by which the outstanding I/O of a workload instance, or of all in a rollup instance, "
-        "may grow before its load counts as not sustained.",
+        "Share of the I/Os due by which outstanding I/O, of a workload instance or of all in a rollup instance, "
+        "may grow before a load counts as not sustained.",
         0.0025,
     )
     on_io_error: Annotated[OnIoError, choice_field(OnIoError)] = about(

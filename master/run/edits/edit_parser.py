@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from ....protocol.parameters import LIVE, MAX, Iops, Parameters
@@ -43,7 +44,7 @@ class Relative:
     def of(self, present: float) -> float:
         """Raises ValueError where that is no number any more."""
         value = present * self.amount if self.sign == "*" else present + self.amount * (-1 if self.sign == "-" else 1)
-        return _finite(value)
+        return float(f"{_finite(value):.12g}")  # 100 and a tenth are 110
 
 
 Change = Value | Relative
@@ -136,7 +137,7 @@ def _change(name: str, value: str) -> Change:
         if relative is None:
             change: Change = PARAMETER_FIELDS[name].read(value)
             return _finite(change) if isinstance(change, float) else change
-        return Relative(relative[1], _finite(_amount(name, relative[1], relative[2])))
+        return _relative(name, relative[1], relative[2])
     except (ValueError, ArithmeticError) as error:
         raise ValueError(f"{name}: {error}") from None
 
@@ -147,16 +148,16 @@ def _finite(value: float) -> float:
     return value
 
 
-def _amount(name: str, sign: str, value: str) -> float:
+def _relative(name: str, sign: str, value: str) -> Relative:
+    """`+10%` is a tenth more, but of `fraction_read`, whose values are percentages: 10 % of all I/Os more."""
     if sign == "*":
-        return factor_of(value)
+        return Relative(sign, _finite(factor_of(value)))
     if name != "fraction_read" and value.endswith("%"):
-        factor = Relative(sign, parse_fraction(value)).of(1.0)
-        raise ValueError(f"'{sign}{value}' is ambiguous; write *{factor:g} for that share of the current value")
+        return Relative("*", Relative(sign, parse_fraction(value)).of(1.0))
     amount = PARAMETER_FIELDS[name].read(value)
     if not isinstance(amount, (int, float)):
         raise ValueError(f"'{sign}{value}' is not a number to add; write for example {sign}100")
-    return float(amount)
+    return Relative(sign, _finite(float(amount)))
 
 
 def factor_of(value: str) -> float:
@@ -223,14 +224,15 @@ def _iops(
 def _total(
     changed: dict[InstanceKey, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured
 ) -> None:
+    skews = {key: one.skew for key, one in changed.items()}
     if isinstance(change, OfStep):
         for rollup in selected:
-            _set(changed, of_step(change, rollup, measured, shares))
+            _set(changed, of_step(change, rollup, measured, partial(shares, skews=skews)))
         return
     if isinstance(change, Relative):
         change = change.of(sum(_numbers(TOTAL_IOPS, changed).values()))
     members = [member for rollup in selected for member in rollup.members]
-    _set(changed, {key: MAX if change == MAX else change * share for key, share in shares(members).items()})
+    _set(changed, {key: MAX if change == MAX else change * share for key, share in shares(members, skews).items()})
 
 
 _Apply = Callable[[dict[InstanceKey, Parameters], Any, Sequence[RollupInstance], Measured], None]

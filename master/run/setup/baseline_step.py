@@ -5,7 +5,7 @@ host was not in that measurement has nothing to refer to, so it is asked for not
 that is partial is partial, with its reasons.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,15 +25,22 @@ class Reference:
     note: str = ""  # what its reader should know besides
 
 
+Share = Callable[[Sequence[WorkloadInstance]], dict[InstanceKey, float]]
 Measured = Callable[[str, RollupInstance], Reference]  # step name, rollup instance; raises NotMeasured
 
 
-def shares(members: Sequence[WorkloadInstance]) -> dict[InstanceKey, float]:
-    """Each workload instance's share of a total: equal over the distinct LUNs, then equal within a LUN."""
-    on_lun: dict[tuple[str, str], list[InstanceKey]] = {}
+def shares(members: Sequence[WorkloadInstance], skews: Mapping[InstanceKey, float]) -> dict[InstanceKey, float]:
+    """Each workload instance's share of a total: equal over the distinct LUNs, then within a LUN by their skews; one
+    that has none counts as 1."""
+    on_lun: dict[tuple[str, str], dict[InstanceKey, float]] = {}
     for member in members:
-        on_lun.setdefault(member.distinct_lun, []).append((member.host, member.number))
-    return {key: 1 / len(on_lun) / len(keys) for keys in on_lun.values() for key in keys}
+        key = (member.host, member.number)
+        on_lun.setdefault(member.distinct_lun, {})[key] = skews[key] or 1.0
+    return {
+        key: weight / sum(weights.values()) / len(on_lun)
+        for weights in on_lun.values()
+        for key, weight in weights.items()
+    }
 
 
 def equal(members: Sequence[WorkloadInstance]) -> dict[InstanceKey, float]:
@@ -45,7 +52,7 @@ def of_step(
     value: OfStep,
     rollup: RollupInstance,
     measured: Measured,
-    share: Callable[[Sequence[WorkloadInstance]], dict[InstanceKey, float]],
+    share: Share,
 ) -> dict[InstanceKey, float]:
     """The IOPS of each member of a rollup instance that is set to a share of a step. Raises NotMeasured."""
     reference = measured(value.step, rollup)

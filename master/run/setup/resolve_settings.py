@@ -2,12 +2,13 @@
 
 Rule: pure. Percentages of another step and totals over a rollup become a number of IOPS per instance; hosts receive
 absolute numbers only. `total_iops` is shared equally over the distinct LUNs that the edit selects, and within a LUN
-equally over its workloads. `50% of step max` takes, for each rollup instance, the IOPS that this instance itself
-measured (baseline_step.py).
+over its workloads, by their skews. `50% of step max` takes, for each rollup instance, the IOPS that this instance
+itself measured (baseline_step.py).
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ....protocol.parameters import MAX, Iops, Parameters
 from ...control.decision import LoadEdit
@@ -17,7 +18,7 @@ from ...rollup.instances import InstanceKey, RollupInstance, Rollups
 from ...text.plan_parameters import NO_STEP_YET, OfStep, PlanParameters, Value
 from ...text.suggestions import suggestion
 from ...verdicts import Finding, Reason, Severity
-from .baseline_step import Measured, equal, of_step, shares
+from .baseline_step import Measured, Share, equal, of_step, shares
 from .placement import Placement
 
 
@@ -93,7 +94,8 @@ def _apply(
     if "iops" in edit.changes:
         _set(settings, _iops(edit.changes["iops"], selected, measured))
     if TOTAL_IOPS in edit.changes:
-        _set(settings, _total(edit.changes[TOTAL_IOPS], selected, measured))
+        skews = {key: setting.parameters.skew for key, setting in settings.items()}
+        _set(settings, _total(edit.changes[TOTAL_IOPS], selected, measured, partial(shares, skews=skews)))
 
 
 def _iops(value: Value, selected: Sequence[RollupInstance], measured: Measured) -> dict[InstanceKey, Iops]:
@@ -104,12 +106,14 @@ def _iops(value: Value, selected: Sequence[RollupInstance], measured: Measured) 
     return {(member.host, member.number): iops for rollup in selected for member in rollup.members}
 
 
-def _total(total: Value, selected: Sequence[RollupInstance], measured: Measured) -> dict[InstanceKey, Iops]:
+def _total(
+    total: Value, selected: Sequence[RollupInstance], measured: Measured, share: Share
+) -> dict[InstanceKey, Iops]:
     """Shared over the LUNs of `selected`, then over each LUN's workloads."""
     if isinstance(total, OfStep):
-        return {key: iops for rollup in selected for key, iops in of_step(total, rollup, measured, shares).items()}
+        return {key: iops for rollup in selected for key, iops in of_step(total, rollup, measured, share).items()}
     members = [member for rollup in selected for member in rollup.members]
-    return {key: MAX if total == MAX else float(total) * share for key, share in shares(members).items()}  # type: ignore[arg-type]
+    return {key: MAX if total == MAX else float(total) * part for key, part in share(members).items()}  # type: ignore[arg-type]
 
 
 def _set(settings: dict[InstanceKey, _Setting], iops: Mapping[InstanceKey, Iops]) -> None:
@@ -135,7 +139,8 @@ def steered(
         members = [member for member in rollup.members if member.host in hosts or member.host in beside]
         luns = {(member.host, member.lun) for member in members}
         measured = {lun for lun in luns if lun[0] in hosts} or luns
-        for key, share in shares(members).items():
+        skews = {(member.host, member.number): parameters[member.host, member.number].skew for member in members}
+        for key, share in shares(members, skews).items():
             iops: Iops = MAX if edit.total_iops is None else edit.total_iops * share * len(luns) / len(measured)
             changed[key] = replace(changed.get(key, parameters[key]), iops=iops)
     return changed

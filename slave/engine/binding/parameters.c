@@ -6,8 +6,8 @@
 #include "time/clock.h"
 
 /* uint64_t, uint32_t, double; ns of seconds; a word; a pair of offsets; true or false; a pair of a word and a number,
- * both uint64_t; the parts of a mix. */
-enum form { WHOLE, SMALL, REAL, SECONDS, CHOICE, RANGE, FLAG, VOLUME, MIX };
+ * both uint64_t; the parts of a mix; zones. */
+enum form { WHOLE, SMALL, REAL, SECONDS, CHOICE, RANGE, FLAG, VOLUME, MIX, ZONES };
 
 struct taken {
     const char *name;
@@ -42,6 +42,17 @@ static const struct taken rows[] = {
     {"seed", WHOLE, PLACE(fixed.seed), UINT64_MAX, NULL},
     {"drop_after", SECONDS, PLACE(fixed.drop_after_ns), 86400, NULL},
     {"think_time", SECONDS, PLACE(fixed.think_ns), 86400, NULL},
+    {"zipf", REAL, PLACE(fixed.zipf), 0, NULL},
+    {"pareto", REAL, PLACE(fixed.pareto), 0, NULL},
+    {"normal", REAL, PLACE(fixed.normal), 0, NULL},
+    {"hot_zones", ZONES, PLACE(fixed), 0, NULL},
+    {"working_set", WHOLE, PLACE(fixed.working_set), UINT64_MAX, NULL},
+    {"scattered", FLAG, PLACE(fixed.scattered), 1, NULL},
+    {"scatter_seed", WHOLE, PLACE(fixed.scatter_seed), UINT64_MAX, NULL},
+    {"start", WHOLE, PLACE(fixed.start), UINT64_MAX, NULL},
+    {"skew", REAL, PLACE(setting.skew), 0, NULL},
+    {"start_after", SECONDS, PLACE(fixed.start_ns), 86400, NULL},
+    {"bursty", RANGE, PLACE(fixed.on_ns), 0, NULL},
     {"random_map", FLAG, PLACE(fixed.random_map), 1, NULL},
     {"until", VOLUME, PLACE(fixed.until), INT64_MAX, ends},
     {"sync", CHOICE, PLACE(fixed.sync), 0, syncs},
@@ -53,6 +64,7 @@ static const struct taken rows[] = {
 enum { ROWS = sizeof rows / sizeof *rows };
 
 _Static_assert(PLACE(setting.range_end) == PLACE(setting.range_start) + sizeof(uint64_t), "a range is a pair");
+_Static_assert(PLACE(fixed.off_ns) == PLACE(fixed.on_ns) + sizeof(uint64_t), "as are the times of bursts");
 _Static_assert(PLACE(fixed.until.amount) == PLACE(fixed.until) + sizeof(uint64_t), "likewise what until is");
 _Static_assert(PLACE(fixed.flush.every) == PLACE(fixed.flush) + sizeof(uint64_t), "and how often a flush goes");
 
@@ -136,12 +148,47 @@ static bool mix(PyObject *value, const struct taken *row, struct setting *s)
     return true;
 }
 
+/* Where it begins and ends, and its shares. */
+static bool zone(PyObject *value, const struct taken *row, struct mix_zone *zone)
+{
+    const struct taken offset = {.name = row->name, .most = UINT64_MAX};
+
+    if (!PyTuple_Check(value) || PyTuple_Size(value) != 4) {
+        PyErr_Format(PyExc_TypeError, "%s holds what is not two byte offsets and two shares", row->name);
+        return false;
+    }
+    if (!whole(PyTuple_GetItem(value, 0), &offset, &zone->start) ||
+        !whole(PyTuple_GetItem(value, 1), &offset, &zone->end))
+        return false;
+    zone->reads = PyFloat_AsDouble(PyTuple_GetItem(value, 2));
+    if (PyErr_Occurred())
+        return false;
+    zone->others = PyFloat_AsDouble(PyTuple_GetItem(value, 3));
+    return !PyErr_Occurred();
+}
+
+static bool zones(PyObject *value, const struct taken *row, struct fixed *f)
+{
+    memset(f->zones, 0, sizeof f->zones);
+    if (!PyTuple_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "%s is not a tuple of zones", row->name);
+        return false;
+    }
+    if (PyTuple_Size(value) > MOST_ZONES)
+        return out_of_range(row->name);
+    f->zones_count = (uint64_t)PyTuple_Size(value);
+    for (uint32_t n = 0; n < f->zones_count; n++)
+        if (!zone(PyTuple_GetItem(value, n), row, &f->zones[n]))
+            return false;
+    return true;
+}
+
 static bool range(PyObject *value, const struct taken *row, uint64_t *ends)
 {
     unsigned long long first, behind;
 
     if (!PyTuple_Check(value)) {
-        PyErr_Format(PyExc_TypeError, "%s is not a pair of byte offsets", row->name);
+        PyErr_Format(PyExc_TypeError, "%s is not a pair of numbers", row->name);
         return false;
     }
     if (!PyArg_ParseTuple(value, "KK", &first, &behind))
@@ -169,6 +216,8 @@ static bool parse(PyObject *value, const struct taken *row, void *place)
         return range(value, row, place);
     case MIX:
         return mix(value, row, place);
+    case ZONES:
+        return zones(value, row, place);
     case SMALL:
         if (!whole(value, row, &number))
             return false;

@@ -1,6 +1,20 @@
 #include "mix.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "alias.h"
+
+_Static_assert((int)MOST_PARTS <= (int)MOST_ALIASES && (int)MOST_ZONES <= (int)MOST_ALIASES, "tables hold them");
+
+enum { MOST_DRAWS = 64 }; /* of places in which an I/O does not fit */
+
+/* Zones, and which comes how often: of reads, and of the others. */
+struct zones {
+    uint32_t count;
+    struct mix_zone list[MOST_ZONES];
+    struct alias tables[2][MOST_ZONES];
+};
 
 #define NOWHERE UINT64_MAX /* the cursor of random I/Os before the first */
 
@@ -64,13 +78,42 @@ bool mix_range_of(struct mix_range *range, const struct mix_ways *ways, const st
     return true;
 }
 
+static double share_of(const struct mix_zone *zone, uint32_t op)
+{
+    return op == OP_READ ? zone->reads : zone->others;
+}
+
+/* What of a zone lies in the range. */
+static struct mix_range zone_in(const struct mix_range *range, const struct mix_zone *zone)
+{
+    return (struct mix_range){.first = zone->start > range->first ? zone->start : range->first,
+                              .end = zone->end < range->end ? zone->end : range->end};
+}
+
+bool mix_zones_have_places(const struct mix_range *range, const struct mix_ways *ways, const struct mix_part *parts,
+                           uint32_t count)
+{
+    for (uint32_t k = 0; k < ways->zones_count; k++) {
+        struct mix_range zone = zone_in(range, &ways->zones[k]);
+        for (uint32_t n = 0; n < count; n++)
+            if (share_of(&ways->zones[k], parts[n].op) > 0.0 &&
+                !has_place(zone.first, zone.end, align_of(ways, parts, count, parts[n].op), parts[n].bytes))
+                return false;
+    }
+    return true;
+}
+
 struct mix *mix_take(const struct mix_ways *ways)
 {
     uint32_t per_stream = ways->by_operation ? OPERATIONS : 1;
-    struct mix *m = calloc(1, sizeof *m + (size_t)ways->streams * per_stream * sizeof *m->cursors);
+    size_t cursors = (size_t)ways->streams * per_stream;
+    size_t zones_size = ways->zones_count ? sizeof(struct zones) : 0;
+    struct mix *m = calloc(1, sizeof *m + cursors * sizeof *m->cursors + zones_size);
 
     if (!m)
         return NULL;
+    if (ways->zones_count)
+        m->zones = (struct zones *)(m->cursors + cursors);
     m->streams = ways->streams;
     m->per_stream = per_stream;
     m->random = ways->random;
@@ -81,38 +124,17 @@ struct mix *mix_take(const struct mix_ways *ways)
     return m;
 }
 
-static uint64_t as_threshold(double probability)
-{
-    return probability < 1.0 ? (uint64_t)(probability * 0x1p64) : UINT64_MAX;
-}
-
-/* Vose's method: a row whose part has less than a row's room gets the rest of it from one that has more. */
 static void fill_table(struct mix *m, const struct mix_part *parts)
 {
-    double room[MOST_PARTS], sum = 0.0;
-    uint8_t less[MOST_PARTS], more[MOST_PARTS];
-    uint32_t less_count = 0, more_count = 0;
+    struct alias rows[MOST_PARTS];
+    double shares[MOST_PARTS];
 
     for (uint32_t n = 0; n < m->count; n++)
-        sum += parts[n].share;
+        shares[n] = parts[n].share;
+    alias_fill(rows, shares, m->count);
     for (uint32_t n = 0; n < m->count; n++) {
-        room[n] = parts[n].share * m->count / sum;
-        m->rows[n].threshold = UINT64_MAX;
-        m->rows[n].other = (uint8_t)n;
-        if (room[n] < 1.0)
-            less[less_count++] = (uint8_t)n;
-        else
-            more[more_count++] = (uint8_t)n;
-    }
-    while (less_count && more_count) {
-        uint8_t small = less[--less_count], large = more[more_count - 1];
-        m->rows[small].threshold = as_threshold(room[small]);
-        m->rows[small].other = large;
-        room[large] -= 1.0 - room[small];
-        if (room[large] < 1.0) {
-            more_count--;
-            less[less_count++] = large;
-        }
+        m->rows[n].threshold = rows[n].threshold;
+        m->rows[n].other = rows[n].other;
     }
 }
 
@@ -129,6 +151,35 @@ static uint64_t moved(const struct mix *m, uint32_t stream, uint64_t at)
     if (at < first || at > first + m->range.piece)
         return m->random ? NOWHERE : first;
     return at;
+}
+
+static void set_zones(struct mix *m, const struct mix_ways *ways)
+{
+    double shares[MOST_ZONES];
+
+    if (!m->zones)
+        return;
+    m->zones->count = ways->zones_count;
+    memcpy(m->zones->list, ways->zones, ways->zones_count * sizeof *ways->zones);
+    for (uint32_t others = 0; others < 2; others++) {
+        for (uint32_t k = 0; k < ways->zones_count; k++)
+            shares[k] = others ? ways->zones[k].others : ways->zones[k].reads;
+        alias_fill(m->zones->tables[others], shares, ways->zones_count);
+    }
+}
+
+/* The grid is that of all parts, so that they have one hot set: of whole places in the range. */
+static void set_places(struct mix *m, const struct mix_ways *ways)
+{
+    uint64_t count;
+
+    m->grid = UINT64_MAX;
+    for (uint32_t n = 0; n < m->count; n++)
+        if (m->rows[n].align < m->grid)
+            m->grid = m->rows[n].align;
+    count = (m->range.end - m->range.first) / m->grid;
+    if (uneven_is(&ways->uneven))
+        places_set(&m->places, &ways->uneven, count ? count : 1, m->grid);
 }
 
 void mix_set(struct mix *m, const struct mix_ways *ways, const struct mix_part *parts, uint32_t count,
@@ -149,6 +200,8 @@ void mix_set(struct mix *m, const struct mix_ways *ways, const struct mix_part *
         };
     }
     fill_table(m, parts);
+    set_zones(m, ways);
+    set_places(m, ways);
     for (uint32_t n = 0; n < m->streams * m->per_stream; n++)
         m->cursors[n] = moved(m, n / m->per_stream, m->cursors[n]);
 }
@@ -172,7 +225,37 @@ static inline const struct mix_row *draw(const struct mix *m, uint64_t *random)
     return (uint64_t)product < row->threshold ? row : &m->rows[row->other];
 }
 
-static inline uint64_t next_random(struct mix *m, const struct mix_row *row, uint64_t *random)
+static uint64_t anywhere(const struct mix_row *row, uint64_t *random)
+{
+    return row->first + random_below(random, row->places) * row->align;
+}
+
+static uint64_t in_a_zone(const struct mix *m, const struct mix_row *row, uint64_t *random)
+{
+    const struct zones *z = m->zones;
+    struct mix_range zone = zone_in(&m->range, &z->list[alias_draw(z->tables[row->op != OP_READ], z->count, random)]);
+    uint64_t first = rounded_up(zone.first, row->align);
+
+    if (!has_place(zone.first, zone.end, row->align, row->bytes)) /* never: it was checked */
+        return anywhere(row, random);
+    return first + random_below(random, (zone.end - first - row->bytes) / row->align + 1) * row->align;
+}
+
+static __attribute__((noinline)) uint64_t unevenly(const struct mix *m, const struct mix_row *row, uint64_t *random)
+{
+    if (m->zones)
+        return in_a_zone(m, row, random);
+    for (int n = 0; n < MOST_DRAWS; n++) {
+        uint64_t at = m->range.first + places_next(&m->places, random) * m->grid;
+        if (row->align != m->grid)
+            at -= at % row->align;
+        if (at >= row->first && at <= row->last)
+            return at;
+    }
+    return anywhere(row, random);
+}
+
+static inline uint64_t next_random(struct mix *m, const struct mix_row *row, uint64_t *random, bool uneven)
 {
     uint64_t *cursor = &m->cursors[m->per_stream > 1 ? row->op : 0], at = *cursor;
     bool follows = m->follows && random_next(random) <= m->follows;
@@ -180,7 +263,7 @@ static inline uint64_t next_random(struct mix *m, const struct mix_row *row, uin
     if (follows && at != NOWHERE)
         at = rounded_up(at, row->align);
     if (!follows || at < row->first || at > row->last)
-        at = row->first + random_below(random, row->places) * row->align;
+        at = uneven ? unevenly(m, row, random) : anywhere(row, random);
     *cursor = at + row->bytes;
     return at;
 }
@@ -203,6 +286,19 @@ const struct mix_row *mix_next(struct mix *m, uint64_t *random, uint64_t *offset
 {
     const struct mix_row *row = draw(m, random);
 
-    *offset = m->random ? next_random(m, row, random) : next_sequential(m, row);
+    *offset = m->random ? next_random(m, row, random, false) : next_sequential(m, row);
+    return row;
+}
+
+const struct mix_row *mix_draw(const struct mix *m, uint64_t *random)
+{
+    return draw(m, random);
+}
+
+const struct mix_row *mix_next_uneven(struct mix *m, uint64_t *random, uint64_t *offset)
+{
+    const struct mix_row *row = draw(m, random);
+
+    *offset = next_random(m, row, random, true);
     return row;
 }

@@ -11,10 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bursts.h"
 #include "schedule.h"
 
 struct pacer {
-    struct schedule head, tail; /* the tail holds where there is a backlog */
+    struct schedule head, tail; /* the tail holds where there is a backlog; both in the time of bursts */
+    struct bursts bursts;
     bool exponential;
     bool ticking;           /* false: nothing falls due (max, or paused) */
     uint64_t backlog;       /* due, not submitted */
@@ -23,9 +25,9 @@ struct pacer {
 
 #define PACER_IDLE UINT64_MAX
 
-void pacer_init(struct pacer *p, bool exponential, uint64_t drop_after_ns);
+void pacer_init(struct pacer *p, bool exponential, uint64_t drop_after_ns, uint64_t on_ns, uint64_t off_ns);
 
-/* A fresh start at `at_ns`, without a backlog. `iops` <= 0: nothing falls due. */
+/* A fresh start at `at_ns`, without a backlog; the first burst begins then. `iops` <= 0: nothing falls due. */
 void pacer_start(struct pacer *p, uint64_t random, double iops, uint64_t at_ns);
 
 /* A new rate from `at_ns` on, up to which all that is due has been counted. Discards the backlog: returns how many. */
@@ -49,19 +51,19 @@ uint64_t pacer_take(struct pacer *p);
 /* Whether pacer_expire would discard any. */
 static inline bool pacer_has_expired(const struct pacer *p, uint64_t now_ns)
 {
-    return p->drop_after_ns && p->backlog && p->tail.due_ns + p->drop_after_ns < now_ns;
+    return p->drop_after_ns && p->backlog && bursts_time_of(&p->bursts, p->tail.due_ns) + p->drop_after_ns < now_ns;
 }
 
 /* When the next I/O falls due. */
 static inline uint64_t pacer_next_due(const struct pacer *p)
 {
-    return p->ticking ? p->head.due_ns : PACER_IDLE;
+    return p->ticking ? bursts_time_of(&p->bursts, p->head.due_ns) : PACER_IDLE;
 }
 
 /* When the oldest I/O of the backlog fell due; 0 if it is empty. */
 static inline uint64_t pacer_backlog_since(const struct pacer *p)
 {
-    return p->backlog ? p->tail.due_ns : 0;
+    return p->backlog ? bursts_time_of(&p->bursts, p->tail.due_ns) : 0;
 }
 
 #endif

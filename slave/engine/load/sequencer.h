@@ -13,8 +13,9 @@
 #include "permutation.h"
 #include "random.h"
 
-/* Of addresses. PERMUTED: at random, each block of the range once before any again. */
-enum order { SEQUENTIAL_ORDER, UNIFORM, PERMUTED };
+/* Of addresses. PERMUTED: at random, each block of the range once before any again. UNEVEN: at random, as only a mix
+ * says it. */
+enum order { SEQUENTIAL_ORDER, UNIFORM, PERMUTED, UNEVEN };
 
 /* The first two are operations (mix.h). BY_PARTS: a mix says it. */
 enum direction { ALL_READ, ALL_WRITE, MIXED, BY_PARTS };

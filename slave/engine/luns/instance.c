@@ -2,6 +2,7 @@
 #include "instance.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,17 +17,35 @@
 enum { PAGE = 4096 };
 
 #define SHARES_WITHIN 1e-6 /* of their sum */
+#define MOST_ZIPF 16.0
+#define MOST_PARETO 0.99
+#define MOST_NORMAL 10.0
+#define MOST_SKEW 1e6
 
 /* By enum sync. */
 static const uint32_t write_flags[] = {0, RWF_DSYNC, RWF_SYNC};
 
 /* Purposes of random streams. */
-enum { ADDRESSES, GAPS, PASSES };
+enum { ADDRESSES, GAPS, PASSES, SCATTER };
+
+static struct uneven uneven_of(const struct fixed *f)
+{
+    return (struct uneven){.zipf = f->zipf,
+                           .pareto = f->pareto,
+                           .normal = f->normal,
+                           .working_set = f->working_set,
+                           .key = random_stream(f->scatter_seed, 0, 0, SCATTER),
+                           .scattered = f->scattered};
+}
 
 static enum order order_of(const struct fixed *f)
 {
+    struct uneven uneven = uneven_of(f);
+
     if (f->iosequencer == SEQUENTIAL)
         return SEQUENTIAL_ORDER;
+    if (f->zones_count || uneven_is(&uneven))
+        return UNEVEN;
     return f->random_map ? PERMUTED : UNIFORM;
 }
 
@@ -86,7 +105,10 @@ static struct mix_ways ways_of(const struct fixed *f)
                              .sequential = f->sequential,
                              .streams = f->streams > 1 ? (uint32_t)f->streams : 1,
                              .random = f->iosequencer != SEQUENTIAL,
-                             .by_operation = f->cursors == CURSOR_BY_OPERATION};
+                             .by_operation = f->cursors == CURSOR_BY_OPERATION,
+                             .uneven = uneven_of(f),
+                             .zones = f->zones,
+                             .zones_count = (uint32_t)f->zones_count};
 }
 
 /* Whether the sequencer alone says what its I/Os are: all of one size, at multiples of that, with one cursor. */
@@ -95,7 +117,7 @@ static bool is_plain(const struct fixed *f, const struct setting *s)
     bool own_cursors = f->iosequencer == SEQUENTIAL && f->cursors == CURSOR_BY_OPERATION;
 
     return s->parts_count == 0 && (f->align == 0 || f->align == s->blocksize) && f->sequential <= 0.0 &&
-           f->streams <= 1 && !own_cursors;
+           f->streams <= 1 && !own_cursors && order_of(f) != UNEVEN;
 }
 
 /* Whether what it would write was agreed to, all of it. */
@@ -186,6 +208,64 @@ static int check_ways(const struct lun *lun, const struct fixed *f, const char *
     return 0;
 }
 
+static bool is_within(double value, double most)
+{
+    return value >= 0.0 && value <= most; /* NaN is not */
+}
+
+/* How often a place of a random workload comes. */
+static int check_places(const struct fixed *f, const char **why)
+{
+    int ways = (f->zipf > 0.0) + (f->pareto > 0.0) + (f->normal > 0.0) + (f->zones_count > 0);
+
+    if (!is_within(f->zipf, MOST_ZIPF) || !is_within(f->pareto, MOST_PARETO) || !is_within(f->normal, MOST_NORMAL))
+        return refuse(why, EINVAL, "zipf is not in 0 to 16, pareto not in 0 to 0.99, or normal not in 0 to 10");
+    if (ways > 1)
+        return refuse(why, EINVAL, "zipf, pareto, normal and hot_zones exclude each other");
+    if (f->working_set && (f->normal > 0.0 || f->zones_count))
+        return refuse(why, EINVAL, "working_set does not go with normal and hot_zones");
+    if ((ways || f->working_set) && (f->iosequencer == SEQUENTIAL || f->random_map))
+        return refuse(why, EINVAL,
+                      "zipf, pareto, normal, hot_zones and working_set are for a random workload without random_map");
+    if (f->start && f->iosequencer != SEQUENTIAL)
+        return refuse(why, EINVAL, "start is for a sequential workload");
+    if (f->start && f->streams > 1)
+        return refuse(why, EINVAL, "start does not go with several streams");
+    return 0;
+}
+
+static int check_zones(const struct fixed *f, struct extent range, const char **why)
+{
+    double reads = 0.0, others = 0.0;
+    uint64_t behind = range.start;
+
+    if (f->zones_count > MOST_ZONES)
+        return refuse(why, EINVAL, "there are more than 64 hot_zones");
+    for (uint32_t n = 0; n < f->zones_count; n++) {
+        const struct mix_zone *zone = &f->zones[n];
+        if (zone->start >= zone->end || zone->start < behind || zone->end > range.end)
+            return refuse(why, EINVAL, "hot_zones are not ascending and apart, or one does not lie in the range");
+        if (!is_within(zone->reads, 1.0 + SHARES_WITHIN) || !is_within(zone->others, 1.0 + SHARES_WITHIN))
+            return refuse(why, EINVAL, "a share of hot_zones is not in 0 to 1");
+        behind = zone->end;
+        reads += zone->reads;
+        others += zone->others;
+    }
+    if (f->zones_count && (fabs(reads - 1.0) > SHARES_WITHIN || fabs(others - 1.0) > SHARES_WITHIN))
+        return refuse(why, EINVAL, "the shares of hot_zones do not add up to 1");
+    return 0;
+}
+
+/* Of one that is to be created: an edit may leave where it began. */
+static int check_start(const struct lun *lun, const struct parameters *p, const char **why)
+{
+    struct extent range = range_of(lun, &p->setting);
+
+    if (p->fixed.start && (p->fixed.start < range.start || p->fixed.start >= range.end))
+        return refuse(why, EINVAL, "start does not lie in the range");
+    return 0;
+}
+
 static int check_plain_range(const struct lun *lun, const struct parameters *p, const char **why)
 {
     const struct setting *s = &p->setting;
@@ -212,13 +292,16 @@ static int check_mix_range(const struct lun *lun, const struct parameters *p, co
     const struct setting *s = &p->setting;
     struct mix_ways ways = ways_of(&p->fixed);
     struct mix_part parts[MOST_PARTS];
-    struct mix_range unused;
+    struct mix_range range;
     uint32_t count = parts_of(s, parts);
 
     if (order_of(&p->fixed) == PERMUTED && !can_permute(&p->fixed, parts, count))
         return refuse(why, EINVAL, "random_map is for I/Os of one size, at multiples of that");
-    if (mix_range_of(&unused, &ways, parts, count, s->range_start, s->range_end, lun->size, lun->device))
-        return 0;
+    if (mix_range_of(&range, &ways, parts, count, s->range_start, s->range_end, lun->size, lun->device)) {
+        if (mix_zones_have_places(&range, &ways, parts, count))
+            return 0;
+        return refuse(why, EINVAL, "a hot zone has no place for the largest I/O");
+    }
     if (ways.streams > 1)
         return refuse(why, EINVAL,
                       "the range does not lie in the LUN, or a stream's part of it has no place for the largest I/O");
@@ -249,6 +332,12 @@ int instance_check(const struct lun *lun, struct ceiling ceiling, const struct e
         result = check_until(&p->fixed, s, why);
     if (result == 0)
         result = check_ways(lun, &p->fixed, why);
+    if (result == 0)
+        result = check_places(&p->fixed, why);
+    if (result == 0)
+        result = check_zones(&p->fixed, range_of(lun, s), why);
+    if (result == 0 && !is_within(s->skew, MOST_SKEW))
+        result = refuse(why, EINVAL, "skew is not in 0 to 1000000");
     if (result != 0)
         return result;
     return (is_plain(&p->fixed, s) ? check_plain_range : check_mix_range)(lun, p, why);
@@ -411,6 +500,19 @@ static void set_plain(struct instance *i, const struct setting *s)
     i->weight = requests_per_io(i->lun, i->ceiling, s->blocksize);
 }
 
+/* Where a sequential one begins, as created. */
+static void begin_at(struct instance *i, uint64_t at)
+{
+    const struct setting *s = &i->parameters.setting;
+
+    if (at == 0)
+        return;
+    if (i->sequencer.direction == BY_PARTS)
+        mix_seek(i->mix, at);
+    else
+        sequencer_seek(&i->sequencer, at, s->blocksize, s->range_start, s->range_end, i->lun->size, i->lun->device);
+}
+
 int instance_make_mix(struct instance *i, const struct parameters *p)
 {
     struct mix_ways ways = ways_of(&p->fixed);
@@ -421,6 +523,12 @@ int instance_make_mix(struct instance *i, const struct parameters *p)
     return i->mix ? 0 : -ENOMEM;
 }
 
+static bool counts_turns(const struct parameters *p)
+{
+    return p->fixed.drop_after_ns || p->fixed.until.what > ENDS_TIME || flush_is_wanted(&p->fixed) ||
+           p->setting.skew > 0.0;
+}
+
 int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
                     const struct parameters *parameters, const char **why)
 {
@@ -428,6 +536,8 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
     const struct setting *s = &p->setting;
     int result = instance_check(lun, ceiling, agreed, p, why);
 
+    if (result == 0)
+        result = check_start(lun, p, why);
     if (result != 0)
         return result;
     *i = (struct instance){.number = i->number,
@@ -440,8 +550,7 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
                            .kind = p->fixed.iosequencer == SEQUENTIAL ? KIND_SEQUENTIAL_READ : KIND_RANDOM_READ,
                            .maxtags = s->maxtags,
                            .write_flags = write_flags[p->fixed.sync],
-                           .counts_turns = p->fixed.drop_after_ns || p->fixed.until.what > ENDS_TIME ||
-                                           flush_is_wanted(&p->fixed),
+                           .counts_turns = counts_turns(p),
                            .counts_done = p->fixed.drop_after_ns || flush_is_wanted(&p->fixed),
                            .sequencer.order = order_of(&p->fixed)};
     lun->users++;
@@ -450,6 +559,7 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
         return refuse(why, ENOMEM, "no memory for what may be written, or for a mix of I/Os");
     }
     (is_plain(&p->fixed, s) ? set_plain : set_parts)(i, s);
+    begin_at(i, p->fixed.start);
     bound_writes(i, agreed, s);
     return 0;
 }
@@ -464,7 +574,9 @@ static void free_memory(struct instance *i)
 
 int instance_populate(struct instance *i, _Atomic uint64_t *progress)
 {
-    pacer_init(&i->pacer, i->parameters.fixed.iosequencer == RANDOM_INDEPENDENT, i->parameters.fixed.drop_after_ns);
+    const struct fixed *f = &i->parameters.fixed;
+
+    pacer_init(&i->pacer, f->iosequencer == RANDOM_INDEPENDENT, f->drop_after_ns, f->on_ns, f->off_ns);
     int result = make_tags(i);
 
     if (result == 0)
@@ -517,6 +629,7 @@ void instance_set(struct instance *i, const struct setting *s)
     bool plain = is_plain(&i->parameters.fixed, s), other = differs(&old, s);
 
     i->parameters.setting = *s;
+    i->counts_turns = counts_turns(&i->parameters);
     if (!plain)
         set_parts(i, s);
     else if (other)
@@ -534,31 +647,34 @@ void instance_set(struct instance *i, const struct setting *s)
 void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
 {
     const struct setting *setting = &i->parameters.setting;
-    uint64_t seed = i->parameters.fixed.seed;
+    uint64_t seed = i->parameters.fixed.seed, begins_ns = start_ns + i->parameters.fixed.start_ns;
 
+    i->begins_ns = begins_ns;
     free_tags(i);
     i->in_flight = 0;
     i->flying = (struct tag_list){0};
     i->waiting = NOT_WAITING;
-    i->tag_since_ns = i->found_ns = start_ns;
+    i->tag_since_ns = i->found_ns = begins_ns;
     ideal_tags_start(&i->ideal, setting->maxtags);
     atomic_store_explicit(&i->oldest_submit_ns, 0, memory_order_relaxed);
     i->maxtags = setting->maxtags;
     i->closed_loop = setting->iops < 0.0;
     i->resting = true; /* until the start */
-    i->rest_until_ns = start_ns;
+    i->rest_until_ns = begins_ns;
     i->failures = 0;
-    volume_start(i, start_ns);
+    i->burst_ends_ns = i->pacer.bursts.on_ns ? begins_ns + i->pacer.bursts.on_ns : UINT64_MAX;
+    volume_start(i, begins_ns);
     i->nowait = i->lun->nowait && i->weight == 1; /* what must be split never goes without waiting */
     i->sequencer.random = random_stream(seed, i->number, step, ADDRESSES);
     sequencer_start_passes(&i->sequencer, random_stream(seed, i->number, step, PASSES));
     if (i->sequencer.direction != BY_PARTS)
         sequencer_set_fraction_read(&i->sequencer, setting->fraction_read);
-    pacer_start(&i->pacer, random_stream(seed, i->number, step, GAPS), setting->iops, start_ns);
+    pacer_start(&i->pacer, random_stream(seed, i->number, step, GAPS), setting->iops, begins_ns);
     flush_start(i);
     i->thinking = (struct thinking){0};
+    i->skewed = (struct skewed){0};
     if (i->closed_loop)
-        think_begin(i, start_ns);
+        think_begin(i, begins_ns);
 }
 
 void instance_renew(struct tag *tag)

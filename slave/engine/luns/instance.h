@@ -82,6 +82,7 @@ struct flushing {
 struct setting {
     double iops; /* < 0: max; 0: paused */
     double fraction_read;
+    double skew; /* its weight among those of the LUN, see skew.h; 0: none */
     uint64_t range_start, range_end;
     uint32_t maxtags, blocksize;
     uint32_t parts_count; /* 0: reads and writes of `blocksize`, by fraction_read */
@@ -119,6 +120,8 @@ struct fixed {
     uint64_t iosequencer; /* enum iosequencer */
     uint64_t seed;
     uint64_t drop_after_ns; /* how long an I/O that is due may wait for its submission; 0: for as long as it takes */
+    uint64_t start_ns;      /* from a step's start to its own */
+    uint64_t on_ns, off_ns; /* of bursts; both 0: it has none */
     uint64_t think_ns;      /* between the end of an I/O and its tag's next one, in a closed loop */
     struct until until;
     uint64_t random_map; /* 0 or 1 */
@@ -129,6 +132,13 @@ struct fixed {
     double sequential;  /* share of a random workload's I/Os that begin where its last one ended */
     uint64_t streams;   /* of a sequential workload, in turns, each in its own part of the range; 0 is 1 */
     uint64_t cursors;   /* enum cursors */
+    double zipf, pareto, normal;
+    uint64_t working_set;  /* bytes; 0: all */
+    uint64_t scattered;    /* 0 or 1 */
+    uint64_t scatter_seed; /* alone: so that all instances with it have one hot set, in all steps */
+    uint64_t start;        /* of a sequential workload, a byte of the LUN; 0: the range's first */
+    uint64_t zones_count;
+    struct mix_zone zones[MOST_ZONES]; /* those that are none are zero */
 };
 
 /* How far it is with `until`: see volume.h. Its thread writes, others read. */
@@ -148,7 +158,17 @@ struct parameters {
 
 enum membership { OUT_OF_STEP, IN_STEP, IN_STEP_UNTIL }; /* the last: by `until` it may end before the step does */
 
-enum waiting { NOT_WAITING, WAITING_TO_SUBMIT, WAITING_FOR_QUEUE };
+/* In no list: the first two. The second: an instance that it is ahead of, see skew.h. */
+enum waiting { NOT_WAITING, WAITING_FOR_OTHERS, WAITING_TO_SUBMIT, WAITING_FOR_QUEUE };
+
+/* Its part in what is held in proportion: see skew.h. */
+struct skewed {
+    struct instance *next;       /* of its LUN, round; NULL: it has no part in this step */
+    struct instance *next_group; /* of another LUN */
+    double from, weight;         /* progress as it began to count, by this skew */
+    uint64_t issued;             /* since then */
+    bool counts;
+};
 
 struct instance {
     /* What the hot loop asks of it first. */
@@ -161,9 +181,9 @@ struct instance {
     bool eager;       /* it has something to submit without a backlog, too: in a closed loop, or a flush */
     bool resting;     /* submits nothing before rest_until_ns */
     bool nowait;
-    uint8_t waiting;    /* enum waiting: in which list next_waiting links it */
+    uint8_t waiting;    /* enum waiting: for what, and in which list next_waiting links it */
     bool blocks;        /* counted as such in its share, with `wanted` */
-    bool counts_turns;  /* what it submits in a turn matters: to `drop_after`, `until` or flushes */
+    bool counts_turns;  /* what it submits in a turn matters: to `drop_after`, `until`, flushes or skew */
     bool counts_done;   /* what completes does: to `drop_after` or flushes */
     uint8_t kind;       /* enum kind of its reads; a write's is the next */
     uint8_t turn;       /* I/Os of its next turn, at most */
@@ -174,6 +194,8 @@ struct instance {
     struct tag_list flying;
     struct thinking thinking;
     uint64_t rest_until_ns;
+    uint64_t begins_ns;      /* in this step */
+    uint64_t burst_ends_ns;  /* in a closed loop in bursts: the next end; UINT64_MAX: it has none */
     uint64_t tag_since_ns;   /* since when a tag is free, or would be if its last I/O had gone and been found in time */
     uint64_t found_ns;       /* when its last completion was there to be found */
     struct ideal_tags ideal; /* with drop_after only */
@@ -185,6 +207,7 @@ struct instance {
     uint64_t expires_ns; /* when it is spent by time; UINT64_MAX: never, or it is */
     uint64_t landed_ns;  /* when some of its I/Os last landed, with `until` */
     struct flushing flushing;
+    struct skewed skewed;
     /* A write of `blocksize` begins so far behind `writes_from` at most: it lies in its extent. Of a mix, each of whose
      * parts has a span of its own, the first alone counts. */
     uint64_t writes_from, writes_span;
@@ -241,6 +264,14 @@ void instance_set(struct instance *i, const struct setting *setting);
 
 /* Back to the state in which a step begins: nothing in flight but orphans, no backlog. */
 void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns);
+
+/* It submits nothing before that time, at least. */
+static inline void instance_rest(struct instance *i, uint64_t until_ns)
+{
+    if (!i->resting || i->rest_until_ns < until_ns)
+        i->rest_until_ns = until_ns;
+    i->resting = true;
+}
 
 /* Makes the data of a tag's next write: incompressible, also together with all others that any instance ever wrote. */
 void instance_renew(struct tag *tag);

@@ -72,6 +72,7 @@ static int inspect(struct lun *lun)
         result = -errno;
     } else if (S_ISBLK(status.st_mode)) {
         lun->device = true;
+        lun->on = status.st_rdev;
         if (ioctl(lun->fd, BLKGETSIZE64, &lun->size) != 0 || ioctl(lun->fd, BLKSSZGET, &unit) != 0)
             result = -errno;
         lun->block = lun->buffered ? PAGE : (uint32_t)unit;
@@ -80,6 +81,8 @@ static int inspect(struct lun *lun)
             lun->nowait = takes_nowait(lun, page);
         }
     } else if (S_ISREG(status.st_mode)) {
+        lun->on = status.st_dev;
+        lun->file = status.st_ino;
         lun->size = (uint64_t)status.st_size;
         lun->block = lun->buffered ? 1 : file_block(lun->fd, page);
         if (!lun->buffered)

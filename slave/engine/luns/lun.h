@@ -23,12 +23,20 @@ struct lun {
     int generic;               /* the generic device of an NVMe namespace; -1: not open */
     bool trims;                /* the backend was asked whether it takes trims, and does */
     uint32_t nsid, most_bytes; /* of that: its number, the largest I/O of one command */
+    dev_t on;                  /* the device that it is, or that has the file */
+    ino_t file;                /* 0: a device */
     uint64_t size;             /* bytes */
     uint32_t block;            /* the unit of its I/O, bytes: O_DIRECT's; buffered: of a device a page, of a file 1 */
     struct queue queue;
     uint32_t queue_id; /* the same for all LUNs above one queue */
     uint32_t users;    /* workload instances on it */
 };
+
+/* Whether two that are open, perhaps in other ways, are one. */
+static inline bool lun_is_same(const struct lun *one, const struct lun *other)
+{
+    return one->on == other->on && one->file == other->file;
+}
 
 /* 0 or -errno: ENOTBLK where it is neither block device nor file. */
 int lun_open(struct lun *lun, const char *path, const char *name, bool writable, bool direct);

@@ -20,6 +20,8 @@ void due_times_set_alarm(struct thread *t, struct instance *i)
         at_ns = earlier(at_ns, i->thinking.first->due_ns);
     if (i->resting)
         at_ns = earlier(at_ns, i->rest_until_ns);
+    if (i->closed_loop)
+        at_ns = earlier(at_ns, i->burst_ends_ns);
     at_ns = earlier(at_ns, i->expires_ns);
     if (at_ns == PACER_IDLE)
         heap_remove(&t->due_times.heap, i->slot);
@@ -34,6 +36,7 @@ void due_times_end(struct thread *t, struct instance *i)
     i->closed_loop = false;
     flush_settle(i);
     think_end(i);
+    skew_settle(t, i);
 }
 
 void due_times_expire(struct thread *t, struct instance *i, uint64_t now_ns)
@@ -58,14 +61,32 @@ static __attribute__((noinline, cold)) void expire(struct thread *t, struct inst
     ready_queue_resettle(i);
 }
 
+/* In a closed loop, where nothing falls due, it rests from a burst's end to the next burst. */
+static __attribute__((noinline, cold)) void rest_between_bursts(struct thread *t, struct instance *i, uint64_t until_ns)
+{
+    const struct bursts *b = &i->pacer.bursts;
+    uint64_t end_ns = bursts_end_at(b, until_ns - 1);
+
+    if (end_ns < until_ns) {
+        instance_rest(i, end_ns + b->off_ns);
+        skew_settle(t, i);
+        end_ns += b->off_ns + b->on_ns;
+    }
+    i->burst_ends_ns = end_ns;
+}
+
 void due_times_count(struct thread *t, uint64_t until_ns)
 {
     uint64_t most = MOST_FALLEN;
 
     while (due_times_next(&t->due_times) < until_ns && most > 0) {
         struct instance *i = &t->instances[t->due_times.heap.entries[0].item];
-        if (i->resting && i->rest_until_ns < until_ns)
+        if (i->closed_loop && i->burst_ends_ns < until_ns)
+            rest_between_bursts(t, i, until_ns);
+        if (i->resting && i->rest_until_ns < until_ns) {
             i->resting = false;
+            skew_settle(t, i);
+        }
         bool expires = i->expires_ns < until_ns;
         think_until(i, until_ns);
         if (i->pacer.ticking) {

@@ -29,12 +29,13 @@ static void retime(struct thread *t, struct instance *i, double iops, uint64_t f
 static void apply(struct thread *t, struct instance *i, const struct setting *setting, uint64_t now_ns)
 {
     double old_iops = i->parameters.setting.iops;
-    uint64_t from_ns = now_ns > t->step->start_ns ? now_ns : t->step->start_ns;
+    uint64_t from_ns;
 
     instance_set(i, setting);
     i->edit = t->mailbox.edit;
     if (!i->in_step)
         return;
+    from_ns = now_ns > i->begins_ns ? now_ns : i->begins_ns;
     row_of(t, i)->edit = i->edit;
     if (i->in_flight >= i->maxtags)
         i->tag_since_ns = now_ns;
@@ -47,6 +48,7 @@ static void apply(struct thread *t, struct instance *i, const struct setting *se
         think_recruit(i, from_ns);
     if (!t->boundary.cooling)
         due_times_set_alarm(t, i);
+    skew_settle(t, i);
     ready_queue_enqueue(t, i);
 }
 

@@ -109,8 +109,8 @@ static __attribute__((noinline, cold)) void fail(struct thread *t, struct tag *t
     else
         tag->fresh = false;
     if (++i->failures >= FAILURES && !t->boundary.cooling) {
-        i->resting = true;
-        i->rest_until_ns = now_ns + REST_NS;
+        instance_rest(i, now_ns + REST_NS);
+        skew_settle(t, i);
         due_times_set_alarm(t, i);
     }
     retire(t, tag, now_ns);
@@ -158,6 +158,7 @@ static __attribute__((noinline)) void count_done(struct tag *tag, uint64_t now_n
         ideal_tags_serve(&i->ideal, i->found_ns - tag->submit_ns);
     if (tag->op == OP_WRITE && flush_is_wanted(&i->parameters.fixed))
         flush_count_write(i, tag_free_since(tag, now_ns));
+    skew_let_flush(i);
 }
 
 /* A flush is an I/O, but of no kind. */

@@ -130,14 +130,10 @@ static inline bool make_write(struct thread *t, struct tag *tag, uint64_t span)
     return true;
 }
 
-/* The next of a mix: what it is, and where it goes. False: it may not. */
-static bool make_part(struct thread *t, struct instance *i, struct tag *tag)
+/* What the next of a mix is, and where it goes. False: it may not. */
+static inline bool make_row(struct thread *t, struct instance *i, struct tag *tag, const struct mix_row *row,
+                            uint64_t offset)
 {
-    uint64_t offset;
-    const struct mix_row *row = mix_next(i->mix, &i->sequencer.random, &offset);
-
-    if (i->sequencer.order == PERMUTED)
-        offset = sequencer_permuted_offset(&i->sequencer);
     tag->op = row->op;
     tag->iocb.aio_offset = (int64_t)offset;
     tag->kind = row->kind;
@@ -151,6 +147,32 @@ static bool make_part(struct thread *t, struct instance *i, struct tag *tag)
     if (row->op == OP_WRITE)
         tag_set_stale(tag, row->bytes);
     return true;
+}
+
+/* The next of a mix that goes to each place once, or to some more often. */
+static __attribute__((noinline)) bool make_elsewhere(struct thread *t, struct instance *i, struct tag *tag)
+{
+    uint64_t *random = &i->sequencer.random, offset;
+    const struct mix_row *row;
+
+    if (i->sequencer.order == UNEVEN) {
+        row = mix_next_uneven(i->mix, random, &offset);
+    } else {
+        row = mix_draw(i->mix, random);
+        offset = sequencer_permuted_offset(&i->sequencer);
+    }
+    return make_row(t, i, tag, row, offset);
+}
+
+/* The next of a mix. */
+static bool make_part(struct thread *t, struct instance *i, struct tag *tag)
+{
+    uint64_t offset;
+
+    if (__builtin_expect(i->sequencer.order >= PERMUTED, false))
+        return make_elsewhere(t, i, tag);
+    const struct mix_row *row = mix_next(i->mix, &i->sequencer.random, &offset);
+    return make_row(t, i, tag, row, offset);
 }
 
 /* Likewise where all have one size, and this one does so. */
@@ -258,16 +280,21 @@ static void end_by_volume(struct thread *t, struct instance *i)
 static __attribute__((noinline, cold)) void count_turn(struct thread *t, struct instance *i, const struct tag *before,
                                                        uint64_t now_ns)
 {
-    uint32_t ios = i->in_flight - i->flushing.in_flight;
+    uint32_t ios = i->in_flight - i->flushing.in_flight, issued = 0;
     bool was_spent = volume_is_spent(i);
+    const struct tag *first = before ? before->next : i->flying.first;
 
+    for (const struct tag *tag = first; tag; tag = tag->next)
+        issued++;
     if (i->pacer.drop_after_ns && ios > i->ideal.at_once)
         i->ideal.at_once = ios;
-    volume_spend(i, before ? before->next : i->flying.first);
+    volume_spend(i, first);
     if (!was_spent && volume_is_spent(i))
         end_by_volume(t, i);
     if (i->flushing.due)
         issue_flush(t, i, now_ns);
+    if (i->skewed.counts)
+        skew_count(t, i, issued);
 }
 
 /* The next I/Os of an instance, in its turn, as long as the queue has room. Their age is published, so that others see
@@ -311,9 +338,10 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
             due_times_expire(t, i, now_ns);
         take_turn(t, i, limit, now_ns);
         ready_queue_enqueue(t, i);
-        if (i->waiting == NOT_WAITING && i->share->waiting.first &&
+        if (i->waiting <= WAITING_FOR_OTHERS && i->share->waiting.first &&
             (share_has_room(i->share, 1) || ready_queue_find_room(i->share, 1)))
-            ready_queue_wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more */
+            ready_queue_wake(
+                t, i->share); /* woken for room that it does not take: it was paused, is held, or has no more */
     }
     in_flight_add(&t->in_flight, t->submit.batch_size - before);
 }

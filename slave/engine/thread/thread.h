@@ -26,6 +26,7 @@
 #include "ready_queue.h"
 #include "reap.h"
 #include "reap_delay.h"
+#include "skew.h"
 #include "stats/buffer.h"
 #include "step.h"
 #include "submit.h"
@@ -61,6 +62,7 @@ struct thread {
     struct clock_guard clock_guard;
     struct due_times due_times;
     struct ready_queue ready_queue;
+    struct skew skew;
     struct submit submit;
     struct in_flight in_flight;
     struct reap reap;

@@ -30,6 +30,7 @@ static void prepare(struct thread *t)
     clock_guard_start(t);
     due_times_clear(t);
     ready_queue_reset(t);
+    skew_start(t);
     submit_start(t);
     in_flight_reset(&t->in_flight);
     reap_start(t);

@@ -1,5 +1,5 @@
 """Loads through the page cache, beside fio with io_uring: reads of what it holds, writes with a flush after so many,
-and mixes of sizes and of orders.
+mixes of sizes and of orders, and places by Zipf's law.
 
 Figures are I/Os per second and mean latency of the middle turn, and the ratio of the IOPS, least to most of the turns
 beside it. fio lets completed I/Os wait in its queue at depth; ours reaps after each call, so that only depth 1 compares
@@ -50,6 +50,7 @@ MIXES = (
     LoadCase(
         "half of it sequential, 32", {"maxtags": 32, "sequential": 0.5}, ("--iodepth=32", "--percentage_random=50")
     ),
+    LoadCase("zipf, 32", {"maxtags": 32, "zipf": 1.2}, ("--iodepth=32", "--random_distribution=zipf:1.2")),
     LoadCase(
         "sequential reads and writes, 32",
         {"maxtags": 32, "iosequencer": "sequential", "cursors": "by_operation", "fraction_read": 0.7},
