@@ -86,6 +86,8 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--blockalign", "--ba", "blockalign", metavar="SIZE", hidden=True),
         click.option("--percentage-random", type=click.IntRange(0, 100), metavar="PERCENT",
                      help="Of the I/Os; the others begin where the last one ended."),
+        click.option("--random-distribution", metavar="LAW",
+                     help="Of random addresses: zipf:1.2, pareto:0.2, or zoned:90/10:10/90, shares of I/Os and range."),
         click.option("--iodepth", "--maxtags", "--qd", type=int, default=32, show_default=True, metavar="N",
                      help="I/Os in flight on each target."),
         click.option("--numjobs", type=int, default=1, metavar="N",

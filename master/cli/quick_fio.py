@@ -44,7 +44,6 @@ NEAREST: Final = {
     "loops": "use --io-size 2x: so often the size of each target",
     "offset": "save the plan with --save FILE, and edit its `range`",
     "output_format": "use --ui json; the folder has CSV files, too",
-    "random_distribution": "random addresses are evenly distributed; leave it out",
     "rate_process": "save the plan with --save FILE, and edit its `iosequencer`",
     "stonewall": "quick runs one test; a plan has steps, one after the other (docs/plan.md)",
     "steadystate": "save the plan with --save FILE, and add `steady` (docs/control.md)",

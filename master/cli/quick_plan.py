@@ -94,6 +94,7 @@ class QuickOptions:
     bssplit: str | None = None
     blockalign: str | None = None
     percentage_random: int | None = None
+    random_distribution: str | None = None
     iodepth: int = 32
     numjobs: int = 1
     rwmixread: str | None = None
@@ -386,9 +387,32 @@ def _lines(options: QuickOptions, workload: _Workload, first_bytes: int | None) 
         lines.append("    cursors: by_operation      # a stream of reads and one of writes")
     if options.percentage_random not in (None, 100):
         lines.append(f"    sequential: {100 - (options.percentage_random or 0)}%            # the rest at random")
+    lines += _distribution(options, workload)
     if options.blockalign is not None:
         lines.append(f"    align: {format_bytes(_size('--blockalign', options.blockalign))}")
     return lines + ([f"    range: 0..{format_bytes(first_bytes)}"] if first_bytes is not None else [])
+
+
+def _distribution(options: QuickOptions, workload: _Workload) -> list[str]:
+    """Lines of where random I/Os go. Raises PlanError."""
+    from ..imports.fio_distribution import law_of
+
+    text = options.random_distribution
+    if text is None:
+        return []
+    name = f"--random-distribution {text}"
+    if workload.sequential:
+        raise PlanError(f"{name}: --rw {workload.name} is not random; write --rw rand{workload.name}")
+    try:
+        made = law_of(text, lambda size: _size("--random-distribution", size))
+    except ValueError as error:
+        raise PlanError(f"{name}: {error}") from None
+    if made.why:
+        nearest = ", ".join(f"`{key}: {value}`" for key, value in made.keys)
+        raise PlanError(f"{name}: {made.why};\nwhat comes nearest in a plan (--save FILE) is {nearest}")
+    if options.once and not made.is_even:
+        raise PlanError(f"{name} with --once: each block comes once, or some come more often; leave one of them out")
+    return [f"    {key}: {value}" for key, value in made.keys]
 
 
 def _cache(options: QuickOptions) -> list[str]:

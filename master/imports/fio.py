@@ -99,6 +99,7 @@ def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[ImportedE
         parted[-1].append(job)
     uneven = [_shortened(job) for members in parted if _ends_apart(members) for job in members if job.has_both_ends]
     parted = [[job.ends_itself for job in members] if _ends_apart(members) else members for members in parted]
+    parted = [[job.starting(min(one.start_s for one in members)) for job in members] for members in parted]
     names = UniqueNames()
     groups = [
         [replace(stream, name=names.of(stream.name)) for job in members for stream in job.streams] for members in parted
@@ -117,7 +118,7 @@ def _in_groups(jobs: list[ReadJob]) -> tuple[tuple[Stream, ...], tuple[ImportedE
 
 def _ends_apart(members: list[ReadJob]) -> bool:
     """Whether the jobs of a group end at different times, or with a flush after their time."""
-    timed = {job.measure_s for job in members if job.measure_s is not None}
+    timed = {(job.start_s, job.measure_s) for job in members if job.measure_s is not None}
     return len(timed) > 1 or any(_END in stream.more and not stream.until for job in members for stream in job.streams)
 
 

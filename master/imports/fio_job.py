@@ -15,6 +15,7 @@ from ...protocol.parameters import PARAMETERS, Operation
 from ..text.suggestions import did_you_mean, suggestion
 from ..text.units import format_bytes, format_duration, format_fraction, format_number
 from .description import ImportedTarget, Settings, Stream
+from .fio_distribution import EVEN, Law, law_of
 from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, REFUSED, SYNC_ENGINES, UNMAPPED
 from .fio_places import DrivenPart
 from .fio_sizes import PLACE_OF, DrawnSizes, common_unit, plan_sizes
@@ -56,6 +57,15 @@ class ReadJob:
     warmup_s: float
     measure_s: float | None  # None: until its volume is done
     steady: FioSteady | None
+    start_s: float = 0.0  # after its group's start
+
+    def starting(self, first_s: float) -> "ReadJob":
+        """The job whose streams start so much later than those of its group that start first, at `first_s`."""
+        after_s = round(self.start_s - first_s, 9)
+        if after_s <= 0:
+            return self
+        later = ("start_after", format_duration(after_s))
+        return replace(self, streams=[replace(stream, more=(*stream.more, later)) for stream in self.streams])
 
     @property
     def times(self) -> tuple[float, float | None, FioSteady | None]:
@@ -166,12 +176,14 @@ class Job(TargetsReader):
             why = "a step that looks for a steady state does not end by volume"
             self._drop(None, f"fio stops after `size`: {why}", "", matters=True)
         self._note_repetitions(rw, steady is not None)
+        self._note_law(rw)
         streams = self._streams(rw, targets, driven_parts, by_volume and not steady)
         return ReadJob(
             section=self.section, begins_group=self._flag("stonewall"), backend=backend, targets=targets,
             streams=streams,
             warmup_s=max(ramp, self._value("ss_ramp", seconds_of, 0.0)) if steady else ramp,
             measure_s=max(runtime, 1.0) if runtime else None, steady=steady,
+            start_s=self._value("startdelay", seconds_of, 0.0),
         )  # fmt: skip
 
     # The parts of a job
@@ -216,7 +228,6 @@ class Job(TargetsReader):
 
     def _idle(self, option: Option) -> bool:
         """Whether the option changes nothing: fio's default, an even distribution."""
-        random = self._text("rw", "read").startswith("rand")
         if option.name == "blocksize_unaligned":
             return self._sized() != "bsrange"
         if option.name == "fill_device" and self._fills_devices():
@@ -226,7 +237,7 @@ class Job(TargetsReader):
         off = OFF_OF.get(option.name, OFF)
         if all(part.strip() in off for part in option.value.split(",")):
             return True
-        return option.name == "random_distribution" and not random
+        return False
 
     def _fills_devices(self) -> bool:
         """Whether the job writes devices from end to end in any case: to be full ends it no sooner."""
@@ -390,6 +401,7 @@ class Job(TargetsReader):
         align = self._aligned(part.drawn)
         if align:
             keys.append(("align", format_bytes(align)))
+        keys += self._law().keys
         random = min(self._random_shares(rw))
         if random == 1.0:
             return tuple(keys)
@@ -421,13 +433,16 @@ class Job(TargetsReader):
         files = self._files_of_clone() if own_files else len(targets)
         clones = len(targets) // files if own_files else self._jobs()
         shifted = len(set(driven_parts[:clones])) > 1
-        apart = clones > 1 and (shifted or (sequential and not own_files))
+        # each clone has a cursor, or frequent places, of its own
+        of_its_own = sequential or not (self._law().is_even or self._law().keeps_map)
+        apart = clones > 1 and (shifted or (of_its_own and not own_files))
         if apart and clones > MOST_CLONES:
             self._fault(self.section.options.get("numjobs"), f"more than {MOST_CLONES} streams of a job")
             return []
         of_all = 1 if apart or own_files else clones  # random clones add up
         parts = self._directions(rw, sequential)
         orders = [self._order(rw, part) for part in parts]
+        think = self._think(depth, files, any(part.rate is not None for part in parts) or len(parts) > 1)
         streams = []
         in_flight = 0  # of a clone that is apart, or of all
         for clone in range(clones if apart else 1):
@@ -462,7 +477,7 @@ class Job(TargetsReader):
                         seed=self._value("randseed", whole_number, None),
                         random_map=not sequential and self._maps() and self._keeps_map(rw, part),
                         until=volume.until(of_all, part, files) if volume else "",
-                        more=(*order, *cache),
+                        more=(*order, *cache, *think),
                     )
                 )  # fmt: skip
         if in_flight != depth * of_all:
@@ -471,6 +486,20 @@ class Job(TargetsReader):
         elif files > 1 and engine != "null" and any(part.rate is None for part in parts):
             self._note_shared_depth([target.path for target in targets[:files]], depth * of_all)
         return streams
+
+    def _think(self, depth: int, files: int, is_paced: bool) -> Settings:
+        """The time after each I/O, where fio's job has one in flight."""
+        time = self._value("thinktime", lambda text: seconds_of(text, "us"), 0.0)
+        if not time:
+            return ()
+        option, blocks = self.section.options["thinktime"], self._value("thinktime_blocks", whole_number, 1)
+        if depth == 1 and files == 1 and blocks <= 1 and not is_paced:
+            return (("think_time", format_duration(time)),)
+        why = f"fio waits for all its I/Os in flight, and then for its time, after each {blocks} blocks"
+        if is_paced:
+            why = "a workload with a rate does not think"
+        self._drop(option, why, "the plan does not wait", matters=True)
+        return ()
 
     def _sharing(self) -> Option | None:
         """The option that has several files, or reads and writes, share a depth."""
@@ -523,7 +552,17 @@ class Job(TargetsReader):
 
     def _maps(self) -> bool:
         """Whether fio visits each block once before any again."""
-        return not self._flag("norandommap") and not self._is_aligned_apart()
+        keeps = self._law().keeps_map
+        return keeps and not self._flag("norandommap") and not self._is_aligned_apart()
+
+    def _law(self) -> Law:
+        return self._value("random_distribution", lambda text: law_of(text, self._size), EVEN)
+
+    def _note_law(self, rw: str) -> None:
+        """Name where fio's frequent places are others."""
+        made = self._law()
+        if made.why and not self._is_sequential(rw):
+            self._drop(self.section.options["random_distribution"], made.why, made.nearest, matters=True)
 
     def _keeps_map(self, rw: str, part: _JobPart) -> bool:
         """Whether a plan can visit blocks so, where fio does."""
@@ -531,6 +570,9 @@ class Job(TargetsReader):
         if min(self._random_shares(rw)) < 1:
             why = "fio's random I/Os go to blocks that they have not visited yet"
             self._drop(options["percentage_random"], why, "the plan's go anywhere; use `norandommap`", matters=True)
+        elif not self._law().is_even:
+            why = "fio visits each block of a zone once"
+            self._drop(options["random_distribution"], why, "the plan's go anywhere; use `norandommap`", matters=True)
         elif not part.has_one_size:
             why = "fio visits each block once, and fills gaps with smaller I/Os"
             self._drop(options[self._sized()], why, "the plan's go anywhere; use `norandommap`", matters=True)

@@ -33,6 +33,9 @@ MAPPED: Final = {
     "fdatasync": "`flush: { every: ..., with: fdatasync }`", "sync": "`sync`", "end_fsync": "`end_fsync`",
     "fsync_on_close": "`end_fsync`", "time_based": "`measure` alone, with `runtime`",
     "io_size": "`until`", "number_ios": "`until`", "loops": "`until`", "norandommap": "`random_map`",
+    "startdelay": "`start_after`", "thinktime": "`think_time`, at depth 1",
+    "thinktime_blocks": "`think_time`, after each I/O",
+    "random_distribution": "`zipf`, `pareto`, `normal`, `hot_zones`",
 }  # fmt: skip
 
 # What ivypy always does, or what has no part in the load: left out without a word.
@@ -56,7 +59,7 @@ ALWAYS: Final = frozenset(
     latency_percentile latency_run read_beyond_wp max_open_zones
     job_max_open_zones ignore_zone_limits flow_id flow_sleep cgroup_nodelete cgroup_weight sqthread_poll_cpu
     busy_poll merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars zone_reset_frequency
-    zone_reset_threshold thinktime_blocks_type thinktime_iotime rate_ignore_thinktime read_iolog_chunked
+    zone_reset_threshold thinktime_blocks_type rate_ignore_thinktime read_iolog_chunked
     replay_no_stall replay_redirect replay_scale replay_align replay_time_scale replay_skip
     """.split()
 )
@@ -71,11 +74,9 @@ _NO_ORDER: Final = "streams of a step begin together"
 UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "blocksize_unaligned": ("sizes of a range are multiples of its smallest", "", True),
     "offset_align": ("an offset in percent is rounded to blocks", "", True),
-    "random_distribution": ("random addresses are evenly distributed", "two workloads with a `range` each", True),
     "rw_sequencer": ("a workload is random or sequential", "", True),
-    "thinktime": ("a tag thinks, not a whole job", "use `think_time`", True),
-    "thinktime_blocks": ("a tag thinks after each I/O", "use `think_time`", True),
-    "thinktime_spin": ("a tag that thinks takes no CPU", "use `think_time`", True),
+    "thinktime_iotime": ("a tag thinks after each I/O", "use `think_time`", True),
+    "thinktime_spin": ("a tag that thinks takes no CPU", "", False),
     "fill_device": ("a step does not end when a disk is full", "use `until: { written: 1x }`", True),
     "verify": (_NO_VERIFY, "", True),
     "zero_buffers": (_NO_CONTENT, "", True),
@@ -90,7 +91,6 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "write_barrier": ("a flush is of all that was written", "use `flush: { every: ... }`", True),
     "atomic": ("ivypy does not support atomic writes", "", True),
     "uncached": ("what is read stays in the page cache", "", True),
-    "startdelay": (_NO_ORDER, "write a step of its own", True),
     "wait_for": (_NO_ORDER, "write a step of its own", True),
     "flow": (_NO_ORDER, "give each workload its share as `iops`", True),
     "latency_target": ("a search is part of a step", "use `find` (docs/control.md)", True),

@@ -131,6 +131,8 @@ class TargetsReader(SizesReader):
                 return []
             busy += bool(left)
             names.update(dict.fromkeys(left))
+            if len(names) > MOST_CLONES:
+                break
         if busy < self._jobs() and len(names) <= MOST_CLONES:
             why = f"fio leaves a file to the first clone that names it: {busy} of {self._jobs()} clones do I/O"
             nearest = "so does the plan; with `filename`, all would"

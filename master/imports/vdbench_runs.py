@@ -98,6 +98,7 @@ class RunReader:
     of_wd: dict[str, list[VdbenchLun]] = field(default_factory=dict)
     hosts: dict[str, set[str]] = field(default_factory=dict)  # by sd: those that drive it
     users: dict[tuple[str, str], int] = field(default_factory=dict)  # by sd and host: number of workloads
+    is_tied: bool = False  # its workloads hold their shares at their maximum
 
     def read(self) -> Runs | None:
         """None where the rd cannot be read."""
@@ -170,10 +171,12 @@ class RunReader:
         if free and (given > 100.0001 or (not without and given < 99.9999)):
             self._fault(f"the skew of its workloads is {given:g}, and has to be 100")
         rest = (100.0 - given) / len(without) if without else 0.0
-        if None in self.rd.rates or self.rd.curve:
+        if (None in self.rd.rates or self.rd.curve) and given and len(chosen) > 1:
+            self.is_tied = len({frozenset(lun.name for lun in self.of_wd[wd.name]) for wd in free}) == 1
             for wd in free:
-                if wd.skew and len(chosen) > 1:
-                    self._drop_of(wd, "skew", "workloads at their maximum do not hold a share", "give the rd a rate")
+                if wd.skew and not self.is_tied:
+                    why = "workloads at their maximum hold their shares of each LUN, and these have other LUNs"
+                    self._drop_of(wd, "skew", why, "give the rd a rate")
         return {wd.name: (wd.skew or rest) / 100 for wd in chosen}
 
     def _loads(self, wd: Wd, share: float, values: _Values) -> Iterator[Load]:
@@ -191,12 +194,16 @@ class RunReader:
                 name=wd.name, paths=tuple(dict.fromkeys(path for _, path in alike)), sequential=sequential,
                 fraction_read=reads, blocksize=sizes[0][0] if len(sizes) == 1 else Sizes(sizes),
                 depth=max(round(depth), 1), iops="0", poisson=self.rd.poisson and not sequential, span=span,
-                on=self._on(alike), more=tuple(key for key in more if key[0] != "sync" or reads < 1),
+                on=self._on(alike),
+                more=(*(key for key in more if key[0] != "sync" or reads < 1), *self._skew(wd, share)),
             )  # fmt: skip
             if stream.depth > int(PARAMETERS["maxtags"].high or stream.depth):
                 self._fault(f"{stream.depth} I/Os in flight are too many")
             own = None if rate is None else rate * len(alike) / everywhere
             yield Load(stream, None if own is None else format_number(round(own, 6)), copy)
+
+    def _skew(self, wd: Wd, share: float) -> Settings:
+        return (("skew", format_fraction(round(share, 6))),) if self.is_tied and wd.iorate is None else ()
 
     def _groups(self, wd: Wd, values: _Values, sizes: Weighted) -> Mapping[_Alike, list[tuple[str, str]]]:
         """Hosts and paths where the workload's LUNs have the same depth, range and flags, by these.

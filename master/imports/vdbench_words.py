@@ -99,7 +99,7 @@ SD: Final[Mapping[str, Fate]] = {
 
 WD: Final[Mapping[str, Fate]] = {
     "sd": Becomes("`select` of the workload"),
-    "skew": Becomes("`total_iops`, where there is a rate"), "xfersize": Becomes("`blocksize`"),
+    "skew": Becomes("`skew`, or each workload's `iops`"), "xfersize": Becomes("`blocksize`"),
     "readpct": Becomes("`fraction_read`"), "rdpct": Becomes("`fraction_read`"), "writepct": Becomes("`fraction_read`"),
     "wrpct": Becomes("`fraction_read`"), "range": Becomes("`range`"), "hotband": _SPOT,
     "seekpct": Becomes("`iosequencer`, `sequential`"), "stride": _SPOT,

@@ -22,6 +22,7 @@ from ivypy.master.errors import PlanError
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
 from ivypy.master.text.units import format_volume, parse_bytes
+from ivypy.protocol.parameters import Zone
 
 DEVICE = QuickTarget("/dev/sdb", TargetKind.DEVICE)
 FILE = QuickTarget("/data/old.bin", TargetKind.FILE, size=4 << 30)
@@ -121,6 +122,20 @@ def test_sizes_and_trims_are_a_mix(options: dict[str, Any], mix: set[tuple[str, 
     assert {(str(one.operation), one.bytes, one.share) for one in parameters.operations} == mix
 
 
+@pytest.mark.parametrize(
+    ("law", "keys"),
+    [
+        ("random", {}),
+        ("zipf:1.2", {"zipf": 1.2}),
+        ("pareto:0.3", {"pareto": 0.3}),
+        ("zoned:90/10:10/90", {"hot_zones": (Zone(0, 107372544, 0.9, 0.9), Zone(107372544, 1 << 30, 0.1, 0.1))}),
+    ],
+)
+def test_random_ios_go_by_a_law_of_fio(law: str, keys: dict[str, Any]) -> None:
+    found = plan_of(random_distribution=law).workloads[0].parameters.absolute(1 << 30, "file", "max")
+    assert found == replace(plan_of().workloads[0].parameters.absolute(1 << 30, "file", "max"), **keys)
+
+
 @pytest.mark.parametrize(("percent", "sequential"), [(30, 0.7), (0, 1.0), (100, 0.0)])
 def test_a_part_of_the_ios_is_random(percent: int, sequential: float) -> None:
     (workload,) = plan_of(rw="randread", percentage_random=percent).workloads
@@ -209,6 +224,13 @@ def test_a_new_file_alone_needs_no_consent_to_writing() -> None:
         ({"rw": "trimwrite"}, "no block is written as soon as it was trimmed"),
         ({"rw": "xyzabc"}, "not a kind of I/O;\nthere are"),
         ({"rwmixread": "70"}, "write --rw randrw"),
+        (
+            {"random_distribution": "zapf"},
+            "--random-distribution zapf: 'zapf' is not a distribution; fio has random, zipf",
+        ),
+        ({"random_distribution": "zipf", "rw": "read"}, "--rw read is not random; write --rw randread"),
+        ({"random_distribution": "normal:5"}, "what comes nearest in a plan (--save FILE) is `normal: 8.33%`"),
+        ({"random_distribution": "zipf", "once": True}, "each block comes once, or some come more often"),
         ({"rw": "read", "percentage_random": 30}, "fio ignores it there; write --rw randread"),
         ({"blocksize": ","}, "--bs ,: write a size like 4k, or those of reads and writes: 4k,64k"),
         ({"bssplit": "4k/60:bad"}, "--bssplit"),

@@ -17,7 +17,7 @@ from ivypy.master.imports.fio_sizes import of_range, of_split
 from ivypy.master.imports.to_plan import to_plan
 from ivypy.master.plan.load import read
 from ivypy.protocol.parameters import MAX, Iosequencer, Operation, Parameters
-from tests.support.engine import run
+from tests.support.mixes import Part, Ways, drawn
 
 DEVICE = "filename=/dev/sdb\ndirect=1\nioengine=io_uring\ntime_based\nruntime=9\n"
 KIB, GIB = 1 << 10, 1 << 30
@@ -143,23 +143,21 @@ def ios_of_ivypy(options: str) -> list[Io]:
     plan = read(text_of(options).replace("# destroy: true", "destroy: true"), "job.yaml")
     (workload,) = plan.workloads
     parameters = workload.parameters.absolute(GIB, "file", MAX)
-    order = "sequential" if parameters.iosequencer is Iosequencer.SEQUENTIAL else "random"
-    ways = (
-        order, parameters.align, parameters.sequential, 1, int(parameters.cursors == "by_operation"), GIB, 0,
+    ways = Ways(
+        order="sequential" if parameters.iosequencer is Iosequencer.SEQUENTIAL else "random",
+        align=parameters.align, sequential=parameters.sequential,
+        by_operation=parameters.cursors == "by_operation", span=parameters.range, size=GIB,
     )  # fmt: skip
-    start, end = parameters.range
-    said = run("mix", "next", *ways, stdin=f"{COUNT} {start} {end} {parts_of(parameters)}")
     operations = list(Operation)
-    ios = [tuple(map(int, line.split())) for line in said.splitlines()]
-    return [Io(operations[op], offset, size) for op, offset, size in ios]
+    return [Io(operations[io.op], io.offset, io.bytes) for io in drawn(parts_of(parameters), COUNT, ways)]
 
 
-def parts_of(parameters: Parameters) -> str:
+def parts_of(parameters: Parameters) -> list[Part]:
     operations = list(Operation)
     reads = parameters.fraction_read
     plain = [(Operation.READ, parameters.blocksize, reads), (Operation.WRITE, parameters.blocksize, 1 - reads)]
     parts = [(part.operation, part.bytes, part.share) for part in parameters.operations] or plain
-    return " ".join(f"{share!r} {size} {operations.index(one)}" for one, size, share in parts if share)
+    return [Part(share, size, operations.index(one)) for one, size, share in parts if share]
 
 
 def shares(ios: Sequence[Io]) -> dict[object, float]:
