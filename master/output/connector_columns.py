@@ -14,7 +14,9 @@ GATHERS: Final = (
     Column("subinterval", "", "its number in the step; -1: before the first, where counters start"),
     Column("connector", "", "its name in the plan"),
     Column("host", "", "of the connector `host`, which test host; else blank"),
-    Column("state", "", "gathered, late, no_answer, busy, declined or lost: see [connectors](connectors.md)"),
+    Column(
+        "state", "", "gathered, late, no_answer, busy (not asked, since it had not answered before), declined or lost"
+    ),
     Column("why", "", "why it declined, was lost, or (a test host) gave nothing"),
     _END,
     Column(

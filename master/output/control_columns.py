@@ -91,7 +91,7 @@ FIND: Final = (
     Column("high_iops", "1/s", "its interval: the upper end"),
     Column("interval_percent", "%", "confidence of that interval"),
     Column("halving_s", "s", "about how much longer would halve the interval; blank where it is as narrow as asked"),
-    Column("repeated", "", "true: the generator was disturbed; the answer does not count, the probe is repeated"),
+    Column("repeated", "", "true: the generator was disturbed: the probe is repeated"),
 )
 STAIRCASE: Final = (
     Column("level", "", "its number, from 0"),

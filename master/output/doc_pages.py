@@ -23,12 +23,12 @@ _GENERATED: Final = "<!-- Printed by scripts/docs from the program's own tables:
 
 _COLUMNS_START: Final = f"""\
 A name says category, quantity, unit and statistic: `read_service_us_p99`. No file scales its numbers. A blank cell: the
-number does not exist. Metrics are explained [below](#metrics), workload parameters [in the plan](plan.md#workloads).
+number does not exist.
 
 - **Percentiles** come from merged histograms, are within 1/128 of the sample, and blank where fewer than
   {FEWEST_BEYOND} samples lie above (insufficient samples).
-- **Response time** starts when the I/O fell due. It is blank where a workload instance is not paced, and in the
-  summary where the load was not sustained.
+- **Response times** are blank where a workload instance is not paced, and in the summary where the load was not
+  sustained.
 - **Categories** (`write`, `random_read` ...) have columns once they saw an I/O. `ivypy query`, `ivypy export` and
   `ivypy.load` have all.
 - **Rates** are sums over hosts, each by the real length of its own subinterval.
@@ -48,8 +48,8 @@ _OLD_START: Final = """\
 _VERDICTS_START: Final = """\
 A row of a summary has four verdicts: `rate_verdict`, `service_verdict` and `response_verdict` of its figures, and
 `verdict` of what the step was for: the metrics that its measure, steady, slo, find or pid looks at, else rates and
-service times. Do not use figures in brackets, `[1,234]`: they are invalid. In parentheses, `(1,234)`, they are partial.
-A step at `50% of step X` needs only a valid rate of X. To get rid of a reason: [my run is invalid](invalid.md).
+service times. Figures in brackets, `[1,234]`, are invalid: do not use them. In parentheses, `(1,234)`, they are
+partial. A step at `50% of step X` needs only a valid rate of X. Step by step: [my run is invalid](invalid.md).
 
 """
 
@@ -57,7 +57,8 @@ _REASONS_START: Final = f"""\
 ## Reasons
 
 The column `reasons` has them with severity and detail, joined with `; `: `generator_late[note] (12% of the mean)`.
-`ivypy show --reasons` prints all, the console only the one that matters most. Below, in parentheses:
+`ivypy show --reasons` prints all, the console only the most important. Below, the remedy is in italics, and in
+parentheses:
 
 - **severity**: a `note` changes no verdict. `partial`, `failed` and `invalid` become the verdict; the worst counts.
 - **scope**: the figures concerned: rate (IOPS, MiB/s), service times, response times or all. `step`: only `verdict`.
@@ -66,6 +67,8 @@ Lateness and reap delay are compared mean with mean and p99 with p99
 ([statistics](internals/statistics.md#lateness-and-reap-delay)). A core is busy from {BUSY_PERCENT:g} % on.
 """
 
+
+LONG_REMEDY: Final = 80  # characters
 
 _CODES_OF_STEPS: Final = """\
 ## Of a run
@@ -96,12 +99,13 @@ def columns_page() -> str:
     """Every file that users read, every column, every metric."""
     files = _files(file for file in FILES if file not in OF_THE_MACHINERY)
     diagnostics = (
-        f"[Columns for diagnosis](internals/columns.md): {', '.join(f'`{file}`' for file in OF_THE_MACHINERY)}.\n"
+        f"[Columns for diagnosis](internals/columns.md): {', '.join(f'`{file}`' for file in OF_THE_MACHINERY)}; and "
+        "names before 0.2.\n"
     )
     others = "## Other files\n\n" + "".join(f"- `{one}`: {content}\n" for one, content in OTHER_FILES.items())
     return _page(
         "Columns",
-        [_COLUMNS_START, *files, others, diagnostics, "## Metrics\n\n" + _metrics(), _OLD_START, _old_names()],
+        [_COLUMNS_START, *files, others, diagnostics, "## Metrics\n\n" + _metrics()],
     )
 
 
@@ -110,7 +114,7 @@ def diagnosis_page() -> str:
     start = (
         "How threads, clocks and the controller worked, and how control decided; the rest: [columns](../columns.md).\n"
     )
-    return _page("Columns for diagnosis", [start, *_files(OF_THE_MACHINERY)])
+    return _page("Columns for diagnosis", [start, *_files(OF_THE_MACHINERY), _OLD_START, _old_names()])
 
 
 def _files(names: Iterable[str]) -> list[str]:
@@ -129,14 +133,19 @@ def verdicts_page() -> str:
     """Verdicts, and every reason with its severities and scope."""
     verdicts = "".join(f"- `{verdict}`: {verdict.sentence}\n" for verdict in Verdict)
     by_severity = sorted(Reason, key=lambda reason: -max(map([*Severity].index, reason.severities)))
-    return _page("Verdicts", [_VERDICTS_START + verdicts, _REASONS_START, "".join(map(_reason, by_severity))])
+    first = {reason.remedy: reason for reason in reversed(by_severity)}
+    reasons = "".join(_reason(reason, first[reason.remedy]) for reason in by_severity)
+    return _page("Verdicts", [_VERDICTS_START + verdicts, _REASONS_START, reasons])
 
 
-def _reason(reason: Reason) -> str:
+def _reason(reason: Reason, first: Reason) -> str:
+    """A reason; a long remedy that `first` has, too, stands there."""
     scope = {ALL: "all", STEP: "step"}.get(reason.scope) or ", ".join(reason.scope)
     severities = ", ".join(reason.severities[::-1])
     remedy = reason.remedy.replace("log/<host>.log", "`log/<host>.log`")
-    return f"- `{reason.word}` ({severities}; {scope}): {reason.sentence}\n  *Remedy*: {remedy}\n"
+    if reason is not first and len(remedy) > LONG_REMEDY:
+        remedy = f"As for `{first.word}`."
+    return f"- `{reason.word}` ({severities}; {scope}): {reason.sentence}\n  *{remedy}*\n"
 
 
 def exit_codes_page() -> str:
@@ -175,6 +184,9 @@ def _file(groups: Sequence[Group], explained: set[Column]) -> str:
         else:
             for after, columns in groupby(group, lambda column: _after_names(column, explained)):
                 same = [*columns]
+                if {column.name for column in same} == PARAMETERS.keys():
+                    lines.append("- every key of a [workload](plan.md#workloads), but `select` and `once`\n")
+                    continue
                 lines += map(_line, same) if after is None else [f"- {_names(same)}{after}\n"]
             explained.update(group)
     return "".join(lines)

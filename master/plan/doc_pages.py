@@ -4,12 +4,13 @@ Rule: the text about a key stands with the key, in schema.py, schema_control.py,
 and suggestions.py, never here.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
 from pydantic_core import PydanticUndefined
 
-from ...protocol.parameters import Notation, Parameters
+from ...protocol.parameters import PARAMETERS, Notation, Parameters
 from ..text.plan_parameters import PlanParameters
 from ..text.units import format_duration
 from .model import TOTAL_IOPS
@@ -42,15 +43,13 @@ _INTRODUCTION = """\
 # The plan
 
 A plan is a YAML file. `ivypy check PLAN` prints what it would do and every fault in it, without touching a host.
-`ivypy schema` prints this page as a JSON schema for editors. The [glossary](glossary.md) explains the words. Below,
-the default of a key stands in parentheses.
+`ivypy schema` prints this page as a JSON schema for editors. Below, a key's default and bounds stand in parentheses.
 
 Each key decides how its value is read: `1:30` is not a number, `010` is not eight, `yes` is not true. Anchors and
 aliases work; tags and merge keys do not.
 
-`${name}` in any text is replaced by the value of a parameter: declared with its default under `parameters:`, set with
-`-D name=value`. It needs quotes inside `{ }` and `[ ]`. `$${` is a plain `${`. `${user}`, your user name, is always
-there.
+`${name}` in any text is replaced by the value of a parameter of `parameters:`, or of `-D name=value`. It needs quotes
+inside `{ }` and `[ ]`. `$${` is a plain `${`. `${user}`, your user name, is always there.
 """
 
 _UNITS = """\
@@ -117,29 +116,29 @@ Attributes, for `select`, `match` and rollups:
 _EDITS = """\
 ## How edits add up
 
-An edit applies to all steps after it. Where a later edit sets the same parameter of an instance, the later one counts.
-A `loop` sets its parameters for its own steps only. A looped step is named `NAME+parameter=value`, with every value;
-use that name in `50% of step`.
+An edit applies to all steps after it; of two that set the same parameter of an instance, the later counts. A `loop`
+sets its parameters for its own steps only, which are named `NAME+parameter=value`, with every value; use that name in
+`50% of step`.
 
 `total_iops` is shared equally over the LUNs that the edit selects; a LUN that several hosts or paths lead to counts
-once. `50% of step NAME` takes, for each rollup instance, that share of the IOPS which the same instance reached in that
-step (the baseline step), and shares it over the hosts that took part in it. If the baseline step is partial, this step
-is partial, and a host that was not in its measurement has no load. If its rate is invalid, this step is not run.
+once. `50% of step NAME` is, for each rollup instance, that share of its IOPS in that step (the baseline step), shared
+over the hosts that took part in it. If the baseline step is partial, so is this step, and a host that was not in its
+measurement has no load. If its rate is invalid, this step is not run.
 """
 
 _CONSENT = """\
 ## Consent
 
 A LUN that is not the plan's own file is written only with `destroy: true` in the plan **and** `--destroy TOKEN` on the
-command line. `ivypy devices PLAN` prints the token, the LUNs that would be overwritten, and by what each is known.
-Consent covers everything that the plan could write, in any step, loop or edit.
+command line. `ivypy devices PLAN` prints the token, and the LUNs that would be overwritten. Consent covers everything
+that the plan could write, in any step, loop or edit.
 
 The token is a hash over these LUNs: host, path, machine, size and identity (serial number and WWN, UUID, or what the
 kernel knows: [identity](internals/identity.md)). Another disk at the same path needs another token. The host checks it
 again when it opens a LUN, and refuses everything else.
 
 - **A file's token** ends when anybody but ivypy changes the file (also `chmod`, `mv`). After a killed slave, or
-  on a filesystem without extended attributes, it is a new one as well.
+  on a filesystem without extended attributes, it is a new one, too.
 - **A device's token is about the device, not its contents**: it stays good when somebody stores other data there.
   Known [signatures](never-written.md) are refused all the same, nothing else. Do not keep commands with the token of a
   disk that is also used otherwise.
@@ -175,9 +174,10 @@ def _section(title: str, model: type[Section]) -> str:
     doc = " ".join((model.__doc__ or "").split())
     heading = f"## `{title}`" if title else "## Top-level keys"
     same = _explained(model)
-    rows = [(f"`{key}`", _default(model, key), _meaning(model, key)) for key in model.model_fields if key not in same]
+    rows = [(f"`{key}`", _limits(model, key), _meaning(model, key)) for key in model.model_fields if key not in same]
     rows.sort(key=lambda row: row[1] != NEEDED)
-    above = [f"- {', '.join(f'`{key}`' for key in same)}: as in `{_SAME_KEYS[model][0]}`\n"] if same else []
+    names = "every key" if PARAMETERS.keys() <= {*same} else ", ".join(f"`{key}`" for key in same)
+    above = [f"- {names}: as in `{_SAME_KEYS[model][0]}`\n"] if same else []
     return f"{heading}\n\n{doc}\n\n{''.join([_list(rows), *above])}"
 
 
@@ -207,20 +207,32 @@ def _default(model: type[Section], key: str) -> str:
     return f"`{text}`" if text else ""
 
 
-def _meaning(model: type[Section], key: str) -> str:
-    text = model.model_fields[key].description or ""
+def _limits(model: type[Section], key: str) -> str:
+    """A key's default, and a parameter's bounds."""
     bounded = (model is WorkloadDoc and key in PARAMETER_FIELDS) or key == TOTAL_IOPS
-    return f"{text} {_bounds(key)}".rstrip() if bounded else text
+    return "; ".join(filter(None, (_default(model, key), _bounds(key) if bounded else "")))
+
+
+def _meaning(model: type[Section], key: str) -> str:
+    """A key's text, with the choices that it does not name itself."""
+    text = model.model_fields[key].description or ""
+    choices = _choices(key) if model is WorkloadDoc and key in PARAMETER_FIELDS else []
+    if all(re.search(rf"\b{word}\b", text) for word in choices):
+        return text
+    return f"{text} One of {', '.join(f'`{word}`' for word in choices)}."
+
+
+def _choices(key: str) -> list[str]:
+    """The words that a parameter may be, if it is one of some words."""
+    return [str(word) for word in type(getattr(Parameters(), key))] if CHANGES[key].unit is Notation.CHOICE else []
 
 
 def _bounds(key: str) -> str:
-    """The bounds of a parameter."""
+    """The bounds of a parameter; a share's, where they are 0 and 1, go without saying."""
     row = CHANGES[key]
-    if row.unit is Notation.CHOICE:
-        return "One of " + ", ".join(f"`{word}`" for word in type(getattr(Parameters(), key))) + "."
-    if row.low is None or row.high is None:
+    if row.low is None or row.high is None or (written(key, row.low), written(key, row.high)) == ("0%", "100%"):
         return ""
-    return f"From {written(key, row.low)} to {written(key, row.high)}."
+    return f"{written(key, row.low)} to {written(key, row.high)}"
 
 
 def _list(rows: Iterable[tuple[str, str, str]]) -> str:

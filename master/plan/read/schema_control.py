@@ -88,8 +88,8 @@ COMMAND: Final = Reads(_words, {"anyOf": [TEXT_SCHEMA, {"type": "array", "items"
 _CONFIDENCE: Final = fraction_field(0.5, 0.9999)
 _METRIC: Final = scalar(full_name, "the name of a metric", TEXT_SCHEMA)
 _METRIC_DOC: Final = (
-    "A column of docs/columns.md: a rate, mean, percentile or CPU, like overall_response_us_p99; or for short: iops, "
-    "p99 (of service times), response_p99, read_p99_9."
+    "A rate, mean, percentile or CPU of docs/columns.md, like overall_response_us_p99; or short: iops, p99 (of "
+    "service times), response_p99, read_p99_9."
 )
 
 
@@ -102,11 +102,11 @@ def _rollup(text: str) -> Any:
 
 
 class MeasureDoc(Section):
-    """When the measurement is complete: after a `time` (`measure: 60s` for short), or when a metric is accurate."""
+    """The measurement ends after a `time` (`measure: 60s` for short), or when a metric is accurate."""
 
     time: Annotated[float | None, _MEASURED_TIME] = about("Measure for this long.")
     metric: Annotated[str | None, _METRIC] = _metric(None, _METRIC_DOC)
-    rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must reach the accuracy.")
+    rollup: Annotated[str, TEXT] = _rollup("All instances of this rollup type must reach it.")
     accuracy: Annotated[float, fraction_field()] = about(
         "Half-width of the confidence interval, as a share of the value.", 0.02
     )
@@ -117,38 +117,36 @@ class MeasureDoc(Section):
         _TIMEOUT_S,
     )
     correction: Annotated[Correction, choice_field(Correction)] = about(
-        "How dependent subintervals are allowed for. effective: by their autocorrelation time; factor_two: ivy's "
-        "rule, twice the width of independent samples.",
+        "Allows for dependent subintervals. effective: by their autocorrelation time; factor_two: ivy's rule, "
+        "twice the width of independent ones.",
         Correction.EFFECTIVE,
     )
 
 
 class SteadyDoc(Section):
-    """Run until the storage is in a steady state; that window, or with `hold` the next one, is the measurement."""
+    """Run until a steady state; that window, or with `hold` the next, is the measurement."""
 
     criterion: Annotated[str, choice_field(CRITERIA)] = Field(
         description="fio's iops, iops_slope, bw, bw_slope, latency or latency_slope; snia; or t (measure's rule)."
     )
     limit: Annotated[str, _AMOUNT] = about(
-        "Largest deviation from the window's mean, or slope per second: a percentage of the mean, or an amount of the "
-        "metric. snia has its own limits; for t it is the accuracy.",
+        "Largest deviation from the mean, or slope per second: a percentage of the mean, or an amount of the "
+        "metric. snia has its own; for t it is the accuracy.",
         f"{LIMIT_PERCENT:g}%",
     )
-    window: Annotated[float, duration_field()] = about(
-        "Length of the window that the criterion is applied to; at least two subintervals.", WINDOW_S
-    )
+    window: Annotated[float, duration_field()] = about("Length of the window; at least two subintervals.", WINDOW_S)
     ramp: Annotated[float | None, duration_field()] = about("Time left out at the beginning (the step's warmup).")
     latency: Annotated[str | None, choice_field(LATENCIES)] = about(
         "Statistic of service time for the latency criteria (mean)."
     )
     metric: Annotated[str | None, _METRIC] = about("Metric for snia and t (overall_iops).")
-    rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must be steady.")
+    rollup: Annotated[str, TEXT] = _rollup("All instances of this rollup type must be steady.")
     hold: Annotated[bool, FLAG] = about("Measure one more window, which must stay steady.", False)
     on_leave: Annotated[OnLeave, choice_field(OnLeave)] = about(
-        "What to do if the steady state is left before it has held: note, restart or stop.", OnLeave.RESTART
+        "If the steady state is left before it has held: note, restart or stop.", OnLeave.RESTART
     )
     no_drift: Annotated[bool, FLAG] = about(
-        "Also require that the trend of three windows, continued for one more, stays within the limit.", False
+        "Also the trend of three windows, continued for one more, must stay within the limit.", False
     )
     confidence: Annotated[float, _CONFIDENCE] = about("Confidence, for t.", CONFIDENCE)
     timeout: Annotated[float, duration_field()] = about(
@@ -157,8 +155,8 @@ class SteadyDoc(Section):
 
 
 class UntilDoc(Section):
-    """The step ends when its workloads have driven so much of each LUN. At most one amount, for all of them that have
-    such I/O; without one, each ends by its own `until`."""
+    """The step ends when its workloads have driven so much of each LUN: at most one amount, for all that have such
+    I/O; without one, each ends by its own `until`."""
 
     written: Annotated[Any, volume_field(VolumeKind.WRITTEN)] = about("Bytes written, like 2x or 100GiB.")
     read: Annotated[Any, volume_field(VolumeKind.READ)] = about("Bytes read.")
@@ -166,7 +164,7 @@ class UntilDoc(Section):
     ios: Annotated[Any, volume_field(VolumeKind.IOS)] = about("I/Os, like 1M.")
     time: Annotated[Any, volume_field(VolumeKind.TIME)] = about("Time from the step's start, like 60s.")
     timeout: Annotated[float, duration_field()] = about(
-        "Longest time since the step's start; then the result is partial, and says how much was left.",
+        "Longest time since the step's start; then the result is partial.",
         USUAL_TIMEOUT_S,
     )
 
@@ -177,16 +175,16 @@ class UntilDoc(Section):
 
 
 class PidDoc(Section):
-    """Hold a metric at its target by moving the total IOPS of each rollup instance."""
+    """Moves the total IOPS of each rollup instance until the metric is at its target."""
 
     metric: Annotated[str, _METRIC] = _metric()
-    target: Annotated[str, _AMOUNT] = Field(description="Target value of the metric: an amount with its unit.")
-    rollup: Annotated[str, TEXT] = _rollup("Each instance of this rollup type has a controller of its own.")
+    target: Annotated[str, _AMOUNT] = Field(description="Its target, with its unit.")
+    rollup: Annotated[str, TEXT] = _rollup("Each instance of this rollup type is controlled by itself.")
     auto: Annotated[bool, FLAG] = about("Calibrate first: a short run at max, and one at 2% of it.", False)
     low_iops: Annotated[Any, _LEVEL] = about("Lowest load of an instance: a number, or 5% of step NAME.")
-    low_target: Annotated[str | None, _AMOUNT] = about("Value of the metric at that load; below the target.")
+    low_target: Annotated[str | None, _AMOUNT] = about("The metric at low_iops; below the target.")
     high_iops: Annotated[Any, _LEVEL] = about("Highest load of an instance.")
-    high_target: Annotated[str | None, _AMOUNT] = about("Value of the metric at that load; above the target.")
+    high_target: Annotated[str | None, _AMOUNT] = about("The metric at high_iops; above the target.")
     timeout: Annotated[float, duration_field()] = about("Longest time for the load to settle.", _TIMEOUT_S)
 
 
@@ -197,7 +195,7 @@ class ControlDoc(Section):
 
 
 class StaircaseDoc(Section):
-    """Several loads in one step, each with its own warmup, measurement and summary row."""
+    """Several loads, each with its own warmup, measurement and summary row."""
 
     start: Annotated[Any, _LEVEL] = Field(description="Total IOPS of the first level: a number, or 10% of step NAME.")
     end: Annotated[Any, _LEVEL] = about("Total IOPS of the last level; without it, until a load is not sustained.")
@@ -211,47 +209,42 @@ class FindDoc(Section):
     """The highest total IOPS whose metric is at most the target, with its interval."""
 
     metric: Annotated[str, _METRIC] = _metric()
-    target: Annotated[str, _AMOUNT] = Field(
-        description="Largest value that passes: an amount of the metric with its unit."
-    )
-    rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must pass.")
+    target: Annotated[str, _AMOUNT] = Field(description="Largest value that passes, with its unit.")
+    rollup: Annotated[str, TEXT] = _rollup("All instances of this rollup type must pass.")
     resolution: Annotated[float, fraction_field()] = about(
         "Width of the interval, as a share of the load, at which the search ends.", 0.02
     )
     within: Annotated[float | None, duration_field()] = about(
-        "Time, from the step's start, after which the search ends with what it knows; without it, by `probes`."
+        "Time from the step's start until the search ends; without it, by `probes`."
     )
     confidence: Annotated[float, _CONFIDENCE] = about("Confidence of the interval.", 0.95)
     probes: Annotated[int, count_field(FEWEST_PROBES, 1000)] = about(
         "Largest number of probes, including the run at max.", 12
     )
     longest_probe: Annotated[int, count_field(10, 10_000)] = about(
-        "Number of subintervals after which an unclear probe ends.", 48
+        "Subintervals after which an unclear probe ends.", 48
     )
 
 
 class OnBreakDoc(Section):
-    """A command that the controller runs when a subinterval breaches the threshold: an alert while it happens."""
+    """An alert: a command that the controller runs when a subinterval breaches the threshold."""
 
     command: Annotated[tuple[str, ...], COMMAND] = Field(
-        description="A list of words, or one line; it runs without a shell, with IVYPY_THRESHOLD, IVYPY_INSTANCE, "
-        "IVYPY_VALUE (a number in the metric's unit: us for times), IVYPY_STEP and IVYPY_SUBINTERVAL in its "
-        "environment."
+        description="A list of words, or one line, without a shell. Its environment: IVYPY_THRESHOLD, IVYPY_INSTANCE, "
+        "IVYPY_VALUE (in the metric's unit: us for times), IVYPY_STEP, IVYPY_SUBINTERVAL."
     )
     every: Annotated[float, duration_field(1.0)] = about("Shortest time between two alerts.", EVERY_S)
 
 
 class SloDoc(Section):
-    """A threshold: a step fails if its measurement does not meet it (exit code 5)."""
+    """A step fails if its measurement does not meet the threshold (exit code 5)."""
 
     metric: Annotated[str, _METRIC] = _metric()
-    at_most: Annotated[str | None, _AMOUNT] = about(
-        "Largest value that meets it: an amount of the metric with its unit."
-    )
-    at_least: Annotated[str | None, _AMOUNT] = about("Smallest value that meets it; instead of at_most.")
-    rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must meet it.")
+    at_most: Annotated[str | None, _AMOUNT] = about("Largest value that meets it, with its unit.")
+    at_least: Annotated[str | None, _AMOUNT] = about("Smallest; instead of at_most.")
+    rollup: Annotated[str, TEXT] = _rollup("All instances of this rollup type must meet it.")
     abort_early: Annotated[bool, FLAG] = about("End the step as soon as it is certain to fail.", False)
-    on_break: OnBreakDoc | None = about("What to run when a subinterval breaches the threshold.")
+    on_break: OnBreakDoc | None = about("The command of an alert.")
 
 
 Slo = Annotated[list[SloDoc], BeforeValidator(one_or_many, json_schema_input_type=SloDoc | list[SloDoc])]
