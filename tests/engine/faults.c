@@ -1595,14 +1595,16 @@ static void let_go_by_an_end(void)
     let_go_by((struct until){ENDS_TIME, 300 * NS_PER_MS});
 }
 
-/* Those on other LUNs, at a rate or without a skew go as they would. A user who is held is not late. */
+/* Those on other LUNs, at a rate or without a skew go as they would; one that has the same LUN open otherwise is held.
+ * A user who is held is not late. */
 static void beside_the_held(void)
 {
-    uint32_t lun, other;
+    uint32_t lun, again, other;
     struct sums s;
 
     open_lun(&lun);
-    open_lun(&other);
+    open_lun(&again);
+    open_lun(&other)->file++; /* as if it were another file */
     atomic_store(&told.delay_of[SLOW], 10 * NS_PER_MS);
     for (uint32_t n = QUICK; n < SKEWED; n++)
         atomic_store(&told.delay_of[n], 100000);
@@ -1611,7 +1613,8 @@ static void beside_the_held(void)
     create_skewed(2, lun, (struct fixed){0}, -1.0, 8, 0.0);
     create_skewed(3, lun, (struct fixed){0}, 1000.0, 8, 1.0);
     create_skewed(4, other, (struct fixed){0}, -1.0, 8, 1.0);
-    start(5, &s);
+    create_skewed(5, again, (struct fixed){0}, -1.0, 8, 1.0);
+    start(6, &s);
     engine_stop(engine, 3);
     uint64_t late_ns = greatest_lateness(&s, 8);
     CHECK(late_ns < NS_PER_MS);
@@ -1620,6 +1623,7 @@ static void beside_the_held(void)
     CHECK(atomic_load(&told.issued_of[2]) > 10000);
     CHECK(llabs((long long)atomic_load(&told.issued_of[3]) - 200) <= 1);
     CHECK(atomic_load(&told.issued_of[4]) > 10000);
+    CHECK(atomic_load(&told.issued_of[5]) <= 22);
 }
 
 static void create_flushing(double iops, uint32_t tags, uint64_t every)

@@ -97,7 +97,7 @@ HELD = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)  # a process each
+@settings(max_examples=30, deadline=None)  # a process each
 @given(st.lists(HELD, min_size=1, max_size=6))
 def test_nobody_is_ever_ahead_and_nothing_hangs(instances: list[Held]) -> None:
     counts = issued(instances, 2)

@@ -36,10 +36,10 @@ def frozen(tmp_path: Path, go: str, at_s: float, seconds: float) -> SimulatedRun
 
 
 def figures(staged: SimulatedRun) -> tuple[list[str], list[dict[str, str]]]:
-    """What the run shows and what it writes, but for instants and its own seed."""
+    """What the run shows and what it writes, but for instants and its own seeds."""
     phases = staged.eyes.phases()
     return phases, [
-        {name: cell for name, cell in row.items() if "utc" not in name and name != "seed"}
+        {name: cell for name, cell in row.items() if "utc" not in name and "seed" not in name}
         for row in staged.rows("summary.all.csv")
     ]
 
