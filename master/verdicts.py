@@ -235,8 +235,8 @@ class Reason(Enum):
         INVALID,
         (Scope.RATE,),
         "other than whole bursts were measured",
-        "The load comes in bursts, and the time that was measured has more or less of them than of the pauses: by more "
-        "than 5 % other I/Os fell due than the mean.",
+        "The load comes in bursts, and the time that was measured has more or less of them than whole periods have: by "
+        "more than 5 %.",
         "Measure whole periods, on and off, in subintervals that hold them.",
     )
     STARTED_LATE = (

@@ -49,6 +49,7 @@ class Settings:
     at_max: frozenset[InstanceKey]  # (host, number) of those instances
     until: Mapping[InstanceKey, Until]  # of those that end by volume, and are not paused
     starts: Mapping[InstanceKey, float]  # seconds from a step's start, of those that begin later
+    bursts: Mapping[InstanceKey, tuple[Bursts, float]]  # of those that drive in such: and their starts
     endless: bool  # an instance that is not paused has no such end
     iops: tuple[str, ...]  # total target, of hosts that are gone too: a number, `max`; blank where only some are paced
 
@@ -72,7 +73,12 @@ class Settings:
         until = {key: end for key, end in running.items() if end.what is not VolumeKind.NEVER}
         starts = {key: one.start_after for key, one in parameters.items() if one.start_after and one.iops != 0}
         endless = len(until) < len(running)
-        return cls(columns, paced, some_max, thinking_tags, at_max, until, starts, endless, totals)
+        bursts = {
+            key: (one.bursty, one.start_after)
+            for key, one in parameters.items()
+            if one.bursty != NO_BURSTS and one.iops != 0
+        }
+        return cls(columns, paced, some_max, thinking_tags, at_max, until, starts, bursts, endless, totals)
 
     def response_rows(self, reached: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         """(R,) The rows whose response times are shown: those that are paced, and in a summary, whose `reached` says

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import Count
-from ...protocol.parameters import MAX, NEVER
+from ...protocol.parameters import MAX
 from ..stats.confidence import FEWEST_STATED
 from ..text.metric_amounts import rounded
 from ..text.units import format_fraction
@@ -33,11 +33,12 @@ from .io_checks import (
     stall_at_end,
     unwritten_blocks,
 )
+from .load_times import bursts_cut, started_late
 from .metrics import column
 from .overload import rows_ahead, rows_behind, rows_of_earlier
 from .parameters_in_force import Settings
 from .validity_case import Case, Rows, each, rows_of_host
-from .volumes import ended_apart, started_late
+from .volumes import ended_apart
 from .window import Measurement
 
 MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
@@ -153,21 +154,6 @@ def _types(case: Case) -> Rows:
                 yield instance.row, finding
 
 
-def _cut_bursts(case: Case) -> Rows:
-    """Rows of a rate that comes in bursts, of which other I/Os fell due than those of so much time."""
-    if case.settings.until or case.settings.starts:
-        return
-    due = case.measurement.layout.over_rows(case.measurement.account.due, np.add)
-    length_s = case.measurement.merged.presence.length_s
-    for row, bursts in enumerate(case.settings.columns["bursty"]):
-        asked = case.settings.iops[row]
-        if bursts in ("", NEVER) or not case.settings.paced[row] or not length_s[row]:
-            continue
-        found = float(due[row]) / length_s[row]
-        if abs(found - float(asked)) > MOST_CUT * float(asked):
-            yield row, Finding(Reason.BURSTS_CUT, f"{found:.4g} IOPS fell due, of a mean of {asked}")
-
-
 def _few(case: Case) -> Rows:
     if case.measurement.subintervals < FEWEST_STATED:
         finding = Finding(Reason.TOO_FEW_SUBINTERVALS, f"{case.measurement.subintervals}")
@@ -188,11 +174,10 @@ def _unsteady(case: Case) -> Rows:
     yield from each(at_max & ~(share <= MOST_HALF_WIDTH), Reason.UNSTEADY, detail)
 
 
-MOST_CUT: Final = 0.05  # of the mean rate of bursts
 _CHECKS: Final[Sequence[Callable[[Case], Rows]]] = (
     no_samples, _target, _before, stall_at_end, io_errors, failed_tail, uncovered, full_queues, discarded,
     unwritten_blocks, late_submissions, long_thoughts, reap_delay, _types, busy_threads, cpu_contention, foreign_io,
-    page_cache, _few, _unsteady, ended_apart, started_late, _cut_bursts,
+    page_cache, _few, _unsteady, ended_apart, started_late, bursts_cut,
 )  # fmt: skip
 
 

@@ -103,31 +103,6 @@ def ended_apart(case: Case) -> Rows:
     yield from each(first_ns > APART * length_s * 1e9, Reason.ENDED_APART, detail)
 
 
-def started_late(case: Case) -> Rows:
-    """Find rows of which instances began well after the measurement did. Where all of a row's did, its rate is over
-    more than their time: the rate since then is in the detail."""
-    measurement, layout, starts = case.measurement, case.measurement.layout, case.settings.starts
-    if not starts:
-        return
-    began_ns = round(measurement.first * case.length_s * 1e9)
-    after_ns = [round(starts.get((host, n), 0.0) * 1e9) for host in layout.hosts for n in layout.numbers[host]]
-    late_ns = np.maximum(np.array(after_ns, np.int64) - began_ns, 0)
-    driven = layout.of_instances(starts) | (measurement.account.due > 0)
-    last_ns = layout.over_rows(np.where(driven, late_ns, 0), np.maximum)
-    all_ns = layout.over_rows(np.where(driven, late_ns, LONG_AGO), np.minimum)
-    length_s, iops = measurement.merged.presence.length_s, column(case.figures, "overall_iops")
-
-    def detail(row: int) -> str:
-        idle_s = float(all_ns[row]) / 1e9
-        if idle_s <= APART * length_s[row]:
-            return f"the last {last_ns[row] / 1e9:.3g} s after the measurement's start"
-        driven_s = length_s[row] - idle_s
-        since = f": {iops[row] * length_s[row] / driven_s:.4g} IOPS since then" if driven_s > 0 else ""
-        return f"all {idle_s:.3g} s after the measurement's start{since}"
-
-    yield from each(last_ns > APART * length_s * 1e9, Reason.STARTED_LATE, detail)
-
-
 def until_the_end(closed: MergedSubinterval, volumes: Volumes | None) -> MergedSubinterval:
     """The subinterval without the time after the end of all that was driven, if that lies in it."""
     if volumes is None or not volumes.only or volumes.since_ns == 0 or volumes.ended_before:

@@ -10,7 +10,7 @@ from ivypy.master.rollup.volumes import until_the_end, volumes_of
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.counters import Count
-from ivypy.protocol.parameters import NO_BURSTS, Bursts, Iops, Parameters, Until, VolumeKind
+from ivypy.protocol.parameters import Parameters, Until, VolumeKind
 from tests.support.rollup import instance, merged, merger_of, rollups_by
 from tests.support.rollup_results import HostData
 
@@ -116,58 +116,6 @@ def test_rows_that_ended_early_have_their_rate_until_then() -> None:
         "all=all": "the first 3 s before the last",
         "host=h1": "all 2 s before the measurement did: 14.29 IOPS until then",
     }
-
-
-def late(*starts: float, warmup: int = 0) -> dict[str, str]:
-    """By row, what is found of two subintervals after a warmup, where the instances begin so late in the step."""
-    chosen = settings(*(Parameters(start_after=start) for start in starts))
-    window = Window(merger_of(ROLLUPS).layout)
-    for number in (warmup, warmup + 1):
-        window.add(closed({"h1": [(9, 0)] * 2, "h2": [(9, 0)] * 2}, number, due=5))
-    validity = check_validity(window.measurement(), chosen, 0.0025, 5.0)
-    return {
-        str(row): finding.detail
-        for row, findings in zip(ROLLUPS.rows, validity.findings, strict=True)
-        for finding in findings
-        if finding.reason is Reason.STARTED_LATE
-    }
-
-
-def test_rows_that_began_late_have_their_rate_since_then() -> None:
-    """200 I/Os of h1 in two subintervals of 5 s, of which it was driven in 6 s."""
-    assert late(4, 5, 0, 0) == {
-        "all=all": "the last 5 s after the measurement's start",
-        "host=h1": "all 4 s after the measurement's start: 16.67 IOPS since then",
-    }
-    assert (
-        late(4, 5, 0, 0, warmup=1)
-        == {}
-        == late(5.2, 5.2, 5.2, 5.2, warmup=1)
-        == late(0, 0, 0, 0)
-        == late(0.4, 0.4, 0.4, 0.4)
-    )
-
-
-@pytest.mark.parametrize(
-    ("iops", "bursty", "due", "cut"),
-    [
-        (100.0, Bursts(1, 3), 500, False),
-        (100.0, Bursts(1, 3), 480, False),
-        (100.0, Bursts(1, 3), 470, True),
-        (100.0, Bursts(1, 3), 530, True),
-        (100.0, NO_BURSTS, 470, False),
-        ("max", Bursts(1, 3), 470, False),  # nothing says how much it would be
-    ],
-)
-def test_a_rate_of_other_than_whole_bursts_is_no_rate(iops: Iops, bursty: Bursts, due: int, cut: bool) -> None:
-    chosen = settings(*[Parameters(iops=iops, bursty=bursty)] * 4)
-    window = Window(merger_of(ROLLUPS).layout)
-    for number in range(2):
-        window.add(closed({"h1": [(9, 0)] * 2, "h2": [(9, 0)] * 2}, number, due=due))
-    validity = check_validity(window.measurement(), chosen, 0.0025, 5.0)
-    found = {finding.detail for row in validity.findings for finding in row if finding.reason is Reason.BURSTS_CUT}
-    rows = {f"{n * due / 5:g} IOPS fell due, of a mean of {n * 100}" for n in (4, 2)}
-    assert found == (rows if cut else set())
 
 
 def test_ends_within_a_twentieth_of_the_time_are_together() -> None:
