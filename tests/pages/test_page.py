@@ -408,6 +408,27 @@ def test_charts_that_are_left_listen_to_the_window_no_more(counting: Any, addres
     assert listening[0] == listening[1]
 
 
+# Answered after all that came before.
+USED = "async () => { for (let each = 0; each < 3; each++) await (await fetch('/api/runs')).json(); }"
+
+
+def test_an_answer_that_comes_after_its_view_was_left_is_not_shown(page: Any, seen: Seen) -> None:
+    show(page, seen, HOLD)
+    page.wait_for_function(OVERVIEW_DRAWN)
+    held: list[Any] = []
+    page.route("**/instances*", lambda route: held.append(route))
+    with page.expect_request("**/instances*"):
+        page.get_by_role("tab", name="Instances").click()
+    page.get_by_role("tab", name="Over time").click()
+    page.wait_for_function(OVERVIEW_DRAWN)
+    (late,) = held
+    with page.expect_response("**/instances*"):
+        late.continue_()
+    page.evaluate(USED)
+    assert page.evaluate(OVERVIEW_DRAWN)
+    page.unroute("**/instances*")
+
+
 def test_latency_against_load_leaves_out_attempts_that_were_repeated(page: Any) -> None:
     left = page.evaluate("""async () => {
         const { LoadChart } = await import('/static/load_chart.js');

@@ -7,6 +7,7 @@ import { localTime } from "./format.js";
 const MOST_POINTS = 2000; // of a line; more are drawn as the lowest and highest of each stretch
 const MARGIN = { l: 74, r: 16, t: 26, b: 24 }; // the same for all, so that their time axes are in line
 export const WIDE_MARGIN = { ...MARGIN, b: 44 }; // where the lower axis has a title
+const left = new WeakSet(); // charts that are no longer drawn
 const OPTIONS = { displaylogo: false, responsive: true, displayModeBar: false, doubleClick: "reset" };
 
 /** A layout; `more` is merged over it, axis by axis. */
@@ -48,7 +49,9 @@ export function begun(view) {
 export async function draw(node, traces, layout, otherwise = "") {
   const isEmpty = otherwise && !traces.some((one) => one.y.some((value) => value !== null));
   sayInstead(node, isEmpty ? otherwise : "");
-  if (!isEmpty) await Plotly.react(node, traces, layout, OPTIONS);
+  if (isEmpty || left.has(node)) return;
+  await Plotly.react(node, traces, layout, OPTIONS);
+  if (left.has(node)) Plotly.purge(node);
 }
 
 /** A sentence in a chart's place; "" is the chart. */
@@ -61,8 +64,9 @@ function sayInstead(node, words) {
   node.hidden = Boolean(words);
 }
 
-/** Forget a chart, with the listeners that it has on the window. */
+/** Forget a chart, with the listeners that it has on the window, also what is still being drawn. */
 export function discard(node) {
+  left.add(node);
   if (node.data) Plotly.purge(node);
 }
 
@@ -179,7 +183,7 @@ export class TimeGroup {
     const nticks = Math.max(Math.floor(node.clientWidth / WIDTH_OF_TIME), 2);
     const xaxis = { type: "date", tickformatstops: CLOCK, tickangle: 0, nticks, ...layout.xaxis, range: this.shown() };
     await draw(node, traces, { ...layout, xaxis }, otherwise);
-    if (node.isFollowed || node.hidden) return;
+    if (node.isFollowed || !node.data) return;
     node.isFollowed = true;
     node.on("plotly_relayout", (change) => this.zoomed(node, change));
   }

@@ -150,12 +150,13 @@ class RunView {
     this.remember();
     this.current?.close?.();
     const [, , View] = TABS.find(([one]) => one === name);
-    fill(this.content);
+    const place = el("div"); // its own: an answer that comes after the view was left is drawn where nobody sees it
+    fill(this.content, place);
     this.showFilter();
     if (this.model.step === null && !["plan", "events"].includes(name)) {
       this.current = null;
       fill(
-        this.content,
+        place,
         el(
           "p",
           { class: "empty" },
@@ -167,7 +168,7 @@ class RunView {
       return;
     }
     const open = name === "summary" ? (step) => this.openStep(step) : (chosen) => this.choose(chosen);
-    this.current = new View(this.model, this.content, open);
+    this.current = new View(this.model, place, open);
     await this.current.show();
   }
 
