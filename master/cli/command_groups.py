@@ -20,13 +20,15 @@ GROUPS: Final = {
 }
 _INSTEAD: Final = {  # words that people try
     "resume": "unpause", "continue": "unpause", "fio": "quick", "vdbench": "import", "convert": "import",
+    "elbencho": "import",
     "results": "show", "summary": "show", "ls": "list", "kill": "stop", "abort": "stop", "validate": "check",
     "lint": "check", "init": "quick", "diff": "compare", "html": "report", "sql": "query", "serve": "web",
 }  # fmt: skip
 _SAME_PAGE: Final = {
     "reasons": "verdicts", "notes": "verdicts", "partial": "verdicts", "failed": "verdicts",
     "topics": "index", "docs": "index", "jobs": "index", "ssd": "laptop-ssd", "ci": "nightly", "junit": "nightly",
-    "fio": "coming-from-fio", "vdbench": "coming-from-vdbench", "ivy": "coming-from-ivy", "exit": "exit-codes",
+    "fio": "coming-from-fio", "vdbench": "coming-from-vdbench", "ivy": "coming-from-ivy",
+    "elbencho": "coming-from-elbencho", "exit": "exit-codes",
     "exit-code": "exit-codes", "python": "analysis", "pandas": "analysis", "token": "never-written",
 }  # fmt: skip
 _OF_NAMES: Final = ("columns", "index")  # that have every word once

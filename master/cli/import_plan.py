@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
 class _Importing(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Leave a command that starts fio as it is, also without a -- before it."""
-        from ..imports.fio_command import is_fio_command
-
-        if is_fio_command(args) and "--" not in args:
+        """Leave a command that starts another tool as it is, also without a -- before it."""
+        if _tool_started(args) and "--" not in args:
             place = _first_word(args)
             args = [*args[:place], "--", *args[place:]]
         return super().parse_args(ctx, args)
@@ -34,24 +32,31 @@ def _first_word(args: Sequence[str]) -> int:
     return place
 
 
+def _tool_started(words: Sequence[str]) -> str:
+    """The tool that these words of a shell start: fio, elbencho, or ""."""
+    from ..imports.elbencho_command import ELBENCHO, is_elbencho_command
+    from ..imports.fio_command import FIO, is_fio_command
+
+    return FIO if is_fio_command(words) else ELBENCHO if is_elbencho_command(words) else ""
+
+
 @click.command("import", cls=_Importing)
-@click.argument("words", nargs=-1, required=True, metavar="FILE | fio OPTION...")
+@click.argument("words", nargs=-1, required=True, metavar="FILE | fio OPTION... | elbencho OPTION...")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the plan.")
 @click.option("--strict", is_flag=True, help="Refuse a file that has something without a counterpart that matters.")
 def import_plan(words: tuple[str, ...], output: Path | None, strict: bool) -> ExitCode:
-    """Make a plan of FILE, a job file of fio or a parameter file of vdbench, or of a command that starts fio.
+    """Make a plan of FILE, a job file of fio or a parameter file of vdbench, or of a command of fio or elbencho.
 
     Prints the plan, and to standard error what of the test is not in it: where, what, why, and what comes nearest.
     Exits with 6 where the plan's load differs from the test's. Starts no load and writes nothing but the plan.
     """
-    from ..imports.fio_command import FIO, is_fio_command
     from ..imports.to_plan import to_plan
     from ..output.named_files import write_new
     from ..plan.load import read
 
     if len(words) == 1 and not os.path.exists(words[0]):  # which a name that is too long does not
         words = _in_quotes(words[0])
-    source = FIO if is_fio_command(words) else words[0]
+    source = _tool_started(words) or words[0]
     description = _description(words)
     for note in description.notes:
         click.echo(f"note: {note}", err=True)
@@ -74,23 +79,22 @@ def import_plan(words: tuple[str, ...], output: Path | None, strict: bool) -> Ex
 
 
 def _in_quotes(text: str) -> tuple[str, ...]:
-    """The words of a command that starts fio, else the text alone. Raises PlanError where its quotes do not end."""
-    from ..imports.fio_command import is_fio_command
-
+    """The words of a command that starts a tool, else the text alone. Raises PlanError where its quotes do not end."""
     try:
         words = shlex.split(text.replace("\\\n", ""))  # as a shell goes on in the next line
     except ValueError as error:
-        if is_fio_command(text.split()):
+        if _tool_started(text.split()):
             raise PlanError(f"{text}: {str(error).lower()}") from None
         return (text,)
-    return tuple(words) if is_fio_command(words) else (text,)
+    return tuple(words) if _tool_started(words) else (text,)
 
 
 def _description(words: Sequence[str]) -> "Description":
     """Of the test in a file, or of a command. Raises PlanError."""
     from ..imports.description import ImportContext
+    from ..imports.elbencho import read_elbencho_command
+    from ..imports.elbencho_command import ELBENCHO
     from ..imports.fio import read_fio_command
-    from ..imports.fio_command import is_fio_command
     from ..imports.formats import READERS, tool_of
     from ..plan.load import bytes_of
 
@@ -101,8 +105,8 @@ def _description(words: Sequence[str]) -> "Description":
         return (beside if beside.exists() else Path(name)).read_text("utf-8-sig")
 
     around = ImportContext(os.getcwd(), os.environ, included, os.path.isfile)
-    if is_fio_command(words):
-        return read_fio_command(words, around)
+    if tool := _tool_started(words):
+        return (read_elbencho_command if tool == ELBENCHO else read_fio_command)(words, around)
     if words[1:]:
         raise PlanError(f"{shlex.join(words)}: name one file, or write the command that starts fio: fio --name=...")
     try:

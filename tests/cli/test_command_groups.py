@@ -72,6 +72,7 @@ def test_the_names_of_other_tools_lead_to_their_pages() -> None:
         ("verdict", "verdicts"),
         ("fio", "coming-from-fio"),
         ("vdbench", "coming-from-vdbench"),
+        ("elbencho", "coming-from-elbencho"),
         ("exit", "exit-codes"),
     ):
         assert said("help", word).output == said("help", page).output
