@@ -50,13 +50,15 @@ _CONTENT: Final = Without(
 )
 _VERIFY: Final = Without("ivypy does not verify what it reads")
 _CACHE: Final = Without(
-    "addresses are evenly distributed; ivypy does not aim at a cache", "a workload with a small `range`"
+    "addresses are evenly distributed; ivypy does not aim at a cache", "use a workload with a small `range`"
 )
 _BEFORE: Final = Without("a plan starts no commands", "run it before")
 _AFTER: Final = Without("a plan starts no commands", "run it after", matters=False)
 _END: Final = Without("of all LUNs together; `until` is of each", "the plan runs for all of `elapsed`; use `until`")
 _FLAGS: Final = Becomes("`direct`, `sync`")
-_SPOT: Final = Without("random addresses are evenly distributed", "two workloads with a `range` each")
+_SPOT: Final = Without(
+    "the plan's addresses are evenly distributed", "use `hot_zones`, or workloads with a `range` each"
+)
 _DEDUP: Final[dict[str, Fate]] = {
     name: _CONTENT for name in ("dedupratio", "dedupunit", "dedupsets", "deduphotsets", "dedupflipflop", "dedup")
 }
