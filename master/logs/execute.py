@@ -29,7 +29,7 @@ from .result.interval_length import SHORTEST_NS, Auto, choose
 from .result.interval_statistics import Interpolation
 from .result.series import Series
 from .result.sla import Threshold, check_thresholds
-from .result.table import LogResult
+from .result.table import WHOLE, LogResult
 from .timeline.clock_alignment import HostStart, apart, begins_ns, misalignment, read_start_times, with_start_times
 from .timeline.common_axis import placed_logs, steps_on_grid
 from .timeline.resample import Weighting, tolerance_ns
@@ -148,6 +148,7 @@ def _analyse(logs: Found, options: PercentilesOptions) -> LogResult:
     faults += answer.faults
     notes = [
         *logs.notes,
+        *_notes_on_steps(sources, by),
         *_notes_on(sources),
         *placed.notes,
         *chosen,
@@ -284,6 +285,30 @@ def _finer_than_rows(length_ns: int, sources: Sequence[Source]) -> list[str]:
         f"{format_duration(max(longer) / NS_PER_S)}): a row does not record when its I/Os "
         "completed, so they are spread evenly over it"
     ]
+
+
+def _notes_on_steps(sources: Sequence[Source], by: Sequence[tuple[str, ...]]) -> list[str]:
+    """Notes on the steps of runs that are merged, and on those whose own verdict speaks against a latency."""
+    steps: dict[Path, set[str]] = {}
+    invalid: dict[tuple[Path, str], dict[str, None]] = {}
+    for source in sources:
+        folder = source.path.parent
+        if source.step_name:
+            steps.setdefault(folder, set()).add(source.step_name)
+        if source.is_discredited:
+            invalid.setdefault((folder, source.quantity), {})[source.step_name] = None
+    notes = [
+        f"invalid by their verdict: {quantity} times of {_listed([*names])}; `ivypy show {folder}` says why"
+        for (folder, quantity), names in invalid.items()
+    ]
+    most = max(map(len, steps.values()), default=1)
+    if most > 1 and any("job" not in attributes for attributes in by):
+        notes.append(f"{WHOLE} merges {most} steps, whose loads may differ; --by job has a row for each step")
+    return notes
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) < 4 else f"{len(names)} steps, {names[0]} to {names[-1]}"
 
 
 def _notes_on(sources: Sequence[Source]) -> list[str]:

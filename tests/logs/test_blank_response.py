@@ -150,6 +150,36 @@ def test_a_threshold_is_neither_met_nor_breached_by_discredited_figures(
     assert "beyond (service): BREACHED" not in ran.err
 
 
+def test_figures_that_their_verdict_speaks_against_are_marked(measured: SimulatedRun) -> None:
+    """The step `beyond` did not sustain its load; `paced` did."""
+    rows = [row for row in table(run(measured.folder, "--latency", "service", "--by", "job")) if row["count"] != "0"]
+    marked = {row["rollup_instance"] for row in rows if "invalid" in row["notes"].split("; ")}
+    assert "step0002.beyond" in marked and "step0000.paced" not in marked
+    unmarked = [row for row in rows if row["rollup_instance"] in marked and "invalid" not in row["notes"]]
+    assert not unmarked
+    shown = run(measured.folder, "--latency", "service", "--by", "job", "--format", "table").out
+    beyond, paced = (
+        shown.partition(f"job=step{name}")[2].partition("\n\n")[0].splitlines()[-1]
+        for name in ("0002.beyond", "0000.paced")
+    )
+    assert beyond.count("[") == 7 and beyond.endswith("invalid") and "[" not in paced
+
+
+def test_steps_that_are_merged_are_counted(measured: SimulatedRun) -> None:
+    every = run(measured.folder, "--latency", "service")
+    (whole,) = (row for row in table(every) if row["interval"] == "whole")
+    assert whole["notes"] == "5 steps; invalid"
+    assert "whole merges 5 steps, whose loads may differ; --by job has a row for each step" in every.err
+    apart = run(measured.folder, "--latency", "service", "--by", "job")
+    assert "merges" not in apart.err and not [row for row in table(apart) if " steps" in row["notes"]]
+
+
+def test_a_note_says_where_a_verdict_is_explained(measured: SimulatedRun) -> None:
+    err = run(measured.folder, "--latency", "service", "--by", "job").err
+    note = f"service times of step0002.beyond, step0003.apart; `ivypy show {measured.folder}` says why\n"
+    assert f"invalid by their verdict: {note}" in err
+
+
 @pytest.mark.parametrize("ending", ["html", "hgrm", "hlog"])
 def test_response_times_that_are_blank_in_part_are_not_drawn(
     measured: SimulatedRun, tmp_path: Path, ending: str

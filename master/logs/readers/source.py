@@ -72,6 +72,11 @@ class Source:
         return str(self.path)
 
     @property
+    def step_name(self) -> str:
+        """The step of a run that it is of; blank for other logs."""
+        return self.job if self.format is Format.IVYPY else ""
+
+    @property
     def begin_ns(self) -> int | None:
         """When its first I/O can have begun, on the common clock; None where that is unknown."""
         is_unknown = self.begins_late or (self.epoch and self.format is not Format.SMALLFILE)

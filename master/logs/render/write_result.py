@@ -13,7 +13,7 @@ from typing import Any, Final, TextIO
 
 from ...text.row_texts import markdown_table, markdown_text
 from ..readers.source import Format
-from ..result.table import WHOLE, LogResult, Row, columns, latency_text, rows
+from ..result.table import NO_NUMBER, WHOLE, LogResult, Row, columns, latency_text, rows
 
 _Digits = Callable[[float | None], str]
 
@@ -163,14 +163,22 @@ def _tables(result: LogResult) -> Iterator[tuple[str, list[list[str]]]]:
                     f"{row.logs}/{len(series.spans)}",
                     f"{row.count:,.0f}",
                     _iops(row.iops),
-                    latency_text(row.low_us),
-                    latency_text(row.mean_us, row.saturated),
-                    *(latency_text(p.us, p.at_least) for p in row.percentiles),
-                    latency_text(row.high_us, row.saturated),
+                    *_latencies(row),
                     row.notes,
                 ]
             )
         yield f"{instance}   {instance.quantity_name} of {instance.format} logs", lines
+
+
+def _latencies(row: Row) -> list[str]:
+    """For eyes; in brackets, as in all tables, where the verdict of their step speaks against them."""
+    texts = [
+        latency_text(row.low_us),
+        latency_text(row.mean_us, row.saturated),
+        *(latency_text(p.us, p.at_least) for p in row.percentiles),
+        latency_text(row.high_us, row.saturated),
+    ]
+    return [f"[{text}]" if row.is_discredited and text != NO_NUMBER else text for text in texts]
 
 
 def _write_aligned(lines: list[list[str]], out: TextIO) -> None:

@@ -180,7 +180,9 @@ class Analysis:
                     if source is self._tail_source:
                         live.tail.append(span)
                     else:
-                        live.spans.append(Span(*span, self._gaps_of(source, span), source.is_discredited))
+                        live.spans.append(
+                            Span(*span, self._gaps_of(source, span), source.step_name, source.is_discredited)
+                        )
                 if not live.waiting:
                     ended.append((share.instance, self._live.pop(share.instance)))
         for instance, live in ended:

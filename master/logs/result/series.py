@@ -53,6 +53,7 @@ class Span:
     begin_ns: int
     end_ns: int
     gaps: tuple[tuple[int, int], ...] = ()
+    step: str = ""  # of a run
     is_discredited: bool = False  # a run's own verdict speaks against its latencies
 
     @property
@@ -178,6 +179,10 @@ class Series:
     def is_discredited(self, begin_ns: int, end_ns: int) -> bool:
         """Whether some of what is in (begin, end] is."""
         return any(span.is_discredited and span.covers(begin_ns, end_ns) for span in self.spans)
+
+    def steps_in(self, begin_ns: int, end_ns: int) -> int:
+        """How many of a run's steps cover some of (begin, end]."""
+        return len({span.step for span in self.spans if span.step and span.covers(begin_ns, end_ns)})
 
     def logs_at(self, quantum: int) -> int:
         """How many of its logs cover a quantum, in part at least."""

@@ -24,6 +24,7 @@ from .interval_statistics import Statistics
 from .series import Series
 
 WHOLE: Final = "whole"
+NO_NUMBER: Final = "-"  # for eyes: there is no number
 
 COLUMNS: Final = {
     "rollup_type": "By which attributes the logs are sliced: `all`, `run`, `host`, `host+direction` ...",
@@ -52,8 +53,9 @@ COLUMNS: Final = {
     "notes": "`insufficient p99`: fewer than ten I/Os lie above it, so it is noise. `saturated p99 max`: lower "
     "bounds. `partial 55%`: the logs cover 55 % of the interval. `split 12% count 880..1020 mean max p99_9`: "
     "12 % of the I/Os are of log rows that cross a boundary, so may be a neighbour's: this interval holds "
-    "880 to 1,020 I/Os, and the named figures may be off by more than a bucket's width. `blank`: response "
-    "times that the run's own rows leave blank.",
+    "880 to 1,020 I/Os, and the named figures may be off by more than a bucket's width. Of runs, `2 steps`: I/Os of "
+    "two steps are merged, whose loads may differ; `invalid`: the verdict of its step speaks against these latencies; "
+    "`blank`: response times that the run's own rows leave blank.",
 }
 
 
@@ -91,6 +93,7 @@ class Row:
     stdev_us: float | None
     high_us: float | None
     saturated: bool  # mean, stdev and max are lower bounds
+    steps: int  # of a run, that it holds I/Os of
     is_discredited: bool  # a run's own verdict speaks against its latencies
     percentiles: tuple[Percentile, ...]
 
@@ -131,7 +134,8 @@ class Row:
             words.append(" ".join([f"split {_percent(self.split)}", *bounds, *self.split_figures]))
         if not self.count:
             return "; ".join(words)
-        words += ["blank"] if self.is_blank else []
+        words += [f"{self.steps} steps"] if self.steps > 1 else []
+        words += ["blank"] if self.is_blank else ["invalid"] if self.is_discredited else []
         few = [p.name for p in self.percentiles if p.insufficient]
         words += [f"insufficient {' '.join(few)}"] if few else []
         words += [f"saturated {' '.join(self.lower_bounds)}"] if self.lower_bounds else []
@@ -225,6 +229,7 @@ def _row(
         _us(statistics.stdev[row]),
         _us(statistics.high[row]),
         bool(statistics.saturated[row]),
+        series.steps_in(begin_ns, end_ns),
         series.is_discredited(begin_ns, end_ns),
         tuple(
             _percentile(percentile_name(p), statistics, row, column, series.instance.averaged, is_run)
@@ -284,7 +289,7 @@ _UNITS: Final = (("s", 1e6), ("ms", 1e3), ("us", 1.0), ("ns", 1e-3))
 def latency_text(us: float | None, at_least: bool = False, limit_us: float | None = None) -> str:
     """Three digits and a unit, for eyes: "1.23 ms"; more where it takes them to show the side of a limit."""
     if us is None:
-        return "-"
+        return NO_NUMBER
     unit, factor = next(((u, f) for u, f in _UNITS if us >= f * 0.9995), _UNITS[-1])
     scaled = us / factor
     digits = 2 - min(2, math.floor(math.log10(scaled))) if scaled >= 1 else 2
