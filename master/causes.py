@@ -25,6 +25,24 @@ _SLOW_THREADS: Final = (Reason.GENERATOR_LATE, Reason.THOUGHT_TOO_LONG, Reason.R
 DISCREDITED: Final = "do not use the "
 _MISSING: Final = (Reason.HOST_MISSING, Reason.HOSTS_CHANGED, Reason.SHORTENED, Reason.QUANTITY)
 
+# What `ivypy quick` has in the place of a plan's keys.
+_OPTIONS: Final = {
+    ", keep it off the workload threads' cores (`engine: cpus`)": "",
+    " (`engine: threads`, `engine: cpus`, `spread`)": "",
+    "`find`, `staircase` or a step at max show": "--p99, or a run without --rate, shows",
+    "for at least 20 subintervals": "for at least 20 seconds (--time 20s)",
+    "`within`": "--within",
+    "`longest_probe`": "--time",
+    "`warmup`": "--ramp",
+    "`measure`": "--time",
+    "`maxtags`": "--iodepth",
+    "`iops`": "--rate",
+    "`find`": "--p99",
+    "Use `direct: true`": "Leave --buffered out",
+    "`end_fsync`": "--end-fsync",
+    "`select`": "--select",
+}
+
 # The words, around what the finding itself says, and the reasons that it explains; the first that applies counts.
 EXPLAINS: Final[Mapping[Reason, tuple[str, tuple[Reason, ...]]]] = {
     Reason.HOST_LOST: ("a host was lost: {}", _MISSING),
@@ -78,6 +96,13 @@ def remedy_of(finding: Finding, findings: Sequence[Finding]) -> str:
         if found is not None and reason is not finding.reason and finding.reason in _within(found, explained):
             return reason.remedy
     return finding.reason.remedy
+
+
+def in_options(text: str) -> str:
+    """A remedy for a run of `ivypy quick`: with its options in the place of a plan's keys, where it has them."""
+    for key, option in _OPTIONS.items():
+        text = text.replace(key, option)
+    return text
 
 
 def _worst(findings: Sequence[Finding], reason: Reason) -> Finding | None:

@@ -92,7 +92,7 @@ OF_COMMANDS: Final = (
 )
 
 _EXIT_SENTENCES = {
-    ExitCode.OK: "Every step is valid, every threshold met.",
+    ExitCode.OK: "Every step is valid, no threshold was missed.",
     ExitCode.INTERNAL: "ivypy itself failed, or the run folder could not be written.",
     ExitCode.PLAN: "The plan or the command line has faults; no host was touched.",
     ExitCode.HOSTS: "A host, LUN or permission that the plan needs is missing; nothing was measured.",

@@ -1,10 +1,12 @@
 """The cause that stands before the reasons: which finding explains which."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from ivypy.master.causes import EXPLAINS, cause_of, remedy_of
+from ivypy.master.causes import EXPLAINS, cause_of, in_options, remedy_of
+from ivypy.master.cli.quick import quick
 from ivypy.master.verdicts import ALL, USUAL_PURPOSE, Finding, Reason, Severity
 
 BUSY = Finding(Reason.CPU_CONTENTION, "h1: long", Severity.NOTE, cause="other processes used 61 % of this host's CPU")
@@ -97,3 +99,15 @@ def test_reasons_that_need_an_explanation_can_be_more_than_a_note() -> None:
 )
 def test_what_to_do_is_what_helps_against_the_cause(findings: tuple[Finding, ...], like: Reason) -> None:
     assert remedy_of(findings[0], findings) == like.remedy
+
+
+def test_a_remedy_for_quick_names_its_options_and_no_key_of_a_plan_that_it_has() -> None:
+    options = {name for option in quick.params for name in option.opts}
+    keys = {re.sub(r"^--", "", name).replace("-", "_") for name in options} | {"maxtags", "iops", "measure", "warmup"}
+    for reason in Reason:
+        remedy = in_options(reason.remedy)
+        named = set(re.findall(r"--[a-z0-9-]+", remedy))
+        assert named <= options, remedy
+        assert not keys & set(re.findall(r"`(\w+)`", remedy)), remedy
+    late = in_options(Reason.CPU_CONTENTION.remedy)
+    assert late == "Stop what else runs on the host, or get the host more CPU."

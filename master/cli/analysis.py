@@ -26,7 +26,7 @@ MOST_ROWS = 1000  # in a table for people
 
 
 @click.command()
-@click.argument("words", nargs=-1, required=True, metavar="[RUN...] 'SELECT ...'")
+@click.argument("words", nargs=-1, metavar="[RUN...] 'SELECT ...'")
 @table_options
 def query(words: tuple[str, ...], **forms: Any) -> ExitCode:
     """Ask the results of runs in SQL.
@@ -38,6 +38,8 @@ def query(words: tuple[str, ...], **forms: Any) -> ExitCode:
     duckdb.
     """
     form = form_of(forms)
+    if not words:
+        raise PlanError("no query; for example: ivypy query 'SELECT run, name, overall_iops FROM summary'")
     *runs, sql = words
     if os.path.exists(sql):  # false, too, for a query that is longer than any path
         raise PlanError(f"{sql}: the last word is the query: ivypy query {sql} 'SELECT * FROM summary'")

@@ -11,6 +11,7 @@ import click
 
 from ..errors import PlanError
 from ..text.suggestions import did_you_mean
+from ..text.wrapping import wrapped
 
 GROUPS: Final = {
     "Measure": ("quick", "run", "check", "devices", "import"),
@@ -68,7 +69,8 @@ def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
     topic = words[0] if words else ""
     if not topic:
         click.echo(group.get_help(above))
-        click.echo(f"\nTopics of `ivypy help TOPIC` (`index` says what each is for): {', '.join(topics())}.")
+        line = f"Topics of `ivypy help TOPIC` (`index` says what each is for): {', '.join(topics())}."
+        click.echo("\n" + "\n".join(wrapped(line, above.make_formatter().width)))
     elif topic in group.commands:
         command, context = group.commands[topic], click.Context(group.commands[topic], info_name=topic, parent=above)
         for word in words[1:]:

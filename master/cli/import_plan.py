@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,9 +59,10 @@ def import_plan(words: tuple[str, ...], output: Path | None, strict: bool) -> Ex
         words = _in_quotes(words[0])
     source = _tool_started(words) or words[0]
     description = _description(words)
-    for note in description.notes:
-        click.echo(f"note: {note}", err=True)
-    for line in _said(description.dropped):
+    differences = [*_said(description.dropped)]
+    if differences and output is None and not strict and sys.stdout.isatty():
+        differences = ["what differs is in the plan's first comments"]  # which come next, on the same terminal
+    for line in (*(f"note: {note}" for note in description.notes), *differences):
         click.echo(line, err=True)
     matters = sum(dropped.matters for dropped in description.dropped)
     if strict and matters:

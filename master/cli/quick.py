@@ -183,6 +183,9 @@ def quick(
         return _inventory(words["hosts"], words["user"])
     if dry_run:
         outputs.refuse_in_dry_run()
+    from ..plan.build_plan import check_name_option
+
+    check_name_option(words["name"])
     command = repeatable(sys.argv[1:])
     with nullcontext() if dry_run else outputs.begun(words["name"]):
         options = QuickOptions(

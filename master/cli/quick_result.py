@@ -6,6 +6,7 @@ Rule: pure. It shows the row that summary.all.csv has, and discredited figures i
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ..causes import in_options
 from ..exit_codes import ExitCode
 from ..live.reports import RunEnds
 from ..rollup.figures import FLUSH, RELEASES
@@ -23,18 +24,6 @@ STATISTICS: Final = {NARROW: HEADLINE_STATISTICS, NARROWEST: ("mean", "p99", "ma
 MOST_LINES: Final = 3  # of a reason
 MOST_PROBES: Final = 8
 CUT: Final = " ..."  # stands for the rest of it
-
-_OPTIONS: Final = {
-    "within": "--within",
-    "longest_probe": "--time",
-    "warmup": "--ramp",
-    "measure": "--time",
-    "maxtags": "--iodepth",
-    "iops": "--rate",
-    "find": "--p99",
-}  # of this command, by key of the plan
-
-_ONLY_IN_PLANS: Final = ", keep it off the workload threads' cores (`engine: cpus`)"
 
 Row = Mapping[str, str]  # of a CSV file, by column
 
@@ -66,7 +55,7 @@ def result_lines(
                 search_result(probes, last.verdict, last.findings),
                 why_not_counted(probes, last.findings),
             ):
-                lines += wrapped(_in_options(sentence), width) if sentence else []
+                lines += wrapped(in_options(sentence), width) if sentence else []
         # Of a step that was repeated the last attempt; a row that was torn is none.
         row: Row = next((row for row in reversed(summary) if row["name"] == last.name), {})
         figures = _figures(row, last, STATISTICS[width])
@@ -141,17 +130,9 @@ def _verdict(measured: MeasurementRow, folder: str, width: int) -> list[str]:
     """The verdict and its cause, which figures can be used, a remedy, and how to have all reasons."""
     lines = [f"{measured.verdict}{with_joint(why_of(measured))}"]
     lines += in_memory(measured)
-    lines += [f"  {_in_options(line)}" for line in advice_lines(measured, set())]
+    lines += [f"  {in_options(line)}" for line in advice_lines(measured, set())]
     lines = [piece for line in lines for piece in _fitted(line, width)]
     return [*lines, *details_lines(measured.findings, folder)]
-
-
-def _in_options(remedy: str) -> str:
-    """A remedy in options of this command, where it has one for the plan's key."""
-    remedy = remedy.replace(_ONLY_IN_PLANS, "")
-    for key, option in _OPTIONS.items():
-        remedy = remedy.replace(f"`{key}`", option)
-    return remedy
 
 
 def _fitted(text: str, width: int) -> list[str]:

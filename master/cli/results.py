@@ -124,8 +124,10 @@ def show(
     default that of ./runs.
     """
     form = form_of(words, reasons=all_reasons)
+    from ..causes import in_options
     from ..live.line_view import columns_of_output, width_of_log
     from ..live.step_lines import local_now
+    from ..results.checked_files import is_quick
     from ..results.find_runs import newest_of
     from ..results.measured_rows import read_measured, summary_text
     from ..results.render_measured import markdown_of, measured_lines, searched_lines, standing_line
@@ -156,7 +158,8 @@ def show(
             if all_reasons
             else [*measured_lines(measured, str(folder), width), *searched_lines(measured, folder)]
         )
-        lines = [str(folder), "", *shown, "", standing_line(entry, sentence)]
+        lines = [str(folder), "", *(map(in_options, shown) if is_quick(folder) else shown)]
+        lines += ["", standing_line(entry, sentence)]
         click.echo("\n".join(piece for line in lines for piece in wrapped(line, width)))
     return ExitCode.OK
 

@@ -419,16 +419,7 @@ class Job(TargetsReader):
     ) -> list[Stream]:
         sequential = self._is_sequential(rw)
         engine = self._text("ioengine", DEFAULT_ENGINE)
-        asked = self._value("iodepth", whole_number, 1)
-        depth = 1 if engine in SYNC_ENGINES or engine == "mmap" else asked
-        if "trim" in rw and engine != "null" and depth > 1:
-            why = f"{engine} trims one block after the other"
-            self._drop(self.section.options["iodepth"], why, "the plan has depth 1, as fio really has", matters=False)
-            depth = 1
-        if engine == "libaio" and self._is_cached() and depth > 1:
-            why = "libaio waits for each I/O through the page cache"
-            self._drop(self.section.options["iodepth"], why, "the plan has depth 1, as fio really has", matters=False)
-            depth = 1
+        depth = self._depth(rw, engine)
         own_files = "filename" not in self.section.options  # a clone has files of its own
         files = self._files_of_clone() if own_files else len(targets)
         clones = len(targets) // files if own_files else self._jobs()
@@ -486,6 +477,22 @@ class Job(TargetsReader):
         elif files > 1 and engine != "null" and any(part.rate is None for part in parts):
             self._note_shared_depth([target.path for target in targets[:files]], depth * of_all)
         return streams
+
+    def _depth(self, rw: str, engine: str) -> int:
+        """The I/Os that fio really has in flight."""
+        depth = self._value("iodepth", whole_number, 1)
+        if engine in SYNC_ENGINES or engine == "mmap":
+            named = "" if "ioengine" in self.section.options else ", fio's default engine,"
+            why = f"{engine}{named} waits for each I/O"
+        elif "trim" in rw and engine != "null":
+            why = f"{engine} trims one block after the other"
+        elif engine == "libaio" and self._is_cached():
+            why = "libaio waits for each I/O through the page cache"
+        else:
+            return depth
+        if depth > 1:
+            self._drop(self.section.options["iodepth"], why, "the plan has depth 1, as fio really has", matters=False)
+        return 1
 
     def _think(self, depth: int, files: int, is_paced: bool) -> Settings:
         """The time after each I/O, where fio's job has one in flight."""

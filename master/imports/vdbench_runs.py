@@ -156,10 +156,11 @@ class RunReader:
         record = self.rd.record if self.rd.sds else wd.record
         hosts = self.luns.hosts.matching(wd.hosts)
         luns = []
-        for lun in self.luns.matching(patterns, record.where, record.text):
+        named = self.luns.matching(patterns, record.where, record.text)
+        for lun in named:
             paths = {host: path for host, path in lun.paths.items() if host in hosts}
             luns += [VdbenchLun(lun.sd, paths)] if paths else []
-        if patterns and not luns and self.luns.all:
+        if named and not luns:
             self.faults.append(f"{wd.record.where}: {wd.record.text}: none of its hosts has any of its LUNs")
         return luns
 

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from ...protocol.payload import EngineOptions, FileToCreate
 from ..connectors.connector_spec import ELEMENTS, OTHERS
+from ..errors import PlanError
 from ..rollup.instances import ALL, EVERYTHING, RollupSpec
 from ..text.plan_parameters import PlanParameters
-from ..text.suggestions import suggestion
+from ..text.suggestions import nearest, suggestion
 from .checks.cross_section import (
     KnownNames,
     check_cache,
@@ -134,12 +135,19 @@ def _lost(removed: Collection[Path], faults: Faults) -> set[str]:
     """The sections with an entry that was removed or is in doubt, so that names may be missing."""
     lost = {str(gone[0]) for gone in removed if len(gone) <= 2}
     lost |= {"steps" for gone in removed if gone[0] == "steps" and len(gone) == 3 and gone[2] != "edit"}
+    lost |= {near for gone in removed if len(gone) == 1 and (near := nearest(str(gone[0]), PlanDoc.model_fields))}
     return lost | (faults.sections & {"hosts", "rollups", "connectors"})
 
 
 def is_plan_name(name: str) -> bool:
     """Whether run folders can be called after it."""
     return bool(name.strip()) and name.isprintable() and "/" not in name and not name.startswith(".")
+
+
+def check_name_option(name: str) -> None:
+    """Raises PlanError where a run's folder cannot be called after the name that --name gives."""
+    if not is_plan_name(name):
+        raise PlanError(f"--name {name!r}: the run's folder cannot be called so; write a name without /")
 
 
 def _name(doc: PlanDoc, faults: Faults) -> str:

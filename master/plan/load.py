@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ..errors import PlanError
 from ..text.scaled import scaled_size
-from .build_plan import is_plan_name, resolved
+from .build_plan import check_name_option, resolved
 from .hosts import HOST_NAME
 from .model import Plan
 from .read.schema_errors import validated
@@ -93,8 +93,7 @@ def _replace(data: dict[str, Any], instead: Instead) -> None:
     if instead.hosts is not None:
         data["hosts"] = _host_names(instead.hosts)
     if instead.name is not None:
-        if not is_plan_name(instead.name):
-            raise PlanError(f"--name {instead.name!r}: the run's folder cannot be called so; write a name without /")
+        check_name_option(instead.name)
         data["name"] = instead.name
     if instead.user is not None and not USER_NAME.fullmatch(instead.user):
         raise PlanError(f"--user {instead.user!r}: not a user's name")

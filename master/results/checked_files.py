@@ -124,6 +124,11 @@ def read_record(folder: Path) -> dict[str, Any]:
     return snapshot(folder).record
 
 
+def is_quick(folder: Path) -> bool:
+    """Whether `ivypy quick` made the run. Raises PlanError."""
+    return bool(read_record(folder)["argv"][1:2] == ["quick"])
+
+
 def results_of(folder: Path) -> Path:
     """The same: where its summaries are."""
     return snapshot(folder).results

@@ -228,6 +228,13 @@ def why_of(measured: MeasurementRow, detailed: bool = True) -> str:
     if phrases == [cause] and worst.reason in _GOALS:
         phrases = [f"{words}, most likely because {cause}"]
     known = {remedy_of(worst, measured.findings)}
-    others = [one.reason.short for one in weighty[1:] if _unknown(remedy_of(one, measured.findings), known)]
+    others = [_brief(one) for one in weighty[1:] if _unknown(remedy_of(one, measured.findings), known)]
     phrases += [short for short in others if not any(one.startswith(short) for one in phrases)]
     return f"{phrases[0]}; also {', '.join(phrases[1:])}" if phrases[1:] else phrases[0]
+
+
+def _brief(finding: Finding) -> str:
+    """A reason beside a worse one; of a threshold with what the figure was, since the user asked for it."""
+    if finding.reason is not Reason.SLO_MISSED:
+        return finding.reason.short
+    return f"{finding.reason.short} ({finding.detail.partition(', ')[0]})"

@@ -176,9 +176,14 @@ def unknown_key(word: str, section: str, known: Iterable[str], elsewhere: Mappin
 
 
 def _written(word: str, known: Iterable[str]) -> str | None:
-    """The known word that differs from `word` only in case, hyphens and underscores: maxTags, IOPS, block-size."""
-    bare = _bare(word)
-    return next((one for one in known if _bare(one) == bare), None)
+    """The known word that differs from `word` only in case, hyphens and underscores, or in the order of its parts:
+    maxTags, IOPS, block-size, iops_total."""
+    bare, parts = _bare(word), _parts(word)
+    return next((one for one in known if _bare(one) == bare or _parts(one) == parts), None)
+
+
+def _parts(word: str) -> list[str]:
+    return sorted(word.lower().replace("-", "_").split("_"))
 
 
 def _bare(word: str) -> str:

@@ -37,6 +37,11 @@ def test_help_knows_commands_and_topics() -> None:
     assert {"index", "invalid", "plan"} <= {*topics()} and all(name in said("help").output for name in topics())
 
 
+def test_no_line_of_the_list_with_its_topics_is_too_long() -> None:
+    lines = said("help").output.splitlines()
+    assert max(map(len, lines)) <= 80 and sum(line.rstrip().endswith("coming-") for line in lines) == 0
+
+
 @pytest.mark.parametrize(
     ("word", "answer"),
     [

@@ -1,10 +1,13 @@
 """Files that a user names for output: no command writes to a device by its name, and a plan replaces nothing."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from ivypy.master.exit_codes import ExitCode
+from tests.support.fork_server import COMMAND
 from tests.support.loop_devices import loop_device, need, needs_loops
 from tests.support.real_runs import answered
 
@@ -65,6 +68,32 @@ def test_percentiles_replaces_what_it_wrote_and_nothing_else() -> None:
 def test_what_has_no_end_is_not_read_to_its_end(command: str) -> None:
     done = answered(command, "/dev/zero")
     assert done.returncode == ExitCode.PLAN and "/dev/zero: more than 8.00 MiB are too much for a" in done.stderr
+
+
+def test_at_a_terminal_what_a_plan_lacks_is_said_once() -> None:
+    """By the plan's own comments, which come next; in a pipe, also to standard error."""
+    Path("job.fio").write_text(JOB + "iodepth=8\n")
+    why = "waits for each I/O"
+    piped = answered("import", "job.fio")
+    assert (piped.stdout.count(why), piped.stderr.count(why)) == (1, 1)
+    shown, terminal = os.openpty()
+    with open(shown, "rb", buffering=0) as reader, open(terminal, "wb") as screen:
+        done = subprocess.run([COMMAND, "import", "job.fio"], stdout=screen, stderr=subprocess.PIPE, check=False)
+        screen.close()
+        text = reader.read(1 << 16)
+    assert text.count(why.encode()) == 1 and done.stderr == b"what differs is in the plan's first comments\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("query",), "no query; for example: ivypy query 'SELECT"),
+        (("quick", "./new.bin", "--size=16M", "--name", "a/b"), "--name 'a/b': the run's folder cannot be called so"),
+    ],
+)
+def test_a_word_that_lacks_or_is_wrong_is_named_as_it_was_typed(words: tuple[str, ...], says: str) -> None:
+    done = answered(*words)
+    assert done.returncode == ExitCode.PLAN and done.stderr.startswith(says) and not done.stdout
 
 
 def test_a_link_beside_the_output_leads_nowhere() -> None:

@@ -25,7 +25,7 @@ def measurement(
 
 def ends(*measured: MeasurementRow) -> RunEnds:
     steps = tuple(StepEnds(n, one.name, one.verdict, one.findings, (one,)) for n, one in enumerate(measured))
-    return RunEnds("runs/quick-20260101T000000Z", steps, 0, "Every step is valid, every threshold met.")
+    return RunEnds("runs/quick-20260101T000000Z", steps, 0, "Every step is valid, no threshold was missed.")
 
 
 def row(kinds: tuple[str, ...], iops: float, us: float, response: bool) -> dict[str, str]:
@@ -202,3 +202,15 @@ def test_every_result_fits(
     probe = {"total_iops": "1", "answer": "pass", "highest_pass_iops": str(iops), "lowest_fail_iops": str(2 * iops)}
     lines = result_lines(words, steps, [row(kinds, iops, us, response)], [LUN, LUN], [probe], width=width)
     assert len(lines) <= 25 and all(len(line) <= min(width, NARROW) for line in lines)
+
+
+def test_a_threshold_that_was_missed_is_said_with_its_figure() -> None:
+    """Also where something worse decides the verdict."""
+    busy = Finding(Reason.CPU_CONTENTION, "others used 74 %", Severity.INVALID)
+    detail = "overall_service_us_p99 at most 10 us: 212 us, at max, where threads were kept from running"
+    missed = Finding(Reason.SLO_MISSED, detail, Severity.INVALID)
+    lines = result_lines(
+        "h", ends(measurement(Verdict.INVALID, findings=(busy, missed))), [row(("read",), 9.0, 4.0, True)], [LUN]
+    )
+    text = " ".join(" ".join(lines).split())
+    assert "a threshold was missed (overall_service_us_p99 at most 10 us: 212 us)" in text and "at max" not in text

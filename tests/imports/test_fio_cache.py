@@ -48,6 +48,23 @@ def test_the_cache_is_used_and_flushed_as_fio_does(options: str, settings: Mappi
     assert not [dropped for dropped in found.dropped if dropped.matters]
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("iodepth=32", "psync, fio's default engine, waits for each I/O"),
+        ("ioengine=sync\niodepth=32\ndirect=1", "sync waits for each I/O"),
+        ("ioengine=mmap\niodepth=32", "mmap waits for each I/O"),
+        ("ioengine=libaio\niodepth=32", "libaio waits for each I/O through the page cache"),
+        ("ioengine=libaio\niodepth=32\ndirect=1", ""),
+        ("iodepth=1", ""),
+        ("ioengine=psync", ""),
+    ],
+)
+def test_a_depth_that_fio_does_not_have_either_is_named(options: str, why: str) -> None:
+    dropped = [one for one in description(FILE + options).dropped if one.what.startswith("iodepth")]
+    assert [(one.why, one.matters) for one in dropped] == ([(why, False)] if why else [])
+
+
 @pytest.mark.parametrize("engine", ["libaio", "io_uring", "psync", "posixaio"])
 def test_what_is_cached_has_a_backend_that_can(engine: str) -> None:
     assert description(f"{FILE}ioengine={engine}").backend in ("auto", "io_uring")

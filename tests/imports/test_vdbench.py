@@ -404,6 +404,12 @@ def test_a_file_is_refused_with_the_line(text: str, fault: str) -> None:
     assert fault in str(raised.value)
 
 
+def test_a_name_that_is_wrong_is_one_fault() -> None:
+    with pytest.raises(PlanError) as raised:
+        description(SD + "wd=wd1,sd=ds1\n" + RD)
+    assert len(str(raised.value).splitlines()) == 1
+
+
 @pytest.mark.parametrize(("rdpct", "exists"), [("0", True), ("70", True), ("0", False), ("100", True)])
 def test_no_imported_plan_has_consent(rdpct: str, exists: bool) -> None:
     text = f"sd=sd1,lun=x,size=1m\nwd=wd1,sd=sd1,rdpct={rdpct}\n{RD}"

@@ -464,11 +464,11 @@ IN_PART = replace(ended("c", LOST), verdict=Verdict.PARTIAL)
 @pytest.mark.parametrize(
     ("code", "steps", "sentence"),
     [
-        (ExitCode.OK, (ended("a"),), "Every step is valid, every threshold met."),
+        (ExitCode.OK, (ended("a"),), "Every step is valid, no threshold was missed."),
         (
             ExitCode.OK,
             (ended("a"), replace(ended("b", cause=BRACKETS), verdict=Verdict.VALID)),
-            "Every step is valid, every threshold met; do not use the figures in brackets.",
+            "Every step is valid, no threshold was missed; do not use the figures in brackets.",
         ),
         (
             ExitCode.INVALID,

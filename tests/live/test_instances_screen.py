@@ -43,9 +43,9 @@ def test_a_sparkline_has_a_gap_where_an_instance_was_absent() -> None:
 def test_the_end_of_the_run_is_shown_after_the_screen_and_no_key_brings_it_back() -> None:
     shown, stream = screen()
     shown.show(EventLine("2026-01-01T00:00:00Z", "h1", "lost"))
-    shown.show(RunEnds("/runs/one", (), 0, "Every step is valid, every threshold met."))
+    shown.show(RunEnds("/runs/one", (), 0, "Every step is valid, no threshold was missed."))
     ended = stream.getvalue()
-    assert ended.rstrip().endswith("Every step is valid, every threshold met.\n/runs/one")
+    assert ended.rstrip().endswith("Every step is valid, no threshold was missed.\n/runs/one")
     shown.sort_by(Order.MAX)
     assert stream.getvalue() == ended
 

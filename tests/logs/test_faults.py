@@ -45,6 +45,7 @@ BAD = [
     (lambda p: p.write_text("\n\n"), "holds only blank lines", None),
     (lambda p: p.write_bytes(bytes(range(256)) * 20), "is binary, not text", None),
     (lambda p: p.write_text('{"jobs": []}'), "is JSON, not a log", None),
+    (lambda p: p.write_text("[a]\nrw=read\n"), "looks like a job file of fio, not a log", None),
     (lambda p: p.write_text("hello world\n"), "begins with 'hello world'", 1),
     (lambda p: p.write_text("1, 2, 3\n"), "has rows of 3 columns", 1),
     (lambda p: p.write_text("0, 0\n"), "has rows of 2 columns", 1),

@@ -35,6 +35,15 @@ def test_all_that_an_empty_plan_lacks_is_reported() -> None:
     ]
 
 
+@pytest.mark.parametrize("key", ["step", "Steps", "stpes"])
+def test_a_section_that_is_misspelt_is_not_missing_as_well(key: str) -> None:
+    text = f"luns: {{ files: [ /f ] }}\nworkloads: {{ w: {{ blocksize: 8KiB }} }}\n{key}: [ go: {{ name: one }} ]\n"
+    with pytest.raises(PlanFaults) as caught:
+        read(text, "p.yaml")
+    (fault,) = str(caught.value).split("\n")[::3]
+    assert fault.startswith(f"p.yaml:3:1: unknown key {key!r} in the plan; ") and "'steps'" in fault
+
+
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n"])
 def test_an_empty_plan_is_reported_as_empty(text: str) -> None:
     with pytest.raises(PlanFaults, match=r"^p\.yaml:1:1: the plan is empty"):

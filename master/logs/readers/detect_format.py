@@ -5,6 +5,7 @@ found, so that no log is missing from the result without a reason.
 """
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ _MOST_LINES: Final = 200  # that are read
 _ZLIB: Final = 0x78  # the first byte of a zlib stream; the first two are a multiple of 31
 _SQLITE: Final = b"SQLite format 3\0"
 _OTHER_LOGS: Final = ("_bw.", "_iops.")
+_INI_SECTION: Final = re.compile(r"\[[^\[\]{}\",]+\]")
 _EXPECTED: Final = "expected a fio histogram or latency log, smallfile's response times, or ivypy's histograms.sqlite"
 
 
@@ -78,6 +80,8 @@ def _empty(path: Path) -> Fault:
 
 def _of_lines(path: Path, lines: list[str], hints: Hints) -> Source | Fault:
     name = named(path)
+    if _INI_SECTION.fullmatch(lines[0]):
+        return Fault(str(path), "looks like a job file of fio, not a log", "make a plan of it with ivypy import")
     if lines[0][0] in "{[":
         return Fault(str(path), "is JSON, not a log", "fio's own result is given as --fio-json FILE")
     # Of a histogram's thousands of cells only the leading ones are read.
