@@ -112,3 +112,15 @@ def test_a_value_given_on_the_command_line_is_checked_where_it_is_used() -> None
     with pytest.raises(PlanFaults) as caught:
         plan("parameters: { bs: 4KiB }\nworkloads:\n  a: { blocksize: '${bs}' }", bs="8KB")
     assert str(caught.value).startswith("p.yaml:3:19: blocksize: '8KB' can mean two sizes; write 8KiB")
+
+
+def test_a_fault_of_a_parameters_value_says_where_that_is_set() -> None:
+    text = (
+        "luns: { files: [ /f ] }\nworkloads: { w: { blocksize: 8KiB } }\nparameters: { other: 1,\n  length: 3 }\n"
+        'steps: [ go: { name: one, measure: "${length}", warmup: 3 } ]\n'
+    )
+    with pytest.raises(PlanFaults) as caught:
+        read(text, "p.yaml")
+    first, second = str(caught.value).split("\n")[::3]
+    assert first == "p.yaml:5:36: measure: '3' has no unit; write 3s for seconds (set as length in line 4 or by -D)"
+    assert second.endswith("warmup: '3' has no unit; write 3s for seconds")

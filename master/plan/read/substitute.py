@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...text.suggestions import suggestion
-from .yaml_positions import Document, Node, Place, PlanFault
+from .yaml_positions import PARAMETERS, Document, Node, Place, PlanFault
 
-SECTION: Final = "parameters"
 USER: Final = "user"
 NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 _REFERENCE: Final = re.compile(r"\$(\$\{|\{([^}]*)\}?)")
@@ -37,17 +36,17 @@ def substitute(document: Document, defines: Mapping[str, str], user: str) -> Sub
     """Everything but the section `parameters`, which is read here. `defines` are the values of -D; `user` is who reads
     the plan."""
     assert isinstance(document.root.value, dict)
-    section = document.root.value.get(SECTION)
+    section = document.root.value.get(PARAMETERS)
     result = Substituted({}, dict(defines))
     unset = _declare(document, section, result, user) if section else set[str]()
     for name in defines:
-        declared = document.keys((SECTION,))
+        declared = document.keys((PARAMETERS,))
         if name not in declared:
-            place = document.key_place((SECTION,)) if section else Place(document.name, 1, 1)
+            place = document.key_place((PARAMETERS,)) if section else Place(document.name, 1, 1)
             known = suggestion(name, declared) if declared else "; this plan declares none"
             result.faults.append(PlanFault(place, f"-D {name}: the plan has no parameter {name!r}{known}"))
-    plain = _Plain(document.name, result, unset, document.keys((SECTION,)), user)
-    result.data = {key: plain(node) for key, node in document.root.value.items() if key != SECTION}
+    plain = _Plain(document.name, result, unset, document.keys((PARAMETERS,)), user)
+    result.data = {key: plain(node) for key, node in document.root.value.items() if key != PARAMETERS}
     return result
 
 
@@ -62,7 +61,7 @@ def _declare(document: Document, section: Node, result: Substituted, user: str) 
         return set()
     unset = set[str]()
     for name, node in section.value.items():
-        place = document.key_place((SECTION, name))
+        place = document.key_place((PARAMETERS, name))
         if not re.fullmatch(NAME, name):
             result.faults.append(PlanFault(place, f"{name!r} cannot be a parameter's name; use letters, digits and _"))
         if isinstance(node.value, (list, dict)):

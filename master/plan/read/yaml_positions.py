@@ -133,6 +133,9 @@ class Document:
         return list(node.value) if not rest and isinstance(node.value, dict) else []
 
 
+PARAMETERS: Final = "parameters"  # the section with values that others refer to as ${name}
+
+
 class Faults:
     """Collects faults by the path of the faulty value."""
 
@@ -142,8 +145,16 @@ class Faults:
         self.sections: set[str] = set()  # that have faults
 
     def add(self, path: Path, text: str) -> None:
-        """A fault of the value at `path`."""
-        self._note(path, self.document.place(path), text)
+        """A fault of the value at `path`; of a parameter's, it says where that is set, too."""
+        self._note(path, self.document.place(path), text + self._from_parameters(path))
+
+    def _from_parameters(self, path: Path) -> str:
+        node, _ = self.document.find(path)
+        if not isinstance(node.value, str):
+            return ""
+        names = [name for name in self.document.keys((PARAMETERS,)) if f"${{{name}}}" in node.value]
+        places = [f"{name} in line {self.document.place((PARAMETERS, name)).line} or by -D" for name in names]
+        return f" (set as {', '.join(places)})" if places else ""
 
     def has_fault(self, path: Path) -> bool:
         """Whether the value at `path` has a fault already."""
