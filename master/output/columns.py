@@ -13,7 +13,7 @@ from ..rollup.instances import ALL, RollupType
 from ..rollup.metrics import HEADLINE_STATISTICS, METRICS, Metric
 from .column import Column, Group, names
 from .connector_columns import COMBINED_ROW, CONNECTOR_SUMMARY, ELEMENT_ROW, GATHERS
-from .control_columns import FIND, MEASURE, PID, SLO, STAIRCASE, STEADY
+from .control_columns import FIND, MEASURE, PID, PROFILE, SLO, STAIRCASE, STEADY
 
 _PARAMETER_UNITS: Final = {
     Notation.BYTES: "bytes",
@@ -342,6 +342,7 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
     "step*/pid.csv": (PID,),
     "step*/find.csv": (FIND,),
     "step*/staircase.csv": (STAIRCASE,),
+    "step*/profile.csv": (PROFILE,),
     "step*/slo.csv": (SLO,),
     "step*/gathers.csv": (GATHERS,),
     "step*/<rollup type>/<instance>.<connector>.<element type>.csv": (COMBINED_ROW, _OF_METRICS),

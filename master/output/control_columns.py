@@ -101,6 +101,13 @@ STAIRCASE: Final = (
     _LAST,
     Column("sustained", "", "whether the load was sustained"),
 )
+PROFILE: Final = (
+    _SUBINTERVAL,
+    Column("total_iops", "1/s", "the profile's mean over this subinterval"),
+    Column("due_iops", "1/s", "I/Os that fell due per second"),
+    _ACHIEVED,
+    Column("backlog", "I/Os", "due and not submitted at the end of the subinterval"),
+)
 SLO: Final = (
     _SUBINTERVAL,
     Column("metric", "", "of the threshold"),

@@ -1,7 +1,7 @@
 """From the control keys of a `go` to its spec: which keys exclude each other, and amounts in their metric's unit.
 
 Rule: a step's own keys replace those of `defaults`. Keys that decide the same thing exclude each other: `measure` and
-`steady`; `control`, `staircase`, `iops_curve` and `find`.
+`steady`; `control`, `staircase`, `iops_curve`, `profile` and `find`.
 """
 
 import math
@@ -11,13 +11,14 @@ from typing import Any, Final
 from ...protocol.parameters import MAX
 from ..control.choices import FIO, LATENCIES, OnDisturbance, Rule, Side
 from ..control.control_spec import ControlSpec
-from ..control.control_state import MeasurementSpec
+from ..control.control_state import LoadSpec, MeasurementSpec
 from ..control.criteria import Criterion, rule_and_metric
 from ..control.feedback import Calibration, PidSpec
 from ..control.fixed import FixedSpec
 from ..control.load_level import Level
 from ..control.measure import MeasureSpec
 from ..control.observe import focus_on
+from ..control.profile import ProfileSpec
 from ..control.search import FindSpec
 from ..control.staircase import StaircaseSpec
 from ..control.steady import SteadySpec
@@ -27,12 +28,12 @@ from ..rollup.metrics import METRICS, connector_of, unit_of
 from ..text.metric_amounts import parse_amount, parse_limit
 from .read.field_types import VOLUMES
 from .read.schema import GoDoc, TimesDoc
-from .read.schema_control import EVERY_S, FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
+from .read.schema_control import EVERY_S, FindDoc, MeasureDoc, PidDoc, ProfileDoc, SloDoc, StaircaseDoc, SteadyDoc
 from .read.yaml_positions import Faults, Path
 
-_LOADS: Final = ("control", "staircase", "iops_curve", "find")
+_LOADS: Final = ("control", "staircase", "iops_curve", "profile", "find")
 _MEASUREMENTS: Final = ("measure", "steady")
-_NOT_WITH_UNTIL: Final = ("control", "staircase", "iops_curve", "find", "steady")
+_NOT_WITH_UNTIL: Final = ("control", "staircase", "iops_curve", "profile", "find", "steady")
 _CALIBRATION: Final = ("low_iops", "low_target", "high_iops", "high_target")
 
 
@@ -98,7 +99,10 @@ def control_spec(
             measurement = _steady(steady, _at(go, path, "steady"), subinterval_s, faults)
         elif measure is not None and measure.metric is not None:
             measurement = _accurate(measure, measure.metric)
-    load = _load(go, path, defaults, faults)
+    if go.profile is None:
+        load = _load(go, path, defaults, faults)
+    else:
+        load = _profile(go.profile, measurement, subinterval_s, (*path, "profile"), faults)
     slo, disturbed = _slo(go, path, defaults, faults), go.disturbed or defaults.disturbed or OnDisturbance.SET_ASIDE
     return ControlSpec(subinterval_s, warmup, measurement, load, slo, tolerance, disturbed)
 
@@ -190,7 +194,7 @@ def _amount(metric: str, key: str, text: str, path: Path, faults: Faults) -> flo
         return math.nan
 
 
-def _load(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> PidSpec | StaircaseSpec | FindSpec | None:
+def _load(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> LoadSpec | None:
     if go.find is not None:
         return _find(go.find, (*path, "find"), faults)
     if go.staircase is not None:
@@ -237,6 +241,20 @@ def _stairs(doc: StaircaseDoc, path: Path, faults: Faults) -> StaircaseSpec:
     elif doc.step is not None:
         step = _level(doc.step, "step", path, faults)
     return StaircaseSpec(start, end, step, relative, doc.steps)
+
+
+def _profile(
+    doc: ProfileDoc, measurement: MeasurementSpec, subinterval_s: float, path: Path, faults: Faults
+) -> ProfileSpec:
+    unread = any(faults.unreadable((*path, key)) for key in ("ramp", "points"))
+    if not unread and (doc.ramp is None) == (doc.points is None):
+        faults.add(path, "profile needs either ramp, rates over the measurement, or points, rates by time")
+    elif not isinstance(measurement, FixedSpec):
+        faults.add(path, "profile needs a measurement of a fixed time, like measure: 60s")
+    elif doc.ramp is not None:
+        distance_s = measurement.subintervals * subinterval_s / (len(doc.ramp) - 1)
+        return ProfileSpec(tuple((number * distance_s, rate) for number, rate in enumerate(doc.ramp)))
+    return ProfileSpec(doc.points or ())
 
 
 def _level(value: Any, key: str, path: Path, faults: Faults) -> Level:

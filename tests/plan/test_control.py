@@ -63,6 +63,7 @@ def asked(go: str, rest: str = "") -> ControlSpec:
         (f"find: {{ metric: {P99}, target: 5ms }}", "rate response", 0.99),
         (f"control: {{ pid: {{ metric: {P99}, target: 5ms, low_iops: 500, high_iops: 900 }} }}", "response", 0.99),
         ("measure: 10s, staircase: { start: 100, end: 200, step: 100 }", "rate service", 0),
+        ("measure: 10s, profile: { ramp: [100, 200] }", "rate service", 0),
     ],
 )
 def test_a_step_is_for_the_figures_that_it_looks_at(go: str, purpose: str, tail: float) -> None:
@@ -202,6 +203,7 @@ def test_a_curve_is_a_step_at_max_and_its_fractions() -> None:
         ("measure: 30s, warmup: 5s, staircase: { start: 100, end: 300, step: 100 }", 3 * 40),
         ("measure: 30s, warmup: 5s, staircase: { start: 100, end: 400, step: 100% }", 3 * 40),
         ("measure: 30s, warmup: 5s, staircase: { start: 100, end: 300, steps: 5 }", 5 * 40),
+        ("measure: 30s, profile: { ramp: [1, 2] }", 30),
         (f"find: {{ metric: {P99}, target: 1ms, probes: 6, longest_probe: 20 }}", 6 * 21 * 5),
     ],
 )
@@ -343,6 +345,23 @@ FAULTS = [
     ("measure: { time: 5 }", "time: ", "'5' has no unit; write 5s"),
     ("staircase: { start: 10, steps: 5 }", "start: 10, ", "steps are counted from start to end; add end"),
     ("staircase: { start: 10, step: 0 }", "step: ", "step is 0; it must be above 0"),
+    ("profile: { ramp: [10] }", "ramp: ", "it needs two rates or more, like [1000, 5000]"),
+    ("profile: { ramp: [10, max] }", "ramp: ", "'max' is no rate of a profile; write IOPS, a number"),
+    ("profile: { ramp: [10, 5% of step s] }", "ramp: ", "is no rate of a profile; write IOPS, a number"),
+    ("profile: { ramp: [10, -1] }", "ramp: ", "'-1' is no rate of a profile; write IOPS, a number"),
+    ("profile: { ramp: [0, 0] }", "profile: ", "all rates are 0, so nothing would be driven"),
+    ("profile: { points: { 1s: 10, 5s: 20 } }", "points: ", "the first point is at 1s; a profile begins at 0s"),
+    ("profile: { points: { 0s: 10, 5s: 20, 5000ms: 9 } }", "points: ", "5s follows 5s; points are in order"),
+    ("profile: { points: { 0s: 10, 5s: 20, 4s: 9 } }", "points: ", "4s follows 5s; points are in order"),
+    ("profile: { points: { 0: 10, 5: 20 } }", "points: ", "'5' has no unit; write 5s"),
+    ("profile: { points: [1, 2] }", "points: ", "it needs rates by time, like { 0s: 1000, 30s: 5000 }"),
+    ("profile: { ramp: [1, 2], points: { 0s: 1 } }", "profile: ", "profile needs either ramp"),
+    ("profile: { ramp: [1, 2] }, steady: { criterion: iops }", "profile: ", "needs a measurement of a fixed time"),
+    (
+        "profile: { ramp: [1, 2] }, staircase: { start: 1, step: 1 }",
+        "name: s0, ",
+        "profile and staircase both set the load",
+    ),
     (f"find: {{ metric: {P99}, target: 1 }}", "target: ", "target: '1' has no unit; write 1us for microseconds"),
     (f"find: {{ metric: {P99}, target: 0 }}", "target: ", "target is 0 us; it must be above 0"),
     (

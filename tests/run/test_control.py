@@ -267,6 +267,17 @@ def test_a_staircase_has_a_row_for_each_level(tmp_path: Path) -> None:
     assert windows == [("1", "2"), ("5", "6"), ("9", "10")]  # a subinterval of two loads, a warmup, two that count
 
 
+def test_a_rate_that_changes_is_driven_as_the_profile_says(tmp_path: Path) -> None:
+    outcome = controlled(tmp_path, "measure: 40s, profile: { ramp: [200, 1000, 200] }", steady())
+    assert outcome.code is ExitCode.OK
+    (row,) = outcome.rows("summary.all.csv")
+    assert float(row["overall_iops"]) == pytest.approx(600, rel=0.01)
+    rates = [float(row["total_iops"]) for row in table(outcome, "profile.csv")]
+    assert rates == [200, 300, 500, 700, 900, 900, 700, 500, 300]  # a warmup, and eight that count
+    due = [float(row["due_iops"]) for row in table(outcome, "profile.csv")]
+    assert due == pytest.approx(rates, rel=0.02)
+
+
 def test_a_staircase_without_end_stops_at_saturation(tmp_path: Path) -> None:
     more = "  - go: { name: climb, measure: 10s, staircase: { start: 400, step: 100% } }\n"
     more += "  - edit: { rollup: all=all, set: { total_iops: 50% of step climb } }\n"

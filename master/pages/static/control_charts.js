@@ -180,6 +180,21 @@ async function drawPid(rows, node, { model, group, shapes }) {
   );
 }
 
+async function drawProfile(rows, node, { model, group, shapes }) {
+  const of = colours();
+  const xs = timesOf(rows, model);
+  const lines = [
+    timeLine("profile", xs, column(rows, "total_iops"), of.grey, { dash: "longdash" }),
+    timeLine("due", xs, column(rows, "due_iops"), of.orange),
+    timeLine("achieved", xs, column(rows, "achieved_iops"), of.blue, { width: 2 }),
+  ];
+  await group.draw(
+    node,
+    lines,
+    layoutOf({ shapes, yaxis: { title: "IOPS", rangemode: "tozero" }, uirevision: `${model.step}` }),
+  );
+}
+
 async function drawLevels(rows, node) {
   const of = colours();
   const held = rows.filter((row) => row.sustained === "true");
@@ -286,5 +301,6 @@ const DRAWN = {
     words: PID_TERMS.map(([, , , words]) => words),
   },
   staircase: { title: "Staircase", draw: drawLevels },
+  profile: { title: "Rate over time", draw: drawProfile, isOverTime: true },
   find: { title: "Search: probes in their order", draw: drawFind },
 };

@@ -42,7 +42,18 @@ from .field_types import (
     scalar,
     size_field,
 )
-from .schema_control import COMMAND, FRACTIONS, ControlDoc, FindDoc, MeasureDoc, Slo, StaircaseDoc, SteadyDoc, UntilDoc
+from .schema_control import (
+    COMMAND,
+    FRACTIONS,
+    ControlDoc,
+    FindDoc,
+    MeasureDoc,
+    ProfileDoc,
+    Slo,
+    StaircaseDoc,
+    SteadyDoc,
+    UntilDoc,
+)
 from .section import Section, about, not_empty, one_or_many, short
 from .substitute import Unreadable
 from .yaml_positions import Predicate
@@ -321,6 +332,9 @@ class GoDoc(TimesDoc):
     )
     once: Annotated[bool, FLAG] = about("As of a workload.", False)
     staircase: Annotated[StaircaseDoc | None, not_empty("start and step")] = about("Several load levels in this step.")
+    profile: Annotated[ProfileDoc | None, not_empty("ramp or points")] = about(
+        "Rates that change over the measurement."
+    )
     find: Annotated[FindDoc | None, not_empty("metric and target")] = about("Instead of measure: search for a load.")
 
 

@@ -3,6 +3,7 @@
 Rule: as in schema.py. Amounts stay text here, because their unit follows from the metric, which is another key.
 """
 
+import math
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
@@ -202,6 +203,46 @@ class StaircaseDoc(Section):
     step: Annotated[Any, _STEP] = about("Increase per level: IOPS, a percentage of the level before, or of a step.")
     steps: Annotated[int | None, count_field(2, 10_000)] = about(
         "Instead of step: number of levels, evenly from start to end."
+    )
+
+
+def _points(value: Any) -> tuple[tuple[float, float], ...]:
+    """Rates by time, as { 0s: 1000, 30s: 5000 }."""
+    if not isinstance(value, dict) or not value or not all(isinstance(rate, str) for rate in value.values()):
+        raise Predicate(f"is {kind_of(value)}; it needs rates by time, like {{ 0s: 1000, 30s: 5000 }}")
+    return tuple((_time_of_point(at), _rate(rate)) for at, rate in value.items())
+
+
+def _time_of_point(text: str) -> float:
+    return 0.0 if text.strip() == "0" else parse_duration(text)
+
+
+def _rate(text: str) -> float:
+    rate = parse_iops(text, Expected("a rate", "write IOPS, a number"))
+    if not isinstance(rate, float) or not 0 <= rate < math.inf:
+        raise ValueError(f"{text!r} is no rate of a profile; write IOPS, a number")
+    return rate
+
+
+def _ramp(value: Any) -> tuple[float, ...]:
+    if not isinstance(value, list) or len(value) < 2 or not all(isinstance(rate, str) for rate in value):
+        raise Predicate(f"is {kind_of(value)}; it needs two rates or more, like [1000, 5000]")
+    return tuple(map(_rate, value))
+
+
+_NUMBER_SCHEMA: Final = {"type": ["number", "string"]}
+_POINTS: Final = Reads(_points, {"type": "object", "additionalProperties": _NUMBER_SCHEMA, "minProperties": 1})
+_RAMP: Final = Reads(_ramp, {"type": "array", "items": _NUMBER_SCHEMA, "minItems": 2})
+
+
+class ProfileDoc(Section):
+    """Total IOPS that change while they are measured. The warmup runs at the first rate. `measure` has a time."""
+
+    ramp: Annotated[tuple[float, ...] | None, _RAMP] = about(
+        "Rates at even distances over the measurement, on straight lines between them: [1000, 5000]."
+    )
+    points: Annotated[tuple[tuple[float, float], ...] | None, _POINTS] = about(
+        "Instead of ramp: rates by the measurement's time, likewise: { 0s: 1000, 30s: 5000 }. After the last it stays."
     )
 
 
