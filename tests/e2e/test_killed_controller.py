@@ -54,17 +54,32 @@ CONTROLS = {
 }
 
 
-def killed(tmp_path: Path, second: str, after: int) -> Path:
-    """The folder of a run that was killed when this many subintervals of its second step had been shown."""
+def killed(tmp_path: Path, second: str, shown: int = 1, measured: int = 0) -> Path:
+    """The folder of a run that was killed once so many subintervals of its second step had been shown, and so many of
+    them were kept as measured: how often that is written depends on what it costs."""
     plan = written(tmp_path, TEXT.format(data=tmp_path / "data", second=second))
     with start(plan, tmp_path / "runs") as process:
         wait_for_line(process, " second")  # no path has it
-        wait_for_line(process, " run ", after)
+        wait_for_line(process, " run ", shown)
+        folder = folder_of(tmp_path / "runs")
+        while measured_so_far(folder) < measured:
+            wait_for_line(process)
         process.kill()
         process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL
-    (folder,) = (tmp_path / "runs").iterdir()
     return folder
+
+
+def measured_so_far(folder: Path) -> int:
+    """How many subintervals of the second step are kept as measured; -1: that is not written yet."""
+    kept = sorted((folder / "so_far").glob("*/run.json"), key=lambda path: int(path.parent.name))
+    try:
+        step = json.loads(kept[-1].read_text())["steps"][-1]
+    except (IndexError, OSError):  # none yet, or it was replaced
+        return -1
+    if step["name"] != "second":
+        return -1
+    return sum(len(range(one["first"], one["last"] + 1)) - len(one["set_aside"]) for one in step["windows"])
 
 
 @pytest.fixture
@@ -72,7 +87,7 @@ def killed_run(store: Store, tmp_path: Path) -> Path:
     """A copy of the folder of a run that was killed in its second step."""
 
     def killed_early(folder: Path) -> None:
-        killed(folder, FIXED, after=8)
+        killed(folder, FIXED, measured=4)
 
     folder = folder_of(store.made(killed_early.__name__, killed_early) / "runs")
     return Path(shutil.copytree(folder, tmp_path / "runs" / folder.name))
@@ -95,7 +110,7 @@ def check(folder: Path) -> dict[str, str]:
     page = RunData(folder).document()
     assert [(one["name"], one["verdict"]) for one in page["steps"]][1] == ("second", second["verdict"])
     assert page["steps"][1]["measurements"]
-    (so_far,) = (folder / "so_far").iterdir()
+    so_far = results_of(folder)
     row = rows(so_far, "summary.all.csv")[-1]
     check_marks(folder, so_far, row)
     assert row["name"].partition(":")[0] == "second" and "controller_ended" in names_of(row["reasons"])
@@ -184,7 +199,7 @@ def test_a_run_that_ends_leaves_nothing_of_what_it_had_measured_so_far(tmp_path:
 
 def test_what_connectors_said_and_what_verdicts_speak_against_are_read_likewise(killed_run: Path) -> None:
     folder = killed_run
-    (so_far,) = (folder / "so_far").iterdir()
+    so_far = results_of(folder)
     shown = json.loads(answered("show", "--connectors", "--json", str(folder)).stdout)
     assert {one["name"] for one in shown["rows"]} == {"first", "second"}
     table = so_far / "summary.all.csv"
