@@ -10,6 +10,7 @@ import os
 import signal
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from ..errors import HostFault
@@ -18,6 +19,8 @@ from .pipe import PipeLost
 from .stderr import Stderr
 
 GRACE_S: Final = 2.0  # for the far process to exit once its input has ended
+DYING_S: Final = 1.0  # for a killed one to be gone,
+MOST_DYING: Final = 10  # and as often again, unless the kernel holds it: it may wait for a core
 BUFFER: Final = 1 << 18  # bytes read ahead, at most twice this
 
 
@@ -53,13 +56,20 @@ class ProcessPipe:
                     await self._drain()
                     await self._process.wait()
         finally:
-            if self._process.returncode is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-            self._errors.cancel()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_S):
-                await self._process.wait()  # longer only while the kernel holds it, on a device that hangs
+            await self._reap()
+
+    async def _reap(self) -> None:
+        """Leave no process behind, nor what the kernel keeps of one; a close that is cancelled does so, too."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._errors.cancel()
+        for _ in range(MOST_DYING):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DYING_S):
+                    await self._process.wait()
+            if self._process.returncode is not None or is_held(self._process.pid):
+                break
         self._transport.close()
         await asyncio.gather(self._errors, return_exceptions=True)
 
@@ -82,6 +92,15 @@ class ProcessPipe:
         if status == 0:
             return b""
         raise ended(status, self._stderr.words)
+
+
+def is_held(pid: int) -> bool:
+    """Whether the kernel holds one of its threads, as on a device that hangs: not even a kill ends it then."""
+    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):  # that thread has ended meanwhile
+            if path.read_text().rpartition(") ")[2].startswith("D"):
+                return True
+    return False
 
 
 NO_THREAD: Final = "can't start new thread"  # Python's words

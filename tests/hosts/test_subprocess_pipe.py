@@ -147,6 +147,32 @@ async def test_closing_kills_what_the_child_has_started(monkeypatch: pytest.Monk
 
 
 @pytest.fixture
+def far_from_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is killed is gone later than what exits by itself: as where it waits for a core."""
+    for patience in ("GRACE_S", "DYING_S"):
+        monkeypatch.setattr(subprocess_pipe, patience, 0.05)
+    monkeypatch.setattr(subprocess_pipe, "MOST_DYING", 1000)
+    kill = os.killpg
+
+    def kill_later(group: int, number: int) -> None:
+        asyncio.get_running_loop().call_later(4 * subprocess_pipe.GRACE_S, kill, group, number)
+
+    monkeypatch.setattr(os, "killpg", kill_later)
+
+
+@pytest.mark.usefixtures("far_from_dead")
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_closing_waits_for_the_end_of_what_it_kills(tmp_path: Path, cancelled: bool) -> None:
+    pipe, far = await stubborn(tmp_path)
+    closing = asyncio.create_task(pipe.close())
+    if cancelled:
+        await asyncio.sleep(0)
+        closing.cancel()
+    await asyncio.wait([closing])
+    assert closing.cancelled() == cancelled and not psutil.pid_exists(far.pid)
+
+
+@pytest.fixture
 def freezer() -> Iterator[Path]:
     """A cgroup whose processes do not run, and do not die either, like one that the kernel holds on a hung device."""
     cgroup = Path(f"/sys/fs/cgroup/freezer/ivypy-{os.getpid()}")
@@ -176,6 +202,7 @@ async def test_closing_does_not_wait_for_a_process_that_the_kernel_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, freezer: Path
 ) -> None:
     monkeypatch.setattr(subprocess_pipe, "GRACE_S", 0.2)
+    monkeypatch.setattr(subprocess_pipe, "MOST_DYING", 1000)
     pipe, far = await stubborn(tmp_path)
     freeze(freezer, far)
     async with asyncio.timeout(PATIENCE_S):
