@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.rollup.io_checks import CACHED_NOTE
+from ivypy.slave.devices.diskstats import read_transferred
 from tests.support.devices import disk_in_memory
 from tests.support.real_runs import ENDED, Finished, run, written
 
@@ -24,7 +26,7 @@ READS = "edit: { rollup: all, set: { fraction_read: 100%, flush: never, end_fsyn
 
 @pytest.fixture(scope="module")
 def disk() -> Iterator[Path]:
-    with disk_in_memory(1 << 30, "cache-") as folder:
+    with disk_in_memory(1 << 30, "cache-", idle=True) as folder:
         yield folder
 
 
@@ -45,10 +47,17 @@ def cache_of(row: dict[str, str]) -> str:
     return next((reason for reason in row["reasons"].split("; ") if reason.startswith("page_cache")), "")
 
 
+def written_by(disk: Path) -> int:
+    """Bytes that it has written so far."""
+    return read_transferred()[disk.stat().st_dev].written
+
+
 @pytest.mark.realtime
 def test_what_memory_did_is_said_and_what_a_disk_did_is_not(disk: Path, tmp_path: Path) -> None:
     """Each step drives the whole file once: of what a flush ended, nothing is dirty; of what was dropped, nothing comes
-    from memory; of what was kept, all does."""
+    from memory; of what was kept, all does; and what is not flushed is dirty, but for what the disk wrote all the same:
+    the kernel does not wait for a flush once a file was changed 30 s ago, and be it that it was made then."""
+    before = written_by(disk)
     found = rows(
         disk, tmp_path, "iosequencer: sequential, maxtags: 4, end_fsync: true",
         "go: { name: flushed, once: true }",
@@ -60,8 +69,12 @@ def test_what_memory_did_is_said_and_what_a_disk_did_is_not(disk: Path, tmp_path
     assert ios(found["flushed"], "flush_iops") == 1 and cache_of(found["flushed"]) == ""
     assert cache_of(found["cold"]) == ""
     assert "100% of what was read came from memory" in cache_of(found["warm"])
-    assert "100% of what was written had not reached the disk at the end" in cache_of(found["dirty"])
-    assert float(found["warm"]["cached_kib"]) == SIZE / 1024 == float(found["dirty"]["dirty_kib"])
+    assert float(found["warm"]["cached_kib"]) == SIZE / 1024
+    unasked = written_by(disk) - before - 2 * SIZE  # the file was made, and flushed
+    dirty = round(float(found["dirty"]["dirty_kib"]) * 1024)
+    assert SIZE - unasked <= dirty <= SIZE
+    at_the_end = f"{dirty / SIZE:.0%} of what was written had not reached the disk at the end"
+    assert at_the_end in cache_of(found["dirty"]) or dirty <= CACHED_NOTE * SIZE
 
 
 @pytest.mark.parametrize(("every", "how"), [(1, "fsync"), (32, "fdatasync")])

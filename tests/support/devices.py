@@ -163,16 +163,20 @@ def ext4_file(device: str, size: int, alike: bool = False) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def disk_in_memory(size: int, prefix: str = "device-") -> Iterator[Path]:
-    """A folder on an ext4 of its own, over a file in memory that grows by what is written, and shrinks again."""
+def disk_in_memory(size: int, prefix: str = "device-", idle: bool = False) -> Iterator[Path]:
+    """A folder on an ext4 of its own, over a file in memory that grows by what is written, and shrinks again.
+
+    `idle`: the file system neither reads nor writes for itself, in the first minutes, what it could do at once.
+    """
     _need("losetup", "mkfs.ext4", "mount", "umount")
     if not os.path.isdir("/dev/shm") or shutil.disk_usage("/dev/shm").free < size:
         raise Missing(f"{size >> 30} GiB of memory")
     with memory_folder(prefix) as folder, loop_over(image(folder, size)) as device:
-        _run("mkfs.ext4", "-q", "-m", 0, "-E", "lazy_itable_init=1", device)
+        lazy = 0 if idle else 1
+        _run("mkfs.ext4", "-q", "-m", 0, "-E", f"lazy_itable_init={lazy},lazy_journal_init={lazy}", device)
         point = folder / "disk"
         point.mkdir()
-        _run("mount", "-o", "discard", device, point)
+        _run("mount", "-o", "discard,no_prefetch_block_bitmaps" if idle else "discard", device, point)
         try:
             yield point
         finally:
