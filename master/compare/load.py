@@ -14,11 +14,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ...protocol.parameters import MAX
+from ..control.profile import ProfileSpec
 from ..errors import PlanError
 from ..results.finished_run import FinishedRun, Key, StepRow
 from ..rollup.instances import ALL
+from ..rollup.parameters_in_force import PROFILE
 from ..text.places import BEGINNING, WHOLE, is_in_percent
 from ..text.plan_parameters import NO_END, OfStep, Value
+from ..text.units import format_duration
 from ..verdicts import Reason, Scope, Verdict
 
 if TYPE_CHECKING:
@@ -84,6 +87,9 @@ def _differing(key: Key, before: Load, after: Load) -> list[str]:
             values = [_ADDED[name] if value is None else value for value in values]
         if None in values:
             continue
+        if name == RATE and (profiles := _other_profiles(key.step, before, after)):
+            lines.append(f"{name}: {' -> '.join(profiles)}")
+            continue
         if _shares(values[0]) == _shares(values[1]):
             if name != RATE or not _has_other_parts(before[1], after[1]):
                 continue
@@ -95,6 +101,14 @@ def _differing(key: Key, before: Load, after: Load) -> list[str]:
             values = [in_words or value for in_words, value in zip(words, values, strict=True)]
         lines.append(f"{name}: {values[0]} -> {values[1]}")
     return lines
+
+
+def _other_profiles(step: str, before: Load, after: Load) -> list[str]:
+    """The profiles of a rate that changes, where they are not the same; none where neither has one."""
+    if PROFILE not in [row.cells.get("iops") for _, row in (before, after)]:
+        return []
+    of_both = [_profile(run, step) or row.cells.get(RATE, "") for run, row in (before, after)]
+    return of_both if of_both[0] != of_both[1] else []
 
 
 def _has_other_parts(before: StepRow, after: StepRow) -> bool:
@@ -132,14 +146,19 @@ def _parts(row: StepRow) -> Mapping[float, Fraction] | None:
 
 def _relative(run: FinishedRun, name: str) -> Relative:
     """Of a step of the run's plan; nothing where the plan cannot be read, as of another version."""
-    hosts = ",".join(dict.fromkeys(row["host"] for row in run.hosts)) or "local"
-    plan = _plan(run.plan, tuple(run.defines.items()), hosts)
-    step = next((one for one in plan.steps if one.name == name), None) if plan else None
+    plan, step = _planned(run, name)
     if plan is None or step is None:
         return {}
     words = {RATE: _rate(plan, step), RANGE: _range(plan, step), UNTIL: _until(plan, step)}
     words |= {name: _places(plan, step, name, usual) for name, usual in _PLACES.items()}
     return {setting: said for setting, said in words.items() if said}
+
+
+def _planned(run: FinishedRun, name: str) -> "tuple[Plan | None, Step | None]":
+    """The run's plan and a step of it, where they can be read."""
+    hosts = ",".join(dict.fromkeys(row["host"] for row in run.hosts)) or "local"
+    plan = _plan(run.plan, tuple(run.defines.items()), hosts)
+    return plan, next((one for one in plan.steps if one.name == name), None) if plan else None
 
 
 @lru_cache(maxsize=32)
@@ -159,6 +178,15 @@ def _rate(plan: "Plan", step: "Step") -> str:
         return step.control.load.in_words.partition(", ")[0]  # what for; not how exactly and how long
     rates = _settings(plan, step, MAX, "iops", "total_iops")
     return _in_words(rates, len(plan.workloads)) if any(isinstance(value, OfStep) for _, _, value in rates) else ""
+
+
+def _profile(run: FinishedRun, name: str) -> str:
+    """The points of a step's profile, in words; "" where it has none."""
+    plan, step = _planned(run, name)
+    load = step.control.load if plan and step else None
+    if not isinstance(load, ProfileSpec):
+        return ""
+    return f"profile {', '.join(f'{iops:g} at {format_duration(at_s)}' for at_s, iops in load.points)}"
 
 
 def _range(plan: "Plan", step: "Step") -> str:

@@ -71,6 +71,7 @@ class Measured:
     findings: tuple[Finding, ...] = ()
     checks: tuple[Check, ...] = ()  # still to be applied
     set_aside: tuple[int, ...] = ()  # subintervals between `first` and `last` that it does not include
+    mean_rate: float | None = None  # total IOPS asked for, where that changed within it
     rests_on: int | None = None  # the first subinterval that it was chosen by; None: its own first
 
     @property

@@ -41,10 +41,10 @@ class ProfileSpec:
 
     @property
     def in_words(self) -> str:
-        shown = self.points if len(self.points) <= _MOST_SHOWN else (self.points[0], self.points[-1])
-        ends = " to ".join(f"{iops:g} at {format_duration(at_s)}" for at_s, iops in shown)
-        between = f", in {len(self.points)} points" if len(self.points) > _MOST_SHOWN else ""
-        return f"profile: total_iops from {ends}{between}"
+        texts = [f"{iops:g} at {format_duration(at_s)}" for at_s, iops in self.points]
+        if len(texts) > _MOST_SHOWN:
+            texts[2:-1] = [f"... {len(texts) - 3} more points ..."]
+        return f"profile: total_iops from {' to '.join(texts)}"
 
     @property
     def goes_by_max(self) -> bool:
@@ -106,6 +106,7 @@ class Profile:
         if not observation.same_hosts:  # those that are left share the whole rate from where it acts
             measurement = measurement.restarted(observation.acts_in)
         state = replace(self, measurement=measurement)
+        decision = replace(decision, measured=tuple(map(state._with_mean, decision.measured)))
         rows = (*decision.rows, ControlRow("profile.csv", self._cells(observation)))
         if decision.done:  # the tail runs at the last rate
             return state, replace(decision, rows=rows)
@@ -117,11 +118,21 @@ class Profile:
         )
 
     def cut_short(self, number: int) -> Measured:
-        return self.measurement.cut_short(number)
+        return self._with_mean(self.measurement.cut_short(number))
+
+    def _with_mean(self, measured: Measured) -> Measured:
+        """A measurement with its mean rate; not one of before the profile began anew, whose rates are gone."""
+        if measured.last < measured.first or measured.first < self.measurement.first:
+            return measured
+        begin_s, end_s = (self._begin_s(number) for number in (measured.first, measured.last + 1))
+        return replace(measured, mean_rate=mean_rate(self.points, begin_s, end_s))
 
     def _rate(self, number: int) -> float:
-        begin_s = (number - self.measurement.first) * self.subinterval_s
-        return mean_rate(self.points, begin_s, begin_s + self.subinterval_s)
+        return mean_rate(self.points, self._begin_s(number), self._begin_s(number + 1))
+
+    def _begin_s(self, number: int) -> float:
+        """When a subinterval begins, in the profile's time."""
+        return (number - self.measurement.first) * self.subinterval_s
 
     def _edit(self, rate: float) -> LoadEdit:
         return LoadEdit("all", ALL, rate)

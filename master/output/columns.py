@@ -109,7 +109,7 @@ NARROW_KEYS: Final = (Column("run", "", "name of the run's folder"), *SUMMARY[:2
 NARROW: Final = (
     *INSTANCE,
     *VERDICT[:4],
-    Column("iops_setting", "1/s", "sum of the `iops` settings; blank where instances are at max"),
+    Column("iops_setting", "1/s", "sum of the `iops` settings, a `profile`'s mean; blank where instances are at max"),
     *metric_columns(NARROW_METRICS),
 )
 

@@ -7,7 +7,7 @@ row's workload instances have it.
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -35,6 +35,7 @@ NO_PARAMETERS: Final[Mapping[InstanceKey, Parameters]] = MappingProxyType({})
 PLAIN: Final = "plain"  # reads and writes of one size
 NO_ZONES: Final = "none"
 NOTHING: Final = "0"  # the total target where iops is 0
+PROFILE: Final = "profile"  # in the place of rates that changed within a measurement
 MOST_NAMED: Final = 8  # different values that are spelled out
 
 
@@ -79,6 +80,14 @@ class Settings:
             if one.bursty != NO_BURSTS and one.iops != 0
         }
         return cls(columns, paced, some_max, thinking_tags, at_max, until, starts, bursts, endless, totals)
+
+    def with_changing_rate(self, mean: float) -> "Settings":
+        """Of a measurement over which the total rate changed: `mean` is that of all rows together, which share it in
+        the same parts throughout. Blank where the present rate does not tell the parts."""
+        total = float(self.iops[0] or 0)  # all=all is the first row
+        others = tuple(f"{float(text) / total * mean:.10g}" if text and total else "" for text in self.iops)
+        columns = {**self.columns, "iops": tuple(text and PROFILE for text in self.columns["iops"])}
+        return replace(self, columns=columns, iops=(f"{mean:.10g}", *others[1:]))
 
     def response_rows(self, reached: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         """(R,) The rows whose response times are shown: those that are paced, and in a summary, whose `reached` says

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ...protocol.parameters import MAX, NEVER, SCATTERED, Cursors, Iosequencer, Operation, Sync, VolumeKind
-from ..rollup.parameters_in_force import NO_ZONES, PLAIN
+from ..rollup.parameters_in_force import NO_ZONES, PLAIN, PROFILE
 from ..text.scaled import scaled_count, scaled_size
 from ..text.units import format_bytes, format_duration, format_fraction
 
@@ -58,7 +58,7 @@ def load_parts(row: Row) -> dict[str, str]:
         "flush": _some("{}", row, "flush", NEVER, _flush),
         "until": _each("until {}", row, "until", _volume, VolumeKind.NEVER),
         "end": _some("fsync at the end", row, "end_fsync", "false"),
-        "rate": _rate(row.get("iops_setting", "")),
+        "rate": _rate(row.get("iops_setting", ""), row.get("iops", "")),
     }
     return {name: words for name, words in parts.items() if words}
 
@@ -208,7 +208,10 @@ def _flush(cell: str) -> str:
     return f"{how} after each write" if every == "1" else f"{how} after {every} writes"
 
 
-def _rate(setting: str) -> str:
+def _rate(setting: str, each: str) -> str:
+    """`setting`: the total; `each`: of the workload instances."""
+    if each == PROFILE:
+        return f"at a rate that changes, {scaled_count(float(setting))} IOPS in the mean"
     if setting == MAX:
         return "at max"
     return f"at {scaled_count(float(setting))} IOPS" if setting else ""

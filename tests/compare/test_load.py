@@ -104,6 +104,30 @@ def test_what_a_search_found_is_no_difference_but_what_it_looked_for(limits: tup
     assert text in differs(run({}, one), run({"iops_setting": "150"}, other))
 
 
+UP, DOWN = (f"{{ name: paced, profile: {{ ramp: [{rates}] }} }}" for rates in ("100, 300", "300, 100"))
+LONG = (f"{{ name: paced, profile: {{ ramp: [1, 2, 3, {rate}, 5, 6] }} }}" for rate in (4, 9))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (UP, UP, ""),
+        (UP, DOWN, "iops_setting: profile 100 at 0s, 300 at 5s -> profile 300 at 0s, 100 at 5s"),
+        (*LONG, "iops_setting: profile 1 at 0s, 2 at 1s, 3 at 2s, 4 at 3s, 5 at 4s, 6 at 5s -> profile 1 at 0s, "
+         "2 at 1s, 3 at 2s, 9 at 3s, 5 at 4s, 6 at 5s"),
+    ],
+)  # fmt: skip
+def test_profiles_with_the_same_mean_are_the_same_load_where_all_points_are(before: str, after: str, text: str) -> None:
+    cells = {"iops": "profile"}
+    one, other = (run(cells, plan("{ maxtags: 8 }", go)) for go in (before, after))
+    assert differs(one, other) == text
+
+
+def test_a_profile_is_another_load_than_its_mean() -> None:
+    one = run({"iops": "profile"}, plan("{ maxtags: 8 }", UP))
+    assert differs(one, run({})) == "iops_setting: profile 100 at 0s, 300 at 5s -> 200"
+
+
 @pytest.mark.parametrize(("text", "is_same"), [(FIRST_HALF, True), (FIRST_BYTES, False)])
 def test_half_of_a_larger_device_is_the_same_load(text: str, is_same: bool) -> None:
     one, other = run({"range": "0-100"}, text), run({"range": "0-200"}, text)

@@ -58,6 +58,7 @@ def test_the_profile_begins_with_the_measurement_and_the_warmup_has_its_first_ra
     trace = driven()
     (closed,) = (one for decision in trace.decisions for one in decision.measured)
     assert (closed.first, closed.last) == (2, 5)
+    assert closed.mean_rate == 300
     assert trace.loads[:6] == [100, 100, 150, 250, 350, 450]
     assert [decision.next_phase for decision in trace.decisions][-1] is Phase.TAIL and not trace.decisions[-1].edits
 
@@ -99,8 +100,56 @@ def test_a_late_decision_asks_for_the_rate_of_the_subinterval_in_which_it_acts()
     ("points", "words"),
     [
         (RAMP, "profile: total_iops from 100 at 0s to 500 at 20s"),
-        (tuple((float(at), at * 10.0) for at in range(6)), "profile: total_iops from 0 at 0s to 50 at 5s, in 6 points"),
+        (
+            tuple((float(at), at * 10.0) for at in range(4)),
+            "profile: total_iops from 0 at 0s to 10 at 1s to 20 at 2s to 30 at 3s",
+        ),
+        (
+            tuple((float(at), at * 10.0) for at in range(5)),
+            "profile: total_iops from 0 at 0s to 10 at 1s to ... 2 more points ... to 40 at 4s",
+        ),
+        (
+            tuple((float(at), at * 10.0) for at in range(6)),
+            "profile: total_iops from 0 at 0s to 10 at 1s to ... 3 more points ... to 50 at 5s",
+        ),
     ],
 )
 def test_it_is_said_in_words(points: tuple[Point, ...], words: str) -> None:
     assert ProfileSpec(points).in_words == words
+
+
+@pytest.mark.parametrize(("number", "mean"), [(1, None), (2, 150), (4, 250)])
+def test_a_measurement_that_is_cut_short_has_the_mean_of_its_part(number: int, mean: float | None) -> None:
+    state = Profile(RAMP, Fixed(2, 4), LENGTH_S, 100)
+    for closed in range(number + 1):
+        state, _ = state.after(seen(closed))
+    assert state.cut_short(number).mean_rate == mean
+
+
+def test_of_what_was_measured_before_the_profile_began_anew_no_mean_is_said() -> None:
+    state = Profile(RAMP, Fixed(0, 100), LENGTH_S, 100)
+    for closed in range(3):
+        state, _ = state.after(seen(closed))
+    state, _ = state.after(replace(seen(3), edited=True))
+    assert (state.cut_short(3).last, state.cut_short(3).mean_rate) == (2, None)
+
+
+@pytest.mark.parametrize(
+    "last", [replace(seen(6), same_hosts=False), replace(seen(6), edited=True)], ids=["host lost", "edited"]
+)
+def test_one_point_holds_the_total_whoever_is_left_and_whatever_somebody_set(last: Observation) -> None:
+    state = Profile(((0.0, 100.0),), Fixed(0, 100), LENGTH_S, 100)
+    for number in range(6):
+        state, decision = state.after(seen(number))
+        assert not decision.edits
+    _, decision = state.after(last)
+    assert [edit.total_iops for edit in decision.edits] == [100]
+
+
+def test_it_begins_at_its_first_rate_with_the_measurement_of_the_plan() -> None:
+    spec = ProfileSpec(((0.0, 0.0), (10.0, 70.0), (20.0, 30.0)))
+    state = spec.state(conditions(warmup=2), Fixed(2, 4), RunFacts({}, lambda *_: 0.0))
+    assert (state.points, state.subinterval_s, state.asked) == (spec.points, LENGTH_S, 0.0)
+    assert [edit.total_iops for edit in state.opening().edits] == [0]
+    assert (state.focuses, state.may_end) == (Fixed(2, 4).focuses, ())
+    assert not list(spec.faults(conditions(warmup=2), True)) and not spec.goes_by_max and not spec.settles

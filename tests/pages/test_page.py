@@ -467,7 +467,9 @@ def test_what_was_chosen_last_is_drawn_though_its_answer_came_first(page: Any) -
 
 
 @pytest.mark.parametrize(
-    ("step", "chart"), [(0, "measure"), (1, "pid"), (2, "steady")], ids=["accuracy", "feedback", "steady state"]
+    ("step", "chart"),
+    [(0, "measure"), (1, "pid"), (2, "steady"), (3, "profile")],
+    ids=["accuracy", "feedback", "steady state", "rate over time"],
 )
 def test_what_control_saw_is_drawn(page: Any, seen: Seen, step: int, chart: str) -> None:
     show(page, seen, f"#/run/held/step/{step}")

@@ -43,6 +43,20 @@ def test_a_total_is_of_hosts_that_are_gone_too_while_the_load_is_as_planned() ->
         assert found.columns == Settings.of(ROLLUPS, there).columns
 
 
+@pytest.mark.parametrize(
+    ("rates", "totals"),
+    [
+        ((100.0, 40.0, 60.0), ("50", "35", "15")),
+        ((0.0, 0.0, 0.0), ("50", "", "")),  # it ended at 0, so the parts are not known
+    ],
+)
+def test_of_a_rate_that_changed_the_mean_is_shown(rates: tuple[float, ...], totals: tuple[str, ...]) -> None:
+    settings = settings_of(*(Parameters(iops=rate, maxtags=7) for rate in rates))
+    changing = settings.with_changing_rate(50.0)
+    assert changing.iops == totals and changing.columns["iops"] == ("profile",) * 3
+    assert {**changing.columns, "iops": ""} == {**settings.columns, "iops": ""}
+
+
 def test_several_values_are_listed_with_their_numbers() -> None:
     found = settings_of(Parameters(range=(0, 4096)), Parameters(), Parameters()).columns["range"]
     assert found == ("all(2/3) 0-4096(1/3)", "0-4096(1/2) all(1/2)", "all")

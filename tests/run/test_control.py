@@ -272,6 +272,7 @@ def test_a_rate_that_changes_is_driven_as_the_profile_says(tmp_path: Path) -> No
     assert outcome.code is ExitCode.OK
     (row,) = outcome.rows("summary.all.csv")
     assert float(row["overall_iops"]) == pytest.approx(600, rel=0.01)
+    assert (row["iops_setting"], row["iops"]) == ("600", "profile")
     rates = [float(row["total_iops"]) for row in table(outcome, "profile.csv")]
     assert rates == [200, 300, 500, 700, 900, 900, 700, 500, 300]  # a warmup, and eight that count
     due = [float(row["due_iops"]) for row in table(outcome, "profile.csv")]

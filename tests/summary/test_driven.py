@@ -19,6 +19,10 @@ CELLS = {
         ({"fraction_read": "0", "iosequencer": "sequential"}, "4KiB sequential writes, depth 8, at max"),
         ({"fraction_read": "0.7", "blocksize": "12800"}, "12800 random, 70% reads, depth 8, at max"),
         ({"iosequencer": "random_independent", "iops_setting": "2100"}, "4KiB random reads, depth 8, at 2.10 k IOPS"),
+        (
+            {"iops_setting": "2100", "iops": "profile"},
+            "4KiB random reads, depth 8, at a rate that changes, 2.10 k IOPS in the mean",
+        ),
         ({"iosequencer": "random_steady(1/2) random_independent(1/2)"}, "4KiB random reads, depth 8, at max"),
         ({"iosequencer": "random_steady(1/2) sequential(1/2)"}, "4KiB random and sequential, reads, depth 8, at max"),
         ({"blocksize": "4096(2/3) 8192(1/3)"}, "4KiB and 8KiB random reads, depth 8, at max"),

@@ -70,6 +70,7 @@ steps:
       measure: 10s
       control: { pid: { metric: overall_response_us_p99, target: 1.5ms, low_iops: 1000, high_iops: 3600 } }
   - go: { name: steady, steady: { criterion: iops, limit: 5%, window: 10s, timeout: 5m } }
+  - go: { name: day, measure: 8s, profile: { ramp: [500, 1500, 500] } }
 """
 
 
@@ -166,7 +167,7 @@ def tour(root: Path, odd: str = MARKUP, seed: int = 0) -> SimulatedRun:
 
 
 def held(root: Path) -> SimulatedRun:
-    """Feedback control, and a steady state."""
+    """Feedback control, a steady state, and a rate that changes."""
     hosts = {
         name: ScatteringSlave(name, seed=place, plant=queue(2000.0, 300_000))
         for place, name in enumerate(("lab01", "lab02"))

@@ -139,6 +139,8 @@ class StepMeasurements:
         if measured.last < measured.first:
             return EmptyMeasurement(measured)
         settings = self._settings[self._place(measured.last)][1]
+        if measured.mean_rate is not None:
+            settings = settings.with_changing_rate(measured.mean_rate)
         return _Closed(measured, progress, settings, *self._span_ns(measured.first, measured.last))
 
     def _summed_window(self, measured: Measured) -> Window | None:

@@ -8,6 +8,7 @@ HELD_BY: Final[dict[str, tuple[str, ...]]] = {
     "master/control/measure.py": ("tests/control/test_measure.py",),
     "master/control/steady.py": ("tests/control/test_steady.py", "tests/control/test_fio.py"),
     "master/control/search.py": ("tests/control/test_search.py", "tests/control/test_set_aside.py"),
+    "master/control/profile.py": ("tests/control/test_profile.py", "tests/plan/test_control.py"),
     "master/run/record/step_reports.py": ("tests/run/test_step_reports.py", "tests/stats/test_one_value.py"),
     "master/compare/outcomes.py": ("tests/compare/test_outcomes.py",),
     "master/stats/percentiles.py": ("tests/stats/test_percentiles.py", "tests/rollup/test_figures.py"),
