@@ -12,7 +12,6 @@ falls due there.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -92,6 +91,12 @@ class EndSums:
     @classmethod
     def none(cls, instances: int) -> "EndSums":
         return cls(0, np.zeros(instances, np.int64), np.zeros(instances), np.zeros(instances))
+
+    @classmethod
+    def of(cls, ends: Ints) -> "EndSums":
+        """`ends`: (N, I)"""
+        numbers = np.arange(len(ends), dtype=np.float64)
+        return cls(len(ends), ends.sum(axis=0), numbers @ ends, np.square(ends, dtype=np.float64).sum(axis=0))
 
     def plus(self, end: Ints) -> "EndSums":
         """With one more subinterval."""
@@ -228,9 +233,27 @@ class GrowthCheck:
 
 
 def account(parts: Iterable[Outstanding]) -> Account:
-    """The account of consecutive subintervals, at least one."""
-    found = list(parts)
-    return reduce(Account.plus, found, Account.none(len(found[0].due)))
+    """The account of consecutive subintervals, at least one: that of `plus`, from one to the next, but all at once. A
+    search asks for it in every subinterval."""
+    ended = list(parts)
+    known = np.stack([part.known for part in ended])  # (N, I), as all that follow
+    due, growth, in_flight, backlog, expired = (
+        np.stack(column)
+        for column in zip(
+            *((part.due, part.growth, part.in_flight, part.backlog, part.expired) for part in ended), strict=True
+        )
+    )
+    seen, first_known = np.asarray(known.any(axis=0)), known.argmax(axis=0)[np.newaxis]
+    newest = np.maximum.accumulate(np.where(known, np.arange(len(ended))[:, np.newaxis], -1), axis=0)
+    of_newest = np.take_along_axis(in_flight, np.maximum(newest, 0), axis=0) * (newest >= 0)
+    at_end = np.take_along_axis(in_flight + backlog, np.where(newest < 0, first_known, newest), axis=0) * seen
+    before = np.take_along_axis(at_end - growth + expired, first_known, axis=0)[0] * seen
+    doubled = 1 << len(ended).bit_length() - 1
+    ends, first, twice = (EndSums.of(at_end[:count]) for count in (len(ended), doubled // 2, doubled))
+    return Account(
+        len(ended), due.sum(axis=0), growth.sum(axis=0), of_newest.sum(axis=0), expired.sum(axis=0), before,
+        at_end[-1], of_newest[-1], seen, ends, first, twice,
+    )  # fmt: skip
 
 
 def check_each(account: Account, tolerance: float) -> GrowthCheck:
@@ -316,7 +339,10 @@ def _skellam(mean: Floats, unlikely: float) -> Floats:
     u = 2 / 3 * wanted + np.sqrt(2 * wanted)
     for _ in range(12):
         slope = np.arcsinh(u)
-        u = u - (u * slope - np.sqrt(1 + u * u) + 1 - wanted) / slope
+        step = (u * slope - np.sqrt(1 + u * u) + 1 - wanted) / slope
+        u = u - step
+        if (np.abs(step) <= 1e-10 * u).all():  # the next one would be of its square
+            break
     found: Floats = np.where(mean > 0, u * twice, 0.0)
     return found
 

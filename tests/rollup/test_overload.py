@@ -1,6 +1,7 @@
 """Law: a workload instance that falls behind makes every row that holds it say so; one that does not, none."""
 
 from collections.abc import Callable, Collection, Sequence
+from functools import reduce
 from math import asinh, exp, sqrt
 
 import numpy as np
@@ -290,6 +291,50 @@ def test_a_result_that_covers_several_subintervals_does_not_hide_that_a_load_fal
     said = why_not_sustained(account(covered(parts, places)), TOLERANCE)
     assert bool(said) is bool(behind) is bool(why_not_sustained(account(parts), TOLERANCE))
     assert account(covered(parts, places)).before[0] == account(parts).before[0]
+
+
+COUNTS = st.integers(0, 1 << 40)
+
+
+@st.composite
+def subintervals(draw: st.DrawFn) -> list[Outstanding]:
+    """Of one to three instances, each of which may be absent at any time."""
+    instances = draw(st.integers(1, 3))
+
+    def column(values: st.SearchStrategy[int]) -> Ints:
+        return np.array(draw(st.lists(values, min_size=instances, max_size=instances)), np.int64)
+
+    def subinterval() -> Outstanding:
+        present = column(st.sampled_from([0, 1, 1]))
+        due, growth, backlog_growth, in_flight, backlog, expired = (column(COUNTS) * present for _ in range(6))
+        return Outstanding(due, growth - expired, backlog_growth, in_flight, backlog, expired, present > 0)
+
+    return [subinterval() for _ in range(draw(st.integers(1, 18)))]
+
+
+def flat(account: Account) -> list[float]:
+    """All that it holds."""
+    parts = [account.ends, account.first, account.doubled]
+    own = [
+        account.due, account.growth, account.in_flight, account.expired, account.before, account.last,
+        account.last_in_flight, account.seen, *(sums for one in parts for sums in (one.total, one.rising, one.squares)),
+    ]  # fmt: skip
+    return [account.subintervals, *(one.subintervals for one in parts), *np.concatenate(own).tolist()]
+
+
+@given(subintervals())
+def test_an_account_of_all_at_once_is_that_of_one_after_the_other(parts: list[Outstanding]) -> None:
+    one_by_one = reduce(Account.plus, parts, Account.none(len(parts[0].due)))
+    assert flat(account(parts)) == pytest.approx(flat(one_by_one), rel=1e-12)
+
+
+@pytest.mark.parametrize("mean", [1e-6, 0.01, 1, 3.7, 200, 1e5, 1e9])
+def test_the_bound_of_chance_is_where_chernoffs_is_what_was_asked_for(mean: float) -> None:
+    """However the others that are asked for with it converge."""
+    unlikely = -np.log(FALSE_ALARM)
+    bound, _ = allowed(np.zeros(2), 0.0, np.array([mean, 1e4]), np.zeros(2), 1)
+    u = bound / (2 * mean)
+    assert 2 * mean * (u * asinh(u) - sqrt(1 + u * u) + 1) == pytest.approx(unlikely, rel=1e-6 if mean < 1e6 else 1e-2)
 
 
 def test_no_subintervals_give_no_finding() -> None:
