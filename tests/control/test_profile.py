@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.control.fixed import Fixed
+from ivypy.master.control.load_level import RunFacts
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.profile import Point, Profile, ProfileSpec, mean_rate
 from tests.support.control_plants import LENGTH_S, Plant, Trace, load_of, mmc, noise, simulate
+from tests.support.control_specs import conditions
 
 RAMP = ((0.0, 100.0), (20.0, 500.0))
 POINTS = st.lists(st.integers(1, 50), min_size=0, max_size=6, unique=True).flatmap(
@@ -147,9 +149,9 @@ def test_one_point_holds_the_total_whoever_is_left_and_whatever_somebody_set(las
 
 
 def test_it_begins_at_its_first_rate_with_the_measurement_of_the_plan() -> None:
-    spec = ProfileSpec(((0.0, 0.0), (10.0, 70.0), (20.0, 30.0)))
-    state = spec.state(conditions(warmup=2), Fixed(2, 4), RunFacts({}, lambda *_: 0.0))
-    assert (state.points, state.subinterval_s, state.asked) == (spec.points, LENGTH_S, 0.0)
-    assert [edit.total_iops for edit in state.opening().edits] == [0]
+    spec = ProfileSpec(((0.0, 40.0), (10.0, 70.0), (20.0, 30.0)))
+    state = spec.state(conditions(LENGTH_S, 2), Fixed(2, 4), RunFacts({}, lambda *_: 0.0))
+    assert (state.points, state.subinterval_s, state.asked) == (spec.points, LENGTH_S, 40.0)
+    assert [edit.total_iops for edit in state.opening().edits] == [40]
     assert (state.focuses, state.may_end) == (Fixed(2, 4).focuses, ())
-    assert not list(spec.faults(conditions(warmup=2), True)) and not spec.goes_by_max and not spec.settles
+    assert not list(spec.faults(conditions(LENGTH_S, 2), True)) and not spec.goes_by_max and not spec.settles
