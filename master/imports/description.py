@@ -33,6 +33,11 @@ class Dropped:
         return "".join(char if char.isprintable() else "?" for char in said)
 
 
+def is_device(path: str) -> bool:
+    """Whether a path that another tool names is that of a device, by its name alone: no host is asked."""
+    return path.startswith("/dev/") and not path.startswith(("/dev/shm/", "/dev/mqueue/"))
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedTarget:
     """A device or a file to drive."""

@@ -14,11 +14,11 @@ from typing import Final
 from ..errors import PlanError
 from ..text.units import format_bytes, format_duration, format_number
 from .course import Course, UniqueNames
-from .description import Description, Dropped, ImportContext, ImportedTarget, Settings, Stream
+from .description import Description, Dropped, ImportContext, ImportedTarget, Settings, Stream, is_device
 from .elbencho_command import ELBENCHO, Command, command_of
-from .fio_targets import is_device
 
 MOST_ITERATIONS: Final = 100
+_PATHS: Final = "its paths"  # in the place of an option, where none asks for it
 _SIZE: Final = re.compile(r"(\d+)([kmgtp]?)(i?b)?", re.IGNORECASE)  # every letter is a power of 1024
 _DEFAULT_BLOCK: Final = "1M"
 _PATTERN: Final = re.compile(r"[*?\[\]{}\n\"\\]")
@@ -113,8 +113,9 @@ class _Reader:
             self._fault("rwmixpct", "more than 100")
         if "rwmixthr" in self.options:
             self._fault("rwmixthr", "write two workloads, one that reads and one that writes")
-        if ("rwmixpct" in self.options or "rwmixthr" in self.options) and "write" not in self.options:
-            self._fault("rwmixpct", "is for a phase that writes: add -w")
+        for name in ("rwmixpct", "rwmixthr"):
+            if name in self.options and "write" not in self.options:
+                self._fault(name, "is for a phase that writes: add -w")
         writing = _Phase("mix" if percent else "write", percent / 100, "limitwrite")
         reading = _Phase("read", 1.0, "limitread")
         phases = [phase for phase, name in ((writing, "write"), (reading, "read")) if name in self.options]
@@ -234,7 +235,7 @@ class _Reader:
 
     def _note_order(self, files: int, depth: int, phases: Sequence[_Phase], hosts: int) -> None:
         """Name shares of the work that threads have and workloads of a plan have not."""
-        option = "iodepth" if "iodepth" in self.options else "threads" if "threads" in self.options else phases[0].name
+        option = "iodepth" if "iodepth" in self.options else "threads" if "threads" in self.options else _PATHS
         if not self._is_random and files > 1 and self._threads % files:
             why = f"elbencho's {self._threads} threads drive the {files} paths one after another"
             self._drop(option, why, f"the plan drives all at once, each with {max(depth // files, 1)}", matters=True)
@@ -265,6 +266,8 @@ class _Reader:
         return int(size[1]) << 10 * " kmgtp".index(size[2].lower() or " ")
 
     def _written(self, name: str) -> str:
+        if name == _PATHS:
+            return " ".join(self.command.paths)
         value = self.options.get(name, "")
         return f"--{name}={value}" if value else f"--{name}"
 

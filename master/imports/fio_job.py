@@ -14,12 +14,12 @@ from ...protocol.geometry import LEAST_CACHED
 from ...protocol.parameters import PARAMETERS, Operation
 from ..text.suggestions import did_you_mean, suggestion
 from ..text.units import format_bytes, format_duration, format_fraction, format_number
-from .description import ImportedTarget, Settings, Stream
+from .description import ImportedTarget, Settings, Stream, is_device
 from .fio_distribution import EVEN, Law, law_of
 from .fio_options import ALWAYS, BACKENDS, DEFAULT_ENGINE, MAPPED, OFF, OFF_OF, REFUSED, SYNC_ENGINES, UNMAPPED
 from .fio_places import DrivenPart
 from .fio_sizes import PLACE_OF, DrawnSizes, common_unit, plan_sizes
-from .fio_targets import MOST_CLONES, TargetsReader, is_device
+from .fio_targets import MOST_CLONES, TargetsReader
 from .fio_text import FioSection, Option, percentage, seconds_of, whole_number
 
 STEADY_TIMEOUT_S: Final = 900.0  # where a job has no runtime

@@ -7,7 +7,7 @@ import os.path
 import re
 from typing import Final
 
-from .description import ImportedTarget
+from .description import ImportedTarget, is_device
 from .fio_places import END, DrivenPart, FioPlace
 from .fio_sizes import SizesReader
 from .fio_text import Option, whole_number
@@ -157,7 +157,3 @@ class TargetsReader(SizesReader):
 def _parts(text: str) -> list[str]:
     """Of names with colons between them; `\\:` is a colon of a name."""
     return [part.replace("\\:", ":") for part in re.split(r"(?<!\\):", text) if part]
-
-
-def is_device(path: str) -> bool:
-    return path.startswith("/dev/") and not path.startswith(("/dev/shm/", "/dev/mqueue/"))

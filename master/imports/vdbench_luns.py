@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..text.suggestions import suggestion
 from ..text.units import format_bytes, format_fraction
-from .description import Dropped, ImportContext, ImportedTarget, Settings
+from .description import Dropped, ImportContext, ImportedTarget, Settings, is_device
 from .vdbench_definitions import Hd, Range, Sd
 
 LOCAL = "local"
@@ -145,10 +145,6 @@ class VdbenchLuns:
                 Dropped(where, text, why, "one that the hosts share needs a host of its own", matters=True)
             )
         return ImportedTarget(path, False, exists, sd.size, host)
-
-
-def is_device(path: str) -> bool:
-    return path.startswith("/dev/") and not path.startswith(("/dev/shm/", "/dev/mqueue/"))
 
 
 def span_of(sd: Sd, of_wd: Range | None, created: bool) -> tuple[str, str] | None:

@@ -15,10 +15,10 @@ from ...protocol.parameters import MOST_PARTS, PARAMETERS
 from ..text.mixes import Sizes, Weighted
 from ..text.suggestions import suggestion
 from ..text.units import format_bytes, format_duration, format_fraction, format_number, format_sizes
-from .description import Dropped, Settings, Stream
+from .description import Dropped, Settings, Stream, is_device
 from .sizes import fewer, spaced
 from .vdbench_definitions import DIRECT, Rd, Sd, Wd
-from .vdbench_luns import VdbenchLun, VdbenchLuns, is_device, matches, span_of
+from .vdbench_luns import VdbenchLun, VdbenchLuns, matches, span_of
 
 MOST_STEPS: Final = 10_000  # of a plan
 _SETTING_OF: Final = {

@@ -133,7 +133,7 @@ OTHERS = [
     (f"-w --blockvarpct 10 {DEVICE}", "--blockvarpct=10", True),
     (f"-w -F {THERE}", "--delfiles", False),
     (f"-w --limitwrite 1m {DEVICE}", "--limitwrite=1m", True),
-    (f"-r {DEVICE} /dev/sdc", "--read", True),
+    (f"-r {DEVICE} /dev/sdc", f"{DEVICE} /dev/sdc", True),
     (f"-r -t 3 {DEVICE} /dev/sdc", "--threads=3", True),
     (f"-r -t 2 --iodepth 4 --rand {DEVICE} /dev/sdc", "--iodepth=4", True),
     ("-r -t 2 --rand -s 1m a b", "--threads=2", False),
@@ -178,6 +178,7 @@ REFUSED = [
     ("-r -s 1000 -b 300 new", "--size=1000: no multiple of the block size"),
     (f"-r --infloop {DEVICE}", "--infloop: it never ends; add --timelimit"),
     (f"-w --rwmixthr 2 {DEVICE}", "--rwmixthr=2: write two workloads"),
+    (f"-r --rwmixthr 2 {DEVICE}", "--rwmixthr=2: is for a phase that writes: add -w"),
     (f"-r --rwmixpct 20 {DEVICE}", "--rwmixpct=20: is for a phase that writes: add -w"),
     (f"-w --rwmixpct 101 {DEVICE}", "--rwmixpct=101: more than 100"),
     (f"-r -i 101 {DEVICE}", "--iterations=101: more than 100"),
@@ -232,3 +233,17 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert result.exit_code == 0, result.output
         assert "what stands before elbencho is left out: sudo" in result.output
         assert '- go: { name: "read"' in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ("-r --rand /dev/sdx /dev/sdy", "/dev/sdx /dev/sdy"),
+        ("-w --rwmixpct 30 --rand /dev/sdx /dev/sdy", "/dev/sdx /dev/sdy"),
+        ("-r -t 3 --rand /dev/sdx /dev/sdy", "--threads=3"),
+        ("-r -t 3 --iodepth 4 --rand /dev/sdx /dev/sdy", "--iodepth=4"),
+    ],
+)
+def test_a_depth_that_paths_share_is_named_by_the_option_that_asks_for_it(options: str, what: str) -> None:
+    (dropped,) = (one for one in of_command(options).dropped if "shared by" in one.why)
+    assert dropped.what == what
