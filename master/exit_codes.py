@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Final
 
-from .verdicts import Finding, Reason, Verdict, verdict_of
+from .verdicts import Finding, Reason, Severity, Verdict, verdict_of
 
 
 class ExitCode(IntEnum):
@@ -58,6 +58,8 @@ def _code_of_step(findings: Sequence[Finding]) -> ExitCode:
     verdict = verdict_of(findings)
     worst = {finding.reason for finding in findings if str(finding.severity) == verdict}
     match verdict:
+        case Verdict.INVALID if any(_is_missed(one, findings) for one in findings):
+            return ExitCode.SLO_MISSED
         case Verdict.INVALID:
             return ExitCode.NOT_REACHED if worst <= NOT_REACHED else ExitCode.INVALID
         case Verdict.FAILED:
@@ -66,6 +68,14 @@ def _code_of_step(findings: Sequence[Finding]) -> ExitCode:
             return ExitCode.PARTIAL
         case Verdict.VALID:
             return ExitCode.OK
+
+
+def _is_missed(finding: Finding, findings: Sequence[Finding]) -> bool:
+    """Whether it is a threshold that is missed by a figure that nothing speaks against."""
+    if finding.reason is not Reason.SLO_MISSED or finding.severity is not Severity.FAILED or finding.about is None:
+        return False
+    against = [one.reason.scope for one in findings if one.severity is Severity.INVALID]
+    return all(scope and finding.about not in scope for scope in against)
 
 
 # What a code means for a command that runs no steps, where it is not what it means for a run.

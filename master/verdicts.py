@@ -459,7 +459,7 @@ class Reason(Enum):
         "overdue I/Os were discarded",
         "Control changed the rate in the measurement, and so discarded overdue I/Os: no response time includes "
         "them. Note: up to 1 % of the I/Os due. Invalid: more.",
-        "Lengthen `warmup`, so that the measurement begins after the change of the rate.",
+        "Lengthen `warmup`, so that the measurement begins after the change of the rate; of a `profile`, ask for less.",
     )
     EXPIRED_DUE = (
         (Severity.NOTE, Severity.INVALID),
@@ -604,6 +604,7 @@ class Finding:
     detail: str = ""
     chosen: Severity | None = None  # of a reason that can have several; None for all others
     cause: str = ""  # the detail in one short sentence, where the reason explains others (causes.py)
+    about: Scope | None = None  # of a threshold that is missed: the figures that its own is one of
     share: float = 1.0  # of the time, or of the bytes, that others took, where that is what it found
 
     def __post_init__(self) -> None:

@@ -1,5 +1,6 @@
 """The table of reasons: one name each, with severities and a scope."""
 
+from dataclasses import replace
 from itertools import pairwise, takewhile
 
 import pytest
@@ -62,6 +63,9 @@ INVALID = Finding(Reason.NO_SAMPLES)
 UNSUSTAINED = Finding(Reason.LOAD_NOT_SUSTAINED)
 MISSED = Finding(Reason.SLO_MISSED, "", Severity.FAILED)
 BLANK = Finding(Reason.SLO_MISSED, "", Severity.INVALID)
+DELAYED = Finding(Reason.REAP_DELAY, "60% of the p99", Severity.INVALID)
+RATE_MISSED = Finding(Reason.SLO_MISSED, "overall_iops at least 1000: 3 of all=all", Severity.FAILED, about=Scope.RATE)
+TAIL_MISSED = replace(RATE_MISSED, about=Scope.SERVICE)
 NEVER_MET = Finding(Reason.SEARCH_NEVER_MET)
 UNBOUNDED = Finding(Reason.SEARCH_UNBOUNDED)
 
@@ -84,6 +88,11 @@ UNBOUNDED = Finding(Reason.SEARCH_UNBOUNDED)
         ((MISSED, INVALID), Verdict.INVALID, ExitCode.INVALID),
         ((MISSED, UNSUSTAINED), Verdict.INVALID, ExitCode.INVALID),
         ((BLANK,), Verdict.INVALID, ExitCode.INVALID),
+        ((RATE_MISSED, DELAYED), Verdict.INVALID, ExitCode.SLO_MISSED),  # which speaks against latencies alone
+        ((RATE_MISSED, DELAYED, INVALID), Verdict.INVALID, ExitCode.INVALID),
+        ((TAIL_MISSED, DELAYED), Verdict.INVALID, ExitCode.INVALID),
+        ((RATE_MISSED, BLANK), Verdict.INVALID, ExitCode.INVALID),
+        ((replace(RATE_MISSED, chosen=Severity.INVALID), DELAYED), Verdict.INVALID, ExitCode.INVALID),
     ],
 )
 def test_the_worst_severity_counts(findings: tuple[Finding, ...], verdict: Verdict, code: ExitCode) -> None:

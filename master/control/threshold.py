@@ -67,7 +67,7 @@ class SloSpec:
         if slowed and self._met_but_for_the_host(value, slowed):
             why = f"at max, where threads were kept from running for {slowed:.0%} of the time"
             return Finding(Reason.SLO_MISSED, f"{detail}, {why}", Severity.INVALID)
-        return Finding(Reason.SLO_MISSED, detail, Severity.FAILED)
+        return Finding(Reason.SLO_MISSED, detail, Severity.FAILED, about=self.focus.scope)
 
     def _met_but_for_the_host(self, value: float, slowed: float) -> bool:
         """Whether that may be so: without the CPU time that it needs, a load at max has lower rates and longer times.

@@ -75,7 +75,8 @@ _CODES_OF_STEPS: Final = """\
 
 A step's [verdict](verdicts.md) gives its code:
 
-- `invalid`: {invalid}; or {target}, where only a target was not reached ({targets}).
+- `invalid`: {invalid}; or {target}, where only a target was not reached ({targets}); or {slo} for a threshold that was
+  missed by a figure that is valid all the same.
   A threshold whose figure is not to be used is {invalid}, never {slo}: so it is where the load was not sustained, or
   where CPU time that others took (`cpu_contention`), or a missing host, may explain the miss.
 - `failed`: {slo} for a missed threshold, {target} for an unresolved search.

@@ -21,7 +21,7 @@ from ivypy.master.control.search import Find, FindSpec
 from ivypy.master.control.slo import Watched
 from ivypy.master.rollup.disturbance import Cause, Disturbance
 from ivypy.master.stats.metric_sample import MetricSample
-from ivypy.master.verdicts import Reason, Severity
+from ivypy.master.verdicts import Reason, Scope, Severity
 from tests.support.control_plants import LATENCY, Plant, linear, noise, simulate
 from tests.support.control_specs import TOLERANCE, find_spec, slo_spec
 
@@ -314,5 +314,5 @@ def test_a_disturbed_subinterval_neither_aborts_nor_alerts() -> None:
     assert Counter(step.phases)[Phase.RUN] < 40
     assert step.measured.set_aside == (3,)
     (miss,) = (finding for check in step.measured.checks for finding in check.findings({}, {}, {}))
-    assert (miss.reason, miss.severity) == (Reason.SLO_MISSED, Severity.FAILED)
+    assert (miss.reason, miss.severity, miss.about) == (Reason.SLO_MISSED, Severity.FAILED, Scope.RESPONSE)
     assert len(step.notes()) == 1

@@ -10,14 +10,14 @@ from click.testing import CliRunner
 from ivypy.master.cli.commands import cli
 from ivypy.master.cli.results import begin_junit, write_junit
 from ivypy.master.errors import PlanError
-from ivypy.master.exit_codes import ExitCode
+from ivypy.master.exit_codes import ExitCode, code_of
 from ivypy.master.results.checked_files import read_record
 from ivypy.master.results.junit import ERROR, FAILURE, cases_of, junit_of
 from ivypy.master.results.measured_rows import MeasuredSteps
 from ivypy.master.results.run_entries import RunState, entry_of
 from ivypy.master.run.session.run import Run
 from ivypy.master.summary.measured import StepEnds
-from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
+from ivypy.master.verdicts import Finding, Reason, Scope, Severity, Verdict
 from tests.results.test_run_entries import START, a_run
 from tests.support.real_runs import ivypy
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, controlled, stage
@@ -65,7 +65,10 @@ RATE, SERVICE = "overall_iops at least 1000", "read_service_us_p99 at most 1 ms"
     ("findings", "kinds"),
     [  # of the step, of the threshold of a rate, of that of a service time
         ((DELAYED,), [ERROR, "", ERROR]),
-        ((DELAYED, Finding(Reason.SLO_MISSED, f"{RATE}: 3 of all=all", Severity.FAILED)), [ERROR, FAILURE, ERROR]),
+        (
+            (DELAYED, Finding(Reason.SLO_MISSED, f"{RATE}: 3 of all=all", Severity.FAILED, about=Scope.RATE)),
+            [ERROR, FAILURE, ERROR],
+        ),
         ((DELAYED, Finding(Reason.SLO_MISSED, f"{RATE}: blank", Severity.INVALID)), [ERROR, ERROR, ERROR]),
         ((ALL_INVALID,), [ERROR, ERROR, ERROR]),
         ((ALL_INVALID, DELAYED), [ERROR, ERROR, ERROR]),
@@ -77,6 +80,7 @@ def test_a_threshold_of_a_figure_that_is_valid_is_judged_in_a_step_that_is_not(
 ) -> None:
     cases = cases_of(StepEnds(0, "half", Verdict.INVALID, findings, ()), [RATE, SERVICE])
     assert [case.kind for case in cases] == kinds
+    assert (code_of([findings]) is ExitCode.SLO_MISSED) == (FAILURE in kinds), "a run exits as its file says"
 
 
 def missed(detail: str) -> Finding:
