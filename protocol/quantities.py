@@ -8,8 +8,9 @@ UNITS: Final = tuple((f"{prefix}iB", 1 << 10 * power) for power, prefix in rever
 def exact_size(size: int) -> str:
     """`65536` is "64 KiB", `1000` is "1,000 bytes": in binary units where three digits are enough, else exact."""
     for unit, scale in UNITS:
-        if size >= scale and size * 1000 % scale == 0:
-            return f"{size / scale:g} {unit}"
+        shown = f"{size / scale:g}"  # six digits
+        if size >= scale and size * 1000 % scale == 0 and float(shown) * scale == size:
+            return f"{shown} {unit}"
     return f"{size:,} bytes"
 
 

@@ -47,7 +47,7 @@ class _WithVersus(click.Command):
     "--newest",
     type=click.IntRange(FEWEST, MOST),
     metavar="N",
-    help="Instead of --vs: compare the newest N runs in the folder A with those before them.  [default: 3]",
+    help="Instead of --vs: compare the newest N runs in the folder A with those before them, 3 for example.",
 )
 @click.option("--vs-previous", "previous", type=click.IntRange(FEWEST, MOST), metavar="M",
               help="With --newest: the most runs before them.  [default: 21]")  # fmt: skip

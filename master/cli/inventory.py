@@ -89,5 +89,5 @@ def example_lines(device: str) -> list[str]:
         "",
         "To measure one of them, or a new file that is removed afterwards:",
         f"  ivypy quick {device or '/dev/nvme0n1'} --rw randread --bs 4k --iodepth 32",
-        f"  ivypy quick {EXAMPLE_FILE} --rw randrw --rwmixread 70 --rate 80%",
+        f"  ivypy quick {EXAMPLE_FILE} --size 1G --rw randrw --rate 80%",
     ]

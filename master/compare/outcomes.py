@@ -82,9 +82,15 @@ class Compared:
 
     @property
     def relative(self) -> float | None:
-        """B / A - 1, also where nothing is known of its error. Of percentiles within their buckets."""
+        """B / A - 1, also where nothing is known of its error. Of percentiles within their buckets.
+
+        None where runs are left out, and nothing is known of its error: of the few that remain it says nothing, and
+        would be read.
+        """
         if self.change:
             return expm1(self.change.log_ratio)
+        if any(run.left_out for run in self.runs):
+            return None
         return self.b / self.a - 1 if self.a and self.b is not None else None
 
     def invalid(self, side: str) -> float | None:

@@ -147,15 +147,10 @@ def connector_name(row: ConnectorCompared) -> str:
 def cells(row: Judged) -> tuple[str, ...]:
     """Of a row of the table."""
     compared = row.compared
-    # Of the few runs that remain the change says nothing, and would be read.
-    is_left_out = any(run.left_out for run in compared.runs)
-    change = (
-        None if is_left_out and not compared.change else compared.relative
-    )  # of the few that remain it says nothing
     sides = (_side(compared, side) for side in "AB")
     return (
         f" {shortened(short_name(compared.metric), _NAME - 1)}", *sides,
-        percent(change), interval(row), row.outcome,
+        percent(compared.relative), interval(row), row.outcome,
     )  # fmt: skip
 
 

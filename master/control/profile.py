@@ -114,7 +114,7 @@ class Profile:
         is_other = rate != self.asked or not observation.same_hosts or observation.edited
         edits = (self._edit(rate),) if is_other else ()
         return replace(state, asked=rate), replace(
-            decision, edits=edits, rows=rows, steering=f"profile: {rate:,.0f} IOPS"
+            decision, edits=edits, rows=rows, steering=f"profile: {rate:,.0f} IOPS come next"
         )
 
     def cut_short(self, number: int) -> Measured:

@@ -26,6 +26,7 @@ from ..control.threshold import SloSpec
 from ..control.until import USUAL_TIMEOUT_S, UntilSpec
 from ..rollup.metrics import METRICS, connector_of, unit_of
 from ..text.metric_amounts import parse_amount, parse_limit
+from ..text.units import format_duration
 from .read.field_types import VOLUMES
 from .read.schema import GoDoc, TimesDoc
 from .read.schema_control import EVERY_S, FindDoc, MeasureDoc, PidDoc, ProfileDoc, SloDoc, StaircaseDoc, SteadyDoc
@@ -254,6 +255,11 @@ def _profile(
     elif doc.ramp is not None:
         distance_s = measurement.subintervals * subinterval_s / (len(doc.ramp) - 1)
         return ProfileSpec(tuple((number * distance_s, rate) for number, rate in enumerate(doc.ramp)))
+    elif doc.points and doc.points[-1][0] > (end_s := measurement.subintervals * subinterval_s):
+        last, end = format_duration(doc.points[-1][0]), format_duration(end_s)
+        faults.add(
+            (*path, "points"), f"the last point is at {last}, but the measurement ends at {end}: lengthen measure"
+        )
     return ProfileSpec(doc.points or ())
 
 

@@ -295,7 +295,7 @@ class _WriteProgress:
         now = time.monotonic()
         if now - self._notified >= REPORT_EVERY_S:
             self._notified = now
-            text = f"creating files: {rough_size(self._written)} of {exact_size(self._size)} written"
+            text = f"creating files: {rough_size(self._written)} of {rough_size(self._size)} written"
             self._notify(Notice(NoticeKind.CREATING_FILES, text))
 
     def done(self) -> None:

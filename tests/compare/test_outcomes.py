@@ -1,12 +1,14 @@
 """What changes mean, as statements about tables of comparisons."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import expm1, log1p
 
 import numpy as np
 import pytest
 
-from ivypy.master.compare.outcomes import Basis, Compared, Outcome, exit_code, judge, outliers, untested
+from ivypy.master.compare.outcomes import Basis, Compared, Outcome, RunFigure, exit_code, judge, outliers, untested
+from ivypy.master.compare.render_data import row_data
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.results.finished_run import Key
 from ivypy.master.rollup.metrics import METRICS
@@ -165,6 +167,14 @@ def test_a_run_is_far_from_the_others_beyond_five_robust_deviations_and_the_limi
 ) -> None:
     """Of fewer than six runs none is."""
     assert outliers(values, least) == far
+
+
+def test_of_the_few_runs_that_remain_no_change_is_said() -> None:
+    """By no output: it would be read."""
+    runs = (RunFigure("A1", 100.0), RunFigure("A2", 90.0, "invalid: eagain"), RunFigure("B1", 125.0))
+    some = Compared(Key("max", "all", "all"), METRICS[RATE], 100.0, 125.0, runs=runs)
+    assert some.relative is None and row_data(judge([some], 0.05)[0])["change"] is None
+    assert replace(some, runs=(runs[0], runs[2])).relative == 0.25
 
 
 @pytest.mark.parametrize(

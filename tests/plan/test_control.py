@@ -353,6 +353,12 @@ FAULTS = [
     ("profile: { points: { 1s: 10, 5s: 20 } }", "points: ", "the first point is at 1s; a profile begins at 0s"),
     ("profile: { points: { 0s: 10, 5s: 20, 5000ms: 9 } }", "points: ", "5s follows 5s; points are in order"),
     ("profile: { points: { 0s: 10, 5s: 20, 4s: 9 } }", "points: ", "4s follows 5s; points are in order"),
+    (
+        "profile: { points: { 0s: 10, 21s: 20 } }, measure: 20s",
+        "points: ",
+        "the last point is at 21s, but the measurement ends at 20s: lengthen measure",
+    ),
+    ("profile: { ramp: [5%, 100%] }", "ramp: ", "'5%' is no rate of a profile; write IOPS, a number"),
     ("profile: { points: { 0: 10, 5: 20 } }", "points: ", "'5' has no unit; write 5s"),
     ("profile: { points: [1, 2] }", "points: ", "it needs rates by time, like { 0s: 1000, 30s: 5000 }"),
     ("profile: { ramp: [1, 2], points: { 0s: 1 } }", "profile: ", "profile needs either ramp"),

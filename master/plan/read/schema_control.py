@@ -218,7 +218,8 @@ def _time_of_point(text: str) -> float:
 
 
 def _rate(text: str) -> float:
-    rate = parse_iops(text, Expected("a rate", "write IOPS, a number"))
+    is_share = "%" in text  # of a step, which is known in the run alone
+    rate = None if is_share else parse_iops(text, Expected("a rate", "write IOPS, a number"))
     if not isinstance(rate, float) or not 0 <= rate < math.inf:
         raise ValueError(f"{text!r} is no rate of a profile; write IOPS, a number")
     return rate
