@@ -35,14 +35,19 @@ ONE_AND_LONG = pytest.mark.parametrize(
 )
 
 
-def merged(step: Drive, series: int) -> dict[int, int]:
-    """The histogram of a series over all results and classes."""
+def merged(step: Drive, series: int, results: slice = slice(None)) -> dict[int, int]:
+    """The histogram of a series over all results, or some of them, and all classes."""
     total: dict[int, int] = {}
-    for result in step.results:
+    for result in step.results[results]:
         for of_class in result.histograms:
             for bucket, count in of_class[series].items():
                 total[bucket] = total.get(bucket, 0) + count
     return total
+
+
+def _longer(histogram: dict[int, int], ns: float) -> int:
+    """How many took longer, by whole buckets."""
+    return sum(count for bucket, count in histogram.items() if lower_edge(bucket) > ns)
 
 
 def percentile(histogram: dict[int, int], share: float) -> float:
@@ -89,7 +94,7 @@ def test_a_stall_is_in_the_response_of_all_that_fell_due_meanwhile(faulty_lun: F
     faulty_lun.resume()
     aio.engine.stop(7)
     aio.finish()
-    response, service = merged(aio, RESPONSES[0]), merged(aio, SERVICES[0])
+    response = merged(aio, RESPONSES[0])
     assert aio.total(Count.DUE) == 8000
     assert sum(response.values()) == aio.total(Count.COMPLETED)
     assert (
@@ -97,9 +102,10 @@ def test_a_stall_is_in_the_response_of_all_that_fell_due_meanwhile(faulty_lun: F
         == 8000
     )
     assert percentile(response, 0.99) >= 1.9 * S
-    # All tags are in flight within 8 ms of the hang. Shorter stalls are the machine's.
-    assert 1 <= sum(count for bucket, count in service.items() if lower_edge(bucket) > 1.9 * S) <= 8
-    assert sum(count for bucket, count in response.items() if lower_edge(bucket) > S) >= 900
+    # All tags are in flight within 8 ms of the hang. In a result, which is of a second, no tag can wait so long twice.
+    held = [_longer(merged(aio, SERVICES[0], slice(at, at + 1)), 1.9 * S) for at in range(len(aio.results))]
+    assert sum(held) >= 1 and max(held) <= 8
+    assert _longer(response, S) >= 900
 
 
 def test_of_two_luns_on_a_thread_one_hangs_and_the_other_goes_on(
