@@ -119,6 +119,10 @@ static void run(enum ending ending, uint32_t turns)
     CHECK(pthread_create(&renewer, NULL, renew, NULL) == 0);
     go(engine, INSTANCES, CLASSES, LENGTH_NS, &s);
     uint64_t start_ns = s.end_ns;
+    while (ending == STOP && s.completed == 0) { /* before edits that may leave little to do: one is at max */
+        nanosleep(&pause, NULL);
+        collect_all(engine, &s, TAGS, false);
+    }
     for (uint32_t turn = 1; turn <= turns; turn++) {
         uint32_t subinterval = (uint32_t)((clock_now() - start_ns) / LENGTH_NS) + 2;
         nanosleep(&pause, NULL);
@@ -137,7 +141,6 @@ static void run(enum ending ending, uint32_t turns)
         pthread_join(renewer, NULL);
 
     CHECK(s.last);
-    CHECK(s.completed > 0);
     CHECK(s.overruns > 0);
     CHECK_EQUAL(end.reason, ending == LEASE ? END_LEASE : END_COMMANDED);
     CHECK_EQUAL(end.sums.caught, s.in_flight);
