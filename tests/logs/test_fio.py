@@ -50,6 +50,7 @@ def logs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Logs(folder / "job_clat.1.log", folder / "job_clat_hist.1.log")
 
 
+@pytest.mark.realtime  # fio writes a row when it comes to it, and stamps it then
 def test_within_the_bucket_in_every_row_and_over_the_whole(logs: Logs) -> None:
     """Also: every I/O in the row that its stamp says, every count."""
     ran = run("--check", logs.single, logs.histogram, "--percentiles", "50,90,95,99,99.9")
