@@ -69,7 +69,8 @@ def test_what_memory_did_is_said_and_what_a_disk_did_is_not(disk: Path, tmp_path
     assert ios(found["flushed"], "flush_iops") == 1 and cache_of(found["flushed"]) == ""
     assert cache_of(found["cold"]) == ""
     assert "100% of what was read came from memory" in cache_of(found["warm"])
-    assert float(found["warm"]["cached_kib"]) == SIZE / 1024
+    # What the slave's own files took of a disk meanwhile is not told apart from its reads.
+    assert 0.99 * SIZE <= float(found["warm"]["cached_kib"]) * 1024 <= SIZE
     unasked = written_by(disk) - before - 2 * SIZE  # the file was made, and flushed
     dirty = round(float(found["dirty"]["dirty_kib"]) * 1024)
     assert SIZE - unasked <= dirty <= SIZE
