@@ -129,7 +129,7 @@ UNMAPPED: Final[dict[str, tuple[str, str, bool]]] = {
     "cgroup": ("ivypy does not change its control group", "start it with systemd-run", True),
     "uid": ("ivypy does not change its user", "", False),
     "gid": ("ivypy does not change its group", "", False),
-    "profile": ("fio's sets of options by name are not had", "write the options themselves", True),
+    "profile": ("ivypy does not have fio's named sets of options", "write the options themselves", True),
     "read_iolog": ("ivypy does not replay", "", True),
     "write_iolog": ("ivypy does not record I/Os", "", False),
 }
