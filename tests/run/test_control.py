@@ -279,6 +279,21 @@ def test_a_rate_that_changes_is_driven_as_the_profile_says(tmp_path: Path) -> No
     assert due == pytest.approx(rates, rel=0.02)
 
 
+@pytest.mark.parametrize("die_at", range(1, 8))
+def test_hosts_that_are_left_are_asked_for_the_whole_profile(tmp_path: Path, die_at: int) -> None:
+    """From its beginning: the measurement starts again with them, and no row of it has another rate than it says."""
+    go = "measure: 40s, profile: { ramp: [200, 1000, 200] }"
+    outcome = controlled(tmp_path, go, steady(), hosts="a, b, c", faults={"c": Faults(die_at=die_at)})
+    (row,) = outcome.rows("summary.all.csv")
+    assert (row["iops_setting"], row["iops"], row["hosts_in"], row["hosts_of"]) == ("600", "profile", "2", "3")
+    assert float(row["overall_iops"]) == pytest.approx(600, rel=0.02)
+    first, last = window(outcome)
+    measured = [one for one in table(outcome, "profile.csv") if first <= int(one["subinterval"]) <= last]
+    assert [float(one["total_iops"]) for one in measured] == [300, 500, 700, 900, 900, 700, 500, 300]
+    for one in measured:
+        assert float(one["due_iops"]) == pytest.approx(float(one["total_iops"]), rel=0.03)
+
+
 def test_a_staircase_without_end_stops_at_saturation(tmp_path: Path) -> None:
     more = "  - go: { name: climb, measure: 10s, staircase: { start: 400, step: 100% } }\n"
     more += "  - edit: { rollup: all=all, set: { total_iops: 50% of step climb } }\n"
