@@ -61,6 +61,7 @@ STEP: Final = ()  # speaks against no figure: the step did not reach what it had
 _CORES_OF_THEIR_OWN: Final = (
     "Give the workload threads their own cores (`engine: cpus`), stop other programs, or busy-wait (`engine: spin`)."
 )
+_WRITE_FIRST: Final = "Write all of it first: `ivypy help fill`. A file can be created by the plan (`luns: create`)."
 USUAL_PURPOSE: Final = frozenset({Scope.RATE, Scope.SERVICE})  # of a step that checks no metric
 
 
@@ -68,9 +69,63 @@ class Reason(Enum):
     """Value: severities, scope, a few plain words, a sentence, and the remedy. The name in lower case is what the CSV's
     `reasons` have.
 
-    The order is that of weight, among reasons of the same severity.
+    The order is that of weight, among reasons of the same severity: first what makes it another measurement, whatever
+    the load and the hosts did.
     """
 
+    UNWRITTEN_EXTENTS = (
+        INVALID,
+        ALL,
+        "parts of a file were never written",
+        "A file has extents that were never written: reads of them reach no disk.",
+        _WRITE_FIRST,
+    )
+    UNWRITTEN_BLOCKS = (
+        (Severity.NOTE, Severity.INVALID),
+        ALL,
+        "blocks were read that had never been written",
+        "Sampled reads returned zeros: blocks were never written (thin LUN, trimmed SSD, sparse file), or hold "
+        "zeros, which many arrays do not store: no medium is touched. Note: above 1 % of the samples. Invalid: "
+        "above 10 %, and at least three.",
+        _WRITE_FIRST,
+    )
+    NO_SAMPLES = (
+        INVALID,
+        ALL,
+        "no I/O completed",
+        "No I/O completed in the measurement.",
+        "Measure for longer, or ask for more. `oldest_outstanding_ms` shows I/Os that hang.",
+    )
+    IO_ERRORS = (
+        (Severity.NOTE, Severity.PARTIAL, Severity.INVALID),
+        ALL,
+        "I/Os failed",
+        "I/Os ended with errors or short transfers; no latency includes them. Note: at most one in a million. "
+        "Partial: at most 1 %. Invalid: more, or `on_io_error: stop`.",
+        "Look at the device in the host's kernel log. events.csv names the workload instances.",
+    )
+    FAILED_TAIL = (
+        INVALID,
+        LATENCY,
+        "I/Os that failed may hide the tail of the latencies",
+        "Failed I/Os, which are in no latency, are more than a tenth of those above the p99 (0.1 % of all), or "
+        "above the step's higher percentile (0.01 % for a p99.9).",
+        "As for io_errors. The percentile is of the I/Os that succeeded.",
+    )
+    QUANTITY = (
+        INVALID,
+        ALL,
+        "there are more or fewer instances than `quantity` says",
+        "The rollup type has more or fewer instances than its `quantity`.",
+        "Compare luns.csv with what should be there (paths, zoning, `select`), or correct `quantity`.",
+    )
+    EDIT_NOT_APPLIED = (
+        INVALID,
+        ALL,
+        "a host did not apply an edit",
+        "A host did not apply or acknowledge an edit in time: part of the measurement is of another load.",
+        "Run the step again. log/<host>.log has the host's answer.",
+    )
     LOAD_NOT_SUSTAINED = (
         INVALID,
         ALL,
@@ -141,58 +196,12 @@ class Reason(Enum):
         "Look for what froze the host (hypervisor, SIGSTOP, debugger, swapping) or its connection, or give the "
         "workload threads their own cores (`engine: cpus`).",
     )
-    NO_SAMPLES = (
-        INVALID,
-        ALL,
-        "no I/O completed",
-        "No I/O completed in the measurement.",
-        "Measure for longer, or ask for more. `oldest_outstanding_ms` shows I/Os that hang.",
-    )
-    QUANTITY = (
-        INVALID,
-        ALL,
-        "there are more or fewer instances than `quantity` says",
-        "The rollup type has more or fewer instances than its `quantity`.",
-        "Compare luns.csv with what should be there (paths, zoning, `select`), or correct `quantity`.",
-    )
     MAX_DROOP = (
         INVALID,
         ALL,
         "the slowest instance is too far below the fastest",
         "The slowest instance is further below the fastest than `max_droop` allows.",
         "Compare the instances in the type's summary, or allow more.",
-    )
-    IO_ERRORS = (
-        (Severity.NOTE, Severity.PARTIAL, Severity.INVALID),
-        ALL,
-        "I/Os failed",
-        "I/Os ended with errors or short transfers; no latency includes them. Note: at most one in a million. "
-        "Partial: at most 1 %. Invalid: more, or `on_io_error: stop`.",
-        "Look at the device in the host's kernel log. events.csv names the workload instances.",
-    )
-    FAILED_TAIL = (
-        INVALID,
-        LATENCY,
-        "I/Os that failed may hide the tail of the latencies",
-        "Failed I/Os, which are in no latency, are more than a tenth of those above the p99 (0.1 % of all), or "
-        "above the step's higher percentile (0.01 % for a p99.9).",
-        "As for io_errors. The percentile is of the I/Os that succeeded.",
-    )
-    UNWRITTEN_EXTENTS = (
-        INVALID,
-        ALL,
-        "parts of a file were never written",
-        "A file has extents that were never written: reads of them reach no disk.",
-        "Write all of the file first, or let the plan create it (`luns: create`).",
-    )
-    UNWRITTEN_BLOCKS = (
-        (Severity.NOTE, Severity.INVALID),
-        ALL,
-        "blocks were read that had never been written",
-        "Sampled reads returned zeros: blocks were never written (thin LUN, trimmed SSD, sparse file), or hold "
-        "zeros, which many arrays do not store: no medium is touched. Note: above 1 % of the samples. Invalid: "
-        "above 10 %, and at least three.",
-        "Write all of the LUN first: `ivypy help fill`.",
     )
     PAGE_CACHE = (
         NOTE,
@@ -299,13 +308,6 @@ class Reason(Enum):
         "somebody edited the load",
         "Somebody edited the load during the step. The detail says who and what.",
         "For the plan's load, run the step again.",
-    )
-    EDIT_NOT_APPLIED = (
-        INVALID,
-        ALL,
-        "a host did not apply an edit",
-        "A host did not apply or acknowledge an edit in time: part of the measurement is of another load.",
-        "Run the step again. log/<host>.log has the host's answer.",
     )
     EARLIER_BACKLOG = (
         INVALID,

@@ -101,6 +101,11 @@ def test_what_to_do_is_what_helps_against_the_cause(findings: tuple[Finding, ...
     assert remedy_of(findings[0], findings) == like.remedy
 
 
+def test_extents_and_blocks_that_were_never_written_have_one_remedy() -> None:
+    """So that a step's line names them once."""
+    assert Reason.UNWRITTEN_EXTENTS.remedy == Reason.UNWRITTEN_BLOCKS.remedy
+
+
 def test_a_remedy_for_quick_names_its_options_and_no_key_of_a_plan_that_it_has() -> None:
     options = {name for option in quick.params for name in option.opts}
     keys = {re.sub(r"^--", "", name).replace("-", "_") for name in options} | {"maxtags", "iops", "measure", "warmup"}

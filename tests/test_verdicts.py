@@ -152,10 +152,18 @@ def test_a_reason_counts_for_the_figures_of_its_scope(
 
 def test_reasons_are_listed_by_weight() -> None:
     found = [NOTED, PARTIAL, MISSED, LATE, INVALID, UNSUSTAINED]
-    assert by_weight(found, ALL) == (UNSUSTAINED, LATE, INVALID, MISSED, PARTIAL, NOTED)
-    assert by_weight(found, USUAL_PURPOSE) == (UNSUSTAINED, INVALID, MISSED, PARTIAL, LATE, NOTED), "what decides first"
+    assert by_weight(found, ALL) == (INVALID, UNSUSTAINED, LATE, MISSED, PARTIAL, NOTED)
+    assert by_weight(found, USUAL_PURPOSE) == (INVALID, UNSUSTAINED, MISSED, PARTIAL, LATE, NOTED), "what decides first"
 
 
 def test_every_reason_has_a_remedy() -> None:
     for reason in Reason:
         assert reason.remedy.endswith(".") and reason.remedy != reason.sentence, reason
+
+
+@pytest.mark.parametrize("other", [one for one in Reason if Severity.INVALID in one.severities])
+def test_what_was_never_written_weighs_more_than_what_the_host_did(other: Reason) -> None:
+    """No medium was read: no other load, and no idle host, would make it a measurement of the storage."""
+    chosen = Severity.INVALID if len(other.severities) > 1 else None
+    sparse = Finding(Reason.UNWRITTEN_EXTENTS)
+    assert by_weight((Finding(other, chosen=chosen), sparse), ALL)[0] == sparse

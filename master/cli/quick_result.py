@@ -24,6 +24,7 @@ STATISTICS: Final = {NARROW: HEADLINE_STATISTICS, NARROWEST: ("mean", "p99", "ma
 MOST_LINES: Final = 3  # of a reason
 MOST_PROBES: Final = 8
 CUT: Final = " ..."  # stands for the rest of it
+DEEPEST: Final = 3  # parentheses that are closed there
 
 Row = Mapping[str, str]  # of a CSV file, by column
 
@@ -143,6 +144,8 @@ def _fitted(text: str, width: int) -> list[str]:
     if len(lines) <= MOST_LINES:
         return lines
     *whole, last = lines[:MOST_LINES]
-    if len(last) + len(CUT) > width:
+    kept = "".join([*whole, last])
+    end = CUT + ")" * min(kept.count("(") - kept.count(")"), DEEPEST)
+    while len(last) + len(end) > width:
         last = last.rpartition(" ")[0]
-    return [*whole, f"{last}{CUT}"]
+    return [*whole, f"{last}{end}"]

@@ -129,6 +129,11 @@ def _stalled(taken: CpuTaken, length_ns: int) -> bool:
     return taken.stalled_ns > LEAST_STOPPED * length_ns
 
 
+def _part(time_ns: float, length_ns: int) -> str:
+    """Some milliseconds are much of a short time: `2 ms (31 % of the time)`."""
+    return f"{time_ns / 1e6:,.0f} ms ({100 * time_ns / length_ns:.2g} % of the time)"
+
+
 def contentions(taken: CpuTaken, length_ns: int) -> list[Contention]:
     """The causes that kept a host's threads from running so much that figures may show it."""
     causes = []
@@ -140,13 +145,13 @@ def contentions(taken: CpuTaken, length_ns: int) -> list[Contention]:
         )
         causes.append(Contention(taken.wait, used + beside, used))
     if taken.steal_beside >= LEAST_STEAL_PERCENT:
-        stolen_ms = taken.steal_beside / 100 * length_ns / 1e6
+        stolen = _part(taken.steal_beside / 100 * length_ns, length_ns)
         causes.append(
             Contention(
                 taken.steal_beside,
                 f"the hypervisor took {taken.steal:.2g} % of the cores and {taken.steal_beside:.2g} % of a workload "
                 "thread's core (steal)",
-                f"the hypervisor took a workload thread's core for {stolen_ms:,.0f} ms",
+                f"the hypervisor took a workload thread's core for {stolen}",
             )
         )
     if _throttled(taken, length_ns):
@@ -160,7 +165,7 @@ def contentions(taken: CpuTaken, length_ns: int) -> list[Contention]:
                 100 * taken.stalled_ns / length_ns,
                 f"machine stalls: no thread of the slave ran for {taken.stalled_ns / 1e6:,.0f} ms in total, "
                 f"{taken.longest_stall_ns / 1e6:,.0f} ms at the longest",
-                f"the whole machine stalled for {taken.stalled_ns / 1e6:,.0f} ms",
+                f"the whole machine stalled for {_part(taken.stalled_ns, length_ns)}",
             )
         )
     return causes

@@ -68,10 +68,10 @@ def run_sentence(steps: Sequence[StepEnds], is_whole: bool) -> str:
     """How many of the steps are valid, and why the others are not: "1 of 3 steps is valid. half, mixed: others use the
     CPU." "" where no step has ended. `is_whole`: the run came to its own end."""
     ended = "" if is_whole else " that ended"
-    why: dict[str, list[str]] = {}
+    why: dict[str, list[StepEnds]] = {}
     for step in steps:
-        if words := _first_why(step) or (str(step.verdict) if step.verdict is not Verdict.VALID else ""):
-            why.setdefault(words, []).append(step.name)
+        if words := _whys(step)[0] or (str(step.verdict) if step.verdict is not Verdict.VALID else ""):
+            why.setdefault(words, []).append(step)
     valid = sum(step.verdict is Verdict.VALID for step in steps)
     if not steps:
         return ""
@@ -79,7 +79,7 @@ def run_sentence(steps: Sequence[StepEnds], is_whole: bool) -> str:
         head = f"The step{ended} is valid." if valid == 1 else f"All steps{ended} are valid."
     else:
         head = f"{valid or 'None'} of {len(steps)} steps{ended} {'is' if valid == 1 else 'are'} valid."
-    each = [f"{_listed(names)}: {words}." for words, names in why.items()]
+    each = [f"{_listed([one.name for one in some])}: {words}{_and_more(some)}." for words, some in why.items()]
     return " ".join([head, *each] if valid or steps[1:] else each)
 
 
@@ -95,9 +95,16 @@ def ending_of(code: ExitCode, steps: Sequence[StepEnds]) -> str:
     return f"{head} {_listed(concerned)} {be} {code.sentence.partition(' is ')[2]}"
 
 
-def _first_why(step: StepEnds) -> str:
-    """The deciding reason, without its figures."""
-    return why_of(step.standing, detailed=False).partition("; also ")[0]
+def _whys(step: StepEnds) -> list[str]:
+    """The deciding reason, without its figures, and the others."""
+    return _phrases(step.standing, detailed=False) or [""]
+
+
+def _and_more(steps: Sequence[StepEnds]) -> str:
+    """How many reasons there are beside the first: " and 2 more reasons"; of several steps the most."""
+    counts = {len(_whys(step)) - 1 for step in steps}
+    most = max(counts)
+    return f" and {'up to ' * (len(counts) > 1)}{most} more reason{'s' * (most > 1)}" if most else ""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -215,12 +222,15 @@ def why_of(measured: MeasurementRow, detailed: bool = True) -> str:
 
     Only of a valid measurement it is why some of its figures are discredited.
     """
+    first, *others = _phrases(measured, detailed) or [""]
+    return f"{first}; also {', '.join(others)}" if others else first
+
+
+def _phrases(measured: MeasurementRow, detailed: bool) -> list[str]:
     weighty = [finding for finding in measured.findings if finding.severity is not Severity.NOTE]
-    if not weighty:
-        return measured.cause
     about_others = measured.cause.startswith(DISCREDITED)
-    if about_others and measured.verdict is Verdict.VALID:
-        return measured.cause
+    if not weighty or (about_others and measured.verdict is Verdict.VALID):
+        return [measured.cause] if measured.cause else []
     worst = weighty[0]
     words = f"{worst.reason.short}{f' ({worst.detail})' if worst.detail and detailed else ''}"
     cause = "" if about_others else measured.cause
@@ -229,8 +239,7 @@ def why_of(measured: MeasurementRow, detailed: bool = True) -> str:
         phrases = [f"{words}, most likely because {cause}"]
     known = {remedy_of(worst, measured.findings)}
     others = [_brief(one) for one in weighty[1:] if _unknown(remedy_of(one, measured.findings), known)]
-    phrases += [short for short in others if not any(one.startswith(short) for one in phrases)]
-    return f"{phrases[0]}; also {', '.join(phrases[1:])}" if phrases[1:] else phrases[0]
+    return phrases + [short for short in others if not any(one.startswith(short) for one in phrases)]
 
 
 def _brief(finding: Finding) -> str:

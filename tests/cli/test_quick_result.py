@@ -164,12 +164,19 @@ def test_a_reason_that_is_cut_says_so_and_ends_with_a_whole_word() -> None:
     words = " ".join(f"word{number:03}" for number in range(60))
     late = Finding(Reason.OVERRUN, words, Severity.INVALID)
     lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(late,))), [NOTHING], [LUN])
-    (last,) = [line for line in lines if line.endswith(" ...")]
+    (last,) = [line for line in lines if line.endswith(" ...)")]
     assert last.split()[-2] in words.split() and len(last) <= NARROW
     uncut = result_lines(
         "h", ends(measurement(findings=(Finding(Reason.OVERRUN, "short", Severity.INVALID),))), [NOTHING], [LUN]
     )
     assert not any("..." in line for line in uncut)
+
+
+def test_a_reason_that_is_cut_leaves_no_parenthesis_open() -> None:
+    words = "step max is invalid (local: " + " ".join(f"word{number:03}" for number in range(60)) + ")"
+    doubt = Finding(Reason.BASELINE_STEP, words, Severity.INVALID)
+    text = "\n".join(result_lines("h", ends(measurement(Verdict.INVALID, findings=(doubt,))), [NOTHING], [LUN]))
+    assert " ...))\n" in text and text.count("(") == text.count(")")
 
 
 def test_nothing_measured_says_so() -> None:

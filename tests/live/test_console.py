@@ -450,6 +450,14 @@ def ended(name: str, *findings: Finding, cause: str = "") -> StepEnds:
             (ended("a", LATE, BUSY, cause=BUSY.cause), ended("b", LATE, BUSY, cause=BUSY.cause), ended("c", LOST)),
             f"None of 3 steps are valid. a, b: {BUSY.cause}. c: a host was lost.",
         ),
+        (
+            (ended("a", UNWRITTEN, LATE, LOST),),
+            f"a: {Reason.UNWRITTEN_BLOCKS.short} and 2 more reasons.",
+        ),
+        (
+            (ended("a", UNWRITTEN), ended("b", UNWRITTEN, LOST)),
+            f"None of 2 steps are valid. a, b: {Reason.UNWRITTEN_BLOCKS.short} and up to 1 more reason.",
+        ),
         (tuple(ended(name, LOST) for name in "abcd"), "None of 4 steps are valid. a, b and 2 more: a host was lost."),
         ((replace(ended("a", BUSY, cause=BRACKETS), verdict=Verdict.VALID),), f"The step is valid. a: {BRACKETS}."),
     ],

@@ -75,13 +75,21 @@ takens = st.builds(CpuTaken, *[percents] * 7, times, times, times)
         # a short wait needs others with a good part of the core
         (CpuTaken(others=9, others_user=9, others_beside=25, wait=1), 1, "other processes used 9 % of this host's CPU"),
         (CpuTaken(others=9, others_user=4, others_beside=5, wait=5), 5, "the kernel (its threads, interrupts) and"),
-        (CpuTaken(steal=0.5, steal_beside=1), 1, "the hypervisor took a workload thread's core for 100 ms"),
-        (CpuTaken(steal=9, steal_beside=37), 37, "the hypervisor took a workload thread's core for 3,700 ms"),
+        (
+            CpuTaken(steal=0.5, steal_beside=1),
+            1,
+            "the hypervisor took a workload thread's core for 100 ms (1 % of the time)",
+        ),
+        (
+            CpuTaken(steal=9, steal_beside=37),
+            37,
+            "the hypervisor took a workload thread's core for 3,700 ms (37 % of the time)",
+        ),
         # of eight cores together; and of one, which had more to wait for
         (CpuTaken(wait=5, throttled_ns=4 * S), 5, "the cgroup throttled the slave for 4,000 ms"),
         (CpuTaken(wait=80, throttled_ns=4 * S), 40, "the cgroup throttled the slave for 4,000 ms"),
         (CpuTaken(wait=80, throttled_ns=11 * MS), 0.11, "the cgroup throttled the slave for 11 ms"),
-        (CpuTaken(stalled_ns=11 * MS), 0.11, "the whole machine stalled for 11 ms"),
+        (CpuTaken(stalled_ns=11 * MS), 0.11, "the whole machine stalled for 11 ms (0.11 % of the time)"),
     ],
 )
 def test_what_kept_threads_from_running_and_for_how_long(taken: CpuTaken, percent: float, sentence: str) -> None:

@@ -53,7 +53,8 @@ def test_a_share_of_what_others_left_at_max_is_run_and_is_partial(tmp_path: Path
     )
     most, half = staged.rows("summary.all.csv")
     assert (most["verdict"], half["verdict"], staged.code) == ("invalid", "partial", ExitCode.INVALID)
-    assert "cpu_contention[invalid] (a: " in most["reasons"] and "baseline_step[partial]" in half["reasons"]
+    assert "cpu_contention[invalid] (a: " in most["reasons"]
+    assert "baseline_step[partial] (step max is invalid for all=all: a: " in half["reasons"]
     assert float(half["overall_iops"]) == pytest.approx(float(most["overall_iops"]) / 2, rel=1e-3)
 
 

@@ -46,15 +46,20 @@ class StepResult:
 
         A rate at max of what others left of the host is a load that the storage takes, but not the most.
         """
+        verdict = Verdict.PARTIAL
         against: dict[Severity, list[str]] = {Severity.INVALID: [], Severity.PARTIAL: [], Severity.NOTE: []}
-        for one in speaking(self.standing.validity.findings[instance.row], {Scope.RATE}):
-            is_less = one.reason is Reason.CPU_CONTENTION and one.severity is Severity.INVALID
-            against[Severity.PARTIAL if is_less else one.severity].append(str(one))
+        for finding in speaking(self.standing.validity.findings[instance.row], {Scope.RATE}):
+            if finding.reason is Reason.CPU_CONTENTION and finding.severity is Severity.INVALID:
+                verdict = Verdict.INVALID
+                against[Severity.PARTIAL].append(finding.cause or str(finding))
+            else:
+                against[finding.severity].append(str(finding))
         if why := "; ".join(against[Severity.INVALID]):
             raise NotMeasured(f"the rate of step {self.ends.name} is invalid for {instance}: {why}")
         measurement = self.standing.measurement
         hosts = measurement.hosts if measurement else frozenset()
-        return Reference(self.iops[instance.row], hosts, "; ".join(against[Severity.PARTIAL]), self._beyond(instance))
+        partial, note = "; ".join(against[Severity.PARTIAL]), self._beyond(instance)
+        return Reference(self.iops[instance.row], hosts, partial, verdict, note)
 
     def _beyond(self, instance: RollupInstance) -> str:
         """In words, the last measurement after the one that the step stands for whose rate is not invalid."""

@@ -12,7 +12,7 @@ from typing import Any
 from ...rollup.instances import InstanceKey, RollupInstance, WorkloadInstance
 from ...rollup.validity import ScopedFinding
 from ...text.plan_parameters import OfStep
-from ...verdicts import Finding, Reason, Severity
+from ...verdicts import Finding, Reason, Severity, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class Reference:
     iops: float
     hosts: frozenset[str]  # that took part
     partial: str = ""  # why it is of less than was asked for
+    verdict: Verdict = Verdict.PARTIAL  # of the rate, where it is
     note: str = ""  # what its reader should know besides
 
 
@@ -82,7 +83,8 @@ class References:
             absent = sorted({member.host for member in rollup.members} - reference.hosts)
             words_of = {}
             if reference.partial or absent:
-                words = f"step {step} is partial for {rollup}: {reference.partial or 'not every host took part'}"
+                why = reference.partial or "not every host took part"
+                words = f"step {step} is {reference.verdict} for {rollup}: {why}"
                 if absent:
                     words += f"; {', '.join(absent)} took no part in it, and so no load"
                 words_of[Severity.PARTIAL] = words
