@@ -112,5 +112,5 @@ _EXIT_SENTENCES = {
     "target of a search.",
     ExitCode.PARTIAL: "At least one step is partial: cut short, or a host or device was lost.",
     ExitCode.INVALID: "At least one step is invalid. What now: ivypy help invalid",
-    ExitCode.INTERRUPTED: "Interrupted by Ctrl-C or `ivypy stop`; the results so far are written.",
+    ExitCode.INTERRUPTED: "Interrupted by Ctrl-C, a signal or `ivypy stop`; the results so far are written.",
 }

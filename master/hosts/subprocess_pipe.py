@@ -59,7 +59,20 @@ class ProcessPipe:
             await self._reap()
 
     async def _reap(self) -> None:
-        """Leave no process behind, nor what the kernel keeps of one; a close that is cancelled does so, too."""
+        """Leave no process behind, nor what the kernel keeps of one; a close that is cancelled does so, too, however
+        often: what asyncio waits for the process with must not outlive the loop."""
+        reaping = asyncio.create_task(self._kill_and_wait())
+        cancelled = False
+        while not reaping.done():
+            try:
+                await asyncio.wait([reaping])
+            except asyncio.CancelledError:
+                cancelled = True
+        reaping.result()
+        if cancelled:
+            raise asyncio.CancelledError
+
+    async def _kill_and_wait(self) -> None:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)

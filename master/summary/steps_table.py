@@ -87,6 +87,8 @@ def ending_of(code: ExitCode, steps: Sequence[StepEnds]) -> str:
     """The last sentence of a run that exits with this code: which steps it is about, where it is about some."""
     if code is ExitCode.OK and any(row.cause.startswith(DISCREDITED) for step in steps for row in step.measured):
         return f"{code.sentence.rstrip('.')}; do not use the figures in brackets."
+    if code is ExitCode.INTERRUPTED and not any(row.figures for step in steps for row in step.measured):
+        return f"{code.sentence.partition(';')[0]}; nothing was measured."
     verdict = _VERDICTS_OF_CODES.get(code)
     concerned = [f"{step.number} {step.name}" for step in steps if step.verdict is verdict]
     if verdict is None or not concerned:

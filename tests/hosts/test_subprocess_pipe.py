@@ -25,6 +25,22 @@ from tests.support.waits import PATIENCE_S, is_running, none_runs, wait_until_en
 pytestmark = pytest.mark.slow
 
 
+async def test_a_close_that_is_cancelled_twice_leaves_no_process_and_nothing_that_waits_for_it(tmp_path: Path) -> None:
+    """Ctrl-C twice: a process that is reaped once the loop is closed makes asyncio complain of it."""
+    async with opened(local(tmp_path / "cache")) as pipe:
+        pid = int((await ask(pipe, "facts")).split()[0])
+        process = psutil.Process(pid)
+        process.suspend()  # its input's end does not end it
+        closing = asyncio.create_task(pipe.close())
+        await asyncio.sleep(0)
+        for _ in range(3):
+            closing.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert not psutil.pid_exists(pid)
+
+
 async def test_a_local_slave_sends_hello_and_answers(tmp_path: Path) -> None:
     async with opened(local(tmp_path / "cache")) as pipe:
         assert await ask(pipe, "say good morning") == "good morning"

@@ -28,7 +28,7 @@ from ivypy.master.live.subinterval_lines import subinterval_lines
 from ivypy.master.live.terminal_view import Terminal
 from ivypy.master.run.session.run import Run
 from ivypy.master.run.step.live_step import LiveStep
-from ivypy.master.summary.headline import MIDDLE, OF_MEASUREMENT
+from ivypy.master.summary.headline import IOPS, MIDDLE, OF_MEASUREMENT
 from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.summary.steps_table import (
     advice_lines,
@@ -466,6 +466,11 @@ def test_a_run_is_said_in_one_sentence(steps: tuple[StepEnds, ...], sentence: st
     assert run_sentence(steps, is_whole=True) == sentence
 
 
+def measured_in_part(name: str) -> StepEnds:
+    row = replace(standing_for((Finding(Reason.SHORTENED),), figures={IOPS: 9.0}), name=name)
+    return StepEnds(0, name, Verdict.PARTIAL, row.findings, (row,))
+
+
 IN_PART = replace(ended("c", LOST), verdict=Verdict.PARTIAL)
 
 
@@ -495,6 +500,11 @@ IN_PART = replace(ended("c", LOST), verdict=Verdict.PARTIAL)
         ),
         (ExitCode.PARTIAL, (ended("a"),), ExitCode.PARTIAL.sentence),
         (ExitCode.SLO_MISSED, (ended("a", UNWRITTEN),), ExitCode.SLO_MISSED.sentence),
+        (ExitCode.INTERRUPTED, (measured_in_part("a"),), ExitCode.INTERRUPTED.sentence),
+        *(
+            (ExitCode.INTERRUPTED, steps, "Interrupted by Ctrl-C, a signal or `ivypy stop`; nothing was measured.")
+            for steps in ((), (ended("a", Finding(Reason.INTERRUPTED)),))
+        ),
     ],
 )
 def test_the_last_sentence_of_a_run_names_the_steps_that_it_is_about(
