@@ -130,10 +130,19 @@ class Trial:
         enough = min(*self.io_uring, *self.libaio) >= FEWEST_PER_S
         return enough and min(self.io_uring) >= FASTER * max(self.libaio)
 
+    @property
+    def outcome(self) -> str:
+        """What it says of the two: a clause."""
+        if self.io_uring_is_faster:
+            return "io_uring is faster"
+        if min(self.libaio) > max(self.io_uring):
+            return "libaio is faster"
+        return "the default, since io_uring is not clearly faster"
+
     def __str__(self) -> str:
         return (
-            f"{min(self.io_uring):,.0f} to {max(self.io_uring):,.0f} reads/s with io_uring, "
-            f"{min(self.libaio):,.0f} to {max(self.libaio):,.0f} with libaio"
+            f"{self.outcome}: {min(self.libaio):,.0f} to {max(self.libaio):,.0f} reads/s with libaio, "
+            f"{min(self.io_uring):,.0f} to {max(self.io_uring):,.0f} with io_uring"
         )
 
 

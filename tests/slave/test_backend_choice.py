@@ -124,6 +124,24 @@ def test_auto_is_io_uring_where_every_turn_is_faster(
     assert choose(on(*map(str, range(len(trials))))).backend == backend
 
 
+@pytest.mark.parametrize(
+    ("trial", "outcome"),
+    [
+        (
+            Trial([100e3, 110e3], [116e3, 120e3]),
+            "io_uring is faster: 100,000 to 110,000 reads/s with libaio, 116,000",
+        ),
+        (Trial([100e3, 110e3], [80e3, 99e3]), "libaio is faster: 100,000 to 110,000 reads/s with libaio, 80,000 to"),
+        (Trial([100e3, 110e3], [80e3, 100e3]), "the default, since io_uring is not clearly faster: 100,000 to"),
+        (Trial([33e3, 59e3], [33e3, 60e3]), "the default, since io_uring is not clearly faster: 33,000 to 59,000"),
+        (Trial([100e3, 110e3], [112e3, 130e3]), "the default, since io_uring is not clearly faster"),
+        (Trial([22.0, 22.0], [44.0, 44.0]), "the default, since io_uring is not clearly faster"),
+    ],
+)
+def test_the_reason_says_what_the_trial_decided(trial: Trial, outcome: str) -> None:
+    assert str(trial).startswith(outcome)
+
+
 @given(st.lists(st.tuples(st.floats(1.0, 1.049), st.floats(1.0, 1.049)), min_size=1, max_size=8), st.floats(1, 1e7))
 def test_noise_below_5_percent_never_decides(noise: list[tuple[float, float]], rate: float) -> None:
     """Hosts that are alike choose alike."""
@@ -249,7 +267,7 @@ def test_a_step_with_a_backend_of_ones_choice(backend: str, tmp_path: Path) -> N
         slave.create(tmp_path / "lun", Parameters(iops=MAX))
         chosen = [one.text for one in slave.all if isinstance(one, Notice) and one.kind is NoticeKind.BACKEND_CHOSEN]
         assert len(chosen) == (backend == "auto")
-        assert all("reads/s with io_uring" in text for text in chosen)
+        assert all("reads/s with libaio" in text for text in chosen)
         slave.go(0)
         slave.do(m.Stop, last=1)
         assert slave.until(m.Stopped).uncaught == 0
