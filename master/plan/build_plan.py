@@ -112,7 +112,8 @@ def _check(
     check_cache(doc, plan.workloads, schedule, faults)
     check_operations(doc, plan.workloads, schedule, faults)
     check_fits(plan.workloads, plan.luns, faults)
-    check_paced(doc, plan.workloads, schedule, faults)
+    if "steps" not in {gone[0] for gone in removed}:  # a removed edit may set a rate
+        check_paced(doc, plan.workloads, schedule, faults)
     if not {gone[0] for gone in removed} & {"workloads", "steps"}:
         check_thinking(doc, plan.workloads, schedule, faults)
     # A removed entry of these sections might have such I/O.

@@ -13,6 +13,7 @@ from ivypy.master.control.measure import MeasureSpec
 from ivypy.master.control.pid import Pid
 from ivypy.master.control.steady import SteadySpec
 from ivypy.master.control.steer import Steered
+from ivypy.master.errors import PlanError
 from ivypy.master.plan.attempts import OnInvalid
 from ivypy.master.plan.checks.metric_checks import kind_of
 from ivypy.master.plan.describe import describe
@@ -443,6 +444,22 @@ def test_a_response_time_where_the_load_is_max_is_refused_at_its_place(steps: li
     assert "workload 'w' runs at max, where there is no response time; use overall_service_us_p99, or" in fault.text
     line = text.splitlines()[fault.place.line - 1]
     assert line[fault.place.column - 1 :].startswith(P99) and refused in line
+
+
+@pytest.mark.parametrize(
+    ("workload", "edit"),
+    [
+        ("{ iops: lots }", ""),
+        ("{ iops: max }", "  - edit: { rollup: all=all, set: { iops: lots } }\n"),
+        ("{ iops: max }", "  - edit: { rollup: all=all, set: { total_iops: lots } }\n"),
+    ],
+)
+def test_a_rate_that_cannot_be_read_is_not_taken_for_max(workload: str, edit: str) -> None:
+    """The one fault has no second that follows from it."""
+    go = f"  - go: {{ name: a, slo: {{ metric: {P99}, at_most: 5ms }} }}\n"
+    with pytest.raises(PlanError) as raised:
+        read(completed(f"workloads: {{ w: {workload} }}\nsteps:\n{edit}{go}"), "p.yaml")
+    assert "'lots'" in str(raised.value) and "at max" not in str(raised.value)
 
 
 READER, WRITER = "r: { fraction_read: 100%, iops: 50 }", "w: { fraction_read: 0%, iops: 50 }"

@@ -32,16 +32,18 @@ _DIRECTIONS: Final = {
 }  # fmt: skip
 _CATEGORIES: Final = {one: str(one) for one in Operation} | {Operation.WRITE_ZEROES: "zeroes"}
 
+
 Sort = tuple[str, str]  # of I/O: one of _SEQUENCES, one of _DIRECTIONS
 
 
 def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedule, faults: Faults) -> None:
     """No step is measured by a response time where some workload is certain to run at max, and so has none."""
+    unread = {one.name for one in workloads if faults.unreadable(("workloads", one.name, "iops"))}
     for entry, step in schedule.steps():
         paced = [(keys, focus) for keys, focus in step.control.checked() if focus.needs_pacing]
         if step.control.load is not None or not paced:
             continue
-        at_max = _at_max(workloads, step.edits)
+        at_max = _at_max([one for one in workloads if one.name not in unread], step.edits)
         if at_max is not None:
             for keys, focus in paced:
                 metric = focus.metric
