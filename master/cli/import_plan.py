@@ -77,6 +77,7 @@ def import_plan(words: tuple[str, ...], output: Path | None, strict: bool) -> Ex
         click.echo(plan, nl=False)
     else:
         write_new(output, plan)
+        click.echo(f"{output}: written; next: ivypy check {shlex.quote(str(output))}", err=True)
     return ExitCode.NOT_REACHED if matters else ExitCode.OK
 
 

@@ -2,7 +2,7 @@
 plan.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ..text.mixes import Operations, Sizes
@@ -31,6 +31,16 @@ class Dropped:
     def __str__(self) -> str:
         said = f"{self.where}: {self.what}: {self.why}" + (f"; {self.nearest}" if self.nearest else "")
         return "".join(char if char.isprintable() else "?" for char in said)
+
+
+def in_file_order(dropped: Iterable[Dropped]) -> tuple[Dropped, ...]:
+    """Each once, as someone who goes through the file comes to them."""
+    return tuple(sorted(dict.fromkeys(dropped), key=_place))
+
+
+def _place(dropped: Dropped) -> tuple[str, int]:
+    file, _, line = dropped.where.rpartition(":")
+    return (file, int(line)) if line.isdecimal() else (dropped.where, 0)
 
 
 def is_device(path: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 from ..errors import PlanError
 from ..text.units import format_bytes, format_duration, format_number
 from .course import Course, UniqueNames
-from .description import Description, Dropped, ImportContext, ImportedTarget, Settings, Stream, is_device
+from .description import Description, Dropped, ImportContext, ImportedTarget, Settings, Stream, in_file_order, is_device
 from .elbencho_command import ELBENCHO, Command, command_of
 
 MOST_ITERATIONS: Final = 100
@@ -104,7 +104,7 @@ class _Reader:
         notes = [f"what stands before {ELBENCHO} is left out: {' '.join(before)}"] if before else []
         return Description(
             source=ELBENCHO, targets=targets, streams=tuple(created), actions=tuple(course.actions),
-            dropped=tuple(dict.fromkeys(self.dropped)), hosts=hosts, notes=tuple(notes),
+            dropped=in_file_order(self.dropped), hosts=hosts, notes=tuple(notes),
         )  # fmt: skip
 
     def _phases(self) -> list[_Phase]:

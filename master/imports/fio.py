@@ -20,6 +20,7 @@ from .description import (
     ImportedTarget,
     Settings,
     Stream,
+    in_file_order,
 )
 from .fio_command import FIO, command_lines, parted
 from .fio_job import Job, ReadJob
@@ -63,7 +64,7 @@ def _read(
         targets=_merged([target for one in read for target in one.targets]),
         streams=streams,
         actions=actions,
-        dropped=tuple(dict.fromkeys([*(dropped for job in jobs for dropped in job.dropped), *uneven])),
+        dropped=in_file_order([*(dropped for job in jobs for dropped in job.dropped), *uneven]),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from ..errors import PlanError
 from ..text.units import format_fraction
 from .course import Course, UniqueNames, Wanted
-from .description import Description, Dropped, ImportContext, ImportedEdit, ImportedRun, Loop, Stream
+from .description import Description, Dropped, ImportContext, ImportedEdit, ImportedRun, Loop, Stream, in_file_order
 from .vdbench_definitions import Rd, Reader, Wd
 from .vdbench_luns import LOCAL, VdbenchLun, VdbenchLuns, hosts_of
 from .vdbench_records import Record, records
@@ -63,7 +63,7 @@ def read_vdbench(text: str, name: str, around: ImportContext) -> Description:
     streams, actions = _course(runs)
     return Description(
         source=name, targets=targets, streams=streams, actions=actions,
-        dropped=tuple(sorted(dict.fromkeys(dropped), key=_place)),
+        dropped=in_file_order(dropped),
         hosts=() if hosts.names == (LOCAL,) else hosts.names, host_keys=hosts.keys, user=hosts.user,
         notes=(f"{steps:,} steps; `ivypy check` says how long they take",) if steps > MANY_STEPS else (),
     )  # fmt: skip
@@ -72,11 +72,6 @@ def read_vdbench(text: str, name: str, around: ImportContext) -> Description:
 def _refuse(faults: Sequence[str]) -> None:
     if faults:
         raise PlanError("\n".join(dict.fromkeys(faults)))
-
-
-def _place(dropped: Dropped) -> tuple[str, int]:
-    file, _, line = dropped.where.rpartition(":")
-    return file, int(line)
 
 
 def _for_each_host(record: Record, labels: Sequence[str]) -> Iterator[Record]:

@@ -580,11 +580,18 @@ def test_every_plan_that_is_printed_loads(drawn: list[tuple[str, dict[str, str]]
     assert len(plan_of(one).steps) == sum(isinstance(action, ImportedRun) for action in one.actions)
 
 
+def test_differences_are_named_in_the_order_of_the_file() -> None:
+    jobs = "[a]\nioengine=libaio\nverify=crc32c\n[b]\nstonewall\nioengine=io_uring\nverify=md5\n"
+    lines = [int(dropped.where.rpartition(":")[2]) for dropped in description(f"[global]\n{DEVICE}{jobs}").dropped]
+    assert lines == sorted(lines) and len(lines) == 3
+
+
 def test_the_command_prints_the_plan_and_exits_by_what_it_drops(tmp_path: Path) -> None:
     source, output = tmp_path / "job.fio", tmp_path / "plan.yaml"
     source.write_text(f"[job]\n{DEVICE}verify=crc32c\n")
     done = CliRunner().invoke(cli, ["import", str(source), "-o", str(output)], standalone_mode=False)
     assert done.return_value == 6 and ":7: verify=crc32c: ivypy does not verify" in done.stderr
+    assert done.stderr.endswith(f"{output}: written; next: ivypy check {output}\n") and not done.stdout
     assert read(output.read_text(), "plan.yaml").workloads[0].name == "job"
     output.unlink()
     done = CliRunner().invoke(cli, ["import", "--strict", str(source), "-o", str(output)], standalone_mode=False)
