@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from ..live.terminal_width import columns_of
 from .table_options import TableForm, form_of, table_options
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
             directions=words["directions"],
             show=words["show"],
         ),
+        width=columns_of(sys.stdout),
     )
 
 

@@ -11,7 +11,7 @@ from ..exit_codes import ExitCode
 from ..live.reports import RunEnds
 from ..rollup.figures import FLUSH, RELEASES
 from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
-from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, marked, names_of
+from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, SLIM, marked, names_of
 from ..summary.measured import MeasurementRow
 from ..summary.search_probes import number_in, probe_lines, search_result, why_not_counted
 from ..summary.steps_table import advice_lines, details_lines, in_memory, why_of, with_joint
@@ -20,7 +20,11 @@ from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import wrapped
 from ..verdicts import Reason, Verdict
 
-STATISTICS: Final = {NARROW: HEADLINE_STATISTICS, NARROWEST: ("mean", "p99", "max")}  # by the width of the result
+STATISTICS: Final = {
+    NARROW: HEADLINE_STATISTICS,
+    SLIM: ("mean", "p99", "max"),
+    NARROWEST: ("p99",),
+}  # by the width of the result
 MOST_LINES: Final = 3  # of a reason
 MOST_PROBES: Final = 8
 CUT: Final = " ..."  # stands for the rest of it
@@ -43,7 +47,7 @@ def result_lines(
 
     `ends`: the run's end; `summary`: rows of summary.all.csv; `luns`: of luns.csv; `probes`: of find.csv.
     """
-    width = NARROW if width >= NARROW else NARROWEST
+    width = max((least for least in STATISTICS if least <= width), default=NARROWEST)
     lines = [f"{heading}, on {driven(luns)}"]
     if len(lines[0]) > width:
         lines = [*_fitted(heading, width), f"on {driven(luns)}"]  # a path is never cut
@@ -139,7 +143,7 @@ def _verdict(measured: MeasurementRow, folder: str, width: int) -> list[str]:
 def _fitted(text: str, width: int) -> list[str]:
     """At most MOST_LINES, the last with an end mark where more was cut, without words that are longer than a line:
     paths, mostly, which the CSV has."""
-    shown = " ".join(word if len(word) < width - 8 else f"{word[:40]}~" for word in text.split(" "))
+    shown = " ".join(word if len(word) < width - 8 else f"{word[: width // 2]}~" for word in text.split(" "))
     lines = wrapped(shown, width)
     if len(lines) <= MOST_LINES:
         return lines

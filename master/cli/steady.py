@@ -5,6 +5,7 @@ Rule: this module only parses words; heavy modules are imported when the command
 
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import click
 from ..control.choices import CRITERIA, LATENCIES, LIMIT_PERCENT, WINDOW_S
 from ..errors import PlanError
 from ..exit_codes import ExitCode
+from ..live import terminal_width
 from ..verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -84,7 +86,10 @@ def steady(
             attained = _found(named, fit, ramp_s)
             never |= attained is None or not attained.score.attained
             partial |= attained is not None and _lacks_hosts(named, attained)
-            click.echo(_block(named, fit, attained, window_s) if as_json else _sentence(named, fit, attained))
+            if as_json:
+                click.echo(_block(named, fit, attained, window_s))
+            else:
+                click.echo(terminal_width.fitted(_sentence(named, fit, attained), sys.stdout))
     except ValueError as error:
         raise PlanError(str(error)) from None
     return ExitCode.NOT_REACHED if never else ExitCode.PARTIAL if partial else ExitCode.OK

@@ -3,7 +3,8 @@
 Rule: the width chooses which columns there are, never how wide one is. Errors and missing hosts get a line of their own
 where they have no column.
 
-    60        UTC phase IOPS | service p50 p99 | response p99
+    40        UTC phase IOPS | service p99
+    60                       | service p50 p99 | response p99
     80                  + # MiB/s         + max
     120                 + target                  + p50 max | CPU%
     160                              + p99.9        + p99.9 | hosts CPU% errors
@@ -19,6 +20,7 @@ from ..summary.headline import (
     NARROW,
     NARROWEST,
     OF_SUBINTERVAL,
+    SLIM,
     SUBINTERVAL_METRICS,
     WIDE,
     Figures,
@@ -78,6 +80,7 @@ _CPU: Final = _Cell(TextColumn("CPU%", 7), _cpu)
 _ERRORS: Final = _Cell(TextColumn("errors", 6), lambda report: scaled_count(_errors(report)))
 _BESIDE: Final[dict[int, tuple[tuple[_Cell, ...], tuple[_Cell, ...]]]] = {  # before the metrics, and after them
     NARROWEST: (_TIME, ()),
+    SLIM: (_TIME, ()),
     NARROW: ((*_TIME, _NUMBER), ()),
     MIDDLE: ((*_TIME, _NUMBER, _TARGET), (_CPU,)),
     WIDE: ((*_TIME, _NUMBER, _TARGET), (_HOSTS, _CPU, _ERRORS)),

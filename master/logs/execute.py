@@ -70,6 +70,7 @@ class PercentilesOptions:
     latencies: tuple[str, ...]  # of ivypy's runs: service, response
     compat: Tool | None
     compat_options: CompatOptions
+    width: int | None = None  # of the terminal; None: there is none
 
 
 def execute(options: PercentilesOptions, out: Write, log: Write) -> ExitCode:
@@ -111,7 +112,8 @@ def _execute(options: PercentilesOptions, copies: dict[Path, Path], out: Write, 
     if options.output_format != "table" or options.output is not None:
         for note in (*result.notes, *(f"left out: {what}" for what in result.left_out)):
             log(note)
-    _deliver(text_of(result, options.output_format), options.output, out)
+    width = options.width if options.output is None else None
+    _deliver(text_of(result, options.output_format, width), options.output, out)
     not_drawn = _draw(result, options)
     code = _check_thresholds(result, options, log)
     if not_drawn and code in (ExitCode.OK, ExitCode.PARTIAL):

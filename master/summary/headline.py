@@ -3,6 +3,7 @@
 Rule: a metric is named, never placed: whoever has its name has its figure, how it is written, and the verdict that
 discredits it.
 
+    40   IOPS            | (of subintervals and instances also service p99)
     60   IOPS            | service p99                        | response p99
     80        +-         |         mean p99                   |
     120          MiB/s   |                  max               |          mean p99
@@ -19,7 +20,8 @@ from ..text.metric_amounts import MetricUnit
 from ..text.scaled import BLANK, scaled_count, scaled_time
 from ..verdicts import Scope, Verdict
 
-NARROWEST: Final = 60  # columns of a terminal; below, lines are as for this
+NARROWEST: Final = 40  # columns of a terminal; below, lines are as for this
+SLIM: Final = 60
 NARROW: Final = 80
 MIDDLE: Final = 120
 WIDE: Final = 160
@@ -38,7 +40,8 @@ def names_of(quantity: Quantity, *statistics: str, category: str = OVERALL) -> t
 
 _SERVICE, _RESPONSE = Quantity.SERVICE, Quantity.RESPONSE
 OF_MEASUREMENT: Final[dict[int, tuple[str, ...]]] = {
-    NARROWEST: (IOPS, *names_of(_SERVICE, "p99"), *names_of(_RESPONSE, "p99")),
+    NARROWEST: (IOPS,),
+    SLIM: (IOPS, *names_of(_SERVICE, "p99"), *names_of(_RESPONSE, "p99")),
     NARROW: (IOPS, HALF_WIDTH, *names_of(_SERVICE, "mean", "p99"), *names_of(_RESPONSE, "p99")),
     MIDDLE: (
         IOPS, HALF_WIDTH, THROUGHPUT, *names_of(_SERVICE, "mean", "p99", "max"), *names_of(_RESPONSE, "mean", "p99"),
@@ -49,7 +52,8 @@ OF_MEASUREMENT: Final[dict[int, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 OF_SUBINTERVAL: Final[dict[int, tuple[str, ...]]] = {
-    NARROWEST: (IOPS, *names_of(_SERVICE, "p50", "p99"), *names_of(_RESPONSE, "p99")),
+    NARROWEST: (IOPS, *names_of(_SERVICE, "p99")),
+    SLIM: (IOPS, *names_of(_SERVICE, "p50", "p99"), *names_of(_RESPONSE, "p99")),
     NARROW: (IOPS, THROUGHPUT, *names_of(_SERVICE, "p50", "p99", "max"), *names_of(_RESPONSE, "p99")),
     MIDDLE: (IOPS, THROUGHPUT, *names_of(_SERVICE, "p50", "p99", "max"), *names_of(_RESPONSE, "p50", "p99", "max")),
     WIDE: (
@@ -58,7 +62,8 @@ OF_SUBINTERVAL: Final[dict[int, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 OF_INSTANCE: Final[dict[int, tuple[str, ...]]] = {
-    NARROWEST: (IOPS, *names_of(_SERVICE, "p99", "max"), *names_of(_RESPONSE, "p99")),
+    NARROWEST: (IOPS, *names_of(_SERVICE, "p99")),
+    SLIM: (IOPS, *names_of(_SERVICE, "p99", "max"), *names_of(_RESPONSE, "p99")),
     NARROW: (IOPS, THROUGHPUT, *names_of(_SERVICE, "p50", "p99", "max"), *names_of(_RESPONSE, "p99")),
 }
 OF_FLUSHES: Final = (metric_of(FLUSH, Quantity.IOPS).name, *names_of(_SERVICE, "mean", category=FLUSH))

@@ -16,7 +16,7 @@ from ..text.scaled import WIDEST
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
 from ..verdicts import Finding, Reason, Scope, Severity, Verdict
-from .headline import IOPS, NARROWEST, OF_FLUSHES, OF_MEASUREMENT, fitting, full_title, grouped, scope_of, title_of
+from .headline import IOPS, OF_FLUSHES, OF_MEASUREMENT, SLIM, fitting, full_title, grouped, scope_of, title_of
 from .measured import MeasurementRow, StepEnds
 
 LEAST_NAME: Final = 18
@@ -143,7 +143,7 @@ def with_joint(words: str) -> str:
 
 def _headline(measured: MeasurementRow) -> str:
     """The most important figures, as far as they are known, with their marks."""
-    shown = [(metric, measured.shown(metric)) for metric in OF_MEASUREMENT[NARROWEST] if metric in measured.figures]
+    shown = [(metric, measured.shown(metric)) for metric in OF_MEASUREMENT[SLIM] if metric in measured.figures]
     words = [f", {text} IOPS" if metric == IOPS else f", {full_title(metric)} {text}" for metric, text in shown]
     if measured.figures.get(OF_FLUSHES[0]):
         rate, mean = map(measured.shown, OF_FLUSHES)

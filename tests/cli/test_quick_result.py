@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.cli.quick_result import STATISTICS, driven, result_lines
 from ivypy.master.live.reports import RunEnds
-from ivypy.master.summary.headline import NARROW, NARROWEST
+from ivypy.master.summary.headline import NARROW, NARROWEST, SLIM
 from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 
@@ -199,7 +199,7 @@ def test_what_was_driven(luns: list[dict[str, str]], said: str) -> None:
 @given(
     st.sampled_from([("read",), ("write",), ("read", "write")]), st.floats(0.1, 1e9), st.floats(0.1, 1e9),
     st.booleans(), st.sampled_from(Verdict), st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=300),
-    st.sampled_from([NARROWEST, 70, NARROW, 200]),
+    st.sampled_from([NARROWEST, SLIM, 70, NARROW, 200]),
 )  # fmt: skip
 def test_every_result_fits(
     kinds: tuple[str, ...], iops: float, us: float, response: bool, verdict: Verdict, words: str, width: int
@@ -208,7 +208,9 @@ def test_every_result_fits(
     steps = ends(measurement(name="max"), measurement(verdict, findings=findings))
     probe = {"total_iops": "1", "answer": "pass", "highest_pass_iops": str(iops), "lowest_fail_iops": str(2 * iops)}
     lines = result_lines(words, steps, [row(kinds, iops, us, response)], [LUN, LUN], [probe], width=width)
-    assert len(lines) <= 25 and all(len(line) <= min(width, NARROW) for line in lines)
+    prose = [line for line in lines if not line.startswith(("  ivypy show", "runs/"))]  # to copy: never cut
+    assert len(lines) <= 30 and all(len(line) <= min(width, NARROW) for line in prose)
+    assert all(len(line) <= SLIM for line in lines if line not in prose)
 
 
 def test_a_threshold_that_was_missed_is_said_with_its_figure() -> None:

@@ -28,7 +28,7 @@ from ivypy.master.live.subinterval_lines import subinterval_lines
 from ivypy.master.live.terminal_view import Terminal
 from ivypy.master.run.session.run import Run
 from ivypy.master.run.step.live_step import LiveStep
-from ivypy.master.summary.headline import IOPS, MIDDLE, OF_MEASUREMENT
+from ivypy.master.summary.headline import IOPS, MIDDLE, NARROWEST, OF_MEASUREMENT
 from ivypy.master.summary.measured import MeasurementRow, StepEnds
 from ivypy.master.summary.steps_table import (
     advice_lines,
@@ -548,10 +548,9 @@ def test_partial_figures_stand_in_parentheses_above_the_hosts_that_they_are_of(w
     partial, valid = Verdict.PARTIAL, Verdict.VALID
     row = MeasurementRow("half", partial, partial, partial, partial, (), "", MEASURED, 1, 3)
     whole = replace(row, verdict=valid, rate_verdict=valid, service_verdict=valid, response_verdict=valid, hosts_in=3)
-    _, _, part, missing, figures = steps_table(
-        (StepEnds(1, "half", partial, (), (row,)), StepEnds(2, "all", valid, (), (whole,))), width
-    )[:5]
-    assert part.split()[2:4] == ["partial", "(450)"] and "(140 us)" in part
+    lines = steps_table((StepEnds(1, "half", partial, (), (row,)), StepEnds(2, "all", valid, (), (whole,))), width)
+    part, missing, figures = lines[1:4] if width == NARROWEST else lines[2:5]
+    assert part.split()[2:4] == ["partial", "(450)"] and ("(140 us)" in part or width == NARROWEST)
     assert all(len(line) <= width for line in (part, missing)) and missing.split() == "of 1 of 3 hosts".split()
     assert figures.split()[2:4] == ["valid", "450"] and "(" not in figures
 
@@ -587,7 +586,9 @@ def test_the_cause_comes_first_and_then_what_to_do() -> None:
     assert len({line for line in again if line.startswith("    ")}) == sum(line.startswith("    ") for line in again)
     assert steps_table((ends, replace(ends, number=2)), MIDDLE)[-2] == "1 reason and 4 notes:"
     by_width = {width: steps_table((ends,), width)[2].split() for width in OF_MEASUREMENT}
+    by_width[NARROWEST] = steps_table((ends,), NARROWEST)[1].split()  # without times no head above the columns
     assert by_width == {
+        40: "1 half invalid 30.6 k".split(),
         60: "1 half invalid 30.6 k | 140 us | [140 us]".split(),
         80: "1 half invalid 30.6 k 0.5% | 36.6 us 140 us | [140 us]".split(),
         120: "1 half invalid 30.6 k 0.5% 120 | 36.6 us 140 us 4.04 ms | [50.5 us] [140 us]".split(),

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.logs.readers.bucket_layouts import FIO_2, FIO_3, Layout
 from ivypy.master.logs.render.page_buckets import page_cells
+from ivypy.master.logs.render.write_result import fitting_columns
 from ivypy.master.logs.result.interval_length import Auto, choose, parse_interval
 from ivypy.master.logs.result.series import Histograms
 from ivypy.master.logs.result.sla import parse_sla
@@ -385,3 +386,39 @@ def test_an_option_of_the_old_tools_needs_compat(stall: list[str], option: str, 
     ran = run(*stall, option, value)
     assert (ran.code, ran.out) == (ExitCode.PLAN, "")
     assert ran.err == f"{option}: it needs --compat, and has no effect without it\n"
+
+
+HEADS = ["start s", "end s", "logs", "count", "iops", "min", "mean", "p50", "p99", "max", ""]
+CELLS = [
+    "whole",
+    "9",
+    "2/2",
+    "207,759",
+    "34,627",
+    "[21.2 us]",
+    "[700 us]",
+    "[301 us]",
+    "[10.3 ms]",
+    "[44.1 ms]",
+    "invalid",
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "left_out"),
+    [
+        (None, []),
+        (99, []),
+        (98, ["end s"]),
+        (91, ["end s", "count"]),
+        (82, ["end s", "count", "min"]),
+        (40, ["end s", "count", "min", "logs", "p50", "mean"]),
+        (9, ["end s", "count", "min", "logs", "p50", "mean"]),
+    ],
+)
+def test_a_table_leaves_out_what_its_terminal_has_no_room_for(width: int | None, left_out: list[str]) -> None:
+    lines, without = fitting_columns([HEADS, CELLS], width)
+    assert without == left_out
+    assert lines == [
+        [cell for cell, head in zip(line, HEADS, strict=True) if head not in left_out] for line in (HEADS, CELLS)
+    ]

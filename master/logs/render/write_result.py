@@ -6,18 +6,21 @@ the digits of the run's own rows, others a thousandth of a microsecond; rates, s
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from io import StringIO
 from typing import Any, Final, TextIO
 
 from ...text.row_texts import markdown_table, markdown_text
+from ...text.wrapping import wrapped
 from ..readers.source import Format
 from ..result.table import NO_NUMBER, WHOLE, LogResult, Row, columns, latency_text, rows
 
 _Digits = Callable[[float | None], str]
 
+TABLE: Final = "table"
 _FORMAT_VERSION: Final = 1
+_GAP: Final = 2  # blanks between columns of a table
 _COUNT_DIGITS: Final = 6  # rows that an interval cuts leave fractions of I/Os
 
 
@@ -129,13 +132,37 @@ def _iops(iops: float | None) -> str:
     return f"{iops:,.0f}" if iops >= 10 else number(iops, 2)
 
 
-def write_table(result: LogResult, out: TextIO) -> None:
+def write_table(result: LogResult, out: TextIO, width: int | None = None) -> None:
+    """`width`: of the terminal that it is for; columns that it has no room for are left out, and named."""
+    left_out: dict[str, None] = {}
     for title, lines in _tables(result):
-        out.write(f"{title}\n")
-        _write_aligned(lines, out)
+        fitting, without = fitting_columns(lines, width)
+        left_out |= dict.fromkeys(without)
+        _write_wrapped([title], out, width)
+        _write_aligned(fitting, out)
         out.write("\n")
-    for note in _notes(result):
-        out.write(f"{note}\n")
+    too_wide = [f"note: left out for the width: {', '.join(left_out)}; --csv has all"] if left_out else []
+    _write_wrapped([*too_wide, *_notes(result)], out, width)
+
+
+def _write_wrapped(lines: Iterable[str], out: TextIO, width: int | None) -> None:
+    for line in lines:
+        out.writelines(f"{piece}\n" for piece in (wrapped(line, width) if width else [line]))
+
+
+def fitting_columns(lines: list[list[str]], width: int | None) -> tuple[list[list[str]], list[str]]:
+    """The columns that there is room for, and the names of the others: those that the rest says, then the lower
+    percentiles."""
+    heads = lines[0]
+    lower = [name for name in heads if name.startswith("p")][:-1]
+    left_out: list[str] = []
+    for name in ("end s", "count", "min", "logs", *lower, "mean"):
+        if width is None or sum(_widths(lines)) + _GAP * (len(lines[0]) - 1) <= width:
+            break
+        place = lines[0].index(name)
+        lines = [[*line[:place], *line[place + 1 :]] for line in lines]
+        left_out.append(name)
+    return lines, left_out
 
 
 def write_markdown(result: LogResult, out: TextIO) -> None:
@@ -182,21 +209,29 @@ def _latencies(row: Row) -> list[str]:
 
 
 def _write_aligned(lines: list[list[str]], out: TextIO) -> None:
-    wide = [max(len(line[column]) for line in lines) for column in range(len(lines[0]) - 1)]
+    wide = _widths(lines)[:-1]
+    gap = " " * _GAP
     for line in lines:
         cells = [cell.rjust(width) for cell, width in zip(line[:-1], wide, strict=True)]
-        out.write(("  ".join(cells) + f"  {line[-1]}").rstrip() + "\n")
+        out.write(gap.join([*cells, line[-1]]).rstrip() + "\n")
+
+
+def _widths(lines: list[list[str]]) -> list[int]:
+    return [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
 
 
 WRITERS: Final[dict[str, Callable[[LogResult, TextIO], None]]] = {
     "csv": write_csv,
     "json": write_json,
     "md": write_markdown,
-    "table": write_table,
 }
 
 
-def text_of(result: LogResult, output_format: str) -> str:
+def text_of(result: LogResult, output_format: str, width: int | None = None) -> str:
+    """`width`: of the terminal that a table is for; None: it is for none."""
     out = StringIO()
-    WRITERS[output_format](result, out)
+    if output_format == TABLE:
+        write_table(result, out, width)
+    else:
+        WRITERS[output_format](result, out)
     return out.getvalue()
