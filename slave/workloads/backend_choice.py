@@ -132,7 +132,7 @@ class Trial:
 
     @property
     def outcome(self) -> str:
-        """What it says of the two: a clause."""
+        """Which of the two is faster, as a clause."""
         if self.io_uring_is_faster:
             return "io_uring is faster"
         if min(self.libaio) > max(self.io_uring):
