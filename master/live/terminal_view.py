@@ -69,7 +69,9 @@ class Terminal:
             case Subinterval():
                 self._advance(report)
             case MeasuredSoFar():
-                self._progress.so_far = report  # shown with the next subinterval
+                self._progress.so_far = report
+                if self._step is not None:  # now: with the next subinterval it would be a row behind
+                    self._progress.refresh()
             case RunEnds():
                 self.close()
         style = self._style(report)

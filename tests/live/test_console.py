@@ -21,7 +21,7 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.change_lines import changed_lines
 from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import TextLines
-from ivypy.master.live.reports import EventLine, Report, RunEnds, StepBegins, Subinterval
+from ivypy.master.live.reports import EventLine, MeasuredSoFar, Report, RunEnds, StepBegins, Subinterval
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.live.step_lines import done_and_all
 from ivypy.master.live.subinterval_lines import subinterval_lines
@@ -202,6 +202,20 @@ def test_how_much_of_a_step_is_done_follows_from_what_is_left(
     planned_s: float, done_and_all_s: tuple[float, float]
 ) -> None:
     assert done_and_all(StepBegins(0, "half", 1, planned_s, planned_s, 5.0), closed()) == done_and_all_s
+
+
+def test_what_is_measured_so_far_is_shown_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with the next subinterval: its row would be one behind."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    screen = Screen()
+    terminal = Terminal(screen)
+    terminal.show(StepBegins(0, "half", 1, 60.0, 60.0, 5.0))
+    terminal.show(closed())
+    terminal.show(MeasuredSoFar("half", replace(standing_for(()), figures={IOPS: 4_560.0})))
+    shown = screen.getvalue()
+    terminal.close()
+    assert "4.56 k" in shown
 
 
 def test_the_bar_of_a_paused_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
