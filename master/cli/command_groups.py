@@ -29,7 +29,7 @@ _SAME_PAGE: Final = {
     "reasons": "verdicts", "notes": "verdicts", "partial": "verdicts", "failed": "verdicts",
     "topics": "index", "docs": "index", "jobs": "index", "ssd": "laptop-ssd", "ci": "nightly", "junit": "nightly",
     "fio": "coming-from-fio", "vdbench": "coming-from-vdbench", "ivy": "coming-from-ivy",
-    "elbencho": "coming-from-elbencho", "exit": "exit-codes",
+    "elbencho": "coming-from-elbencho", "exit": "exit-codes", "profile": "control",
     "exit-code": "exit-codes", "python": "analysis", "pandas": "analysis", "token": "never-written",
 }  # fmt: skip
 _OF_NAMES: Final = ("columns", "index")  # that have every word once

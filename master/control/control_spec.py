@@ -47,6 +47,12 @@ class ControlSpec:
         return isinstance(self.measurement, FixedSpec) and self.load is None
 
     @property
+    def has_known_length(self) -> bool:
+        """Measuring takes as long as the plan says, unless it has to begin anew."""
+        measured_s = self.measurement.longest_s(self)
+        return isinstance(self.measurement, FixedSpec) and self.longest_s == measured_s and not self.settles
+
+    @property
     def settles(self) -> bool:
         """A measurement begins when control has settled the load, and not after the warmup."""
         return self.load is not None and self.load.settles

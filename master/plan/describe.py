@@ -137,7 +137,7 @@ def _rollup(rollup: RollupSpec) -> str:
 
 
 def _step(step: Step, plan: Plan) -> list[str]:
-    measure = "measure" if step.control.fixed else "measure at most"
+    measure = "measure" if step.control.has_known_length else "measure at most"
     measured_s = 0.0 if step.is_open else step.measuring_s
     times = [("warmup", step.warmup_s), (measure, measured_s), ("cooldown", step.cooldown_s)]
     shown = [f"{name} {format_duration(seconds)}" for name, seconds in times if seconds]
@@ -227,7 +227,7 @@ def _edit(edit: Edit) -> str:
 def _total(plan: Plan) -> str:
     steps = len(plan.steps)
     timed = [step for step in plan.steps if not step.is_open]
-    about = "about" if all(step.control.fixed for step in timed) else "at most"
+    about = "about" if all(step.control.has_known_length for step in timed) else "at most"
     times = [f"{about} {format_duration(planned_s(timed))} in all"] if timed else []
     if count := steps - len(timed):
         times.append(f"{'it takes' if steps == 1 else f'{count} of them take'} as long as the volume")

@@ -676,3 +676,19 @@ def test_what_on_invalid_cannot_be_is_refused_with_what_it_can(text: str) -> Non
 def test_no_step_has_the_name_of_an_attempt() -> None:
     fault = checked(completed("steps:\n  - go: s\n  - go: s+attempt=2\n"))
     assert fault is not None and "repeated steps" in fault.text
+
+
+@pytest.mark.parametrize(
+    ("keys", "measure"),
+    [
+        ("measure: 30s", "measure 30s"),
+        ("measure: 30s, profile: { ramp: [10, 20] }", "measure 30s"),
+        ("measure: 5s, staircase: { start: 10, end: 20, step: 10 }", "measure at most"),
+        ("measure: { metric: overall_iops }", "measure at most"),
+        ("find: { metric: overall_service_us_mean, target: 5ms }", "measure at most"),
+    ],
+)
+def test_a_step_that_ends_as_planned_is_not_said_to_end_at_most_then(keys: str, measure: str) -> None:
+    text = "workloads: { w: { iops: 10 } }\nsteps:\n  - go: { name: a, warmup: 1s, " + keys + " }\n"
+    said = describe(read(completed(text), "p.yaml"))
+    assert f", {measure}" in said and ("measure at most" in said) == (measure == "measure at most")
