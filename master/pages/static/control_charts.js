@@ -302,5 +302,5 @@ const DRAWN = {
   },
   staircase: { title: "Staircase", draw: drawLevels },
   profile: { title: "Rate over time", draw: drawProfile, isOverTime: true },
-  find: { title: "Search: probes in their order", draw: drawFind },
+  find: { title: "Search: probes at their rates, numbered in their order", draw: drawFind },
 };
