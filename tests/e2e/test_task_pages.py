@@ -86,7 +86,9 @@ def test_the_workflow_for_ci_measures_and_summarises(tmp_path: Path) -> None:
         r"^\| \d+ oltp(\+attempt=\d)? \|", summary.read_text(), re.MULTILINE
     )  # repeated where it is invalid
     assert (tmp_path / "nightly.xml").read_text().count("<testcase") == 3
-    assert (tmp_path / "compare.xml").read_text().count("<skipped") == 5
+    compared = (tmp_path / "compare.xml").read_text()
+    doubtful = compared.count('name="doubtful: ')  # of a machine that others keep busy
+    assert compared.count("<skipped") == 5 + doubtful
 
 
 @pytest.mark.long
