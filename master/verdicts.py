@@ -521,6 +521,13 @@ class Reason(Enum):
         "A steady state was attained, left before it had held, and attained again.",
         "To be sure, precondition the storage for longer.",
     )
+    STEADY_ROUNDS = (
+        NOTE,
+        ALL,
+        "its rounds are steady",
+        "The metric of its rounds is steady over the last five, of which this is the last.",
+        "None is needed.",
+    )
     TARGET_NOT_HELD = (
         INVALID,
         ALL,

@@ -213,7 +213,8 @@ class ProgressLine(Ends):
         assert self._step is not None
         share = min(done_s / all_s, 1.0) if all_s > 0 else 0.0
         bar = "█" * round(20 * share) + "░" * (20 - round(20 * share))
-        place = f"{self._step.number + 1} of {self._step.of_steps}"
+        of_steps = f" of {self._step.of_steps}" if self._step.of_steps else ""
+        place = f"{self._step.number + 1}{of_steps}"
         return f"{place} {self._step.name}  {bar}  {duration(done_s)} of {duration(all_s)}{more}"
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...protocol.parameters import MAX
 from ..control.profile import ProfileSpec
 from ..errors import PlanError
+from ..plan.attempts import step_of_plan
 from ..results.finished_run import FinishedRun, Key, StepRow
 from ..rollup.instances import ALL
 from ..rollup.parameters_in_force import PROFILE
@@ -158,7 +159,7 @@ def _planned(run: FinishedRun, name: str) -> "tuple[Plan | None, Step | None]":
     """The run's plan and a step of it, where they can be read."""
     hosts = ",".join(dict.fromkeys(row["host"] for row in run.hosts)) or "local"
     plan = _plan(run.plan, tuple(run.defines.items()), hosts)
-    return plan, next((one for one in plan.steps if one.name == name), None) if plan else None
+    return plan, next((one for one in plan.steps if one.name == step_of_plan(name)), None) if plan else None
 
 
 @lru_cache(maxsize=32)

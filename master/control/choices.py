@@ -31,6 +31,8 @@ LATENCIES: Final = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99")  # of
 LIMIT_PERCENT: Final = 2.0
 WINDOW_S: Final = 30.0
 USUAL_METRIC: Final = "overall_iops"  # what snia and t look at
+SNIA_ROUNDS: Final = 5  # of a window
+USUAL_MOST: Final = 25  # rounds, as SNIA's PTS has it
 
 
 class Side(StrEnum):

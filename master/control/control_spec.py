@@ -20,6 +20,7 @@ from .fixed import Fixed, FixedSpec
 from .focus import Focus
 from .load_level import RunFacts
 from .observe import FOCUS_METRICS
+from .rounds import RoundsSpec
 from .slo import Watched
 from .steer import Steered
 from .threshold import SloSpec
@@ -40,6 +41,8 @@ class ControlSpec:
     slo: tuple[SloSpec, ...]
     tolerance: float  # achieved_iops_tolerance
     disturbed: OnDisturbance  # only for a fixed measurement without `load`, and for find
+    rounds: RoundsSpec | None  # of which the step is a pass
+    is_watched: bool  # its figure is one that decides when the rounds end
 
     @property
     def fixed(self) -> bool:
@@ -80,6 +83,8 @@ class ControlSpec:
             yield self.measurement.keys, self.measurement.focus
         for i, threshold in enumerate(self.slo):
             yield ("slo", i), threshold.focus
+        if self.rounds is not None and self.is_watched:
+            yield self.rounds.keys, self.rounds.focus
 
     def steered(self) -> Iterator[tuple[Keys, Focus]]:
         """The keys and the focus of the rule that sets the load; none where the plan sets it."""

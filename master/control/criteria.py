@@ -16,10 +16,9 @@ from ..stats.confidence import autocorrelation_time, t_quantile
 from ..stats.percentiles import Floats
 from ..stats.trend import line
 from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words, rounded
-from .choices import FIO, USUAL_METRIC, Rule
+from .choices import FIO, SNIA_ROUNDS, USUAL_METRIC, Rule
 from .focus import Focus
 
-SNIA_ROUNDS = 5
 SNIA_EXCURSION_PERCENT = 20.0  # largest less smallest round, of the mean
 SNIA_SLOPE_PERCENT = 10.0  # rise of the line from the first to the last round, of the mean
 FEWEST_FOR_DRIFT = 5  # subintervals from which a drift can be distinguished from noise at all
@@ -159,15 +158,22 @@ def _snia(lengths: Floats, values: Floats, mean: float, deviation: float, slope:
     ]
     if mean == 0:
         return Score(0.0 if deviation == 0 else inf, deviation == 0, mean, deviation, slope)
-    excursion = 100 * (max(rounds) - min(rounds)) / abs(mean)
-    rise = (
-        100
-        * abs(line(np.arange(SNIA_ROUNDS, dtype=np.float64), np.array(rounds)).slope)
-        * (SNIA_ROUNDS - 1)
-        / abs(mean)
-    )
+    excursion, rise = excursion_and_rise(np.array(rounds), mean)
     value = max(excursion, rise * SNIA_EXCURSION_PERCENT / SNIA_SLOPE_PERCENT)
     return Score(value, value <= SNIA_EXCURSION_PERCENT, mean, deviation, slope)
+
+
+def excursion_and_rise(rounds: Floats, mean: float | None = None) -> tuple[float, float]:
+    """Largest less smallest round, and the rise of the line from the first to the last, in percent of the mean.
+
+    `mean`: where rounds are not equally long; inf for both where it is 0 and the rounds are not.
+    """
+    size = abs(float(rounds.mean()) if mean is None else mean)
+    excursion = float(rounds.max() - rounds.min())
+    rise = abs(line(np.arange(len(rounds), dtype=np.float64), rounds).slope) * (len(rounds) - 1)
+    if size == 0:
+        return (0.0, 0.0) if excursion == 0 else (inf, inf)
+    return 100 * excursion / size, 100 * rise / size
 
 
 def fio_block(

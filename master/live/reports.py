@@ -33,7 +33,7 @@ class RunBegins:
 class StepBegins:
     number: int
     name: str
-    of_steps: int
+    of_steps: int  # of the run; 0: rounds decide how many
     planned_s: float  # all subintervals, as far as is known beforehand
     run_planned_s: float  # all steps of the run, likewise
     subinterval_s: float

@@ -91,7 +91,7 @@ class Terminal:
         name = escape(f"{step_position(report)}: {report.name}")
         self._step = self._progress.add_task(name, total=max(report.planned_s, 0.001), end="")
         self._plan = None
-        if report.of_steps > 1:
+        if report.of_steps != 1:
             self._plan = self._progress.add_task("all steps", total=max(report.run_planned_s, 0.001), end="")
 
     def _advance(self, report: Subinterval) -> None:

@@ -13,7 +13,7 @@ from ..rollup.instances import ALL, RollupType
 from ..rollup.metrics import HEADLINE_STATISTICS, METRICS, Metric
 from .column import Column, Group, names
 from .connector_columns import COMBINED_ROW, CONNECTOR_SUMMARY, ELEMENT_ROW, GATHERS
-from .control_columns import FIND, MEASURE, PID, PROFILE, SLO, STAIRCASE, STEADY
+from .control_columns import FIND, MEASURE, PID, PROFILE, ROUNDS, SLO, STAIRCASE, STEADY
 
 _PARAMETER_UNITS: Final = {
     Notation.BYTES: "bytes",
@@ -327,7 +327,8 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
     "summary.csv": (
         NARROW_KEYS,
         "a column per parameter that a step of the plan loops over, blank in other steps: bytes, seconds, shares of 1; "
-        "inf: `max`, `never`; `iosequencer`, `range`, `spread` and `until` as in the plan",
+        "inf: `max`, `never`; `iosequencer`, `range`, `spread` and `until` as in the plan; `round` where a step has "
+        "rounds",
         NARROW,
     ),
     "step*/<rollup type>/<instance>.histogram.csv": (HISTOGRAM,),
@@ -353,6 +354,7 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
     "luns.csv": (LUNS, "a column per attribute"),
     "workloads.csv": (WORKLOADS, "a column per parameter, and rollup.<type> per rollup type"),
     "events.csv": (EVENTS,),
+    "rounds.csv": (ROUNDS,),
 }  # fmt: skip
 
 OF_THE_MACHINERY: Final = tuple(  # for those who look into ivypy itself

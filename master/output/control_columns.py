@@ -118,3 +118,14 @@ SLO: Final = (
     Column("value", "of the metric", "of that instance in this subinterval"),
     Column("breached", "", "whether this subinterval breaches the threshold"),
 )
+ROUNDS: Final = (
+    Column("step", "", "the step of the plan"),
+    Column("round", "", "from 1; the summaries have it, too"),
+    Column("pass", "", "of the step's passes one that must be steady"),
+    _METRIC,
+    Column("value", "of the metric", "of the round; blank where it cannot be used"),
+    Column("mean", "of the metric", "over the last five rounds"),
+    Column("excursion_percent", "%", "of them, the largest less the smallest, of the mean"),
+    Column("slope_percent", "%", "rise of the line through them, of the mean"),
+    Column("steady", "", "true for all ends the rounds"),
+)

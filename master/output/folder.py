@@ -24,9 +24,11 @@ from .column import names
 from .columns import EVENTS, HALF_WIDTHS, HOST_FACTS, HOSTS, LUNS, WORKLOADS
 from .connector_files import SUMMARY_HEADER, ConnectorFiles, Utc
 from .connector_sums import ConnectorSums
+from .control_columns import ROUNDS
 from .csv_text import append, lines, make_folder, not_written, overwrite_file, replace_file, utc
 from .file_names import SO_FAR, stem
 from .histogram_db import HistogramWriter
+from .host_rows import Row
 from .record_types import Event, HostRecord, LunRecord, RunRecord, SummaryRecord
 from .rows import InstanceCells, narrow_header, narrow_rows, summary_header, summary_rows
 from .step_folder import StepFolder
@@ -144,6 +146,10 @@ class RunFolder:
     def connector_summary(self, text: str) -> None:
         """Rows of connectors.csv."""
         self._append(CONNECTORS, SUMMARY_HEADER, text)
+
+    def rounds(self, rows: Iterable[Row]) -> None:
+        """Rows of rounds.csv."""
+        self._append("rounds.csv", lines([names(ROUNDS)]), lines(rows))
 
     def summary(
         self, number: int, name: str, record: SummaryRecord, rollups: Rollups, loop: Mapping[str, Any] | None = None

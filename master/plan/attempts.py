@@ -1,6 +1,8 @@
-"""`on_invalid`: what follows where a step is invalid, and the names of its attempts: `max`, `max+attempt=2` ...
+"""`on_invalid`: what follows where a step is invalid; and the names of steps that run more than once: attempts (`max`,
+`max+attempt=2` ...) and rounds (`mix+round=1`, `mix+round=2` ...).
 
-Rule: the last attempt is the one that counts. Nothing heavy is imported, so that reading logs stays fast.
+Rule: the last attempt is the one that counts; each round does. Nothing heavy is imported, so that reading logs stays
+fast.
 """
 
 import re
@@ -10,6 +12,8 @@ from typing import Final
 
 MOST_REPEATS: Final = 100
 ATTEMPT: Final = "+attempt="  # in no other step's name
+ROUND: Final = "+round="  # likewise
+ROUND_COLUMN: Final = "round"  # of summaries, beside those of what a loop sets
 PATTERN: Final = "(continue|stop|repeat [1-9][0-9]{0,2})"
 
 
@@ -42,6 +46,16 @@ def attempt_name(step: str, attempt: int) -> str:
 def step_of_attempt(name: str) -> str:
     """The plan's step of which this is an attempt."""
     return name.partition(ATTEMPT)[0]
+
+
+def round_name(step: str, number: int) -> str:
+    """The name of a step of the plan in a round, from 1."""
+    return f"{step}{ROUND}{number}"
+
+
+def step_of_plan(name: str) -> str:
+    """The plan's step of which this is an attempt, or a round, or both."""
+    return step_of_attempt(name).partition(ROUND)[0]
 
 
 def attempts_that_count(names: Collection[str]) -> frozenset[str]:

@@ -105,7 +105,9 @@ def control_spec(
     else:
         load = _profile(go.profile, measurement, subinterval_s, (*path, "profile"), faults)
     slo, disturbed = _slo(go, path, defaults, faults), go.disturbed or defaults.disturbed or OnDisturbance.SET_ASIDE
-    return ControlSpec(subinterval_s, warmup, measurement, load, slo, tolerance, disturbed)
+    return ControlSpec(
+        subinterval_s, warmup, measurement, load, slo, tolerance, disturbed, rounds=None, is_watched=False
+    )
 
 
 def check_measures(go: GoDoc | TimesDoc, path: Path, faults: Faults) -> None:

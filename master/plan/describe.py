@@ -206,6 +206,8 @@ def _control(spec: ControlSpec) -> Iterator[str]:
     yield from map(_slo, spec.slo)
     if spec.disturbed is OnDisturbance.KEEP:
         yield "disturbed: keep"
+    if spec.rounds is not None:
+        yield spec.rounds.in_words if spec.is_watched else f"in the rounds of {spec.rounds.step}"
 
 
 def _slo(slo: SloSpec) -> str:
@@ -227,16 +229,18 @@ def _edit(edit: Edit) -> str:
 def _total(plan: Plan) -> str:
     steps = len(plan.steps)
     timed = [step for step in plan.steps if not step.is_open]
-    about = "about" if all(step.control.has_known_length for step in timed) else "at most"
+    known = all(step.control.has_known_length and step.control.rounds is None for step in timed)
+    about = "about" if known else "at most"
     times = [f"{about} {format_duration(planned_s(timed))} in all"] if timed else []
     if count := steps - len(timed):
-        times.append(f"{'it takes' if steps == 1 else f'{count} of them take'} as long as the volume")
+        which = "it takes" if steps == 1 else "1 of them takes" if count == 1 else f"{count} of them take"
+        times.append(f"{which} as long as the volume")
     return f"{steps} step{'' if steps == 1 else 's'}, {', and '.join(times)}\n"
 
 
 def planned_s(steps: Iterable[Step]) -> float:
     """How long steps run, in seconds, at most."""
-    return round(sum(step.planned_s for step in steps), 6)
+    return round(sum(step.planned_s * step.most_runs for step in steps), 6)
 
 
 def _pairs(values: Mapping[str, object]) -> str:

@@ -28,6 +28,7 @@ from .read.schema import (
     LiveDoc,
     LoopDoc,
     LunsDoc,
+    PassDoc,
     PlanDoc,
     RollupDoc,
     StepDoc,
@@ -91,6 +92,7 @@ _SAME_KEYS: Final[dict[type[Section], tuple[str, type[Section]]]] = {
     HostDoc: ("ssh", Access),
     GoDoc: ("defaults", TimesDoc),
     LoopDoc: ("workloads", WorkloadDoc),
+    PassDoc: ("steps: go: loop", LoopDoc),
 }
 
 _SELECT = """\

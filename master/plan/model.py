@@ -117,6 +117,12 @@ class Step:
     def cooldown_subintervals(self) -> int:
         return round(self.cooldown_s / self.subinterval_s)
 
+    @property
+    def most_runs(self) -> int:
+        """How often it runs at most, but for attempts."""
+        rounds = self.control.rounds
+        return 1 if rounds is None else rounds.most
+
 
 @dataclass(frozen=True, slots=True)
 class Live:

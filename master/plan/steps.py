@@ -14,17 +14,20 @@ from itertools import product
 from typing import Any, Final
 
 from ...protocol.parameters import MAX, NO_BURSTS
-from ..control.choices import OnDisturbance
+from ..control.choices import USUAL_METRIC, OnDisturbance
 from ..control.control_spec import ControlSpec
 from ..control.fixed import FixedSpec
+from ..control.observe import focus_on
+from ..control.rounds import RoundsSpec
 from ..rollup.instances import ALL
+from ..rollup.metrics import connector_of
 from ..text.plan_parameters import NO_END, ONE_PASS, OfStep, Value
 from ..text.units import format_duration, format_fraction
-from .attempts import ATTEMPT, OnInvalid
+from .attempts import ATTEMPT, ROUND, OnInvalid
 from .control_keys import check_measures, check_some_end, check_until, control_spec, until_spec
 from .model import TOTAL_IOPS, Edit, Step
 from .read.field_types import written
-from .read.schema import TIMES, EditDoc, GoDoc, PlanDoc, TimesDoc
+from .read.schema import TIMES, EditDoc, GoDoc, PlanDoc, RoundsDoc, TimesDoc
 from .read.yaml_positions import Faults, Path
 
 MOST_STEPS: Final = 10_000
@@ -198,9 +201,11 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
     notes = (*notes, *(spec.load.notes if spec.load else ()))
     place = faults.document.key_place(path)
     on_invalid = go.on_invalid or doc.defaults.on_invalid or OnInvalid()
-    if ATTEMPT in go.name:
-        faults.add((*path, "name"), f"{go.name!r}: names with {ATTEMPT} are those of repeated steps; choose another")
+    for mark in (ATTEMPT, ROUND):
+        if mark in go.name:
+            faults.add((*path, "name"), f"{go.name!r}: names with {mark} are those of repeated steps; choose another")
     some_end = False
+    rounds = _rounds(go, path, faults)
     for values in _combinations(go, path, faults):
         name = "+".join([go.name, *(f"{key}={written(key, value)}" for key, value in values.items())])
         for suffix, more in _curve(go, name):
@@ -213,6 +218,8 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
                 control = _until(control, go, path, subinterval_s, faults)
             if _have_bursts(doc.workloads, edits):
                 control = replace(control, disturbed=OnDisturbance.KEEP)
+            if rounds is not None:
+                control = replace(control, rounds=rounds, is_watched=_is_watched(go.rounds, values))
             longest_s = None if control.fixed else _whole(round(control.longest_s, 6), subinterval_s)
             own_times = times if control.warmup else {**times, "warmup_s": 0.0}
             yield Step(
@@ -220,6 +227,34 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
                 place=place, notes=(*notes, *more_notes), longest_s=longest_s, control=control, on_invalid=on_invalid,
             )  # fmt: skip
     check_some_end(go, some_end, path, faults)
+
+
+def _rounds(go: GoDoc, path: Path, faults: Faults) -> RoundsSpec | None:
+    """The rounds of a step. A pass that is named is one of the loop's."""
+    doc = go.rounds
+    if doc is None:
+        return None
+    at = (*path, "rounds")
+    for key in ("iops_curve", "staircase", "find"):
+        if getattr(go, key) is not None:
+            faults.add_key(at, f"a round has one figure of each pass, and {key} makes several; leave it out")
+    metric = doc.metric
+    if connector_of(metric):
+        faults.add((*at, "metric"), f"metric {metric}: rounds look at figures of the run's own, not of connectors")
+        metric = USUAL_METRIC
+    watched: Mapping[str, Any] = given(doc.watch) if doc.watch else {}
+    for key, value in watched.items():
+        looped = getattr(go.loop, key) if go.loop is not None and key in go.loop.model_fields_set else None
+        if looped is None:
+            faults.add_key((*at, "watch", key), f"{key} is not in the loop of step {go.name!r}: it names no pass")
+        elif value not in looped and not faults.unreadable((*path, "loop", key)):
+            values = ", ".join(written(key, one) for one in looped)
+            faults.add((*at, "watch", key), f"{key}: {written(key, value)} is not among the loop's values: {values}")
+    return RoundsSpec(go.name, focus_on(metric), doc.most)
+
+
+def _is_watched(doc: RoundsDoc | None, values: Mapping[str, Value]) -> bool:
+    return doc is not None and (doc.watch is None or given(doc.watch).items() <= values.items())
 
 
 def once() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ..exit_codes import ORDER, ExitCode
-from ..plan.attempts import step_of_attempt
+from ..plan.attempts import step_of_attempt, step_of_plan
 from ..rollup.metrics import METRICS
 from ..summary.measured import StepEnds
 from ..verdicts import Finding, Reason, Severity, Verdict
@@ -97,7 +97,7 @@ def _words(finding: Finding) -> str:
 
 
 def _never_began(record: Mapping[str, Any]) -> list[JunitCase]:
-    began = {step_of_attempt(step["name"]) for step in record["steps"]}
+    began = {step_of_plan(step["name"]) for step in record["steps"]}
     return [JunitCase(name, SKIPPED, "the step never began") for name in record["planned_steps"] if name not in began]
 
 

@@ -19,21 +19,23 @@ from tests.support.json_schema import violations
 from tests.support.plan import completed
 
 ROOT = Path(__file__).parents[2]
-CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+EXAMPLES = sorted([*(ROOT / "configs").glob("*.yaml"), *(ROOT / "configs/snia").glob("*.yaml")])
+CONFIGS = {path.relative_to(ROOT / "configs").with_suffix("").as_posix(): path for path in EXAMPLES}
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_every_example_plan_is_sound(path: Path) -> None:
-    plan = load(path)
-    assert plan.name == path.stem
-    assert plan.path == path
-    assert describe(plan).startswith(f"plan {path.stem}\nhosts\n")
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_example_plan_is_sound(name: str) -> None:
+    plan = load(CONFIGS[name])
+    assert plan.name == name.replace("/", "-")
+    assert plan.path == CONFIGS[name]
+    assert describe(plan).startswith(f"plan {plan.name}\nhosts\n")
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_every_example_plan_can_be_made_small(path: Path) -> None:
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_example_plan_can_be_made_small(name: str) -> None:
     given = {"subinterval": "250ms", "measure": "500ms"}
-    small = load(path, given | ({"size": "1MiB"} if path.stem != "device" else {}))
+    on_device = name == "device" or name.startswith("snia/")
+    small = load(CONFIGS[name], given | ({} if on_device else {"size": "1MiB"}))
     assert all(step.subinterval_s == 0.25 and step.measure_s == 0.5 for step in small.steps)
     assert all(file.size == 1 << 20 for file in small.luns.create)
 
@@ -46,10 +48,10 @@ def test_the_first_plan_is_three_short_steps_on_a_file() -> None:
     assert [file.keep for file in plan.luns.create] == [False]
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_every_example_plan_satisfies_the_schema(path: Path) -> None:
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_example_plan_satisfies_the_schema(name: str) -> None:
     made = schema()
-    assert violations(made, yaml.safe_load(path.read_text()), made) == []
+    assert violations(made, yaml.safe_load(CONFIGS[name].read_text()), made) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.plan import steps
 from ivypy.master.plan.checks.io_mix import Mix, after, created
-from ivypy.master.plan.describe import describe
+from ivypy.master.plan.describe import describe, planned_s
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import TOTAL_IOPS, Edit, Live, Plan, Step
 from ivypy.master.plan.read.yaml_positions import Place
@@ -416,3 +416,22 @@ def test_limits_of_live_edits_hold_for_the_whole_plan() -> None:
     assert "live edits may ask for\n  maxtags 64, blocksize 1MiB, range 50%..100%\n" in describe(made)
     plain = plan("steps: [ go: one ]\n")
     assert plain.live == Live(0, 0, None) and "live edits" not in describe(plain)
+
+
+ROUNDS = "steps: [ go: { name: mix, loop: { fraction_read: [50%%, 0%%], blocksize: [4KiB, 8KiB] }, rounds: %s } ]"
+
+
+@pytest.mark.parametrize(
+    ("rounds", "watched"),
+    [
+        ("{}", [True] * 4),
+        ("{ watch: { fraction_read: 0% } }", [False, False, True, True]),
+        ("{ watch: { blocksize: 8KiB, fraction_read: 0% } }", [False, False, False, True]),
+    ],
+)
+def test_rounds_look_at_the_passes_that_have_these_values(rounds: str, watched: list[bool]) -> None:
+    made = plan(ROUNDS % rounds)
+    assert [step.control.is_watched for step in made.steps] == watched
+    (spec,) = {step.control.rounds for step in made.steps}
+    assert spec is not None and (spec.step, spec.focus.metric, spec.most) == ("mix", "overall_iops", 25)
+    assert planned_s(made.steps) == 25 * sum(step.planned_s for step in made.steps)

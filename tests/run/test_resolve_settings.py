@@ -47,7 +47,7 @@ def edit(rollup: str = "all", *instances: str, **changes: object) -> Edit:
 
 
 def a_step(*edits: Edit, name: str = "s") -> Step:
-    control = ControlSpec(5.0, 1, FixedSpec(12), None, (), TOLERANCE, OnDisturbance.KEEP)
+    control = ControlSpec(5.0, 1, FixedSpec(12), None, (), TOLERANCE, OnDisturbance.KEEP, rounds=None, is_watched=False)
     return Step(0, name, edits, 5.0, 5.0, 60.0, 0.0, {}, HERE, control)
 
 

@@ -84,7 +84,7 @@ STEP = Step(
     0.0,
     {},
     Place("plan", 1, 1),
-    ControlSpec(5.0, 0, FixedSpec(3), None, (), TOLERANCE, OnDisturbance.KEEP),
+    ControlSpec(5.0, 0, FixedSpec(3), None, (), TOLERANCE, OnDisturbance.KEEP, rounds=None, is_watched=False),
 )
 IN_PERCENT = {name: 100 * fraction for name, fraction in PERCENTILES.items()}
 

@@ -668,4 +668,49 @@ FAULTS: list[tuple[str, str]] = [
         "live: { iops: 5 }",
         "1:9: unknown key 'iops' in live; it belongs in a workload or an edit's 'set'",
     ),
+    (
+        "steps: [ go: { name: m, loop: { blocksize: [4KiB, 8KiB] }, rounds: { watch: { maxtags: 4 } } } ]",
+        "1:79: maxtags is not in the loop of step 'm': it names no pass",
+    ),
+    (
+        "steps: [ go: { name: m, loop: { blocksize: [4KiB, 8KiB] }, rounds: { watch: { blocksize: 1MiB } } } ]",
+        "1:90: blocksize: 1MiB is not among the loop's values: 4KiB, 8KiB",
+    ),
+    (
+        "steps: [ go: { name: m, loop: { blocksize: [4KiB, 8KiB] }, rounds: { watch: {} } } ]",
+        "1:77: watch is empty; it needs values of the loop, like fraction_read: 0%",
+    ),
+    (
+        "steps: [ go: { name: m, loop: { blocksize: [4KiB, 8KiB] }, rounds: { most: 4 } } ]",
+        "1:76: most: '4' is too little; the least is 5",
+    ),
+    (
+        "steps: [ go: { name: m, loop: { blocksize: [4KiB, 8KiB] }, rounds: { metric: array.ios_per_s } } ]",
+        "1:78: metric array.ios_per_s: rounds look at figures of the run's own, not of connectors",
+    ),
+    (
+        "steps: [ go: { name: m, loop: { blocksize: [4KiB, 8KiB] }, rounds: {}, iops_curve: [50%] } ]",
+        "1:60: a round has one figure of each pass, and iops_curve makes several; leave it out",
+    ),
+    (
+        "steps: [ go: { name: m, loop: { blocksize: [4KiB, 8KiB] }, rounds: {}, find: { metric: p99, target: 1ms } } ]",
+        "1:60: a round has one figure of each pass, and find makes several; leave it out",
+    ),
+    (
+        "steps: [ go: { name: m, rounds: {}, staircase: { start: 1, step: 2, end: 5 } } ]",
+        "1:25: a round has one figure of each pass, and staircase makes several; leave it out",
+    ),
+    (
+        "steps: [ go: { name: m, loop: { blocksize: [4KiB, 8KiB] }, rounds: yes } ]",
+        "1:68: rounds is 'yes'; it needs keys, like metric, watch, most",
+    ),
+    (
+        "steps: [ go: { name: mix, rounds: { metric: response_p99 } } ]",
+        "1:45: overall_response_us_p99: in step 'mix' workload 'oltp' runs at max, where there is no "
+        "response time; use overall_service_us_p99, or set iops",
+    ),
+    (
+        "steps: [ go: mix+round=1 ]",
+        "1:14: 'mix+round=1': names with +round= are those of repeated steps; choose another",
+    ),
 ]

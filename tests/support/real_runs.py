@@ -207,9 +207,9 @@ def check_interrupted(folder: Path, code: int) -> None:
     assert "shortened" in summary["reasons"] or "interrupted" in summary["reasons"]  # as far as it had come
 
 
-def token(plan: Path) -> str:
+def token(plan: Path, *words: str) -> str:
     """The token that `ivypy devices` prints for what the plan would overwrite."""
-    done = answered("devices", str(plan))
+    done = answered("devices", *words, str(plan))
     found = re.search(r"--destroy ([0-9a-f]{12})", done.stdout)
     assert done.returncode == 0 and found, done.stdout + done.stderr
     return found[1]

@@ -71,6 +71,7 @@ steps:
       control: { pid: { metric: overall_response_us_p99, target: 1.5ms, low_iops: 1000, high_iops: 3600 } }
   - go: { name: steady, steady: { criterion: iops, limit: 5%, window: 10s, timeout: 5m } }
   - go: { name: day, measure: 8s, profile: { ramp: [500, 1500, 500] } }
+  - go: { name: again, warmup: 0s, measure: 2s, rounds: {} }
 """
 
 
@@ -167,7 +168,7 @@ def tour(root: Path, odd: str = MARKUP, seed: int = 0) -> SimulatedRun:
 
 
 def held(root: Path) -> SimulatedRun:
-    """Feedback control, a steady state, and a rate that changes."""
+    """Feedback control, a steady state, a rate that changes, and rounds."""
     hosts = {
         name: ScatteringSlave(name, seed=place, plant=queue(2000.0, 300_000))
         for place, name in enumerate(("lab01", "lab02"))

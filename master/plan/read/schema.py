@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, create_model
 from ....protocol.parameters import PARAMETERS
 from ....protocol.payload import Spin
 from ...connectors.connector_spec import LATEST_DEADLINE, USUAL_DEADLINE, USUAL_JOIN, GatherAt
-from ...control.choices import OnDisturbance
+from ...control.choices import SNIA_ROUNDS, USUAL_METRIC, USUAL_MOST, OnDisturbance
 from ...hosts.heartbeat import SHORTEST_LEASE_NS, USUAL_LEASE_NS, USUAL_PREPARE_S, USUAL_START_S
 from ...hosts.host_spec import HostSpec, Launcher
 from ...text.units import format_duration
@@ -45,6 +45,7 @@ from .field_types import (
 from .schema_control import (
     COMMAND,
     FRACTIONS,
+    METRIC,
     ControlDoc,
     FindDoc,
     MeasureDoc,
@@ -64,6 +65,7 @@ POLLED: Final = frozenset({"io_uring"})  # those that can poll for completions
 RARE: Final = frozenset({"nvme"})  # those that need hardware of their own
 SHORTEST_SUBINTERVAL_S: Final = 0.25
 LONGEST_SUBINTERVAL_S: Final = 3600.0
+MOST_ROUNDS: Final = 1000
 LARGEST_FILE: Final = 8191 << 50  # in whole PiB: Linux counts bytes of a file in 63 bits
 # Seconds, for steps where neither they nor the plan's `defaults` set a time.
 TIMES: Final[Mapping[str, float]] = {"subinterval": 1.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}
@@ -316,6 +318,22 @@ class TimesDoc(Section):
     cooldown: Annotated[float | None, duration_field()] = about("Time without I/O before the next step.")
 
 
+PassDoc: Final = _settings("PassDoc", "Values of the loop.", CHANGES)
+
+
+class RoundsDoc(Section):
+    """The step's passes in rounds, until a metric is steady over five of them, as SNIA's PTS has it: the largest less
+    the smallest is at most 20% of the mean, and their line rises by at most 10%."""
+
+    metric: Annotated[str, METRIC] = about("A metric, named as in `measure`; of all=all.", USUAL_METRIC)
+    watch: Annotated[PassDoc | None, not_empty("values of the loop, like fraction_read: 0%")] = about(  # type: ignore[valid-type]
+        "The passes whose metric must be steady, by values of the loop; default: all."
+    )
+    most: Annotated[int, count_field(SNIA_ROUNDS, MOST_ROUNDS)] = about(
+        "The most rounds; then the last one is invalid: no steady state was reached.", USUAL_MOST
+    )
+
+
 class GoDoc(TimesDoc):
     """A step: warmup, measurement and cooldown. A text is short for its name."""
 
@@ -336,6 +354,7 @@ class GoDoc(TimesDoc):
         "Rates that change over the measurement."
     )
     find: Annotated[FindDoc | None, not_empty("metric and target")] = about("Instead of measure: search for a load.")
+    rounds: RoundsDoc | None = about("All passes of the loop, again and again, until they are steady.")
 
 
 class LiveDoc(Section):

@@ -87,7 +87,7 @@ def _words(value: Any) -> tuple[str, ...]:
 
 COMMAND: Final = Reads(_words, {"anyOf": [TEXT_SCHEMA, {"type": "array", "items": TEXT_SCHEMA, "minItems": 1}]})
 _CONFIDENCE: Final = fraction_field(0.5, 0.9999)
-_METRIC: Final = scalar(full_name, "the name of a metric", TEXT_SCHEMA)
+METRIC: Final = scalar(full_name, "the name of a metric", TEXT_SCHEMA)
 _METRIC_DOC: Final = (
     "A rate, mean, percentile or CPU of docs/columns.md, like overall_response_us_p99; or short: iops, p99 (of "
     "service times), response_p99, read_p99_9."
@@ -106,7 +106,7 @@ class MeasureDoc(Section):
     """The measurement ends after a `time` (`measure: 60s` for short), or when a metric is accurate."""
 
     time: Annotated[float | None, _MEASURED_TIME] = about("Measure for this long.")
-    metric: Annotated[str | None, _METRIC] = _metric(None, _METRIC_DOC)
+    metric: Annotated[str | None, METRIC] = _metric(None, _METRIC_DOC)
     rollup: Annotated[str, TEXT] = _rollup("All instances of this rollup type must reach it.")
     accuracy: Annotated[float, fraction_field()] = about(
         "Half-width of the confidence interval, as a share of the value.", 0.02
@@ -140,7 +140,7 @@ class SteadyDoc(Section):
     latency: Annotated[str | None, choice_field(LATENCIES)] = about(
         "Statistic of service time for the latency criteria (mean)."
     )
-    metric: Annotated[str | None, _METRIC] = about("Metric for snia and t (overall_iops).")
+    metric: Annotated[str | None, METRIC] = about("Metric for snia and t (overall_iops).")
     rollup: Annotated[str, TEXT] = _rollup("All instances of this rollup type must be steady.")
     hold: Annotated[bool, FLAG] = about("Measure one more window, which must stay steady.", False)
     on_leave: Annotated[OnLeave, choice_field(OnLeave)] = about(
@@ -178,7 +178,7 @@ class UntilDoc(Section):
 class PidDoc(Section):
     """Moves the total IOPS of each rollup instance until the metric is at its target."""
 
-    metric: Annotated[str, _METRIC] = _metric()
+    metric: Annotated[str, METRIC] = _metric()
     target: Annotated[str, _AMOUNT] = Field(description="Its target, with its unit.")
     rollup: Annotated[str, TEXT] = _rollup("Each instance of this rollup type is controlled by itself.")
     auto: Annotated[bool, FLAG] = about("Calibrate first: a short run at max, and one at 2% of it.", False)
@@ -250,7 +250,7 @@ class ProfileDoc(Section):
 class FindDoc(Section):
     """The highest total IOPS whose metric is at most the target, with its interval."""
 
-    metric: Annotated[str, _METRIC] = _metric()
+    metric: Annotated[str, METRIC] = _metric()
     target: Annotated[str, _AMOUNT] = Field(description="Largest value that passes, with its unit.")
     rollup: Annotated[str, TEXT] = _rollup("All instances of this rollup type must pass.")
     resolution: Annotated[float, fraction_field()] = about(
@@ -281,7 +281,7 @@ class OnBreakDoc(Section):
 class SloDoc(Section):
     """A step fails if its measurement does not meet the threshold (exit code 5)."""
 
-    metric: Annotated[str, _METRIC] = _metric()
+    metric: Annotated[str, METRIC] = _metric()
     at_most: Annotated[str | None, _AMOUNT] = about("Largest value that meets it, with its unit.")
     at_least: Annotated[str | None, _AMOUNT] = about("Smallest; instead of at_most.")
     rollup: Annotated[str, TEXT] = _rollup("All instances of this rollup type must meet it.")

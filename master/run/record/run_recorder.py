@@ -22,6 +22,7 @@ from ....protocol.lines import encode_line
 from ....protocol.messages import Hello
 from ....protocol.parameters import MAX, NEVER, Parameters
 from ...connectors.element_figures import Connected
+from ...control.decision import Cell
 from ...errors import OutputError
 from ...exit_codes import ExitCode
 from ...hosts.host_logs import HostLogs
@@ -36,6 +37,7 @@ from ...output.record_types import Event, HostRecord, LunRecord, MeasuredWindow,
 from ...output.run_lock import RunLock
 from ...output.step_folder import StepFolder
 from ...output.writer_thread import Writer
+from ...plan.attempts import ROUND_COLUMN
 from ...plan.model import TOTAL_IOPS, Plan, Step
 from ...plan.read.field_types import written
 from ...results.result_document import write_result
@@ -88,6 +90,8 @@ class RunRecorder:
         self._cores: Mapping[str, Sequence[int]] = {}
         self.so_far = SoFarKeeper(self.writer, partial(self.event, "so_far"))
         self._looped = dict.fromkeys(name for step in plan.steps for name in step.loop if name not in _OWN_COLUMN)
+        if any(step.control.rounds for step in plan.steps):
+            self._looped[ROUND_COLUMN] = None
         self._folder.plan(_with_seed(plan, self.seed))
         self._folder.run(self._run)
 
@@ -167,6 +171,11 @@ class RunRecorder:
     def connector_summary(self, rows: Callable[[], str]) -> None:
         """Rows of connectors.csv, made by the writer's thread."""
         self.writer.put(lambda: self._folder.connector_summary(rows()))
+
+    def rounds(self, rows: Sequence[Mapping[str, Cell]]) -> None:
+        """A round of a step has ended: rows of rounds.csv."""
+        text = [[control_cell(cell) for cell in row.values()] for row in rows]
+        self.writer.put(partial(self._folder.rounds, text))
 
     def summary(self, step: Step, record: SummaryRecord, rollups: Rollups) -> None:
         """A measurement of a step: its row in every summary."""
@@ -252,6 +261,13 @@ def _ended(run: RunRecord, ends: StepEnds, utc_ns: int) -> RunRecord:
         measured=json.loads(encode_line(ends))["measured"],
     )
     return replace(run, steps=(*before, ended))
+
+
+def control_cell(cell: Cell) -> str | int | None:
+    """Of a table that explains control's decisions."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return f"{cell:.9g}" if isinstance(cell, float) else cell
 
 
 def _cell(name: str, value: Value | None) -> int | float | str | None:

@@ -13,7 +13,7 @@ from ....protocol.messages import Result
 from ...connectors.element_figures import Connected
 from ...connectors.gathered import Gathered, GatherState
 from ...connectors.gathering import GatheredSubinterval
-from ...control.decision import Cell, ControlRow, Measured
+from ...control.decision import ControlRow, Measured
 from ...live.reports import NOTE, MeasuredSoFar, StepBegins
 from ...output.connector_files import ConnectorFiles
 from ...output.csv_text import utc
@@ -28,7 +28,7 @@ from ...rollup.window import Window
 from ...summary.measured import MeasurementRow
 from ..step.step_measurements import real_length_ns
 from ..step.step_types import ClosedSubinterval, SoFar, StepOutcome, SummedMeasurement
-from .run_recorder import RunRecorder
+from .run_recorder import RunRecorder, control_cell
 from .step_reports import instances_of, remaining_s, subinterval_report
 from .step_result import StepResult
 
@@ -76,7 +76,7 @@ class StepRecorder:
         return cls(run, step, rollups, folder, connectors, utc_ns)
 
     def shown(self, of_steps: int, later_steps_s: float, run_planned_s: float) -> None:
-        """Report the begin of the step to watchers.
+        """Report the begin of the step to watchers. `of_steps`: 0 where rounds decide how many.
 
         The steps after it are planned to take `later_steps_s`, and all steps `run_planned_s`.
         """
@@ -224,7 +224,7 @@ class StepRecorder:
         """Append the rows that explain control's decisions, each to its file."""
         for file in dict.fromkeys(row.file for row in rows):
             mine = [row.cells for row in rows if row.file == file]
-            text = [[_cell(cell) for cell in cells.values()] for cells in mine]
+            text = [[control_cell(cell) for cell in cells.values()] for cells in mine]
             self._run.writer.put(partial(self._folder.table, file, list(mine[0]), text))
 
     def _document(self, file: str, content: Mapping[str, Any]) -> None:
@@ -265,9 +265,3 @@ class StepRecorder:
                 else:
                     window.add(interval)
         return window
-
-
-def _cell(cell: Cell) -> str | int | None:
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    return f"{cell:.9g}" if isinstance(cell, float) else cell

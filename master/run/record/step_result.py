@@ -1,10 +1,12 @@
 """The result of a step: the records of its summary rows, and what later steps and the table at the end need."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ....protocol.parameters import Parameters
 from ....protocol.payload import Attribute, NoticeKind
+from ...control.focus import Focus
 from ...exit_codes import ExitCode, code_of
 from ...output.record_types import SummaryRecord
 from ...plan.model import Step
@@ -60,6 +62,14 @@ class StepResult:
         hosts = measurement.hosts if measurement else frozenset()
         partial, note = "; ".join(against[Severity.PARTIAL]), self._beyond(instance)
         return Reference(self.iops[instance.row], hosts, partial, verdict, note)
+
+    def figure(self, focus: Focus) -> float | None:
+        """A metric of everything, as the step stands; None where it is blank or invalid."""
+        figures = self.standing.figures
+        if figures is None or self.standing.validity.scope_verdict(ALL_ROW, focus.scope) is Verdict.INVALID:
+            return None
+        value = float(column(figures, focus.metric)[ALL_ROW])
+        return value if math.isfinite(value) else None
 
     def _beyond(self, instance: RollupInstance) -> str:
         """In words, the last measurement after the one that the step stands for whose rate is not invalid."""

@@ -123,6 +123,8 @@ class OpenSession:
         plan, step = self._script.read(entry)
         if step.loop:
             raise PlanError(f"step {name!r}: a program makes its own loops; leave 'loop' out")
+        if step.control.rounds is not None:
+            raise PlanError(f"step {name!r}: a program makes its own rounds; leave 'rounds' out")
         await self._steps.rejoin()
         if not self._steps.goes_on():
             raise PlanError(f"step {name!r}: the run was stopped, or no host is left")

@@ -5,8 +5,9 @@ connected again take part from the next step on.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Final
 
 from ....protocol.parameters import Parameters
@@ -15,7 +16,8 @@ from ...control.control_state import ControlState
 from ...errors import HostsError, NoHostLeft
 from ...exit_codes import ExitCode
 from ...hosts.driver import Lost, barrier
-from ...plan.attempts import attempt_name, step_of_attempt
+from ...plan.attempts import attempt_name, step_of_attempt, step_of_plan
+from ...plan.describe import planned_s
 from ...plan.model import OnIoError, Plan, Step
 from ...rollup.instances import InstanceKey, RollupInstance, Rollups
 from ...rollup.validity import ScopedFinding
@@ -39,6 +41,7 @@ from ..step.step import StepCycle
 from ..step.step_context import StepContext
 from ..step.step_types import StepOutcome
 from .control_api import ControlApi, RunningStep
+from .rounds_run import RoundsRun
 
 REJOIN_S: Final = 60.0  # between steps, for a host that is connected again: its files are created anew
 QUIET_S: Final = 15.0  # at most: with a longer lease, the steps that follow say that a host may drive beside them
@@ -69,7 +72,10 @@ class StepRunner:
         self._results = results
         self._host_settings = HostSettings(fleet)
         self._orphans: dict[tuple[str, str], str] = {}  # host and LUN, with the step whose I/Os have not come back
-        self._repeats = 0  # attempts beyond each step's first: later steps have higher numbers than in the plan
+        self._repeats = (
+            0  # attempts and rounds beyond each step's first: later steps have higher numbers than in the plan
+        )
+        self._rounds: RoundsRun | None = None  # those that are running
         self._cut_short = False  # steps of the plan were left out
         self._stopped = False  # by `on_invalid: stop`
 
@@ -79,14 +85,37 @@ class StepRunner:
 
     async def run_all(self) -> None:
         """The plan's steps, while a host is left and nobody interrupts."""
-        for step in self._plan.steps:
+        for rounds, group in groupby(self._plan.steps, key=lambda step: step.control.rounds):
+            steps = [*group]
+            if not await (self._in_turn(steps) if rounds is None else self._in_rounds(RoundsRun(rounds, steps))):
+                break
+
+    async def _in_turn(self, steps: Iterable[Step]) -> bool:
+        """Whether all were run, and the run goes on."""
+        for step in steps:
             await self.rejoin()
             if not self.goes_on():
-                break
+                return False
             try:
                 await self.step(step)
             except NoHostLeft:
-                break
+                return False
+        return True
+
+    async def _in_rounds(self, rounds: RoundsRun) -> bool:
+        """The passes of a step, until its rounds are over."""
+        self._rounds = rounds
+        try:
+            while await self._in_turn(rounds.passes()):
+                so_far = rounds.close()
+                self._recorder.rounds(so_far.rows())
+                self._recorder.event("round", f"{so_far.spec.step}: {so_far.in_words}")
+                if so_far.is_over:
+                    return True
+                self._repeats += len(rounds.steps)
+            return False
+        finally:
+            self._rounds = None
 
     async def rejoin(self) -> None:
         """Between steps: hosts that were lost, and are connected again by now, take part from here on."""
@@ -207,8 +236,10 @@ class StepRunner:
         await self._connectors.find_on_new_hosts(self._fleet.alive)
         gathering = self._connectors.gathering(discovered.rollups)
         recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups, gathering.connected)
-        steps, place = len(self._plan.steps) + self._repeats, step.number - self._repeats
-        recorder.shown(steps, self._planned_s(place + 1), self._planned_s(0))
+        place = step.number - self._repeats
+        open_end = any(one.control.rounds for one in self._plan.steps[place:])
+        steps = 0 if open_end else len(self._plan.steps) + self._repeats
+        recorder.shown(steps, self._later_s(step, place), planned_s(self._plan.steps))
         live = LiveStep(self._host_settings, control, round(step.subinterval_s * 1e9))
         live.note(beforehand)
         alerts = SloAlerts(step, recorder.event)
@@ -223,6 +254,11 @@ class StepRunner:
             tolerance, utc_ns = self._plan.achieved_iops_tolerance, self._recorder.clock.utc_ns
             return result_of(step, recorder.begun_utc_ns, ended, discovered, tolerance, parameters, utc_ns)
 
+        def final(ended: StepOutcome) -> StepResult:
+            judged = result(ended)
+            why = None if self._rounds is None else self._rounds.finding(step, judged)
+            return judged if why is None else result(replace(ended, findings=(*ended.findings, ScopedFinding(why))))
+
         recorder.judged_by(result)
         with self._api.editing(RunningStep(step.number, step.subinterval_s, live, discovered, self._measured)):
             try:
@@ -230,11 +266,11 @@ class StepRunner:
                 await alerts.close()
                 ended = await cycle.outcome()
             except asyncio.CancelledError:  # the hosts are given up, what was measured is not
-                self._end(recorder, result(await cycle.outcome()))
+                self._end(recorder, final(await cycle.outcome()))
                 raise
         luns = {(one.host, one.number): one.lun for one in discovered.rollups.instances} if ended.hung else {}
         self._orphans = {(host, luns[host, number]): step.name for host, number in ended.hung}
-        return self._end(recorder, replace(result(ended), was_skipped=bool(live.skipped_by)))
+        return self._end(recorder, replace(final(ended), was_skipped=bool(live.skipped_by)))
 
     async def _record_unmeasured(self, step: Step, why: Finding) -> StepResult:
         """A step that cannot be run: a row that says why."""
@@ -298,10 +334,14 @@ class StepRunner:
 
     def _measured(self, step: str, instance: RollupInstance) -> Reference:
         """The figures that a rollup instance measured in an earlier step. Raises NotMeasured."""
-        result = self._results.get(step)
+        again = (of_round for name, of_round in reversed(self._results.items()) if step_of_plan(name) == step)
+        result = self._results.get(step) or next(again, None)
         if result is None:
             raise NotMeasured(f"no step {step!r} has been run{suggestion(step, self._results)}")
         return result.reference(instance)
 
-    def _planned_s(self, first_step: int) -> float:
-        return sum(step.planned_s for step in self._plan.steps[first_step:])
+    def _later_s(self, step: Step, place: int) -> float:
+        """How long what follows a step may take, in seconds. `place`: of the step in the plan."""
+        if self._rounds is None:
+            return planned_s(self._plan.steps[place + 1 :])
+        return self._rounds.later_s(step) + planned_s(self._plan.steps[self._rounds.steps[-1].number + 1 :])

@@ -1,0 +1,133 @@
+"""Steps in rounds: run until they are steady, named and written as rounds, on simulated hosts."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.exit_codes import ExitCode
+from ivypy.master.live.reports import StepBegins
+from ivypy.master.plan.attempts import step_of_plan
+from ivypy.master.summary.steps_table import steps_table
+from tests.support.real_runs import ROOT
+from tests.support.simulated.plants import over_time
+from tests.support.simulated.runs import SimulatedHosts, SimulatedRun, run
+from tests.support.simulated.slave import SimulatedSlave, steady
+
+pytestmark = pytest.mark.slow
+
+PLAN = """\
+name: sim
+hosts: [a]
+engine: {{ backend: "null" }}
+luns: {{ create: {{ path: /x/0, size: 1GiB }} }}
+workloads: {{ mix: {{ iosequencer: random_steady, maxtags: 4, iops: max }} }}
+defaults: {{ subinterval: 5s, warmup: 0s, measure: 30s }}
+steps:
+  - go:
+      name: mix
+      loop: {{ fraction_read: [50%, 0%] }}
+      rounds: {{ watch: {{ fraction_read: 0% }}, most: {most} }}
+  - edit: {{ rollup: all=all, set: {{ total_iops: 50% of step mix+fraction_read=0% }} }}
+  - go: half
+"""
+
+
+def settling(rounds: list[float]) -> SimulatedHosts:
+    """A host whose LUN does so many IOPS in each round, of two steps of 7 subintervals."""
+    plant = over_time(lambda asked: steady(rounds[min(asked // 14, len(rounds) - 1)]))
+    return SimulatedHosts(a=SimulatedSlave("a", plant=plant))
+
+
+def names(outcome: SimulatedRun) -> list[str]:
+    return [row["name"] for row in outcome.rows("summary.all.csv")]
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> SimulatedRun:
+    return run(tmp_path_factory.mktemp("rounds"), PLAN.format(most=25), settling([1600, 800, 400, 200]))
+
+
+def test_they_end_when_the_passes_that_are_named_are_steady(outcome: SimulatedRun) -> None:
+    """From the fourth round on: the eighth is the last."""
+    passes = [f"mix+fraction_read={share}%+round={n}" for n in range(1, 9) for share in (50, 0)]
+    assert names(outcome) == [*passes, "half"] and outcome.code is ExitCode.OK
+    folders = sorted(path.name for path in outcome.folder.glob("step*"))
+    assert folders[1] == "step0001.mix+fraction_read=0%25+round=1" and folders[-1] == "step0016.half"
+
+
+def test_the_last_one_says_that_they_are_steady(outcome: SimulatedRun) -> None:
+    *_, read, written, half = outcome.rows("summary.all.csv")
+    assert "steady_rounds[note] (rounds 4 to 8 steady: overall_iops of mix+fraction_read=0%" in written["reasons"]
+    assert "steady_rounds" not in read["reasons"] and written["verdict"] == "valid"
+    assert float(half["overall_iops"]) == pytest.approx(float(written["overall_iops"]) / 2, rel=1e-3), "of the last"
+    assert outcome.events("round")[0] == "mix: round 1 of at most 25"
+    assert outcome.events("round")[-1].startswith("mix: rounds 4 to 8 steady: ")
+
+
+def test_rounds_csv_has_how_it_converged(outcome: SimulatedRun) -> None:
+    rows = outcome.rows("rounds.csv")
+    assert [int(row["round"]) for row in rows] == [*range(1, 9)]
+    assert {row["pass"] for row in rows} == {"mix+fraction_read=0%"}
+    assert [float(row["value"]) for row in rows] == pytest.approx([1600, 800, 400, *[200] * 5], rel=1e-2)
+    assert [row["mean"] != "" for row in rows] == [False] * 4 + [True] * 4
+    assert [row["steady"] for row in rows] == ["false"] * 7 + ["true"]
+
+
+def test_a_table_program_finds_the_round_in_a_column(outcome: SimulatedRun) -> None:
+    rounds = [row["round"] for row in outcome.rows("summary.csv") if row["rollup_type"] == "all"]
+    assert rounds == [str(n) for n in range(1, 9) for _ in range(2)] + [""]
+
+
+def test_rounds_that_never_are_steady_are_not_reached(tmp_path: Path) -> None:
+    outcome = run(tmp_path, PLAN.format(most=5), settling([200, 400, 800, 1600, 3200]))
+    last = outcome.rows("summary.all.csv")[-2]
+    assert last["name"] == "mix+fraction_read=0%+round=5" and last["verdict"] == "invalid"
+    assert "steady_not_reached[invalid] (in 5 rounds, rounds 1 to 5 not steady: " in last["reasons"]
+    assert outcome.code is ExitCode.NOT_REACHED
+    record = json.loads((outcome.folder / "run.json").read_text())
+    assert record["planned_steps"] == ["mix+fraction_read=50%", "mix+fraction_read=0%", "half"]
+
+
+def test_the_table_at_the_end_has_the_last_round(outcome: SimulatedRun) -> None:
+    ends = [*outcome.eyes.steps().values()]
+    names = [line.partition(" valid")[0].rstrip() for line in steps_table(ends, 120) if " valid  " in line]
+    assert names == ["14 mix+fraction_read=50%", "15 mix+fraction_read=0%", "16 half"]
+
+
+def test_watchers_see_how_long_it_may_take(outcome: SimulatedRun) -> None:
+    """At most 25 rounds of two steps of 35 s, and another."""
+    begins = [one for one in outcome.eyes.seen if isinstance(one, StepBegins)]
+    assert begins[0].run_planned_s == 25 * 2 * 35 + 35
+    assert [one.of_steps for one in begins] == [0] * 16 + [17]
+
+
+SNIA = ROOT / "configs" / "snia"
+PASSES = {
+    "latency": {"latency": 9},
+    "throughput": {"throughput-128k": 2, "throughput-1m": 2},
+    "iops": {"iops": 56},
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "throughput" else [pytest.mark.long]) for name in PASSES]
+)
+def test_snias_plans_end_after_five_rounds_on_steady_storage(name: str, tmp_path: Path) -> None:
+    """With a fixed time in the place of the volume, which simulated hosts do not have: tests/e2e/test_snia.py does."""
+    text = (SNIA / f"{name}.yaml").read_text()
+    for old, new in (
+        ('paths: "${device}"', "create: { path: /x/0, size: 64MiB }"),
+        ("destroy: true", "report: false"),
+        ("measure: 1m", "measure: 2s"),
+        ('until: { written: "${capacity}" }', "measure: 1s"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    lab = SimulatedHosts(a=SimulatedSlave("a", plant=steady(5000.0)))
+    outcome = run(tmp_path, f"hosts: [a]\n{text}", lab)
+    assert outcome.code is ExitCode.OK
+    steps = Counter(step_of_plan(row["name"]).partition("+")[0] for row in outcome.rows("summary.all.csv"))
+    in_rounds = {step: count for step, count in steps.items() if "precondition" not in step}
+    assert in_rounds == {step: 5 * passes for step, passes in PASSES[name].items()}
