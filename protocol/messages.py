@@ -6,6 +6,7 @@ number in `re`. Times are nanoseconds; `local` ones are on the far machine's mon
 """
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Annotated, Final, Union, get_args
 
 from .connector import ElementMetric
@@ -420,7 +421,12 @@ HOST_MESSAGES: Final[tuple[type[HostMessage], ...]] = get_args(HostMessage)
 
 def wire_name(message: type) -> str:
     """A message type's name on the wire: `ClockProbe` is `clock_probe`."""
-    return "".join("_" + c.lower() if c.isupper() else c for c in message.__name__).lstrip("_")
+    return _wire_name(message.__name__)
+
+
+@cache  # each message of a run asks for it several times
+def _wire_name(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
 
 
 TYPES: Final[dict[str, type[Message]]] = {wire_name(m): m for m in (*COMMANDS, *HOST_MESSAGES)}

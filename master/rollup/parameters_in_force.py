@@ -146,9 +146,11 @@ def _total(row: list[Parameters]) -> str:
 
 
 def _summary(values: list[Any]) -> str:
+    if not values:
+        return ""
+    if values.count(values[0]) == len(values):  # as almost always, for each parameter of each row
+        return text(values[0])
     counted = Counter(values)
-    if len(counted) <= 1:
-        return "".join(text(value) for value in counted)
     frequent = counted.most_common(MOST_NAMED)
     said = " ".join(f"{text(value)}({count}/{len(values)})" for value, count in frequent)
     rest = len(counted) - len(frequent)
