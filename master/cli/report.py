@@ -3,7 +3,6 @@
 Rule: this module only parses words; heavy modules are imported when the command runs, so that --help is quick.
 """
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,12 +61,11 @@ def report(
 
 
 def report_at_end(end: "KeepsTheEnd", ui: Ui) -> None:
-    """Write the report of a run that has just ended, if any step did; a terminal is told its size, for the folder is
-    known. What goes wrong is a line, nothing else."""
+    """Write the report of a run that has just ended, if any step did; a line says where, and what goes wrong."""
     if not (end.folder and end.has_steps):
         return
     from ..report.write_report import WHY_NOT, line_at_end
 
     line = line_at_end(Path(end.folder))
-    if line.startswith(WHY_NOT) or (ui in (Ui.AUTO, Ui.LINES) and sys.stderr.isatty()):
+    if line.startswith(WHY_NOT) or ui in (Ui.AUTO, Ui.LINES):
         stdio.complain(line)
