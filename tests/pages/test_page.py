@@ -635,7 +635,10 @@ def test_lines_and_heat_map_stand_at_the_same_times(page: Any, seen: Seen) -> No
 
 def test_a_run_says_to_which_step_it_owes_its_verdict(page: Any, seen: Seen) -> None:
     show(page, seen, HOLD)
-    assert "1 of 4 steps is valid. hold: a threshold was missed." in page.locator(".run-head").inner_text()
+    assert (
+        "1 of 4 steps is valid. hold: a threshold was missed and 1 more reason."
+        in page.locator(".run-head").inner_text()
+    )
 
 
 def test_discredited_figures_stand_in_brackets_in_every_table(page: Any, seen: Seen) -> None:
@@ -972,3 +975,19 @@ REMOVED = """async () => {
 
 def test_a_removed_run_is_told_from_a_lost_server(page: Any) -> None:
     assert page.evaluate(REMOVED) == [False, True, False]
+
+
+def test_a_step_in_rounds_is_drawn_round_by_round_with_its_means_above(
+    page: Any, seen: Seen, folders: dict[str, Path]
+) -> None:
+    show(page, seen, "#/run/held")
+    chart = "document.querySelector('[aria-label=\"Rounds of again\"] .chart')"
+    page.wait_for_function(f"() => {chart}?.data?.length")
+    with open(folders["held"] / "rounds.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert page.evaluate(f"() => [...{chart}.data[0].y]") == pytest.approx([float(row["value"]) for row in rows])
+    assert page.evaluate(f"() => [...{chart}.data[0].x]") == [int(row["round"]) for row in rows]
+    table = page.locator("[aria-label='the result of again']")
+    assert table.locator("tbody th, tbody td").all_inner_texts() == [
+        *RunData(folders["held"]).document()["rounds"]["tables"][0]["rows"][0]
+    ]

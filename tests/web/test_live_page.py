@@ -215,6 +215,7 @@ def test_who_listens_at_another_port_or_afterwards_gets_nothing_that_works(folde
         with eavesdropper() as (elsewhere, heard):
             page.context.new_page().goto(elsewhere)
             assert heard and not any(is_let_in(address, one) for one in heard)
+        page.bring_to_front()  # browsers give others little time
         os.kill(server.pid, signal.SIGINT)
         assert server.wait(60) == 130
         port = address.rstrip("/").rsplit(":", 1)[1]
