@@ -30,6 +30,7 @@ from .read.schema import (
     LunsDoc,
     PassDoc,
     PlanDoc,
+    PreconditionDoc,
     RollupDoc,
     StepDoc,
     TimesDoc,
@@ -84,6 +85,7 @@ _SECTIONS: list[tuple[str, type[Section]]] = [
     ("steps: go", GoDoc),
     *((": ".join(("steps", "go", *keys)), model) for keys, model in sections_below(GoDoc)),
     ("steps: edit", EditDoc),
+    ("steps: precondition", PreconditionDoc),
     ("live", LiveDoc),
     ("engine", EngineDoc),
 ]

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from itertools import product
 from typing import Any, Final
 
@@ -26,8 +26,9 @@ from ..text.units import format_duration, format_fraction
 from .attempts import ATTEMPT, ROUND, OnInvalid
 from .control_keys import check_measures, check_some_end, check_until, control_spec, until_spec
 from .model import TOTAL_IOPS, Edit, Step
+from .preconditioning import steps_of_recipe
 from .read.field_types import written
-from .read.schema import TIMES, EditDoc, GoDoc, PlanDoc, RoundsDoc, TimesDoc
+from .read.schema import TIMES, EditDoc, GoDoc, PlanDoc, RoundsDoc, StepDoc, TimesDoc
 from .read.yaml_positions import Faults, Path
 
 MOST_STEPS: Final = 10_000
@@ -62,17 +63,18 @@ def schedule_of(doc: PlanDoc, faults: Faults) -> Schedule:
     for i, entry in enumerate(doc.steps):
         path: Path = ("steps", i)
         steps: list[Step] = []
-        if (entry.go is None) == (entry.edit is None):
-            which = "both 'go' and 'edit'; make it two" if entry.go else "neither 'go' nor 'edit'"
+        kinds = [kind for kind in StepDoc.model_fields if getattr(entry, kind) is not None]
+        if len(kinds) != 1:
+            which = f"both {kinds[0]!r} and {kinds[1]!r}; make it two" if kinds else "neither 'go' nor 'edit'"
             faults.add(path, f"a step has {which}")
         elif entry.edit is not None:
             edit = _edit(entry.edit, (*path, "edit"), faults)
             in_force.add(edit)
             schedule.entries.append(edit)
             continue
-        elif entry.go is not None:
-            passes = _passes(entry.go, (*path, "go"), doc, in_force.edits(), faults)
-            steps = [replace(step, number=number) for number, step in enumerate(passes, count)]
+        else:
+            runs = _runs(entry, path, doc, in_force, faults)
+            steps = [replace(step, number=number) for number, step in enumerate(runs, count)]
             count += len(steps)
         schedule.entries.append(steps)
         if count > MOST_STEPS:
@@ -81,6 +83,17 @@ def schedule_of(doc: PlanDoc, faults: Faults) -> Schedule:
     if schedule.entries and isinstance(schedule.entries[-1], Edit):
         faults.add(("steps", len(schedule.entries) - 1), "this edit is never in force: no 'go' follows it")
     return schedule
+
+
+def _runs(entry: StepDoc, path: Path, doc: PlanDoc, in_force: "EditsInForce", faults: Faults) -> Iterator[Step]:
+    """The steps of a `go`, or of a recipe."""
+    if entry.go is not None:
+        yield from _passes(entry.go, (*path, "go"), doc, in_force.edits(), faults)
+    elif entry.precondition is not None:
+        at = (*path, "precondition")
+        for go, edits in steps_of_recipe(entry.precondition, doc, in_force.edits(), at, faults):
+            before = reduce(with_edit, edits, in_force.edits())
+            yield from _passes(go, at, doc, before, faults)
 
 
 def with_edit(edits: tuple[Edit, ...], new: Edit) -> tuple[Edit, ...]:

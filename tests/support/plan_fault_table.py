@@ -131,7 +131,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "steps: [ 5 ]",
-        "1:10: a step is '5'; it needs keys, like go, edit",
+        "1:10: a step is '5'; it needs keys, like go, edit, precondition",
     ),
     (
         "steps: [ { go: { warmup: 5s } } ]",

@@ -100,7 +100,10 @@ def check_control(doc: PlanDoc, schedule: Schedule, known: KnownNames, faults: F
     for entry, step in schedule.steps():
         for keys, text in step.control.faults(known.rollups, known.connectors):
             own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
-            faults.add((*(("steps", entry, "go") if own else ("defaults",)), *keys), text)
+            if doc.steps[entry].precondition is not None:
+                faults.add(("steps", entry, "precondition", *keys[1:]), text)
+            else:
+                faults.add((*(("steps", entry, "go") if own else ("defaults",)), *keys), text)
 
 
 def check_fits(workloads: Iterable[Workload], luns: LunSelection, faults: Faults) -> None:
@@ -386,5 +389,9 @@ def check_presence(doc: PlanDoc, lost: set[str], faults: Faults) -> None:
     for section, text in _EMPTY.items():
         if not getattr(doc, section) and section not in lost:
             faults.add_key((section,), text)
-    if doc.steps and not any(entry.go for entry in doc.steps) and "steps" not in lost | faults.sections:
+    if (
+        doc.steps
+        and not any(entry.go or entry.precondition for entry in doc.steps)
+        and "steps" not in lost | faults.sections
+    ):
         faults.add_key(("steps",), "no step has a 'go', so nothing would run; write - go: { name: NAME }")

@@ -12,12 +12,13 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
-from ....protocol.parameters import PARAMETERS
+from ....protocol.parameters import PARAMETERS, VolumeKind
 from ....protocol.payload import Spin
 from ...connectors.connector_spec import LATEST_DEADLINE, USUAL_DEADLINE, USUAL_JOIN, GatherAt
 from ...control.choices import SNIA_ROUNDS, USUAL_METRIC, USUAL_MOST, OnDisturbance
 from ...hosts.heartbeat import SHORTEST_LEASE_NS, USUAL_LEASE_NS, USUAL_PREPARE_S, USUAL_START_S
 from ...hosts.host_spec import HostSpec, Launcher
+from ...text.plan_parameters import Volume
 from ...text.units import format_duration
 from ..attempts import OnInvalid
 from ..model import OnIoError
@@ -41,6 +42,7 @@ from .field_types import (
     kind_of,
     scalar,
     size_field,
+    volume_field,
 )
 from .schema_control import (
     COMMAND,
@@ -419,6 +421,19 @@ class EditDoc(Section):
     set: Annotated[SetDoc, not_empty("settings, like iops: 1000")] = Field(description="The new settings.")  # type: ignore[valid-type]
 
 
+class PreconditionDoc(Section):
+    """Two steps before a test of an SSD: its capacity is written in sequence, then the workload runs until steady
+    (`snia`). A text is the recipe."""
+
+    recipe: Annotated[Literal["snia"], choice_field(("snia",))] = about("SNIA's PTS.", "snia")
+    name: Annotated[str, TEXT] = about("The first step's; the second is NAME-steady.", "precondition")
+    written: Annotated[Any, volume_field(VolumeKind.WRITTEN)] = about(
+        "How much is written of each LUN.", Volume(VolumeKind.WRITTEN, times=2.0)
+    )
+    window: Annotated[float, duration_field()] = about("Of the steady state: five rounds of a fifth.", 300.0)
+    timeout: Annotated[float, duration_field()] = about("Of each of the two steps.", 24 * 3600.0)
+
+
 class StepDoc(Section):
     """An entry has exactly one of these keys."""
 
@@ -426,6 +441,9 @@ class StepDoc(Section):
 
     go: Annotated[GoDoc | None, BeforeValidator(short("name"), json_schema_input_type=str | GoDoc)] = about("A step.")
     edit: EditDoc | None = about("New settings for the steps that follow.")
+    precondition: Annotated[
+        PreconditionDoc | None, BeforeValidator(short("recipe"), json_schema_input_type=str | PreconditionDoc)
+    ] = about("A recipe, `snia`: the capacity written, then steady.")
 
 
 def _host_list(value: Any) -> Any:
