@@ -9,7 +9,7 @@ from typing import Final
 
 from ..errors import OutputError, PlanError
 from ..output.histogram_db_reader import HistogramReader
-from ..plan.attempts import attempts_that_count, step_of_attempt
+from ..plan.attempts import last_of_each, step_of_plan
 from ..results.finished_run import FinishedRun, Key, StepRow, read_run
 from ..rollup.instances import ALL
 from ..rollup.metrics import HOW_SHORT, MEAN, METRICS, SHORT_NAMES, Metric, Quantity, full_name, metric_of
@@ -145,19 +145,19 @@ def compare(sides: Sides, question: Question) -> Comparison:
 
 
 def _read(name: str, folder: Path, types: Sequence[str]) -> FinishedRun:
-    """A run with the last attempt of each step, keyed by the name that the plan gives the step.
+    """A run with the last round and attempt of each step, keyed by the name that the plan gives the step.
 
     The load in the row's name of a search is no part of the key: it is what the run found. Raises PlanError.
     """
     run = read_run(name, folder, types)
     names = {step["number"]: str(step["name"]) for step in run.record.get("steps") or ()}
-    counting = attempts_that_count(names.values())
+    counting = last_of_each(names.values())
     rows: dict[Key, StepRow] = {}
     for key, row in run.rows.items():
         attempt = names.get(row.number, key.step)
         if attempt in counting or row.number not in names:
             step = run.searches.get(row.number, key.step)
-            rows[key._replace(step=step.replace(attempt, step_of_attempt(attempt), 1))] = row
+            rows[key._replace(step=step.replace(attempt, step_of_plan(attempt), 1))] = row
     return replace(run, rows=rows)
 
 

@@ -4,6 +4,7 @@ Times are unix seconds, units those of docs/columns.md, a blank is None.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from ..errors import PlanError
 from ..exit_codes import ORDER, ExitCode
 from ..output.column import names
 from ..output.columns import HOST_FACTS
+from ..plan.attempts import last_of_each
 from ..results.checked_files import read_table, that_count
 from ..results.finished_run import plan_text
 from ..results.measured_rows import finding_of, read_measured, standing_of
@@ -24,6 +26,7 @@ from ..rollup.metrics import METRICS
 from ..summary.driven import driven, load_parts
 from ..summary.headline import ON_PAGE, OVER_LOAD, full_title, scope_of
 from ..summary.measured import MeasurementRow, StepEnds
+from ..summary.rounds_table import rounds_tables
 from ..summary.search_probes import probe_table, search_caption, why_not_counted
 from ..summary.steps_table import advice_lines, run_sentence, words_of
 from ..text.metric_amounts import MetricUnit
@@ -44,9 +47,9 @@ def document_of(run: KeptRun) -> dict[str, Any]:
     rows = run.summary(ALL)
     known = _measured(run, record) if rows else {}
     known_remedies: set[str] = set()  # remedies: each is said once
-    counting = {one["number"] for one in that_count(record)}
+    last = last_of_each([one["name"] for one in record["steps"]])
     steps = [
-        {**_step(run, one, entry.state, rows, known, known_remedies), "counts": one["number"] in counting}
+        {**_step(run, one, entry.state, rows, known, known_remedies), "counts": one["name"] in last}
         for one in record["steps"]
     ]
     hosts, luns = read_table(run.folder / "hosts.csv"), read_table(run.folder / "luns.csv")
@@ -66,6 +69,10 @@ def document_of(run: KeptRun) -> dict[str, Any]:
         "luns_differ": _differing(luns, [name for name in (luns[0] if luns else ()) if name not in _OF_ONE_LUN]),
         "rollups": _united([one["rollups"] for one in steps]),
         "steps": steps,
+        "rounds": {
+            "tables": [asdict(table) for table in rounds_tables([*known.values()])],
+            "values": _rounds(run.folder),
+        },
         "has_elements": any(run.elements(one["number"]).element_types() for one in record["steps"]),
         "events": _events(run),
     }
@@ -152,6 +159,20 @@ def _search(folder: Path, step: StepEnds) -> dict[str, Any] | None:
         "rows": table.rows,
         "note": why_not_counted(probes, step.standing.findings),
     }
+
+
+def _rounds(folder: Path) -> list[dict[str, Any]]:
+    """How steps in rounds converged: rows of rounds.csv, without what a chart does not show."""
+    return [
+        {
+            "step": row["step"],
+            "pass": row["pass"],
+            "metric": row["metric"],
+            "round": int(row["round"]),
+            "value": number(row["value"]),
+        }
+        for row in read_table(folder / "rounds.csv")
+    ]
 
 
 def _measurement(

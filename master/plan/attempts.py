@@ -61,3 +61,8 @@ def step_of_plan(name: str) -> str:
 def attempts_that_count(names: Collection[str]) -> frozenset[str]:
     """Of the steps of a run, in their order, the last attempt of each."""
     return frozenset({step_of_attempt(name): name for name in names}.values())
+
+
+def last_of_each(names: Collection[str]) -> frozenset[str]:
+    """Of the steps of a run, in their order, the last attempt of each in its last round."""
+    return frozenset({step_of_plan(name): name for name in names}.values())

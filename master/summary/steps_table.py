@@ -6,20 +6,19 @@ parentheses, (1.2 k); a line below the row says where hosts are missing. The wid
 subintervals.
 """
 
-import re
 import shlex
 from collections.abc import Sequence
 from typing import Final
 
 from ..causes import DISCREDITED, is_explained, remedy_of
 from ..exit_codes import ExitCode
-from ..plan.attempts import ROUND, step_of_attempt, step_of_plan
 from ..text.scaled import WIDEST
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import shortened
 from ..verdicts import Finding, Reason, Scope, Severity, Verdict
 from .headline import IOPS, OF_FLUSHES, OF_MEASUREMENT, SLIM, fitting, full_title, grouped, scope_of, title_of
 from .measured import MeasurementRow, StepEnds
+from .rounds_table import last_rounds, rounds_lines, rounds_tables, without_rounds
 
 LEAST_NAME: Final = 18
 _VERDICTS_OF_CODES: Final = {ExitCode.PARTIAL: Verdict.PARTIAL, ExitCode.INVALID: Verdict.INVALID}
@@ -30,35 +29,30 @@ _GOALS: Final = (Reason.ACCURACY_NOT_REACHED, Reason.STEADY_NOT_REACHED, Reason.
 
 
 def steps_table(steps: Sequence[StepEnds], width: int, folder: str = "", explained: bool = True) -> list[str]:
-    """The table; then, where it is `explained`, the measurements that are not all valid, and how to have all reasons of
-    the run in `folder`. A remedy is printed once."""
-    shown = _last_rounds(steps)
-    measured = [(step.number, row) for step in shown for row in step.measured]
+    """The table; of steps in rounds the means of the last ones; then, where it is `explained`, the measurements that
+    are not all valid, and how to have all reasons of the run in `folder`. A remedy is printed once."""
+    once = without_rounds(steps) if explained else steps
+    measured = [(step.number, row) for step in once for row in step.measured]
+    lines = _measured_lines(measured, width) if measured else []
+    if not explained:
+        return lines
+    for table in rounds_tables(steps):
+        lines += [*([""] if lines else []), *rounds_lines(table, width)]
+    of_rounds = [(step.number, row) for step in last_rounds(steps) for row in step.measured]
+    return lines + _explanation([*measured, *of_rounds], folder)
+
+
+def _measured_lines(measured: Sequence[tuple[int, MeasurementRow]], width: int) -> list[str]:
     metrics = fitting(OF_MEASUREMENT, width)
-    longest = max((len(f"{number} {_without_round(row.name)}") for number, row in measured), default=0)
+    longest = max(len(f"{number} {row.name}") for number, row in measured)
     groups = _groups(metrics, longest, width)
     name = abs(groups[0].columns[0].width)
     lines = header_lines(groups)
     for number, row in measured:
         cells = [row.shown(metric) for metric in metrics]
-        lines.append(row_line(groups, [shortened(f"{number} {_without_round(row.name)}", name), row.verdict, *cells]))
+        lines.append(row_line(groups, [shortened(f"{number} {row.name}", name), row.verdict, *cells]))
         lines += [f"{'':{name}} of {row.missing}"] if row.missing else []
-    if len(shown) < len(steps):
-        lines.append(f"{'':{name}} Of rounds, the last is shown: rounds.csv says how they converged.")
-    return lines + _explanation(measured, folder) if explained else lines
-
-
-def _without_round(name: str) -> str:
-    """All that are shown are of the last one."""
-    return re.sub(rf"{re.escape(ROUND)}\d+", "", name)
-
-
-def _last_rounds(steps: Sequence[StepEnds]) -> list[StepEnds]:
-    """Of a step that ran in rounds, the last."""
-    last = {step_of_plan(step.name): step_of_attempt(step.name) for step in steps}
-    return [
-        step for step in steps if ROUND not in step.name or last[step_of_plan(step.name)] == step_of_attempt(step.name)
-    ]
+    return lines
 
 
 def _explanation(measured: Sequence[tuple[int, MeasurementRow]], folder: str) -> list[str]:

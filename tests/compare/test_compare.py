@@ -214,9 +214,10 @@ def test_what_searches_found_is_compared_though_each_found_another_load(tmp_path
     assert found["exit_code"] == ExitCode.OK and found["differences"] == []
 
 
-def test_of_a_repeated_step_the_last_attempt_is_compared(tmp_path: Path) -> None:
-    """Whose name is that of its step, so that nights with and without a second attempt match."""
-    before, after = sides(tmp_path, runs(3), [*runs(2), Made(steps=("max", ATTEMPT_2), seed=3)])
+@pytest.mark.parametrize("steps", [("max", ATTEMPT_2), ("max+round=1", "max+round=2")], ids=["attempt", "round"])
+def test_of_a_repeated_step_the_last_attempt_is_compared(steps: tuple[str, str], tmp_path: Path) -> None:
+    """Whose name is that of its step, so that nights with and without a second attempt match; likewise of rounds."""
+    before, after = sides(tmp_path, runs(3), [*runs(2), Made(steps=steps, seed=3)])
     set_cells(after[2], "max", service_verdict="invalid", reasons="reap_delay[invalid] (90% of the mean)")
     found = as_json(before, after)
     assert {row["step"] for row in found["rows"]} == {"max"}

@@ -5,6 +5,7 @@ import { badge, el, fill, marked, prose } from "./dom.js";
 import { figureText, halfWidth } from "./figures.js";
 import { LoadChart } from "./load_chart.js";
 import { Overview } from "./overview.js";
+import { RoundsChart } from "./rounds_chart.js";
 
 const MARKS = "Do not use figures in [brackets]; figures in (parentheses) are of a part of the hosts or of the time.";
 
@@ -16,19 +17,22 @@ export class SummaryView {
     this.node = node;
     this.table = el("section", { class: "panel", "aria-label": "steps" });
     this.load = new LoadChart(model);
+    this.rounds = new RoundsChart(model);
     this.only = el("div"); // the charts of the only step
     this.charts = null;
-    fill(node, this.table, this.load.node, this.only);
+    fill(node, this.table, this.rounds.node, this.load.node, this.only);
   }
 
   close() {
     this.load.close();
+    this.rounds.close();
     this.charts?.close();
   }
 
   async show(what) {
     if (what !== "figures") {
       this.showTable();
+      await this.rounds.show();
       await this.load.show();
     }
     await this.showOnly(what);
@@ -46,13 +50,16 @@ export class SummaryView {
   }
 
   showTable() {
-    const { steps, headline } = this.model.document;
+    const { steps, headline, rounds } = this.model.document;
     const rows = steps.flatMap(rowsOf);
     const differing = partsThatDiffer(rows.map((one) => one.load).filter(Boolean));
     const columns = ["step", ...(differing.length ? ["load"] : []), "verdict", ...headline.map((one) => one.title)];
     const isMarked = rows.some((one) => ["invalid", "partial"].some((word) => hasVerdict(one, word)));
     fill(
       this.table,
+      rounds.tables.map((one) =>
+        figuresTable(one, `the result of ${one.caption.split(":")[0]}`, sentence(one.caption)),
+      ),
       el(
         "div",
         { class: "scroll whole", tabindex: 0, role: "region", "aria-label": "steps and their figures" },
@@ -125,15 +132,20 @@ function rowsOf(step) {
   return step.measurements.map((one) => ({ step, ...one }));
 }
 
-/** The probes of a step that searched for a load. */
+/** The probes of a step that searched for a load; the last column is in words. */
 function probesOf(step) {
-  const { caption, titles, rows, note } = step.search;
   const label = `probes of step ${step.number} ${step.name}`;
-  const side = (place) => (place < titles.length - 1 ? "number" : "");
+  const words = [el("b", {}, sentence(label)), ` ${sentence(step.search.caption)}`];
+  return figuresTable(step.search, label, words, [step.search.titles.length - 1]);
+}
+
+/** A table of texts that are figures, but for the columns `inWords`. */
+function figuresTable({ titles, rows, note }, label, words, inWords = [0]) {
+  const side = (place) => (inWords.includes(place) ? "" : "number");
   return el(
     "div",
     { class: "search" },
-    el("p", {}, el("b", {}, sentence(label)), ` ${sentence(caption)}`),
+    el("p", {}, words),
     el(
       "div",
       { class: "scroll whole", tabindex: 0, role: "region", "aria-label": label },

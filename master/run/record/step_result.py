@@ -64,9 +64,10 @@ class StepResult:
         return Reference(self.iops[instance.row], hosts, partial, verdict, note)
 
     def figure(self, focus: Focus) -> float | None:
-        """A metric of everything, as the step stands; None where it is blank or invalid."""
+        """A metric of everything, as the step stands; None where it is blank, or not valid: one that was cut short, or
+        is of some hosts, is not one of a series."""
         figures = self.standing.figures
-        if figures is None or self.standing.validity.scope_verdict(ALL_ROW, focus.scope) is Verdict.INVALID:
+        if figures is None or self.standing.validity.scope_verdict(ALL_ROW, focus.scope) is not Verdict.VALID:
             return None
         value = float(column(figures, focus.metric)[ALL_ROW])
         return value if math.isfinite(value) else None
