@@ -187,7 +187,7 @@ def test_the_socket_answers_while_the_console_is_not_read(tmp_path: Path) -> Non
 def test_a_character_outside_of_the_consoles_encoding_is_escaped(tmp_path: Path, ui: str) -> None:
     plan = paced_plan(tmp_path, "1s")
     plan.write_text(plan.read_text().replace("go: one", "go: { name: été }"))
-    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", ui, str(plan)]
+    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), "--no-report", "--ui", ui, str(plan)]
     around = {**os.environ, "PYTHONIOENCODING": "ascii"}  # which Python reads when it starts
     done = subprocess.run(words, capture_output=True, timeout=BOUND_S, check=False, env=around)
     assert done.returncode in ENDED and done.stderr == b""
