@@ -16,6 +16,7 @@ _UNSTEADY_LOAD: Final = (
     Reason.MAX_DROOP,
     Reason.ACCURACY_NOT_REACHED,
     Reason.STEADY_NOT_REACHED,
+    Reason.ROUNDS_NOT_STEADY,
     Reason.STEADY_LOST,
     Reason.TARGET_NOT_HELD,
 )

@@ -31,6 +31,7 @@ NOT_REACHED: Final = frozenset(
     {
         Reason.ACCURACY_NOT_REACHED,
         Reason.STEADY_NOT_REACHED,
+        Reason.ROUNDS_NOT_STEADY,
         Reason.STEADY_LOST,
         Reason.TARGET_NOT_HELD,
         Reason.SEARCH_UNBOUNDED,

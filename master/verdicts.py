@@ -521,6 +521,14 @@ class Reason(Enum):
         "A steady state was attained, left before it had held, and attained again.",
         "To be sure, precondition the storage for longer.",
     )
+    ROUNDS_NOT_STEADY = (
+        INVALID,
+        ALL,
+        "its rounds were not steady",
+        "The metric of the step's rounds was not steady over the last five of the most that it may have; this is the "
+        "last.",
+        "Precondition the storage for longer, allow more rounds (`most`), or measure each pass for longer.",
+    )
     STEADY_ROUNDS = (
         NOTE,
         ALL,

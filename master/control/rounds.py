@@ -104,7 +104,7 @@ class Rounds:
         if self.is_steady:
             return Finding(Reason.STEADY_ROUNDS, self.in_words)
         if self.is_over:
-            return Finding(Reason.STEADY_NOT_REACHED, f"in {self.spec.most} rounds, {self.in_words}")
+            return Finding(Reason.ROUNDS_NOT_STEADY, f"in {self.spec.most} rounds, {self.in_words}")
         return None
 
     def rows(self) -> list[dict[str, Cell]]:

@@ -1,7 +1,8 @@
 """`precondition`: the steps of a recipe that brings storage to a steady state, as if the plan had written them.
 
 Rule: what the workload is, apart from its place and its rate, does not matter while capacity is written: sequential
-writes of 128 KiB, as SNIA's PTS has them. What would shape them otherwise is set back.
+writes of 128 KiB, as SNIA's PTS has them. What would shape them otherwise is set back. Then it runs at max. Of
+`defaults` only times hold here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 from ...protocol.parameters import MAX, Iosequencer
 from ..rollup.instances import ALL
-from ..text.plan_parameters import PlanParameters
+from ..text.plan_parameters import NO_END, PlanParameters
 from .model import TOTAL_IOPS, Edit
 from .read.schema import GoDoc, PlanDoc, PreconditionDoc
 from .read.schema_control import SteadyDoc, UntilDoc
@@ -23,7 +24,7 @@ FILL: Final[Mapping[str, Any]] = {
     "iops": MAX,
 }
 _KEPT: Final = frozenset(  # of a workload, where and how it is driven
-    (*FILL, "range", "spread", "seed", "scatter_seed", "direct", "drop_cache", "until", "once", "select", TOTAL_IOPS)
+    (*FILL, "range", "seed", "scatter_seed", "direct", "drop_cache", "until", "once", "select", TOTAL_IOPS)
 )
 
 
@@ -34,11 +35,13 @@ def steps_of_recipe(
     if len(plan.workloads) != 1 and not faults.has_fault(("workloads",)):
         text = f"precondition drives every LUN by the plan's workload, but it has {len(plan.workloads)}"
         faults.add(path, f"{text}; write its steps: see `ivypy help fill`")
+    place = faults.document.key_place(path)
     until = UntilDoc.model_construct(written=doc.written, timeout=doc.timeout)  # values: their texts have been read
     fill = GoDoc.model_construct(name=doc.name, until=until)
-    yield fill, (Edit(ALL, (ALL,), _fill(plan, in_force), faults.document.key_place(path)),)
+    yield fill, (Edit(ALL, (ALL,), _fill(plan, in_force), place),)
     steady = SteadyDoc.model_construct(criterion="snia", window=doc.window, timeout=doc.timeout)
-    yield GoDoc.model_construct(name=f"{doc.name}-steady", steady=steady), ()
+    driven: Mapping[str, Any] = {"iops": MAX, "until": NO_END}  # a rate that is given is steady on any storage
+    yield GoDoc.model_construct(name=f"{doc.name}-steady", steady=steady), (Edit(ALL, (ALL,), driven, place),)
 
 
 def _fill(plan: PlanDoc, in_force: Sequence[Edit]) -> dict[str, Any]:

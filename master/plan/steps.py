@@ -91,9 +91,10 @@ def _runs(entry: StepDoc, path: Path, doc: PlanDoc, in_force: "EditsInForce", fa
         yield from _passes(entry.go, (*path, "go"), doc, in_force.edits(), faults)
     elif entry.precondition is not None:
         at = (*path, "precondition")
+        times = TimesDoc.model_construct(**{key: getattr(doc.defaults, key) for key in ("subinterval", "warmup")})
         for go, edits in steps_of_recipe(entry.precondition, doc, in_force.edits(), at, faults):
             before = reduce(with_edit, edits, in_force.edits())
-            yield from _passes(go, at, doc, before, faults)
+            yield from _passes(go, at, doc.model_copy(update={"defaults": times}), before, faults)
 
 
 def with_edit(edits: tuple[Edit, ...], new: Edit) -> tuple[Edit, ...]:

@@ -34,6 +34,7 @@ class MeasuredSteps:
 
     by: str  # the rollup type
     steps: tuple[StepEnds, ...]
+    chosen: bool = False  # somebody named them
 
 
 def read_measured(folder: Path, by: str, wanted: Sequence[str]) -> MeasuredSteps:
@@ -45,7 +46,7 @@ def read_measured(folder: Path, by: str, wanted: Sequence[str]) -> MeasuredSteps
     run = read_run(folder.name, folder, [by])
     counting = {step["number"] for step in that_count(run.record)}
     steps = [one for one in chosen_steps(run, wanted) if wanted or one["number"] in counting]
-    return MeasuredSteps(by, tuple(_step(one, run, by) for one in steps))
+    return MeasuredSteps(by, tuple(_step(one, run, by) for one in steps), bool(wanted))
 
 
 def chosen_steps(run: FinishedRun, wanted: Sequence[str]) -> list[Mapping[str, Any]]:

@@ -27,7 +27,7 @@ _SPECIAL: Final = str.maketrans({one: f"\\{one}" for one in "\\|`*_<>[]"})
 
 def measured_lines(measured: MeasuredSteps, folder: str, width: int) -> list[str]:
     """The table, then what is to be said of each measurement; below a rollup type, only the table."""
-    return steps_table(measured.steps, width, folder, explained=measured.by == ALL)
+    return steps_table(measured.steps, width, folder, explained=measured.by == ALL, each_round=measured.chosen)
 
 
 def searched_lines(measured: MeasuredSteps, folder: Path) -> list[str]:

@@ -29,7 +29,7 @@ _COLUMNS: Final = (
 )  # title, metric, and of its values in the rounds which
 _WIDTHS: Final = (9, 8, 8, 9, 12, 9)
 _LEAST_NAME: Final = 18
-_ENDS: Final = {Reason.STEADY_ROUNDS: "steady", Reason.STEADY_NOT_REACHED: "not steady"}
+_ENDS: Final = {Reason.STEADY_ROUNDS: "steady", Reason.ROUNDS_NOT_STEADY: "not steady"}
 _WEIGHT: Final = (Verdict.INVALID, Verdict.PARTIAL)  # of the figures of a round, the worst first
 
 
@@ -48,9 +48,8 @@ def without_rounds(steps: Sequence[StepEnds]) -> list[StepEnds]:
 
 
 def last_rounds(steps: Sequence[StepEnds]) -> list[StepEnds]:
-    """Of each pass of a step in rounds, the last; of an attempt, too."""
-    last = {step_of_plan(step.name): step for step in steps if ROUND in step.name}
-    return sorted(last.values(), key=lambda step: step.number)
+    """Of each pass of a step in rounds, what its result is of: the last rounds, of attempts the last."""
+    return [step for rounds in _in_rounds(steps) for number in _window(rounds) for step in rounds[number].values()]
 
 
 def rounds_tables(steps: Sequence[StepEnds]) -> list[RoundsTable]:
@@ -93,9 +92,8 @@ def round_of(name: str) -> int:
 
 def _table(rounds: Mapping[int, Mapping[str, StepEnds]]) -> RoundsTable:
     passes = [*rounds[min(rounds)]]
-    whole = [number for number, ended in rounds.items() if ended.keys() >= {*passes}] or [*rounds]
-    window = sorted(whole)[-SNIA_ROUNDS:]
-    name, *_ = (one.partition("+")[0] for one in passes)
+    window = _window(rounds)
+    name = _step_of_pass(passes[0])
     ended = [rounds[number] for number in window]
     of_window = f"round {window[0]}" if len(window) == 1 else f"the mean of rounds {window[0]} to {window[-1]}"
     rows = [_row(one.removeprefix(f"{name}+"), [by[one].standing for by in ended if one in by]) for one in passes]
@@ -106,12 +104,23 @@ def _table(rounds: Mapping[int, Mapping[str, StepEnds]]) -> RoundsTable:
     )
 
 
+def _window(rounds: Mapping[int, Mapping[str, StepEnds]]) -> list[int]:
+    """The numbers of the last rounds that have all passes; of a first one that has not, its own."""
+    passes = rounds[min(rounds)].keys()
+    return sorted([number for number, ended in rounds.items() if ended.keys() >= passes] or rounds)[-SNIA_ROUNDS:]
+
+
+def _step_of_pass(name: str) -> str:
+    """The step in the plan, without the values of its loop."""
+    return name.partition("=")[0].rpartition("+")[0] or name
+
+
 def _state(last: Iterable[StepEnds]) -> str:
     """How the rounds ended, as a finding of the last one has it."""
     for finding in (finding for step in last for finding in step.findings):
         if finding.reason in _ENDS:
             return f", {_ENDS[finding.reason]}: {finding.detail.rpartition('steady: ')[2]}"
-    return ", which did not come to their end"
+    return ", which have not come to their end"
 
 
 def _row(name: str, rows: Sequence[MeasurementRow]) -> tuple[str, ...]:

@@ -25,21 +25,26 @@ _VERDICTS_OF_CODES: Final = {ExitCode.PARTIAL: Verdict.PARTIAL, ExitCode.INVALID
 WIDEST_NAME: Final = 48  # half of it holds the load of a level
 _VERDICT: Final = TextColumn("verdict", -7)
 _WIDTH: Final = WIDEST + 2  # of a figure, in brackets
-_GOALS: Final = (Reason.ACCURACY_NOT_REACHED, Reason.STEADY_NOT_REACHED, Reason.STEADY_LOST, Reason.TARGET_NOT_HELD)
+_GOALS: Final = (
+    Reason.ACCURACY_NOT_REACHED, Reason.STEADY_NOT_REACHED, Reason.ROUNDS_NOT_STEADY, Reason.STEADY_LOST,
+    Reason.TARGET_NOT_HELD,
+)  # fmt: skip
 
 
-def steps_table(steps: Sequence[StepEnds], width: int, folder: str = "", explained: bool = True) -> list[str]:
-    """The table; of steps in rounds the means of the last ones; then, where it is `explained`, the measurements that
-    are not all valid, and how to have all reasons of the run in `folder`. A remedy is printed once."""
-    once = without_rounds(steps) if explained else steps
+def steps_table(
+    steps: Sequence[StepEnds], width: int, folder: str = "", explained: bool = True, each_round: bool = False
+) -> list[str]:
+    """The table; of steps in rounds the means of the last ones, or `each_round`; then, where it is `explained`, the
+    measurements that are not all valid, and how to have all reasons of the run in `folder`. A remedy is printed once.
+    """
+    rounds = [] if each_round or not explained else last_rounds(steps)
+    once = without_rounds(steps) if rounds else steps
     measured = [(step.number, row) for step in once for row in step.measured]
     lines = _measured_lines(measured, width) if measured else []
-    if not explained:
-        return lines
-    for table in rounds_tables(steps):
+    for table in rounds_tables(steps) if rounds else ():
         lines += [*([""] if lines else []), *rounds_lines(table, width)]
-    of_rounds = [(step.number, row) for step in last_rounds(steps) for row in step.measured]
-    return lines + _explanation([*measured, *of_rounds], folder)
+    of_rounds = [(step.number, row) for step in rounds for row in step.measured if row.verdict is not Verdict.VALID]
+    return lines + (_explanation([*measured, *of_rounds], folder) if explained else [])
 
 
 def _measured_lines(measured: Sequence[tuple[int, MeasurementRow]], width: int) -> list[str]:

@@ -71,7 +71,7 @@ def test_they_are_over_after_so_many_and_that_is_invalid() -> None:
     rising = [100.0 * n for n in range(1, 7)]
     assert not after(*rising[:5], spec=spec).is_over and after(*rising[:5], spec=spec).finding() is None
     finding = after(*rising, spec=spec).finding()
-    assert finding is not None and finding.reason is Reason.STEADY_NOT_REACHED
+    assert finding is not None and finding.reason is Reason.ROUNDS_NOT_STEADY
     assert finding.detail.startswith("in 6 rounds, rounds 2 to 6 not steady: overall_iops of mix, excursion 100.0%")
 
 

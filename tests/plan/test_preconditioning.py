@@ -1,5 +1,7 @@
 """`precondition`: the steps that the recipe is short for, and the plans that it does not fit."""
 
+from dataclasses import replace
+
 import pytest
 
 from ivypy.master.control.choices import Rule
@@ -45,7 +47,9 @@ def test_it_is_a_fill_and_a_steady_state_before_the_steps_that_follow() -> None:
     spec = steady.control.measurement
     assert isinstance(spec, SteadySpec) and spec.criterion.rule is Rule.SNIA
     assert (spec.criterion.window, spec.timeout_s) == (300, 24 * 3600), "subintervals of 1 s"
-    assert steady.edits == test.edits, "of the fill nothing is left"
+    settings = parameters(made, steady)
+    assert settings == replace(parameters(made, test), iops=MAX), "of the fill nothing is left"
+    assert all("total_iops" not in edit.changes for edit in steady.edits), "a given rate is steady on any storage"
 
 
 def test_the_fill_is_sequential_whatever_the_workload_is() -> None:
@@ -67,6 +71,23 @@ steps: [ edit: { rollup: all=all, set: { until: never } }, precondition: snia, g
 """
     made = read(completed(text), "p.yaml", {})
     assert [parameters(made, step).random_map for step in made.steps] == [False, True, True]
+
+
+@pytest.mark.parametrize("workload", ["{ once: true }", "{ until: { written: 1x }, fraction_read: 0% }"])
+def test_a_workload_that_ends_by_volume_goes_on_until_steady(workload: str) -> None:
+    text = f"workloads: {{ a: {workload} }}\nsteps: [ precondition: snia, go: x ]"
+    made = read(completed(text), "p.yaml", {})
+    assert isinstance(made.steps[1].control.measurement, SteadySpec)
+    assert isinstance(made.steps[2].control.measurement, UntilSpec), "as the plan has it"
+
+
+def test_what_defaults_ask_of_steps_is_not_asked_of_the_recipe() -> None:
+    defaults = "defaults: { slo: { metric: response_p99, at_most: 1ms }, on_invalid: repeat 2, subinterval: 5s }"
+    text = f"workloads: {{ a: {{ iops: 100 }} }}\n{defaults}\nsteps: [ precondition: snia, go: x ]"
+    made = read(completed(text), "p.yaml", {})
+    assert [len(step.control.slo) for step in made.steps] == [0, 0, 1]
+    assert [step.on_invalid.repeats for step in made.steps] == [0, 0, 2]
+    assert {step.subinterval_s for step in made.steps} == {5.0}
 
 
 def test_its_keys_are_those_of_the_steps() -> None:

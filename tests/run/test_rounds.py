@@ -84,10 +84,28 @@ def test_rounds_that_never_are_steady_are_not_reached(tmp_path: Path) -> None:
     outcome = run(tmp_path, PLAN.format(most=5), settling([200, 400, 800, 1600, 3200]))
     last = outcome.rows("summary.all.csv")[-2]
     assert last["name"] == "mix+fraction_read=0%+round=5" and last["verdict"] == "invalid"
-    assert "steady_not_reached[invalid] (in 5 rounds, rounds 1 to 5 not steady: " in last["reasons"]
+    assert "rounds_not_steady[invalid] (in 5 rounds, rounds 1 to 5 not steady: " in last["reasons"]
     assert outcome.code is ExitCode.NOT_REACHED
     record = json.loads((outcome.folder / "run.json").read_text())
     assert record["planned_steps"] == ["mix+fraction_read=50%", "mix+fraction_read=0%", "half"]
+
+
+@pytest.mark.parametrize("on_invalid", ["repeat 2", "stop"])
+def test_rounds_that_are_not_steady_are_no_reason_to_repeat_a_pass_or_to_stop(on_invalid: str, tmp_path: Path) -> None:
+    """The pass that is watched is the first: the other is run all the same."""
+    text = PLAN.format(most=5).replace("watch: { fraction_read: 0%", "watch: { fraction_read: 50%")
+    text = text.replace("measure: 30s }", f"measure: 30s, on_invalid: {on_invalid} }}")
+    outcome = run(tmp_path, text, settling([200, 400, 800, 1600, 3200]))
+    passes = [f"mix+fraction_read={share}%+round={n}" for n in range(1, 6) for share in (50, 0)]
+    assert names(outcome) == [*passes, "half"] and len(outcome.rows("rounds.csv")) == 5
+
+
+def test_rounds_before_the_last_five_do_not_decide_the_exit_code(tmp_path: Path) -> None:
+    """In the first round more is asked for than the storage can do."""
+    text = PLAN.format(most=25).replace("iops: max", "iops: 300")
+    outcome = run(tmp_path, text, settling([200, 1000]))
+    assert outcome.rows("summary.all.csv")[0]["verdict"] == "invalid"
+    assert outcome.code is ExitCode.OK and len(outcome.rows("rounds.csv")) == 6
 
 
 def test_the_table_at_the_end_has_the_means_of_the_last_rounds(outcome: SimulatedRun) -> None:

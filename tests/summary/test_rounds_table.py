@@ -19,7 +19,7 @@ def rounds(values: list[float | None], of_pass: str = "mix+a=1", begin: int = 0)
 
 def test_the_mean_is_of_the_last_five_rounds() -> None:
     (table,) = rounds_tables([*rounds([900.0, 100.0, 110.0, 120.0, 130.0, 140.0]), ended(9, "other", 1.0)])
-    assert table.caption == "mix: the mean of rounds 2 to 6, which did not come to their end"
+    assert table.caption == "mix: the mean of rounds 2 to 6, which have not come to their end"
     assert table.rows == (("a=1", "120", "100", "140", "-", "-", "1.40 ms"),)
 
 
@@ -28,7 +28,7 @@ def test_how_they_ended_is_said_as_the_last_round_has_it() -> None:
     *first, last = rounds([100.0] * 5)
     (table,) = rounds_tables([*first, ended(4, last.name, 100.0, Verdict.VALID, steady)])
     assert table.caption == "mix: the mean of rounds 1 to 5, steady: x"
-    not_reached = Finding(Reason.STEADY_NOT_REACHED, "in 5 rounds, rounds 1 to 5 not steady: y")
+    not_reached = Finding(Reason.ROUNDS_NOT_STEADY, "in 5 rounds, rounds 1 to 5 not steady: y")
     (table,) = rounds_tables([*first, ended(4, last.name, 100.0, Verdict.INVALID, not_reached)])
     assert table.caption == "mix: the mean of rounds 1 to 5, not steady: y"
     assert table.rows[0][1] == "[100]", "as the worst of the rounds is marked"
@@ -42,13 +42,20 @@ def test_of_attempts_the_last_counts_and_a_round_that_was_cut_off_does_not() -> 
     (table,) = rounds_tables(steps)
     assert [row[:2] for row in table.rows] == [("a=1", "100"), ("a=2", "200")]
     assert table.caption.startswith("mix: round 1, ")
-    assert [step.name for step in last_rounds(steps)] == ["mix+a=2+round=1+attempt=2", "mix+a=1+round=2"]
+    assert [step.name for step in last_rounds(steps)] == ["mix+a=1+round=1", "mix+a=2+round=1+attempt=2"]
     assert without_rounds([*steps, ended(4, "half")]) == [ended(4, "half")]
 
 
 def test_steps_in_rounds_one_after_the_other_have_tables_of_their_own() -> None:
     steps = [*rounds([1.0] * 5), *rounds([2.0] * 6, "mix+b=1", begin=5)]
     assert [table.rows[0][:2] for table in rounds_tables(steps)] == [("a=1", "1"), ("b=1", "2")]
+
+
+def test_a_step_whose_name_has_a_plus_keeps_it() -> None:
+    (table,) = rounds_tables(rounds([1.0] * 5, "rw+sync+a=1+b=2"))
+    assert table.caption.startswith("rw+sync: the mean") and table.rows[0][0] == "a=1+b=2"
+    (table,) = rounds_tables(rounds([1.0] * 5, "alone"))
+    assert table.caption.startswith("alone: the mean") and table.rows[0][0] == "alone"
 
 
 def test_a_figure_that_some_round_lacks_is_blank() -> None:

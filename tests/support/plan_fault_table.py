@@ -713,4 +713,8 @@ FAULTS: list[tuple[str, str]] = [
         "steps: [ go: mix+round=1 ]",
         "1:14: 'mix+round=1': names with +round= are those of repeated steps; choose another",
     ),
+    (
+        "steps: [ go: { name: m, loop: { iops: 1 }, rounds: {} }, go: { name: m, loop: { iops: 2 }, rounds: {} } ]",
+        "1:70: duplicate step name 'm+iops=2' (first in line 1)",
+    ),
 ]

@@ -59,10 +59,12 @@ class KnownNames:
 
 
 def check_names(schedule: Schedule, faults: Faults) -> None:
-    """Step names are unique."""
+    """Step names are unique; so are those of steps with rounds, by which these are told apart."""
     seen: dict[str, int] = {}
     for entry, step in schedule.steps():
         first = seen.setdefault(step.name, entry)
+        if step.control.rounds is not None and first == entry:
+            first = seen.setdefault(f"{step.control.rounds.step} in rounds", entry)
         if first != entry:
             line = faults.document.key_place(("steps", first, "go")).line
             faults.add(("steps", entry, "go", "name"), f"duplicate step name {step.name!r} (first in line {line})")

@@ -332,7 +332,7 @@ class RoundsDoc(Section):
         "The passes whose metric must be steady, by values of the loop; default: all."
     )
     most: Annotated[int, count_field(SNIA_ROUNDS, MOST_ROUNDS)] = about(
-        "The most rounds; then the last one is invalid: no steady state was reached.", USUAL_MOST
+        "The most rounds; then the last one is invalid: `rounds_not_steady`.", USUAL_MOST
     )
 
 
@@ -422,8 +422,8 @@ class EditDoc(Section):
 
 
 class PreconditionDoc(Section):
-    """Two steps before a test of an SSD: its capacity is written in sequence, then the workload runs until steady
-    (`snia`). A text is the recipe."""
+    """Two steps before a test of an SSD: its capacity is written in sequence, then the workload runs at max until
+    steady (`snia`). A text is the recipe."""
 
     recipe: Annotated[Literal["snia"], choice_field(("snia",))] = about("SNIA's PTS.", "snia")
     name: Annotated[str, TEXT] = about("The first step's; the second is NAME-steady.", "precondition")

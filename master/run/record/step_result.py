@@ -63,6 +63,12 @@ class StepResult:
         partial, note = "; ".join(against[Severity.PARTIAL]), self._beyond(instance)
         return Reference(self.iops[instance.row], hosts, partial, verdict, note)
 
+    @property
+    def is_invalid_by_itself(self) -> bool:
+        """It would be so without what the rounds say of which it is one."""
+        weighty = (one for one in self.ends.findings if one.reason is not Reason.ROUNDS_NOT_STEADY)
+        return self.ends.verdict is Verdict.INVALID and any(one.severity is Severity.INVALID for one in weighty)
+
     def figure(self, focus: Focus) -> float | None:
         """A metric of everything, as the step stands; None where it is blank, or not valid: one that was cut short, or
         is of some hosts, is not one of a series."""

@@ -21,8 +21,9 @@ from ...plan.describe import planned_s
 from ...plan.model import OnIoError, Plan, Step
 from ...rollup.instances import InstanceKey, RollupInstance, Rollups
 from ...rollup.validity import ScopedFinding
+from ...summary.rounds_table import last_rounds, without_rounds
 from ...text.suggestions import suggestion
-from ...verdicts import Finding, Reason, Verdict
+from ...verdicts import Finding, Reason
 from ..edits.edit_policy import violations
 from ..edits.edit_types import EditRefused
 from ..record.run_recorder import RunRecorder
@@ -191,7 +192,7 @@ class StepRunner:
         """
         result = await self._attempt(step)
         for attempt in range(2, step.on_invalid.repeats + 2):
-            if result.ends.verdict is not Verdict.INVALID or not result.was_run or result.was_skipped:
+            if not result.is_invalid_by_itself or not result.was_run or result.was_skipped:
                 return result
             await self.rejoin()
             if not self.goes_on():
@@ -200,7 +201,7 @@ class StepRunner:
             self._recorder.event("repeated", f"step {result.ends.name} is invalid: it is run again, as {again.name}")
             self._repeats += 1
             result = await self._attempt(again)
-        if step.on_invalid.stop and result.ends.verdict is Verdict.INVALID and not result.was_skipped:
+        if step.on_invalid.stop and result.is_invalid_by_itself and not result.was_skipped:
             self._recorder.event("stopped", f"step {step.name} is invalid, and its on_invalid is stop")
             self._stopped = True
         return result
@@ -257,7 +258,9 @@ class StepRunner:
         def final(ended: StepOutcome) -> StepResult:
             judged = result(ended)
             why = None if self._rounds is None else self._rounds.finding(step, judged)
-            return judged if why is None else result(replace(ended, findings=(*ended.findings, ScopedFinding(why))))
+            if why is None or judged.standing.figures is None:
+                return judged
+            return result(replace(ended, findings=(*ended.findings, ScopedFinding(why))))
 
         recorder.judged_by(result)
         with self._api.editing(RunningStep(step.number, step.subinterval_s, live, discovered, self._measured)):
@@ -266,7 +269,7 @@ class StepRunner:
                 await alerts.close()
                 ended = await cycle.outcome()
             except asyncio.CancelledError:  # the hosts are given up, what was measured is not
-                self._end(recorder, final(await cycle.outcome()))
+                self._end(recorder, result(await cycle.outcome()))
                 raise
         luns = {(one.host, one.number): one.lun for one in discovered.rollups.instances} if ended.hung else {}
         self._orphans = {(host, luns[host, number]): step.name for host, number in ended.hung}
@@ -286,10 +289,16 @@ class StepRunner:
         """The exit code that follows from the steps that were run."""
         if HaltCause.USER in self._fleet.causes:
             return ExitCode.INTERRUPTED
-        code = exit_code_of(self._results.values())
+        code = exit_code_of(self._that_count())
         if self._cut_short and code is ExitCode.OK:
             return ExitCode.PARTIAL if self._results else ExitCode.HOSTS
         return code
+
+    def _that_count(self) -> list[StepResult]:
+        """The results that the run's exit code follows from: of steps in rounds, the last rounds."""
+        ends = [result.ends for result in self._results.values()]
+        counting = {step.number for step in (*without_rounds(ends), *last_rounds(ends))}
+        return [result for result in self._results.values() if result.ends.number in counting]
 
     def _backends(self) -> Mapping[str, str]:
         """How each host does I/O; reports where hosts differ."""
