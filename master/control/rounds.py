@@ -11,7 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..text.metric_amounts import amount_in_words, rounded
+from ..text.metric_amounts import MetricUnit, amount_in_words, rounded
+from ..text.scaled import scaled_count
 from ..verdicts import Finding, Reason
 from .choices import SNIA_ROUNDS
 from .control_state import Keys
@@ -126,7 +127,8 @@ class Rounds:
 
     def _of(self, window: PassWindow) -> str:
         assert window.mean is not None and window.excursion is not None and window.rise is not None
-        mean = amount_in_words(self.spec.focus.unit, window.mean, 4)
+        unit = self.spec.focus.unit
+        mean = scaled_count(window.mean) if unit is MetricUnit.PER_S else amount_in_words(unit, window.mean, 4)
         excursion = rounded(window.excursion, SNIA_EXCURSION_PERCENT, 1, "f")
         rise = rounded(window.rise, SNIA_SLOPE_PERCENT, 1, "f")
         figures = f"excursion {excursion}%, slope {rise}% of a mean of {mean}"

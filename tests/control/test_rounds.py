@@ -86,6 +86,12 @@ def test_a_figure_beyond_its_limit_is_never_told_as_the_limit() -> None:
     assert "excursion 20.0%, slope" in after(110, 90, 110, 90, 100).in_words
 
 
+def test_the_mean_is_told_in_the_metrics_unit() -> None:
+    assert after(*[347_741.0] * 5).in_words.endswith("of a mean of 348 k")
+    latency = RoundsSpec("mix", focus_on("overall_service_us_mean"), 25)
+    assert after(*[1234.5] * 5, spec=latency).in_words.endswith("of a mean of 1.234 ms")
+
+
 def test_a_round_that_does_not_count_says_which_figure_is_missing() -> None:
     assert after(100).in_words == "round 1 of at most 25"
     assert after(100, None).in_words == "round 2 of at most 25: mix has no figure of overall_iops that can be used"
