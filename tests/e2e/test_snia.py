@@ -1,4 +1,6 @@
-"""The plans of SNIA's tests, for real, on a device in memory that is small, and steady from the beginning."""
+"""The plans of SNIA's tests, for real, on a device in memory that is small, and steady from the beginning.
+
+Of the capacity the first block is not driven: it holds the label."""
 
 from pathlib import Path
 
@@ -40,11 +42,11 @@ def check_rounds(ended: Finished, step: str, passes: int, watched: int) -> None:
 def test_throughput(tmp_path: Path) -> None:
     ended = snia("throughput", tmp_path)
     whole = {row["name"]: row for row in ended.rows("summary.all.csv")}
-    for size in ("128k", "1m"):
+    for size, block in (("128k", 128 << 10), ("1m", 1 << 20)):
         check_rounds(ended, f"throughput-{size}", passes=2, watched=2)
         filled = whole[f"precondition-{size}"]
         written = float(filled["write_mib_per_s"]) * float(filled["length_s"]) * 2**20
-        assert written == pytest.approx(2 * SIZE, rel=1e-6) and filled["verdict"] != "invalid"
+        assert written == pytest.approx(2 * (SIZE - block), rel=1e-6) and filled["verdict"] != "invalid"
 
 
 @pytest.mark.parametrize(("name", "passes"), [("iops", 56), ("latency", 9)])
@@ -54,4 +56,4 @@ def test_a_matrix(name: str, passes: int, tmp_path: Path) -> None:
 
 def test_write_saturation(tmp_path: Path) -> None:
     (row,) = snia("write-saturation", tmp_path, {"subinterval": "250ms"}).rows("summary.all.csv")
-    assert float(row["write_mib_per_s"]) * float(row["length_s"]) * 2**20 == pytest.approx(4 * SIZE, rel=1e-6)
+    assert float(row["write_mib_per_s"]) * float(row["length_s"]) * 2**20 == pytest.approx(4 * (SIZE - 4096), rel=1e-6)
