@@ -73,9 +73,7 @@ class StepRunner:
         self._results = results
         self._host_settings = HostSettings(fleet)
         self._orphans: dict[tuple[str, str], str] = {}  # host and LUN, with the step whose I/Os have not come back
-        self._repeats = (
-            0  # attempts and rounds beyond each step's first: later steps have higher numbers than in the plan
-        )
+        self._repeats = 0  # runs of steps beyond each one's first: later ones have higher numbers than in the plan
         self._rounds: RoundsRun | None = None  # those that are running
         self._cut_short = False  # steps of the plan were left out
         self._stopped = False  # by `on_invalid: stop`
