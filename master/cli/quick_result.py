@@ -13,7 +13,7 @@ from ..rollup.figures import FLUSH, RELEASES
 from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
 from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, SLIM, marked, names_of
 from ..summary.measured import MeasurementRow
-from ..summary.search_probes import number_in, probe_lines, search_result, why_not_counted
+from ..summary.search_probes import disturbed_probes, number_in, probe_lines, search_result
 from ..summary.steps_table import advice_lines, details_lines, in_memory, why_of, with_joint
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
@@ -58,7 +58,7 @@ def result_lines(
         if probes:
             for sentence in (
                 search_result(probes, last.verdict, last.findings),
-                why_not_counted(probes, last.findings),
+                disturbed_probes(probes, last.findings),
             ):
                 lines += wrapped(in_options(sentence), width) if sentence else []
         # Of a step that was repeated the last attempt; a row that was torn is none.

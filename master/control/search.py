@@ -559,6 +559,7 @@ class Find:
             "interval_percent": 100 * self.spec.confidence if load else None,
             "halving_s": self.halving_s if load and load.width > self.spec.resolution else None,
             "repeated": repeated,
+            "disturbed": causes(self._much_disturbed()) or None,
         }
 
 

@@ -90,8 +90,9 @@ FIND: Final = (
     Column("low_iops", "1/s", "its interval: the lower end"),
     Column("high_iops", "1/s", "its interval: the upper end"),
     Column("interval_percent", "%", "confidence of that interval"),
-    Column("halving_s", "s", "about how much longer would halve the interval; blank where it is as narrow as asked"),
-    Column("repeated", "", "true: the generator was disturbed: the probe is repeated"),
+    Column("halving_s", "s", "about how much longer would halve it; blank: narrow enough"),
+    Column("repeated", "", "true: it was disturbed, and is repeated"),
+    Column("disturbed", "", "what disturbed more than a fifth of it"),
 )
 STAIRCASE: Final = (
     Column("level", "", "its number, from 0"),

@@ -27,7 +27,7 @@ from ..summary.driven import driven, load_parts
 from ..summary.headline import ON_PAGE, OVER_LOAD, full_title, scope_of
 from ..summary.measured import MeasurementRow, StepEnds
 from ..summary.rounds_table import rounds_tables
-from ..summary.search_probes import probe_table, search_caption, why_not_counted
+from ..summary.search_probes import disturbed_probes, probe_table, search_caption
 from ..summary.steps_table import advice_lines, run_sentence, words_of
 from ..text.metric_amounts import MetricUnit
 from ..verdicts import Finding
@@ -157,7 +157,7 @@ def _search(folder: Path, step: StepEnds) -> dict[str, Any] | None:
         "caption": search_caption(step, probes),
         "titles": table.titles,
         "rows": table.rows,
-        "note": why_not_counted(probes, step.standing.findings),
+        "note": disturbed_probes(probes, step.standing.findings),
     }
 
 

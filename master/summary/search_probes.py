@@ -95,10 +95,11 @@ def search_caption(step: StepEnds, probes: Sequence[ProbeRow]) -> str:
 
 
 def search_lines(step: StepEnds, probes: Sequence[ProbeRow]) -> list[str]:
-    """The lines below the table of steps for one that searched: the caption, its probes, and how many do not count."""
+    """The lines below the table of steps for one that searched: the caption, its probes, and how many were
+    disturbed."""
     caption = f"probes of step {step.number} {step.name}, {search_caption(step, probes)}"
-    why = why_not_counted(probes, step.standing.findings)
-    return [caption, *probe_lines(probes), *([why] if why else [])]
+    note = disturbed_probes(probes, step.standing.findings)
+    return [caption, *probe_lines(probes), *([note] if note else [])]
 
 
 def search_result(probes: Sequence[ProbeRow], verdict: Verdict, findings: Sequence[Finding] = ()) -> str:
@@ -151,16 +152,23 @@ def _without_pass(probes: Sequence[ProbeRow], fails: float | None) -> str:
     return f"no answer at {scaled_count(first) if first == last else scaled_range(first, first, last)[1]} IOPS"
 
 
-def why_not_counted(probes: Sequence[ProbeRow], findings: Sequence[Finding]) -> str:
-    """Say how many probes do not count, and why: `2 of 4 probes do not count: other programs had the CPU`; "" where all
-    count. `findings`: of the step."""
+def disturbed_probes(probes: Sequence[ProbeRow], findings: Sequence[Finding]) -> str:
+    """Say how many probes were disturbed, which of them count all the same, and why: `1 of 4 probes does not count, 2
+    were disturbed, but count: other programs had the CPU`; "" where none was. `findings`: of the step."""
     repeated = sum(is_repeated(one) for one in probes)
-    if not repeated:
+    counting = sum(bool(one.get("disturbed")) and not is_repeated(one) for one in probes)
+    parts = [f"{repeated} {'does' if repeated == 1 else 'do'} not count"] if repeated else []
+    counts = "was disturbed, but counts" if counting == 1 else "were disturbed, but count"
+    parts += [f"{counting} {counts}"] if counting else []
+    if not parts:
         return ""
-    details = [one.detail for one in findings if one.reason is Reason.SET_ASIDE]
-    known = [words for cause, words in CAUSES.items() if any(cause in detail for detail in details)]
-    why = " and ".join(known) or "the generator was disturbed"
-    return f"{repeated} of {len(probes)} probes {'does' if repeated == 1 else 'do'} not count: {why}"
+    number, words = parts[0].split(" ", 1)
+    parts[0] = f"{number} of {len(probes)} probes {words}"
+    # Probes of an earlier version have no causes: there the step's notes name them.
+    texts = [one.get("disturbed", "") for one in probes]
+    texts += [one.detail for one in findings if one.reason is Reason.SET_ASIDE]
+    known = [words for cause, words in CAUSES.items() if any(cause in text for text in texts)]
+    return f"{', '.join(parts)}: {' and '.join(known) or 'the generator was disturbed'}"
 
 
 def is_repeated(probe: ProbeRow) -> bool:

@@ -252,6 +252,7 @@ def test_a_probe_that_was_disturbed_is_repeated_once_and_named() -> None:
     state, decisions = searched(range(begin, begin + FEWEST))
     rows = rows_of(decisions)
     assert [row["repeated"] for row in rows] == [True] + [False] * (len(rows) - 1)
+    assert [row["disturbed"] for row in rows] == ["run-queue delay"] + [None] * (len(rows) - 1)
     assert rows[0]["total_iops"] == rows[1]["total_iops"] == first["total_iops"]
     assert [row["probe"] for row in rows] == [*range(1, len(rows) + 1)]
     found, undisturbed = state.estimate(), calm.estimate()
@@ -268,7 +269,7 @@ def test_a_probe_with_a_few_disturbed_subintervals_counts() -> None:
     begin = rows_of(decisions)[0]["first_subinterval"]
     assert isinstance(begin, int)
     _, decisions = searched((begin + 4,))
-    assert not any(row["repeated"] for row in rows_of(decisions))
+    assert not any(row["repeated"] or row["disturbed"] for row in rows_of(decisions))
 
 
 def test_a_search_that_is_always_disturbed_repeats_each_load_once_within_its_probes() -> None:
@@ -300,6 +301,7 @@ def test_a_search_that_is_unclear_on_calm_hosts_goes_on() -> None:
 
 def test_keep_repeats_no_probe() -> None:
     _, decisions = searched(range(2000), repeats=False)
+    assert {row["disturbed"] for row in rows_of(decisions)} == {"run-queue delay"}
     assert not any(row["repeated"] for row in rows_of(decisions))
     assert not any(finding.reason is Reason.SET_ASIDE for finding in decisions[-1].measured[0].findings)
 

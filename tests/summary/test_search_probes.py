@@ -2,7 +2,7 @@
 
 import pytest
 
-from ivypy.master.summary.search_probes import probe_lines, probe_table, search_result, why_not_counted
+from ivypy.master.summary.search_probes import disturbed_probes, probe_lines, probe_table, search_result
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 
 # Load in k, answer, and "r" where the probe was repeated; then the bracket after the last one.
@@ -111,7 +111,29 @@ def test_a_load_that_met_the_target_is_proved_unless_more_than_the_search_is_inv
 def test_why_probes_do_not_count(details: tuple[str, ...], marks: str, words: str) -> None:
     findings = [Finding(Reason.SET_ASIDE, one) for one in details]
     probes = rows(tuple((10, "unclear", mark.strip()) for mark in marks))
-    assert why_not_counted(probes, findings) == words
+    assert disturbed_probes(probes, findings) == words
+
+
+DELAY, BOTH = "run-queue delay", "steal, run-queue delay"
+
+
+@pytest.mark.parametrize(
+    ("probes", "words"),
+    [
+        ((("", DELAY), ("", "")), "1 of 2 probes was disturbed, but counts: other programs had the CPU"),
+        ((("", DELAY), ("", "steal"), ("", "")),
+         "2 of 3 probes were disturbed, but count: other programs had the CPU and the hypervisor had the CPU"),
+        ((("true", DELAY), ("", BOTH), ("", DELAY)),
+         "1 of 3 probes does not count, 2 were disturbed, but count: other programs had the CPU and the hypervisor had "
+         "the CPU"),
+        ((("true", "machine stall"), ("true", ""), ("", "machine stall")),
+         "2 of 3 probes do not count, 1 was disturbed, but counts: the machine stalled"),
+        ((("true", "steal"), ("", "")), "1 of 2 probes does not count: the hypervisor had the CPU"),
+    ],
+)  # fmt: skip
+def test_probes_that_were_disturbed_and_count_are_named(probes: tuple[tuple[str, str], ...], words: str) -> None:
+    cells = [{"repeated": repeated, "disturbed": causes} for repeated, causes in probes]
+    assert disturbed_probes(cells, ()) == words
 
 
 @pytest.mark.parametrize(
