@@ -1,7 +1,7 @@
 """A run's results as one JSON document, result.json and `ivypy show --json`, and the schema of it.
 
 Rule: the numbers are those of the summaries, under the same names and in the same units; what is blank there is left
-out. `ivypy schema --result` prints the schema, which changes only together with `format`.
+out. `ivypy schema --result` prints the schema. Keys may be added to it; where one changes or goes, `format` changes.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ...protocol.parameters import PARAMETERS
+from ..errors import PlanError
 from ..output.csv_text import replace_file
 from ..output.file_names import stem
 from ..rollup.instances import ALL
@@ -22,10 +23,12 @@ from .checked_files import Snapshot, read_whole
 from .finished_run import FinishedRun, Key, StepRow, run_in, types_in, why_no_results
 from .measured_rows import chosen_steps, finding_of, standing_of
 from .run_entries import RunEntry, entry_data, entry_of
+from .search_steps import read_probes
 
 FILE: Final = "result.json"
 MOST_BYTES: Final = 4 << 20  # of all its summaries; more would delay the end of a run, and fill the controller's memory
 _PARAMETERS: Final = ("iops_setting", *PARAMETERS)
+_FLAGS: Final = ("sustained", "repeated")  # of a probe
 
 
 # Bytes of a name that are no UTF-8 are shown by their numbers: JSON cannot have them.
@@ -96,6 +99,9 @@ class StepDocument(_Model):
     verdict: Verdicts = Field(description="of all measurements that count")
     reasons: list[ReasonDocument]
     thresholds: list[Text] = Field(description="in words; those that were missed are in `reasons`, as slo_missed")
+    probes: list[dict[str, int | float | bool | Text]] | None = Field(
+        default=[], description="of a search: the rows of its find.csv, without what is blank; null: that is damaged"
+    )
     start_utc: Text
     end_utc: Text | None
     measurements: list[MeasurementDocument]
@@ -161,10 +167,23 @@ def _step(step: Mapping[str, Any], run: FinishedRun, types: Collection[str]) -> 
     return StepDocument(
         **{name: step[name] for name in ("number", "name", "verdict", "thresholds", "start_utc", "end_utc")},
         reasons=_reasons(step["reasons"], run.folder),
+        probes=_probes(run.folder, step["number"], step["name"]),
         measurements=[
             _measurement(key, row, key.step == standing, run.folder) for key, row in rows if key.rollup_type in types
         ],
     )
+
+
+def _probes(folder: Path, number: int, name: str) -> list[dict[str, int | float | bool | str]] | None:
+    try:
+        probes = read_probes(folder, number, name)
+    except PlanError:  # what the step measured does not depend on it
+        return None
+    return [{column: _cell(column, text) for column, text in probe.items() if text} for probe in probes]
+
+
+def _cell(column: str, text: str) -> int | float | bool | str:
+    return text == "true" if column in _FLAGS else _number(text)
 
 
 def _measurement(key: Key, row: StepRow, stands: bool, folder: Path) -> MeasurementDocument:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
+from shutil import copytree
 
 import click
 import pytest
@@ -18,6 +19,7 @@ from ivypy.master.errors import PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import RunEnds
+from ivypy.master.output.file_names import step_folder
 from ivypy.master.results import result_document
 from ivypy.master.results.checked_files import RUN_JSON
 from ivypy.master.results.measured_rows import finding_of, read_measured
@@ -168,10 +170,27 @@ def test_result_json_has_every_row_of_every_summary(staged: SimulatedRun) -> Non
     }
     assert len(found) == len(written) > 10
     assert [step.thresholds for step in result.steps] == [["overall_iops at most 300000"], []]
+    assert [step.probes for step in result.steps] == [[], []]
     assert found[0].parameters["blocksize"] == "8192(6/12) 65536(6/12)"
     assert {repr(one.parameters["blocksize"]) for one in found if one.rollup_type == "workload"} == {"8192", "65536"}
     assert result.run.exit_code == ExitCode.SLO_MISSED and result.run.state == "ended"
     assert {*schema()["properties"]} == {"format", "run", "left_out", "steps"}
+
+
+def test_json_has_the_probes_of_a_search(staged: SimulatedRun, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    copytree(staged.folder, folder)
+    path = folder / step_folder(1, result_of(folder, ()).steps[1].name) / "find.csv"
+    path.write_text(
+        "probe,metric,target,total_iops,value,half_width,sustained,answer,repeated\n"
+        "1,overall_response_us_p99,20000,11500,4550.5,,true,pass,false\n"
+    )
+    assert [step.probes for step in result_of(folder, ()).steps] == [[], [{
+        "probe": 1, "metric": "overall_response_us_p99", "target": 20000, "total_iops": 11500, "value": 4550.5,
+        "sustained": True, "answer": "pass", "repeated": False,
+    }]]  # fmt: skip
+    path.write_text("probe\n1\n")
+    assert [step.probes for step in result_of(folder, ()).steps] == [[], None], "it is damaged"
 
 
 @pytest.mark.parametrize("room", [0.0, 0.3, 0.6, 0.99, 1.0])
