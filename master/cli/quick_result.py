@@ -64,7 +64,7 @@ def result_lines(
         # Of a step that was repeated the last attempt; a row that was torn is none.
         row: Row = next((row for row in reversed(summary) if row["name"] == last.name), {})
         figures = _figures(row, last, STATISTICS[width])
-        table = [*header_lines(_columns(STATISTICS[width])), *figures] if figures else _no_figures(last, probes)
+        table = [*header_lines(_columns(STATISTICS[width])), *figures] if figures else _no_figures(last, probes, width)
         lines += ["", *table, ""]
         lines += _verdict(last, ends.folder, width)
     else:
@@ -118,13 +118,13 @@ def _figures(row: Row, measured: MeasurementRow, statistics: Sequence[str]) -> l
     return lines
 
 
-def _no_figures(measured: MeasurementRow, probes: Sequence[Row]) -> list[str]:
+def _no_figures(measured: MeasurementRow, probes: Sequence[Row], width: int) -> list[str]:
     """Why there are none; of a search what its newest probes measured."""
     if any(one.reason is Reason.NO_SAMPLES for one in measured.findings):
         return ["no I/O was completed"]
     if not probes:
         return ["there is no measurement to show"]
-    return probe_lines(probes[-MOST_PROBES:])
+    return probe_lines(probes[-MOST_PROBES:], width)
 
 
 def _times(row: Row, prefix: str, verdict: Verdict, statistics: Sequence[str]) -> list[str]:
@@ -136,8 +136,10 @@ def _verdict(measured: MeasurementRow, folder: str, width: int) -> list[str]:
     lines = [f"{measured.verdict}{with_joint(why_of(measured))}"]
     lines += in_memory(measured)
     lines += [f"  {in_options(line)}" for line in advice_lines(measured, set())]
-    lines = [piece for line in lines for piece in _fitted(line, width)]
-    return [*lines, *details_lines(measured.findings, folder)]
+    pieces = [_fitted(line, width) for line in lines]
+    shown = [piece for some in pieces for piece in some]
+    is_whole = all(" ".join(some).split() == line.split() for some, line in zip(pieces, lines, strict=True))
+    return shown if is_whole and is_told(measured) else [*shown, *details_lines(measured.findings, folder)]
 
 
 def _fitted(text: str, width: int) -> list[str]:

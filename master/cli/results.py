@@ -156,7 +156,7 @@ def show(
         shown = (
             reason_lines(*measured.steps)
             if all_reasons
-            else [*measured_lines(measured, str(folder), width), *searched_lines(measured, folder)]
+            else [*measured_lines(measured, str(folder), width), *searched_lines(measured, folder, width)]
         )
         lines = [str(folder), "", *(map(in_options, shown) if is_quick(folder) else shown)]
         lines += ["", standing_line(entry, sentence)]

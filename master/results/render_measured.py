@@ -8,7 +8,7 @@ from typing import Final
 
 from ..errors import PlanError
 from ..rollup.instances import ALL
-from ..summary.headline import OF_MEASUREMENT, WIDE, grouped, title_of
+from ..summary.headline import NARROW, OF_MEASUREMENT, WIDE, grouped, title_of
 from ..summary.measured import MeasurementRow
 from ..summary.search_probes import search_lines
 from ..summary.steps_table import steps_table
@@ -30,7 +30,7 @@ def measured_lines(measured: MeasuredSteps, folder: str, width: int) -> list[str
     return steps_table(measured.steps, width, folder, explained=measured.by == ALL, each_round=measured.chosen)
 
 
-def searched_lines(measured: MeasuredSteps, folder: Path) -> list[str]:
+def searched_lines(measured: MeasuredSteps, folder: Path, width: int = NARROW) -> list[str]:
     """The probes of each step that searched, below an empty line; none of a rollup type. A file that is damaged is
     named: the table does not need it."""
     lines: list[str] = []
@@ -40,7 +40,7 @@ def searched_lines(measured: MeasuredSteps, folder: Path) -> list[str]:
         except PlanError as error:
             lines += ["", str(error)]
         else:
-            lines += ["", *search_lines(step, probes)] if probes and step.measured else []
+            lines += ["", *search_lines(step, probes, width)] if probes and step.measured else []
     return lines
 
 

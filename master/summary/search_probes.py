@@ -17,7 +17,7 @@ from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words
 from ..text.scaled import BLANK, duration, scaled_count, scaled_range
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..verdicts import Finding, Reason, Verdict, counting_for, verdict_of
-from .headline import figure_text, full_title, marked
+from .headline import NARROW, figure_text, full_title, marked
 from .measured import StepEnds
 
 CAUSES: Final = {
@@ -29,6 +29,8 @@ CAUSES: Final = {
 ANSWERS: Final = {ProbeAnswer.PASS: "meets it", ProbeAnswer.FAIL: "misses it", ProbeAnswer.UNCLEAR: "unclear"}
 _OF_SEARCH: Final = (Reason.SEARCH_UNBOUNDED, Reason.SEARCH_DISTURBED)
 _WIDTHS: Final = (5, 7, 7, 14, 7, -15)  # of the table's columns, 60 with the gaps
+_NARROWER: Final = ((0, 1, 3, 4, 5), (0, 1, 3, 5))  # the columns of a terminal with no room for all
+_SHORT: Final = 9  # the value's there, whose title is the statistic alone
 
 ProbeRow = Mapping[str, str]  # of find.csv, by column
 
@@ -50,15 +52,26 @@ def probe_table(probes: Sequence[ProbeRow]) -> ProbeTable:
     return ProbeTable(titles, tuple(_cells(one) for one in probes))
 
 
-def probe_lines(probes: Sequence[ProbeRow]) -> list[str]:
-    """The same as lines of 60 columns."""
+def probe_lines(probes: Sequence[ProbeRow], width: int = NARROW) -> list[str]:
+    """The same as lines for a terminal of this width: as many columns as it has room for."""
     table = probe_table(probes)
-    columns = [
-        TextColumn(title, width if width < 0 else max(width, len(title)))
-        for title, width in zip(table.titles, _WIDTHS, strict=True)
-    ]
-    groups = [ColumnGroup("", tuple(columns))]
-    return [*header_lines(groups), *(row_line(groups, row) for row in table.rows)]
+    forms = [_columns(table.titles, _WIDTHS, range(len(_WIDTHS)))]
+    metric = probes[-1]["metric"]
+    titles = (*table.titles[:3], table.titles[3].split()[-1] if metric in METRICS else "value", *table.titles[4:])
+    forms += [_columns(titles, (*_WIDTHS[:3], _SHORT, *_WIDTHS[4:]), places) for places in _NARROWER]
+    columns = next((form for form in forms if _group(form).width <= width), forms[-1])
+    groups = [_group(columns)]
+    return [*header_lines(groups), *(row_line(groups, [row[place] for place in columns]) for row in table.rows)]
+
+
+def _columns(titles: Sequence[str], widths: Sequence[int], places: Sequence[int]) -> dict[int, TextColumn]:
+    """Those at these places, by place."""
+    wide = {place: widths[place] if widths[place] < 0 else max(widths[place], len(titles[place])) for place in places}
+    return {place: TextColumn(titles[place], width) for place, width in wide.items()}
+
+
+def _group(columns: Mapping[int, TextColumn]) -> ColumnGroup:
+    return ColumnGroup("", tuple(columns.values()))
 
 
 def _cells(probe: ProbeRow) -> tuple[str, ...]:
@@ -94,12 +107,12 @@ def search_caption(step: StepEnds, probes: Sequence[ProbeRow]) -> str:
     return f"{wanted}: {search_result(probes, step.standing.verdict, step.standing.findings)}"
 
 
-def search_lines(step: StepEnds, probes: Sequence[ProbeRow]) -> list[str]:
+def search_lines(step: StepEnds, probes: Sequence[ProbeRow], width: int = NARROW) -> list[str]:
     """The lines below the table of steps for one that searched: the caption, its probes, and how many were
     disturbed."""
     caption = f"probes of step {step.number} {step.name}, {search_caption(step, probes)}"
     note = disturbed_probes(probes, step.standing.findings)
-    return [caption, *probe_lines(probes), *([note] if note else [])]
+    return [caption, *probe_lines(probes, width), *([note] if note else [])]
 
 
 def search_result(probes: Sequence[ProbeRow], verdict: Verdict, findings: Sequence[Finding] = ()) -> str:

@@ -50,6 +50,15 @@ def test_the_probes_of_a_search_stand_below_the_table(tmp_path: Path) -> None:
     ]
 
 
+def test_in_a_narrow_terminal_they_have_fewer_columns(tmp_path: Path) -> None:
+    lines = searched_lines(MeasuredSteps("all", (step(),)), written(tmp_path, HEADER + PROBES), 40)
+    assert lines[2:5] == [
+        "probe   asked       p99 answer",
+        "    1  23.1 k   18.0 ms [unclear]",
+        "    2  11.5 k   4.55 ms meets it",
+    ]
+
+
 def test_a_result_that_the_steps_line_has_is_not_repeated(tmp_path: Path) -> None:
     folder = written(tmp_path, HEADER + PROBES)
     lines = searched_lines(MeasuredSteps("all", (step(Finding(Reason.SEARCH_FOUND, "up to 12 k IOPS")),)), folder)

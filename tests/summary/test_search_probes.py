@@ -114,6 +114,30 @@ def test_why_probes_do_not_count(details: tuple[str, ...], marks: str, words: st
     assert disturbed_probes(probes, findings) == words
 
 
+@pytest.mark.parametrize(
+    ("width", "metric", "titles"),
+    [
+        (80, "overall_response_us_p99", "probe asked IOPS response p99 +- 99 % answer"),
+        (60, "overall_response_us_p99", "probe asked IOPS response p99 +- 99 % answer"),
+        (59, "overall_response_us_p99", "probe asked p99 +- 99 % answer"),
+        (47, "overall_response_us_p99", "probe asked p99 +- 99 % answer"),
+        (46, "overall_response_us_p99", "probe asked p99 answer"),
+        (40, "read_service_us_mean", "probe asked mean answer"),
+        (80, "array.port.busy_percent", "probe asked IOPS array.port.busy_percent +- 99 % answer"),
+        (68, "array.port.busy_percent", "probe asked value +- 99 % answer"),
+        (10, "array.port.busy_percent", "probe asked value answer"),
+    ],
+)
+def test_lines_of_probes_fit_the_terminal(width: int, metric: str, titles: str) -> None:
+    probe = rows(((10, "fail", ""),))[0] | {"metric": metric, "value": "5", "half_width": "2", "sustained": "false"}
+    lines = probe_lines([probe | {"confidence_percent": "99", "achieved_iops": "9990"}], width)
+    assert lines[0].split() == titles.split()
+    assert lines[1].split()[:2] == ["1", "10.0"] and lines[1].endswith(" not sustained")
+    assert max(map(len, lines)) <= max(width, 40)
+    places = {word: lines[0].index(word) + len(word) for word in titles.split()[:2]}
+    assert lines[1][: places["asked"]].endswith("10.0 k"), "below its title"
+
+
 DELAY, BOTH = "run-queue delay", "steal, run-queue delay"
 
 
