@@ -14,7 +14,7 @@ from ..rollup.metrics import HEADLINE_STATISTICS, Quantity
 from ..summary.headline import DIRECTIONS, IOPS, NARROW, NARROWEST, SLIM, marked, names_of
 from ..summary.measured import MeasurementRow
 from ..summary.search_probes import disturbed_probes, number_in, probe_lines, search_result
-from ..summary.steps_table import advice_lines, details_lines, in_memory, why_of, with_joint
+from ..summary.steps_table import advice_lines, details_lines, in_memory, is_told, why_of, with_joint
 from ..text.scaled import BLANK, scaled_count, scaled_size, scaled_time
 from ..text.table import ColumnGroup, TextColumn, header_lines, row_line
 from ..text.wrapping import wrapped

@@ -66,7 +66,8 @@ def _explanation(measured: Sequence[tuple[int, MeasurementRow]], folder: str) ->
     for number, row in measured:
         if words_of(row):
             lines += [_verdict_line(number, row), *(f"  {line}" for line in advice_lines(row, known))]
-    lines += details_lines([finding for _, row in measured for finding in row.findings], folder)
+    if not all(is_told(row) for _, row in measured):
+        lines += details_lines([finding for _, row in measured for finding in row.findings], folder)
     return ["", *lines] if lines else []
 
 
@@ -229,6 +230,18 @@ def details_lines(findings: Sequence[Finding], folder: str) -> list[str]:
     return [f"{counted}:", f"  ivypy show --reasons{f' {shlex.quote(folder)}' if folder else ''}"]
 
 
+def is_told(measured: MeasurementRow) -> bool:
+    """Whether its words have all of its reasons whole, so that nothing more can be shown: one, with its figures, or
+    none."""
+    others = [finding for finding in measured.findings if finding.reason is not Reason.SEARCH_FOUND]
+    return why_of(measured) == "; ".join(map(_whole, others))
+
+
+def _whole(finding: Finding) -> str:
+    """A reason in plain words, with its figures."""
+    return f"{finding.reason.short}{f' ({finding.detail})' if finding.detail else ''}"
+
+
 def words_of(measured: MeasurementRow) -> str:
     """The load that a search found, and why the verdict is not valid; "" where there is neither."""
     found = [finding.detail for finding in measured.findings if finding.reason is Reason.SEARCH_FOUND]
@@ -251,7 +264,7 @@ def _phrases(measured: MeasurementRow, detailed: bool) -> list[str]:
     if not weighty or (about_others and measured.verdict is Verdict.VALID):
         return [measured.cause] if measured.cause else []
     worst = weighty[0]
-    words = f"{worst.reason.short}{f' ({worst.detail})' if worst.detail and detailed else ''}"
+    words = _whole(worst) if detailed else worst.reason.short
     cause = "" if about_others else measured.cause
     phrases = [cause] if cause and is_explained(worst, measured.findings) else [words, *filter(None, [cause])]
     if phrases == [cause] and worst.reason in _GOALS:

@@ -1,5 +1,6 @@
 """The result of `ivypy quick`: a few lines that fit a terminal of 80 columns."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -143,6 +144,34 @@ def test_a_remedy_has_no_keys_that_only_a_plan_has() -> None:
     busy = Finding(Reason.CPU_CONTENTION, "61 %", Severity.INVALID)
     lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=(busy,))), [NOTHING], [LUN])
     assert any("Stop what else runs on the host, or get the host more CPU." in line for line in lines)
+
+
+LATE = Finding(Reason.GENERATOR_LATE, "89% of the mean", Severity.INVALID)
+NO_RATE = Finding(Reason.SEARCH_UNBOUNDED, "overall_response_us_p99 <= 2 ms fails from 6879.78 IOPS up")
+
+
+@pytest.mark.parametrize("width", [NARROW, SLIM])
+@pytest.mark.parametrize(
+    ("findings", "counted"),
+    [
+        ((), []),
+        ((LATE,), []),
+        ((NO_RATE,), []),
+        ((Finding(Reason.SEARCH_FOUND, "up to 1.63 k IOPS"),), []),
+        ((LATE, Finding(Reason.SEARCH_FOUND, "up to 1.63 k IOPS")), []),
+        ((LATE, Finding(Reason.SET_ASIDE, "1 of 9")), ["1 reason and 1 note:"]),
+        ((Finding(Reason.SET_ASIDE, "1 of 9"),), ["1 note:"]),
+        ((LATE, NO_RATE), ["2 reasons:"]),
+        ((Finding(Reason.SEARCH_UNBOUNDED, "for long " * 60),), ["1 reason:"]),  # it is cut
+        ((Finding(Reason.SEARCH_UNBOUNDED, "long" * 30),), ["1 reason:"]),
+    ],
+)  # fmt: skip
+def test_a_reason_that_stands_there_whole_is_not_offered_again(
+    findings: tuple[Finding, ...], counted: list[str], width: int
+) -> None:
+    lines = result_lines("h", ends(measurement(Verdict.INVALID, findings=findings)), [NOTHING], [LUN], width=width)
+    assert [line for line in lines if re.match(r"\d reason|\d note", line)] == counted
+    assert any("show --reasons" in line for line in lines) is bool(counted)
 
 
 def test_a_remedy_is_in_options_of_the_command() -> None:

@@ -557,6 +557,20 @@ def test_a_verdict_says_what_decides_it_and_then_which_figures_not_to_use(
     assert advice_lines(row, {remedy for remedy in advice}) == [line for line in advice if line == BRACKETS]
 
 
+@pytest.mark.parametrize(
+    ("of_each", "counted"),
+    [([(LATE,)], []), ([(LATE,), (LATE,)], []), ([(LATE,), (LATE, BUSY)], ["1 reason and 1 note:"])],
+)
+def test_reasons_that_stand_there_whole_are_not_offered_again(
+    of_each: list[tuple[Finding, ...]], counted: list[str]
+) -> None:
+    invalid = Verdict.INVALID
+    rows = [MeasurementRow("half", invalid, invalid, invalid, invalid, some, "", MEASURED) for some in of_each]
+    lines = steps_table([StepEnds(at, "half", invalid, row.findings, (row,)) for at, row in enumerate(rows)], MIDDLE)
+    assert [line for line in lines if line.endswith(":")] == counted
+    assert any(LATE.detail in line for line in lines)
+
+
 @pytest.mark.parametrize("width", [*OF_MEASUREMENT])
 def test_partial_figures_stand_in_parentheses_above_the_hosts_that_they_are_of(width: int) -> None:
     partial, valid = Verdict.PARTIAL, Verdict.VALID
