@@ -260,8 +260,8 @@ def _code() -> int:
     """Run the command; errors that a user can fix are printed."""
     try:
         return int(cli.main(standalone_mode=False) or ExitCode.OK)
-    except (click.Abort, KeyboardInterrupt):
-        stdio.complain("Interrupted.")
+    except (click.Abort, KeyboardInterrupt) as error:
+        stdio.complain(f"Interrupted by {error}." if str(error) else "Interrupted.")
         return ExitCode.INTERRUPTED
     except click.ClickException as error:
         text = io.StringIO()

@@ -144,7 +144,9 @@ def show(
         click.echo(_said_by_connectors(folder, by, steps, form), nl=False)
         return ExitCode.OK
     measured, entry = read_measured(folder, by, steps), entry_of(folder, now)
-    sentence = "" if entry.exit_code is None else ending_of(ExitCode(entry.exit_code), measured.steps)
+    sentence = (
+        "" if entry.exit_code is None else ending_of(ExitCode(entry.exit_code), measured.steps, entry.interrupted_by)
+    )
     if form is TableForm.JSON:
         click.echo(result_of(folder, (by,), steps).model_dump_json(indent=1))
     elif form is TableForm.CSV:

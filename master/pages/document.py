@@ -28,7 +28,7 @@ from ..summary.headline import ON_PAGE, OVER_LOAD, full_title, scope_of
 from ..summary.measured import MeasurementRow, StepEnds
 from ..summary.rounds_table import rounds_tables
 from ..summary.search_probes import disturbed_probes, probe_table, search_caption
-from ..summary.steps_table import advice_lines, run_sentence, words_of
+from ..summary.steps_table import advice_lines, ending_of, run_sentence, words_of
 from ..text.metric_amounts import MetricUnit
 from ..verdicts import Finding
 from .growing_table import GrowingTable, number, number_or_text, unix_time
@@ -58,7 +58,10 @@ def document_of(run: KeptRun) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "run": entry_data(entry),
-        "sentence": "" if code is None or code in ORDER else ExitCode(code).sentence,  # verdicts are in the outcome
+        # Verdicts are in the outcome.
+        "sentence": ""
+        if code is None or code in ORDER
+        else ending_of(ExitCode(code), [*known.values()], entry.interrupted_by),
         "outcome": run_sentence(_that_count(record, known), is_whole=code in ORDER),
         "driven": driven(loads, luns, read_table(run.folder / "workloads.csv")),
         "plan_text": plan_text(run.folder),

@@ -22,7 +22,9 @@ MOST_TIMES: Final = 2  # metrics
 def ticket_of(folder: Path) -> str:
     """Raises PlanError."""
     entry, measured = entry_of(folder, datetime.now(UTC)), read_measured(folder, ALL, ())
-    sentence = "" if entry.exit_code is None else ending_of(ExitCode(entry.exit_code), measured.steps)
+    sentence = (
+        "" if entry.exit_code is None else ending_of(ExitCode(entry.exit_code), measured.steps, entry.interrupted_by)
+    )
     words = [*_verdicts(measured), *_reasons(measured)]
     connectors = [f"- {escaped(line)}" for line in _connector_lines(folder, measured)]
     if connectors:

@@ -69,6 +69,7 @@ class _Record(_Entry):
     steps: list[_Step] = []
     planned_steps: list[str] = []  # of the plan's steps, the names; none where a program gives the steps
     exit_code: int | None = None
+    interrupted_by: str = ""
     start_utc: str | None = None
     end_utc: str | None = None
     socket: str | None = None

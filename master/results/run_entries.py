@@ -47,6 +47,7 @@ class RunEntry:
     hosts: tuple[str, ...]
     steps: tuple[str, ...]  # that began
     last: LastMeasured
+    interrupted_by: str = ""  # what ended it early: a signal or command; "": nothing, or it is not known
 
     @property
     def name(self) -> str:
@@ -125,6 +126,7 @@ def entry_of(folder: Path, now: datetime) -> RunEntry:
         hosts=tuple(record["hosts"]),
         steps=tuple(step["name"] for step in record["steps"]),
         last=last_measured(kept),
+        interrupted_by=record["interrupted_by"],
     )
 
 

@@ -101,12 +101,17 @@ def run_sentence(steps: Sequence[StepEnds], is_whole: bool) -> str:
     return " ".join([head, *each] if valid or steps[1:] else each)
 
 
-def ending_of(code: ExitCode, steps: Sequence[StepEnds]) -> str:
-    """The last sentence of a run that exits with this code: which steps it is about, where it is about some."""
+def ending_of(code: ExitCode, steps: Sequence[StepEnds], interrupted_by: str = "") -> str:
+    """The last sentence of a run that exits with this code: which steps it is about, where it is about some.
+
+    `interrupted_by`: a signal or command, where it is known."""
     if code is ExitCode.OK and any(row.cause.startswith(DISCREDITED) for step in steps for row in step.measured):
         return f"{code.sentence.rstrip('.')}; do not use the figures in brackets."
-    if code is ExitCode.INTERRUPTED and not any(row.figures for step in steps for row in step.measured):
-        return f"{code.sentence.partition(';')[0]}; nothing was measured."
+    if code is ExitCode.INTERRUPTED:
+        head, _, rest = code.sentence.partition("; ")
+        is_measured = any(row.figures for step in steps for row in step.measured)
+        by = f"Interrupted by {interrupted_by}" if interrupted_by else head
+        return f"{by}; {rest if is_measured else 'nothing was measured.'}"
     verdict = _VERDICTS_OF_CODES.get(code)
     concerned = [f"{step.number} {step.name}" for step in steps if step.verdict is verdict]
     if verdict is None or not concerned:

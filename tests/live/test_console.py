@@ -527,6 +527,15 @@ def test_the_last_sentence_of_a_run_names_the_steps_that_it_is_about(
     assert ending_of(code, steps) == sentence
 
 
+@pytest.mark.parametrize(
+    ("steps", "rest"),
+    [((measured_in_part("a"),), "the results so far are written."), ((), "nothing was measured.")],
+)
+def test_the_last_sentence_names_what_interrupted_the_run(steps: tuple[StepEnds, ...], rest: str) -> None:
+    assert ending_of(ExitCode.INTERRUPTED, steps, "SIGTERM") == f"Interrupted by SIGTERM; {rest}"
+    assert ending_of(ExitCode.PARTIAL, steps, "SIGTERM") == ending_of(ExitCode.PARTIAL, steps)
+
+
 def test_of_a_run_that_was_cut_off_only_the_steps_that_ended_are_valid() -> None:
     assert run_sentence((ended("a"),), is_whole=False) == "The step that ended is valid."
     assert run_sentence((ended("a"), ended("b")), is_whole=False) == "All steps that ended are valid."

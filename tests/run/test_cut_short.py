@@ -4,10 +4,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from ivypy.master.cli.results import show
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.reports import RunEnds
 from ivypy.master.plan.load import read
+from ivypy.master.report.ticket import ticket_of
 from ivypy.master.run.edits.edit_types import EditRefused
 from ivypy.master.run.session.run import Options, Run
 from ivypy.master.run.session.signals import Interrupts
@@ -133,6 +136,28 @@ def test_a_step_that_is_skipped_has_what_it_measured_and_the_next_one_runs(
     assert reason in row["reasons"] and "ivypy skip, by me" in row["reasons"]
     assert staged.events("skip") == ["by me"]
     assert staged.eyes.phases()[-1] == "tail"
+
+
+@pytest.mark.parametrize(
+    ("by", "words", "event"),
+    [("SIGTERM", "Interrupted by SIGTERM;", "by SIGTERM"), ("Ctrl-C", "Interrupted by Ctrl-C;", "by Ctrl-C"),
+     ("", "Interrupted by `ivypy stop`;", "by me")],
+)  # fmt: skip
+def test_what_interrupted_a_run_is_named_at_its_end_and_when_it_is_shown(
+    tmp_path: Path, by: str, words: str, event: str
+) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(12.0)
+        if by:
+            run._presses.press(by)
+        else:
+            run.api.stop("me")
+
+    staged = stage(tmp_path, visit, ONE_STEP.replace("go: one", "go: { name: one, measure: 60s }"))
+    (ends,) = [report for report in staged.eyes.seen if isinstance(report, RunEnds)]
+    assert ends.words == f"{words} the results so far are written." and staged.events("stop") == [event]
+    shown = CliRunner().invoke(show, [str(staged.folder)], standalone_mode=False).output
+    assert ends.words in " ".join(shown.split()) and ends.words in ticket_of(staged.folder)
 
 
 @pytest.mark.parametrize(("pressed_s", "measured"), [(12.0, "1"), (33.0, "5")])

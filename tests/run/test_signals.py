@@ -23,7 +23,8 @@ def press():
 
 try:
     signals.run_until_pressed(main)
-except click.Abort:
+except click.Abort as error:
+    sys.stdout.write(str(error))
     sys.exit(77)
 """
 BEFORE_THE_LOOP = """
@@ -49,18 +50,29 @@ async def main(presses):
 
 
 @pytest.mark.parametrize(
-    ("what", "number", "code"),
+    ("what", "number", "code", "by"),
     [
-        (BEFORE_THE_LOOP, signal.SIGINT, 77),
-        (BEFORE_THE_LOOP, signal.SIGTERM, 77),
-        (BEFORE_THE_LOOP, signal.SIGHUP, 77),
-        (WHILE_THE_LOOP_IS_STUCK, signal.SIGINT, 130),
-        (WHILE_THE_LOOP_IS_STUCK, signal.SIGTERM, 130),
+        (BEFORE_THE_LOOP, signal.SIGINT, 77, "Ctrl-C"),
+        (BEFORE_THE_LOOP, signal.SIGTERM, 77, "SIGTERM"),
+        (BEFORE_THE_LOOP, signal.SIGHUP, 77, "SIGHUP"),
+        (WHILE_THE_LOOP_IS_STUCK, signal.SIGINT, 130, ""),
+        (WHILE_THE_LOOP_IS_STUCK, signal.SIGTERM, 130, ""),
     ],
 )
-def test_a_press_counts_whatever_the_loop_does(what: str, number: signal.Signals, code: int) -> None:
+def test_a_press_counts_whatever_the_loop_does(what: str, number: signal.Signals, code: int, by: str) -> None:
     program = PROGRAM.format(number=int(number), what=what)
-    assert subprocess.run([sys.executable, "-c", program], timeout=BOUND_S, check=False).returncode == code
+    ended = subprocess.run(
+        [sys.executable, "-c", program], timeout=BOUND_S, check=False, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout) == (code, by)
+
+
+def test_what_pressed_first_is_known() -> None:
+    presses = Interrupts()
+    assert presses.by == ""
+    presses.press("SIGTERM")
+    presses.press("Ctrl-C")
+    assert presses.by == "SIGTERM"
 
 
 @pytest.mark.parametrize(

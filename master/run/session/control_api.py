@@ -42,7 +42,7 @@ from ..record.run_recorder import RunRecorder
 from ..setup.baseline_step import Measured, References
 from ..setup.discover_luns import PlacedPlan
 from ..step.live_step import LiveStep
-from .signals import Interrupts
+from .signals import STOP, Interrupts
 
 MEASURING: Final = (Phase.RUN, Phase.TRANSIENT, Phase.DISTURBED)
 NO_STEP = "no step is running; an edit changes a running step, and the next step starts with the plan's settings"
@@ -167,7 +167,7 @@ class ControlApi:
         if self._presses.count:
             raise EditRefused(["the run is being stopped already"])
         self._event("stop", f"by {who}")
-        self._presses.press()
+        self._presses.press(STOP)
         return Done("the I/O is halted; the run writes the results so far and ends")
 
     def skip(self, who: str) -> Done:

@@ -41,7 +41,7 @@ from ..setup.discover_luns import PlacedPlan, create, discover, prepare
 from ..setup.fleet import Fleet, HaltCause
 from ..setup.placement import to_create
 from .control_api import ControlApi
-from .signals import Interrupts
+from .signals import STOP, Interrupts
 from .step_runner import StepRunner
 
 SLOW_DISK_S: Final = 2.0  # at the end of the run: then watchers are shown what it waits for
@@ -153,10 +153,16 @@ class Run:
             recorder.discovered(plan.hosts, fleet.hellos(), discovered.placement)
             self._show(_setup_words(len(fleet.alive), discovered))
             self._show_differences(fleet, discovered)
-            self._presses.halts(
-                partial(fleet.interrupt, HaltCause.USER)
-            )  # until now a press cancels: there was no I/O to halt
+            self._presses.halts(partial(self._halt, fleet))  # until now a press cancels: there was no I/O to halt
             yield StepRunner(plan, recorder, fleet, reconnecting, discovered, connectors, self.api, self._results)
+
+    def _halt(self, fleet: Fleet) -> None:
+        by = self._presses.by
+        if by:
+            self.recorder.noted(interrupted_by=by)
+        if by and by != STOP:  # which has a row with who sent it
+            self.recorder.event("stop", f"by {by}")
+        fleet.interrupt(HaltCause.USER)
 
     def _show_differences(self, fleet: Fleet, discovered: PlacedPlan) -> None:
         """Show how hosts and LUNs differ, before their results are merged."""
@@ -212,7 +218,7 @@ class Run:
         """However the run ended: where its folder is, and what its steps came to."""
         ends = tuple(result.ends for result in self._results.values())
         folder = str(self.folder) if self._kept else ""
-        self.recorder.hub.show(RunEnds(folder, ends, int(self.code), ending_of(self.code, ends)))
+        self.recorder.hub.show(RunEnds(folder, ends, int(self.code), ending_of(self.code, ends, self._presses.by)))
 
     async def _serve(self, until: AsyncExitStack) -> None:
         """Open the control socket; a run without one is the same run."""

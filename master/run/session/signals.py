@@ -22,17 +22,19 @@ from ...errors import IvypyError
 from ...exit_codes import ExitCode
 
 LEAVES: Final = 3  # presses
-PRESSES: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PRESSES: Final = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
+STOP: Final = "`ivypy stop`"
 
 Outcome = TypeVar("Outcome")
 
 
 class Interrupts:
-    """State: how often the user pressed, and what a press does at the moment."""
+    """State: how often the user pressed, by what at first, and what a press does at the moment."""
 
     def __init__(self, give_up: Callable[[], object] = lambda: None) -> None:
         """`give_up` ends the run at once: what the second press does, and the first while there is nothing to halt."""
         self.count = 0
+        self.by = ""  # the first: in words, where that is known
         self._give_up = give_up
         self._halt = give_up
         self._show: Callable[[], object] = lambda: None
@@ -57,12 +59,13 @@ class Interrupts:
         if self.count:
             halt()
 
-    def press(self) -> None:
-        """In the loop."""
-        self.act(self.add())
+    def press(self, by: str = "") -> None:
+        """In the loop. `by`: in words, what presses."""
+        self.act(self.add(by))
 
-    def add(self) -> int:
+    def add(self, by: str = "") -> int:
         """One press more; in any thread. Returns how many there were; ends the process where it is done or given up."""
+        self.by = self.by if self.count else by
         self.count += 1
         if self._earned is not None:
             os._exit(self._earned)
@@ -105,7 +108,7 @@ async def _watched(main: Callable[[Interrupts], Coroutine[Any, Any, Outcome]], c
         if not presses.count:
             raise
         earned = ExitCode.INTERRUPTED
-        raise click.Abort() from None
+        raise click.Abort(presses.by) from None
     finally:
         presses.earn(earned)
 
@@ -135,6 +138,6 @@ def _listen(caught: int, presses: Interrupts) -> None:
                 if number == signal.SIGUSR1:
                     soon(presses.show)
                 elif number in PRESSES and not (number == signal.SIGHUP and presses.is_over):
-                    soon(presses.act, presses.add())
+                    soon(presses.act, presses.add(PRESSES[signal.Signals(number)]))
 
     threading.Thread(target=listen, name="ivypy-signals", daemon=True).start()
