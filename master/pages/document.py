@@ -27,7 +27,7 @@ from ..summary.driven import driven, load_parts
 from ..summary.headline import ON_PAGE, OVER_LOAD, full_title, scope_of
 from ..summary.measured import MeasurementRow, StepEnds
 from ..summary.rounds_table import rounds_tables
-from ..summary.search_probes import disturbed_probes, probe_table, search_caption
+from ..summary.search_probes import ProbeRow, disturbed_probes, probe_table, search_caption, search_headline
 from ..summary.steps_table import advice_lines, ending_of, run_sentence, words_of
 from ..text.metric_amounts import MetricUnit
 from ..verdicts import Finding
@@ -36,6 +36,7 @@ from .kept_run import KeptRun
 
 FORMAT: Final = 1
 _MOST_EVENTS: Final = 5000  # the newest
+_MOST_SEARCHES: Final = 3  # whose results stand at the top; the others' are below the table
 _VERDICTS: Final = ("verdict", "rate_verdict", "service_verdict", "response_verdict")
 _OF_ONE_LUN: Final = frozenset(("host", "hostname", "path"))
 
@@ -62,7 +63,7 @@ def document_of(run: KeptRun) -> dict[str, Any]:
         "sentence": ""
         if code is None or code in ORDER
         else ending_of(ExitCode(code), [*known.values()], entry.interrupted_by),
-        "outcome": run_sentence(_that_count(record, known), is_whole=code in ORDER),
+        "outcome": _outcome(run.folder, _that_count(record, known), is_whole=code in ORDER),
         "driven": driven(loads, luns, read_table(run.folder / "workloads.csv")),
         "plan_text": plan_text(run.folder),
         **headlines(),
@@ -79,6 +80,14 @@ def document_of(run: KeptRun) -> dict[str, Any]:
         "has_elements": any(run.elements(one["number"]).element_types() for one in record["steps"]),
         "events": _events(run),
     }
+
+
+def _outcome(folder: Path, steps: Sequence[StepEnds], is_whole: bool) -> str:
+    """Say what the run came to: first what its searches found."""
+    searched = [(step, probes) for step in steps if (probes := _probes(folder, step))]
+    results = [(step, search_headline(step, probes)) for step, probes in searched[:_MOST_SEARCHES]]
+    named = [sentence if len(steps) == 1 else f"{step.name}: {sentence}" for step, sentence in results]
+    return " ".join(filter(None, [*named, run_sentence(steps, is_whole)]))
 
 
 def headlines() -> dict[str, list[dict[str, Any]]]:
@@ -149,11 +158,8 @@ def _step(
 
 def _search(folder: Path, step: StepEnds) -> dict[str, Any] | None:
     """The probes of a step that searched, as texts; None of any other, or where they are damaged."""
-    try:
-        probes = read_probes(folder, step.number, step.name)
-    except PlanError:  # the answer of control names the file
-        return None
-    if not probes or not step.measured:
+    probes = _probes(folder, step)
+    if not probes:
         return None
     table = probe_table(probes)
     return {
@@ -162,6 +168,15 @@ def _search(folder: Path, step: StepEnds) -> dict[str, Any] | None:
         "rows": table.rows,
         "note": disturbed_probes(probes, step.standing.findings),
     }
+
+
+def _probes(folder: Path, step: StepEnds) -> list[ProbeRow]:
+    """Of a step that searched and has a measurement to show; none of any other, or where they are damaged."""
+    try:
+        probes = read_probes(folder, step.number, step.name)
+    except PlanError:  # the answer of control names the file
+        return []
+    return probes if step.measured else []
 
 
 def _rounds(folder: Path) -> list[dict[str, Any]]:

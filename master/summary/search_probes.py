@@ -96,12 +96,26 @@ def _amount(metric: str, value: float | None) -> str:
     return amount_in_words(unit_of(metric), value, 3)
 
 
+def search_headline(step: StepEnds, probes: Sequence[ProbeRow]) -> str:
+    """The result of a step's search in a sentence that stands alone: `1.63 k IOPS (1.48 to 1.69 k, 95 %) is the highest
+    rate with response p99 at most 20 ms.`"""
+    wanted, rate = _wanted(probes[-1]), _highest_rate(probes[-1], step.standing.verdict)
+    if rate:
+        return f"{rate} is the highest rate with {wanted}."
+    result = search_result(probes, step.standing.verdict, step.standing.findings)
+    return f"{wanted[0].upper()}{wanted[1:]}: {result}."
+
+
+def _wanted(last: ProbeRow) -> str:
+    """The target in words: `response p99 at most 20 ms`. `last`: the last probe."""
+    target = amount_in_words(unit_of(last["metric"]), float(last["target"]), LIMIT_DIGITS)
+    return f"{metric_title(last['metric'])} at most {target}"
+
+
 def search_caption(step: StepEnds, probes: Sequence[ProbeRow]) -> str:
     """The target of a step's search, and its result where the step's own line does not have it: `response p99 at most
     20 ms: at least 11.5 k IOPS meet it; 23.1 k is unclear`."""
-    last = probes[-1]
-    target = amount_in_words(unit_of(last["metric"]), float(last["target"]), LIMIT_DIGITS)
-    wanted = f"{metric_title(last['metric'])} at most {target}"
+    wanted = _wanted(probes[-1])
     if any(one.reason is Reason.SEARCH_FOUND for one in step.standing.findings):
         return wanted
     return f"{wanted}: {search_result(probes, step.standing.verdict, step.standing.findings)}"
@@ -123,12 +137,10 @@ def search_result(probes: Sequence[ProbeRow], verdict: Verdict, findings: Sequen
     invalid: the search alone may be.
     """
     last = probes[-1]
-    load, low, high = (number_in(last, column) for column in ("expected_iops", "low_iops", "high_iops"))
-    if load is not None and low is not None and high is not None and verdict is not Verdict.INVALID:
-        value, ends = scaled_range(load, low, high)
-        halving_s, percent = number_in(last, "halving_s"), number_in(last, "interval_percent")
+    if rate := _highest_rate(last, verdict):
+        halving_s = number_in(last, "halving_s")
         more = "" if halving_s is None else f"; about {duration(halving_s)} more (`within`) would halve that"
-        return f"the highest rate that meets it: {value} IOPS ({ends}, {percent:g} %){more}"
+        return f"the highest rate that meets it: {rate}{more}"
     passes, fails = number_in(last, "highest_pass_iops"), number_in(last, "lowest_fail_iops")
     if passes is None:
         return _without_pass(probes, fails)
@@ -139,6 +151,16 @@ def search_result(probes: Sequence[ProbeRow], verdict: Verdict, findings: Sequen
     purpose = {*FindSpec.purpose, *(METRICS[name].scope for name in [last.get("metric", "")] if name in METRICS)}
     doubt = verdict_of(counting_for(others, purpose))
     return f"at least {marked(scaled_count(passes), doubt)} IOPS meet it{_unclear(unclear)}"
+
+
+def _highest_rate(last: ProbeRow, verdict: Verdict) -> str:
+    """The rate that was found, with its interval: `1.63 k IOPS (1.48 to 1.69 k, 95 %)`; "" where none was. `last`: the
+    last probe; `verdict`: of the step."""
+    load, low, high = (number_in(last, column) for column in ("expected_iops", "low_iops", "high_iops"))
+    if load is None or low is None or high is None or verdict is Verdict.INVALID:
+        return ""
+    value, ends = scaled_range(load, low, high)
+    return f"{value} IOPS ({ends}, {number_in(last, 'interval_percent'):g} %)"
 
 
 def _without_pass(probes: Sequence[ProbeRow], fails: float | None) -> str:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from ivypy.master.summary.search_probes import disturbed_probes, probe_lines, probe_table, search_result
+from ivypy.master.summary.measured import MeasurementRow, StepEnds
+from ivypy.master.summary.search_probes import (
+    disturbed_probes,
+    probe_lines,
+    probe_table,
+    search_headline,
+    search_result,
+)
 from ivypy.master.verdicts import Finding, Reason, Severity, Verdict
 
 # Load in k, answer, and "r" where the probe was repeated; then the bracket after the last one.
@@ -80,6 +87,32 @@ def test_the_result_is_what_all_probes_prove(
     probes: Probes, passed: float | None, failed: float | None, words: str
 ) -> None:
     assert search_result(rows(probes, passed, failed), Verdict.VALID) == words
+
+
+RATE = {"expected_iops": "1634.7", "low_iops": "1479", "high_iops": "1694", "interval_percent": "95"}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "more", "words"),
+    [
+        (
+            Verdict.VALID,
+            RATE,
+            "1.63 k IOPS (1.48 to 1.69 k, 95 %) is the highest rate with response p99 at most 20 ms.",
+        ),
+        (
+            Verdict.PARTIAL,
+            RATE | {"halving_s": "500"},
+            "1.63 k IOPS (1.48 to 1.69 k, 95 %) is the highest rate with response p99 at most 20 ms.",
+        ),
+        (Verdict.VALID, RATE | {"low_iops": ""}, "Response p99 at most 20 ms: at least 11.5 k IOPS meet it."),
+        (Verdict.INVALID, RATE, "Response p99 at most 20 ms: at least 11.5 k IOPS meet it."),
+    ],
+)
+def test_the_headline_of_a_search_begins_with_the_rate(verdict: Verdict, more: dict[str, str], words: str) -> None:
+    probe = rows(((11.5, "pass", ""),), 11.5)[0] | {"target": "20000"} | more
+    row = MeasurementRow("p99", verdict, verdict, verdict, verdict, (), "", {})
+    assert search_headline(StepEnds(0, "p99", verdict, (), (row,)), [probe]) == words
 
 
 @pytest.mark.parametrize(
