@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from ivypy.master.pages.run_data import RunData
+from ivypy.master.results.search_steps import read_probes
 from ivypy.master.run.session.run import Run
 from ivypy.master.stats.percentiles import percentile
 from ivypy.master.summary.search_probes import probe_table
@@ -357,6 +358,11 @@ def test_the_probes_of_a_search_stand_in_the_summary(
     (path,) = folders["tour"].glob("*.knee/find.csv")
     assert "knee" in page.inner_text(".search p") and page.locator(".search").count() == 1
     assert page.locator(".probes th").all_inner_texts()[3:] == ["response p99", "± 99 %", "answer"]
+    last = read_probes(folders["tour"], 3, "knee")[-1]
+    assert page.inner_text("p.outcome").startswith("knee: ")
+    assert (" is the highest rate with response p99 at most 3 ms. " in page.inner_text("p.outcome")) is bool(
+        last["expected_iops"]
+    )
     cells = [row.split("\t") for row in page.locator(".probes tbody tr").all_inner_texts()]
     assert cells == [[*row] for row in probe_table(rows_of(path)).rows]
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -439,12 +445,48 @@ def test_latency_against_load_leaves_out_attempts_that_were_repeated(page: Any) 
     assert left == ["a+attempt=2", "b"]
 
 
+OF_LOADS = """async (changes) => {
+    const { curvesOf } = await import('/static/load_chart.js');
+    const parameters = { blocksize: 4096, iops: 100, seed: 1, scatter_seed: 2 };
+    const load = { access: 'reads', rate: 'at some' };
+    const one = { load, hosts_in: 2, hosts_of: 2, step: { number: 0, name: 's' } };
+    const measured = changes.map(({ parameters: own, ...more }, at) => (
+        { ...one, at, iops_setting: at, parameters: { ...parameters, ...own }, ...more }));
+    return curvesOf(measured).map(({ name, pass, points }) => [name, pass, points.map((point) => point.at)]);
+}"""
+READS = "reads"
+
+
+@pytest.mark.parametrize(
+    ("changes", "curves"),
+    [
+        ([{}, {"parameters": {"iops": 5, "seed": 7, "scatter_seed": 9}}], [[READS, 0, [0, 1]]]),
+        ([{}, {"parameters": {"blocksize": 8192}}, {}], [[READS, 0, [0, 2]], [READS, 0, [1]]]),
+        ([{}, {"parameters": {"iops": "profile"}}], [[READS, 0, [0]], ["reads, at a rate that changes", 0, [1]]]),
+        ([{}, {"hosts_in": 1}], [[READS, 0, [0]], ["reads, 1 of 2 hosts", 0, [1]]]),
+        ([{"iops_setting": "max"}] * 3, [[READS, 0, [0]], [READS, 1, [1]], [READS, 2, [2]]]),
+        ([{}, {}, {"iops_setting": 0}, {"iops_setting": 1}], [[READS, 0, [0, 1]], [READS, 1, [2, 3]]]),
+        ([{"level": "a"}, {"level": "b"}, {}], [["s", 0, [0, 1]], [READS, 0, [2]]]),
+        (
+            [{"level": "a"}, {"level": "a", "step": {"number": 1, "name": "s"}}],
+            [["s", 0, [0]], ["s", 0, [1]]],
+        ),
+    ],
+    ids=["rate alone", "size", "profile", "lost host", "again", "second pass", "levels", "of two steps"],
+)
+def test_a_line_joins_only_measurements_that_differ_by_the_rate_alone(
+    page: Any, changes: list[dict[str, Any]], curves: list[list[Any]]
+) -> None:
+    assert page.evaluate(OF_LOADS, changes) == curves
+
+
 def test_what_was_chosen_last_is_drawn_though_its_answer_came_first(page: Any) -> None:
     drawn = page.evaluate("""async () => {
         const { LoadChart } = await import('/static/load_chart.js');
         const metrics = { overall_iops: 100, overall_response_us_p99: 9, overall_service_us_p99: 5 };
         const one = { name: 'one', level: '1', load: {}, verdict: 'valid', metrics };
-        const step = { number: 0, name: 'one', thresholds: [], measurements: [one, one] };
+        const measurements = [{ ...one, iops_setting: 90 }, { ...one, iops_setting: 100 }];
+        const step = { number: 0, name: 'one', thresholds: [], measurements };
         const over_load = ['response', 'service'].map((time) => (
             { name: `overall_${time}_us_p99`, title: `${time} p99`, is_time: true, verdict: `${time}_verdict` }));
         const asked = [];

@@ -72,13 +72,14 @@ export class LoadChart {
     const isNewest = begun(this);
     const of = colours();
     const { verdict: scope, title } = this.model.document.over_load.find((metric) => metric.name === this.metric);
-    const groups = groupsOf(all.filter((one) => one.metrics[this.metric] !== undefined));
+    const curves = curvesOf(all.filter((one) => one.metrics[this.metric] !== undefined));
     const palette = [of.blue, of.orange, of.green, of.purple, of.red];
+    const loads = [...new Set(curves.map((one) => one.load))];
     const traces = [];
     const shapes = [];
     const annotations = [];
-    for (const [name, own] of groups) {
-      const colour = palette[traces.length % palette.length];
+    for (const { name, load, pass, points: own } of curves) {
+      const colour = palette[loads.indexOf(load) % palette.length];
       const sorted = [...own].sort((a, b) => a.metrics.overall_iops - b.metrics.overall_iops);
       const points = sorted.map((one) => [one.metrics.overall_iops, one.metrics[this.metric]]);
       const symbols = symbolsOf(sorted, scope);
@@ -92,6 +93,8 @@ export class LoadChart {
         type: "scatter",
         mode: "lines+markers",
         name: name.replaceAll("<", "&lt;"),
+        showlegend: pass === 0,
+        legendgroup: load,
         x: points.map(([x]) => x),
         y: points.map(([, y]) => y),
         line: { color: colour },
@@ -140,8 +143,8 @@ export class LoadChart {
       shapes.push(...interval.shapes);
       annotations.push(...interval.annotations);
     }
-    this.chart.hidden = !groups.size;
-    if (!groups.size) {
+    this.chart.hidden = !curves.length;
+    if (!curves.length) {
       fill(this.note, `No measurement has a ${title}: it needs a rate below the maximum, and enough I/Os.`);
       return;
     }
@@ -186,16 +189,39 @@ export class LoadChart {
   }
 }
 
-/** Measurements whose loads differ by the rate alone: by a step's name where it has levels, else by what they drive. */
-function groupsOf(measurements) {
-  const groups = new Map();
+/** Curves of measurements that differ by the rate alone: {name, load, pass, points}. A step with levels has its own;
+ * where a load was measured at a rate again, that belongs to the next curve: the load's second pass. */
+export function curvesOf(measurements) {
+  const curves = new Map();
   for (const one of measurements) {
-    const { rate, ...rest } = one.load;
-    const name = one.level ? one.step.name : Object.values(rest).join(", ");
-    if (!groups.has(name)) groups.set(name, []);
-    groups.get(name).push(one);
+    const load = loadOf(one);
+    const isTaken = (pass) =>
+      curves.get(`${pass} ${load}`)?.points.some((its) => its.iops_setting === one.iops_setting);
+    let pass = 0;
+    while (isTaken(pass)) pass += 1;
+    const key = `${pass} ${load}`;
+    if (!curves.has(key)) curves.set(key, { name: nameOf(one), load, pass, points: [] });
+    curves.get(key).points.push(one);
   }
-  return groups;
+  return [...curves.values()];
+}
+
+function nameOf(one) {
+  const { rate, ...rest } = one.load;
+  const hosts = one.hosts_in < one.hosts_of ? [`${one.hosts_in} of ${one.hosts_of} hosts`] : [];
+  const changing = isConstant(one) ? [] : ["at a rate that changes"];
+  return one.level ? one.step.name : [...Object.values(rest), ...changing, ...hosts].join(", ");
+}
+
+/** What a measurement drove, but for the rate and the seeds. */
+function loadOf(one) {
+  if (one.level) return `step ${one.step.number}`;
+  const { iops, seed, scatter_seed, ...parameters } = one.parameters ?? {};
+  return JSON.stringify([parameters, isConstant(one), one.hosts_in, one.hosts_of]);
+}
+
+function isConstant(one) {
+  return one.parameters?.iops !== "profile";
 }
 
 function symbolsOf(measurements, scope) {
