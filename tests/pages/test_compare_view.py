@@ -246,9 +246,15 @@ def test_a_phone_shows_it_without_scrolling_to_the_side(browser: Any, address: s
     page.goto(f"{address}/#/compare/{','.join(folders)}")
     page.wait_for_function(DRAWN)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    for place in (1, 2):  # the change, the outcome
-        box = page.locator("table.compared tbody tr td").nth(place).bounding_box()
-        assert box["x"] + box["width"] <= PHONE["width"]
+    cells = page.locator("table.compared tbody tr").first.locator("td")
+    boxes = [cells.nth(place).bounding_box() for place in range(6)]  # step, change, outcome, interval, A, B
+    assert all(0 <= box["x"] and box["x"] + box["width"] <= PHONE["width"] for box in boxes)
+    step, change, outcome, interval, a, b = (box["y"] for box in boxes)
+    assert step < change == outcome < interval == a == b
+    assert all(one.evaluate("(node) => node.scrollWidth <= node.clientWidth") for one in cells.all()), "nothing is cut"
+    labels = page.evaluate("""() => [...document.querySelectorAll('table.compared tbody tr:first-child td')].map(
+        (one) => getComputedStyle(one, '::before').content)""")
+    assert labels[3:6] == ['"95 % "', '"A "', '"B "'] and labels[0] == "none"
     context.close()
 
 

@@ -227,10 +227,10 @@ class ComparisonView {
         { title: "figure", cell },
         { title: "step", class: "step-name", cell: (row) => row.key },
         { title: "change", number: true, cell: (row) => changeText(row.change) },
-        { title: "outcome", cell: outcome },
-        { title: "95 % interval", number: true, cell: (row) => row.interval?.map(changeText).join(" to ") ?? "-" },
-        { title: "A", number: true, cell: (row) => side(row, row.a, row.a_invalid) },
-        { title: "B", number: true, cell: (row) => side(row, row.b, row.b_invalid) },
+        { title: "outcome", class: "verdict-cell", cell: outcome },
+        { title: "95 % interval", label: "95 %", number: true, cell: intervalOf },
+        { title: "A", label: "A", number: true, cell: (row) => side(row, row.a, row.a_invalid) },
+        { title: "B", label: "B", number: true, cell: (row) => side(row, row.b, row.b_invalid) },
         { title: "runs left out, or why not compared", class: "why", cell: (row) => row.why_not_compared },
       ],
       this.data.rows,
@@ -401,6 +401,10 @@ function amount(row, value) {
 /** A side's figure; in brackets where all its runs were left out as invalid. */
 function side(row, value, invalid) {
   return marked(amount(row, value ?? invalid), (value ?? invalid) === value ? "" : "invalid", "invalid: not compared");
+}
+
+function intervalOf(row) {
+  return row.interval?.map(changeText).join(" to ") ?? "-";
 }
 
 const SIGNS = { worse: "▼ ", better: "▲ " };

@@ -46,7 +46,8 @@ export function counted(number, noun) {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** A table with a row header in each row. `columns`: {title, cell(row), number, title text}. */
+/** A table with a row header in each row. `columns`: {title, cell(row), number, class, label}; a label
+ * stands before the cell where a style shows it: on a phone, whose rows are stacked. */
 export function table(caption, columns, rows, attributes = {}) {
   const head = columns.map((one) => el("th", { scope: "col", class: one.number && "number" }, one.title));
   const body = rows.map((row) =>
@@ -57,7 +58,7 @@ export function table(caption, columns, rows, attributes = {}) {
         const content = one.cell(row);
         return place === 0
           ? el("th", { scope: "row" }, content)
-          : el("td", { class: one.number ? "number" : one.class }, content);
+          : el("td", { class: one.number ? "number" : one.class, "data-label": one.label }, content);
       }),
     ),
   );
