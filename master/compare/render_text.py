@@ -7,8 +7,9 @@ from typing import Final
 from ..exit_codes import ExitCode
 from ..results.finished_run import FinishedRun
 from ..rollup.figures import OVERALL
-from ..rollup.metrics import SHORT_NAMES, Metric
+from ..rollup.metrics import SHORT_NAMES, Metric, unit_word
 from ..summary.headline import figure_text, marked
+from ..text.metric_amounts import MetricUnit
 from ..text.wrapping import shortened, wrapped
 from ..verdicts import Verdict
 from .compare import Comparison
@@ -163,9 +164,11 @@ def _side(compared: Compared, side: str) -> str:
 
 
 def figures_text(row: Judged) -> str:
-    """In a line: both sides, the change, its interval and the outcome."""
+    """In a line: both sides with their unit, the change, its interval and the outcome."""
     _, a, b, change, between, outcome = cells(row)
-    return f"{a} -> {b}, {change}, 95 % interval {between}, {outcome}"
+    metric = row.compared.metric
+    unit = "" if metric.unit is MetricUnit.US else unit_word(metric.name)  # times have theirs
+    return f"{a} -> {b}{unit and f' {unit}'}, {change}, 95 % interval {between}, {outcome}"
 
 
 def row_lines(texts: Sequence[str]) -> Iterator[str]:

@@ -430,6 +430,11 @@ def unit_of(name: str) -> MetricUnit:
     return METRICS[name].unit if name in METRICS else MetricUnit.NONE
 
 
+def unit_word(name: str) -> str:
+    """The same as people say it: IOPS for I/Os per second."""
+    return "IOPS" if name.endswith("iops") else str(unit_of(name))
+
+
 def column(figures: Figures, name: str) -> Floats:
     """A metric for all rows by name, shape (R,); nan where a row includes no host. Raises KeyError."""
     return value(figures, METRICS[name])

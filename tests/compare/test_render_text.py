@@ -3,7 +3,7 @@
 import pytest
 
 from ivypy.master.compare.outcomes import Compared, RunFigure, untested
-from ivypy.master.compare.render_text import cells, row_lines
+from ivypy.master.compare.render_text import cells, figures_text, row_lines
 from ivypy.master.results.finished_run import Key
 from ivypy.master.rollup.metrics import METRICS
 
@@ -14,6 +14,19 @@ def test_of_the_few_runs_that_remain_no_change_is_shown(left_out: str, change: s
     runs = (RunFigure("A1", 2.0), RunFigure("A2", 9.0, left_out), RunFigure("B1", 3.0))
     row = Compared(Key("max", "all", "all"), METRICS["overall_service_us_p99"], 2.0, 3.0, None, "too few runs", runs)
     assert cells(untested(row))[3] == change
+
+
+@pytest.mark.parametrize(
+    ("metric", "sides"),
+    [
+        ("overall_iops", "2.00 k -> 3.00 k IOPS, "),
+        ("read_mib_per_s", "2.00 k -> 3.00 k MiB/s, "),
+        ("overall_service_us_p99", "2.00 ms -> 3.00 ms, "),
+    ],
+)
+def test_figures_in_a_line_have_their_unit(metric: str, sides: str) -> None:
+    row = Compared(Key("max", "all", "all"), METRICS[metric], 2000.0, 3000.0)
+    assert figures_text(untested(row)).startswith(sides)
 
 
 INVALID, OTHER = "invalid: reap_delay", "blank"

@@ -97,6 +97,23 @@ def test_each_threshold_has_the_misses_of_its_own(of: str) -> None:
     assert of_longer.message.splitlines() == [one.detail for one in misses]
 
 
+@pytest.mark.parametrize(
+    ("threshold", "amount", "shown"),
+    [
+        ("overall_iops at least 5000", "99.9961", "99.9961 IOPS"),
+        ("overall_iops at least 5e+06", "1e+06 of host=a", "1e+06 IOPS of host=a"),
+        ("overall_iops at least 5000", "blank", "blank"),
+        ("errors at most 0", "3 of host=a", "3 I/Os of host=a"),
+        ("read_mib_per_s at least 10 MiB/s", "0.4 MiB/s", "0.4 MiB/s"),
+        ("read_service_us_p99 at most 1 ms", "2 ms", "2 ms"),
+    ],
+)
+def test_figures_have_their_unit(threshold: str, amount: str, shown: str) -> None:
+    words = f"total_iops=500: {threshold}: "
+    _, case = cases_of(StepEnds(0, "a: b", Verdict.FAILED, (missed(words + amount),), ()), [threshold])
+    assert case.message == words + shown
+
+
 def test_a_repeated_step_has_the_name_of_its_first_attempt() -> None:
     cases = cases_of(StepEnds(3, "half+attempt=2", Verdict.VALID, (), ()), [FAST])
     assert [case.name for case in cases] == ["half", f"half: {FAST}"]
@@ -232,7 +249,7 @@ def test_the_share_of_a_lost_host_is_no_failure_of_the_storage(tmp_path: Path, d
     step, threshold = suite(tmp_path / "x.xml")
     assert [one.tag for one in (*step, *threshold)] == [ERROR, ERROR]
     assert "2 of 3 hosts" in (step[0].text or "") and "host_lost" in (step[0].text or "")
-    assert threshold[0].get("message") == "overall_iops at least 1400: 1000, which is of 2 of 3 hosts"
+    assert threshold[0].get("message") == "overall_iops at least 1400: 1000 IOPS, which is of 2 of 3 hosts"
 
 
 PLAN_TEXT = "name: p\n"
