@@ -5,6 +5,7 @@ as it is, and its exit code says whose fault it was. Commands import heavy modul
 """
 
 import io
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -86,6 +87,8 @@ def check(plan: Path | None, defines: tuple[str, ...], connect: bool, hosts: str
 
     page, missing = run_until_pressed(lambda presses: hosts_page(loaded))
     stdio.say("\n" + page)
+    if not missing:
+        stdio.say(f"\nLUNs, with their write caches and queue limits: ivypy devices {shlex.quote(str(plan))}")
     return ExitCode.HOSTS if missing else ExitCode.OK
 
 

@@ -24,6 +24,9 @@ from .host_faults import fault_lines
 from .last_words import LastWords
 
 INDENT: Final = "    "
+_SETTINGS: Final = {  # of what makes latency, that which a person sets: by name, in words
+    "clock_source": "clock", "governor": "governor", "turbo": "turbo", "smt": "hyper-threading",
+}  # fmt: skip
 
 
 @asynccontextmanager
@@ -55,6 +58,8 @@ def host_lines(hellos: Mapping[str, Hello], faults: Iterable[HostFault], backend
     lines = []
     for description, names in alike.items():
         lines += [", ".join(names), *(f"{INDENT}{one}" for one in description)]
+    if settings := _common_settings(hellos.values()):
+        lines.append(f"{INDENT}{settings}" if len(alike) == 1 else f"all hosts: {settings}")
     parts = [
         ("The hosts differ in what makes latency:", host_differences(hellos)),
         (f"{counted(len(faults), 'host')} cannot be used:", fault_lines(faults)),
@@ -63,6 +68,19 @@ def host_lines(hellos: Mapping[str, Hello], faults: Iterable[HostFault], backend
         if said:
             lines += [*([""] if lines else []), title, *(f"{INDENT}{one}" for one in said)]
     return lines
+
+
+def _common_settings(hellos: Iterable[Hello]) -> str:
+    """Those that are alike on all hosts: "clock tsc, governor performance". Those that differ have lines of their
+    own."""
+    each = [{"clock_source": hello.clock_source, **hello.facts} for hello in hellos]
+    values = {name: {str(one.get(name, "")) for one in each} for name in _SETTINGS}
+    return ", ".join(
+        f"{words} {value}"
+        for name, words in _SETTINGS.items()
+        for value in values[name]
+        if value and len(values[name]) == 1
+    )
 
 
 def _called(name: str, hello: Hello) -> str:

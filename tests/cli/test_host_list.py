@@ -29,6 +29,7 @@ DESCRIBED = """\
     Dell Inc. PowerEdge R650, 128 CPUs (2 for ivypy), Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz, \
 2 NUMA nodes, 256 GiB of memory
     backends: libaio, null
+    clock tsc, governor performance
 """
 
 
@@ -41,6 +42,28 @@ def test_hosts_that_are_alike_are_described_once_and_by_all_their_names() -> Non
         host_lines({"h1": named("h1"), "h2": named("h2.lab.example"), "10.0.0.3": named("h3")}, [], "libaio")
     )
     assert text == "h1, h2, 10.0.0.3 (h3)\n" + DESCRIBED.rstrip()
+
+
+@pytest.mark.parametrize(
+    ("clocks", "facts", "line"),
+    [
+        (("tsc",), {"turbo": "off", "smt": "on"}, "    clock tsc, governor performance, turbo off, hyper-threading on"),
+        (("tsc", "hpet"), {}, "    governor performance"),
+        (("tsc", "tsc"), {"cpus": 64}, "all hosts: clock tsc, governor performance"),
+        (("", ""), {"governor": ""}, ""),
+        ((), {}, ""),
+    ],
+)
+def test_settings_that_all_hosts_share_are_said_once(clocks: tuple[str, ...], facts: dict[str, str], line: str) -> None:
+    """What differs has a line below."""
+    hellos = {}
+    for at, clock in enumerate(clocks):
+        own = {**SERVER.facts, **(facts if "cpus" not in facts or at else {})}
+        hellos[f"h{at}"] = replace(SERVER, clock_source=clock, facts=own)
+    lines = host_lines(hellos, [], "libaio")
+    said = [one for one in lines if "governor" in one or ("clock" in one and ":" not in one)]
+    assert said == ([line] if line else [])
+    assert any(one.startswith("    clock_source: ") for one in lines) is (len({*clocks}) == 2)
 
 
 def test_a_host_says_what_it_lacks() -> None:
