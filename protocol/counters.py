@@ -125,7 +125,28 @@ class ThreadCount(IntEnum):
     REAP_DELAY_P99 = 20  # of these
 
 
-def most_bytes(instances: int, classes: int) -> int:
+class SectionCount(IntEnum):
+    """u64 columns of `sections`, shape (instances, sections, len(SectionCount)): of the I/Os that completed without
+    errors and began in one section of their LUN; times are service times, in nanoseconds.
+
+    The byte at offset b of a LUN lies in section floor(b * sections / size). All reads and changes together are
+    COMPLETED less FLUSHES.
+    """
+
+    READS = 0
+    READ_NS = 1  # together
+    LONGEST_READ_NS = 2
+    CHANGES = 3  # writes, trims, zeroes
+    CHANGE_NS = 4
+    LONGEST_CHANGE_NS = 5
+
+
+MOST_SECTIONS: Final = 1000
+LONGEST: Final = (SectionCount.LONGEST_READ_NS, SectionCount.LONGEST_CHANGE_NS)  # merged as a maximum; the others add
+
+
+def most_bytes(instances: int, classes: int, sections: int) -> int:
     """The most bytes that the arrays of one result can take, unpacked."""
     of_class = SERIES * (8 * len(Moment) + 2 * 4 + 8 * BUCKETS)
-    return 8 * len(Count) * instances + of_class * classes + 8 * len(ThreadCount) * MOST_THREADS
+    of_instance = 8 * len(Count) + 8 * len(SectionCount) * sections
+    return of_instance * instances + of_class * classes + 8 * len(ThreadCount) * MOST_THREADS

@@ -39,6 +39,7 @@ from .payload import (
 
 PROTOCOL_VERSION: Final = 4
 NO_NUMBERS: Final = Array(ArrayType.U32, b"")
+NO_SECTIONS: Final = Array(ArrayType.U64, b"")
 MOST_IN_A_LIST: Final = 500  # longer lists travel in several messages
 MOST_ELEMENTS: Final = 20_000  # that a host reads
 MOST_READINGS: Final = 8  # in a result
@@ -157,7 +158,8 @@ class MeasureClock:
 
 @dataclass(frozen=True)
 class Go:
-    """Start a step. `order` (u32) lists workload numbers; `classes` (u32) the merge class of each, 0, 1, 2 ...
+    """Start a step. `order` (u32) lists workload numbers; `classes` (u32) the merge class of each, 0, 1, 2 ...;
+    `sections`: in how many of each LUN I/Os are counted by address, 0: in none.
 
     Answer: `ready`, once every thread is.
     """
@@ -167,6 +169,7 @@ class Go:
     length_ns: int
     order: Array
     classes: Array
+    sections: int = 0
 
 
 @dataclass(frozen=True)
@@ -363,6 +366,7 @@ class Result:
     faults: tuple[IoFault, ...]
     missing: tuple[Natural, ...]  # threads that did not hand over their buffer; their counts are in a later result
     taken: CpuTaken = NOTHING_TAKEN
+    sections: Array = NO_SECTIONS  # u64 (instances, sections, SectionCount)
     readings: tuple[HostReadings, ...] = ()  # of this subinterval, behind those that were not ready for earlier results
 
 

@@ -25,7 +25,7 @@ class ResultChecks:
     def __init__(self, go: Go, cores: int, sent_ns: int) -> None:
         """`sent_ns`: when `go` was sent. `cores`: how many the host has."""
         classes = max(memoryview(go.classes.data).cast("I"), default=-1) + 1
-        self.room = most_bytes(len(go.order), classes)  # for the arrays of a result but readings
+        self.room = most_bytes(len(go.order), classes, go.sections)  # for the arrays of a result but readings
         self._length_ns, self._cores, self._sent_ns = go.length_ns, cores, sent_ns
         self._newest, self._count = -1, 0
 

@@ -32,6 +32,7 @@ class Collected(NamedTuple):
     threads: bytes  # i64 (threads, ThreadCount)
     faults: list[tuple[int, int, int]]  # number, errno (0: short), count
     missing: list[int]  # threads that had not handed over (only with force)
+    sections: bytes  # u64 (instances, sections, SectionCount)
 
 class Ended(NamedTuple):
     """How a step ended, all threads together; see messages.Stopped."""
@@ -113,9 +114,12 @@ class Engine:
     def edited(self) -> tuple[int, int, int] | None:
         """(edit, time at which the last thread took it, I/Os of the backlog that it discarded) of an edit that all have
         taken, once; else None."""
-    def go(self, start_ns: int, length_ns: int, order: bytes, classes: bytes, rows: bytes) -> None:
+    def go(
+        self, start_ns: int, length_ns: int, order: bytes, classes: bytes, rows: bytes, *, sections: int = 0
+    ) -> None:
         """Start a step at `start_ns`. `order`, `classes` and `rows`, each u32: numbers of instances, the merge class of
         each, and its row of `Collected.counts`. Numbers that share a row are parts of one workload instance.
+        `sections`: of each LUN, equal; I/Os are counted by the one that they begin in.
 
         Returns when every thread is ready.
         """

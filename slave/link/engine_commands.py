@@ -288,7 +288,9 @@ class EngineCommands:
         roster = order.numbers(), order.classes(array("I", command.classes.data)), order.rows()
         self._started = True
         try:
-            await self._work(lambda: self.engine.go(command.start_ns, command.length_ns, *roster))
+            await self._work(
+                lambda: self.engine.go(command.start_ns, command.length_ns, *roster, sections=command.sections)
+            )
         except OSError as error:
             self._step_over()
             self._refuse(command, f"the engine cannot start: {error.strerror}")

@@ -189,6 +189,7 @@ def result_message(collected: Collected, counts: bytes, order: EngineOrder, cpu:
         faults=tuple(IoFault(*fault) for fault in order.faults(collected.faults)),
         missing=tuple(collected.missing),
         taken=cpu.taken,
+        sections=Array(ArrayType.U64, collected.sections),
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from ...protocol.counters import MOST_SECTIONS
 from ...protocol.messages import EditWorkloads, Go
 from ...protocol.older_python import zip_strict
 from ...protocol.parameters import AUTO, EngineFields, Operation, Parameters, Sync, engine_fields, releases
@@ -309,6 +310,8 @@ class Workloads:
         """Why a `go` cannot name these instances and classes; None if it can."""
         if (go.order.type, go.classes.type) != (ArrayType.U32, ArrayType.U32):
             return "its order and classes are not arrays of u32"
+        if not 0 <= go.sections <= MOST_SECTIONS:
+            return f"it counts by {go.sections} sections of each LUN, not by 0 to {MOST_SECTIONS}"
         return validation.order_fault(array("I", go.order.data), array("I", go.classes.data), list(self._instances))
 
     def start(self, numbers: Iterable[int]) -> list[Refusal]:

@@ -81,7 +81,7 @@ static void populate(void)
 static int go_now(struct sums *s)
 {
     static const uint32_t order[THREADS] = {0, 1}, classes[THREADS] = {0, 0};
-    static const struct roster roster = {order, classes, order, THREADS};
+    static const struct roster roster = {order, classes, order, THREADS, 0};
 
     *s = (struct sums){.end_ns = clock_now() + 5 * NS_PER_MS};
     engine_set_lease(engine, clock_now() + 60 * NS_PER_S);

@@ -158,7 +158,7 @@ static inline struct end finish(struct engine *e, struct sums *s, uint32_t maxta
 static inline void go(struct engine *e, uint32_t instances, uint32_t classes, uint64_t length_ns, struct sums *s)
 {
     uint32_t order[MOST_INSTANCES], class[MOST_INSTANCES], rows[MOST_INSTANCES];
-    struct roster roster = {order, class, rows, instances};
+    struct roster roster = {order, class, rows, instances, 0};
 
     for (uint32_t n = 0; n < instances; n++) {
         order[n] = instances - 1 - n;

@@ -53,10 +53,12 @@ def test_columns_and_parameters_are_those_of_the_protocol() -> None:
         "moments": len(counters.Moment),
         "counts": len(counters.Count),
         "thread_counts": len(counters.ThreadCount),
+        "section_counts": len(counters.SectionCount),
         **{f"kind.{kind.name.lower()}": counters.SERVICES[kind] for kind in counters.Kind},
         **positions("moment", counters.Moment),
         **positions("count", counters.Count),
         **positions("thread_count", counters.ThreadCount),
+        **positions("section_count", counters.SectionCount),
         **{f"parameter.{name}": place for place, name in enumerate(OF_ENGINE)},
     }
 

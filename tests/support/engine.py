@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
+from ivypy.protocol.counters import SERIES, Count, Moment, SectionCount, ThreadCount
 from ivypy.protocol.parameters import EngineFields, Parameters, engine_fields
 from ivypy.slave.engine._engine import Collected, Ended, Engine, backends, now_ns
 
@@ -110,6 +110,7 @@ class Result:
     moments: NDArray[np.uint64]  # (classes, SERIES, Moment)
     threads: NDArray[np.int64]  # (threads, ThreadCount)
     histograms: list[list[dict[int, int]]]  # [class][series]: bucket -> count
+    sections: NDArray[np.uint64]  # (instances, sections, SectionCount)
 
     def total(self, column: Count) -> int:
         return int(self.counts[:, column].sum())
@@ -130,12 +131,14 @@ def unpack(raw: Collected) -> Result:
         for row in spans
     ]
     assert next(buckets, None) is None
+    counts = np.frombuffer(raw.counts, "<i8").reshape(-1, len(Count))
     return Result(
         raw,
-        np.frombuffer(raw.counts, "<i8").reshape(-1, len(Count)),
+        counts,
         moments,
         np.frombuffer(raw.threads, "<i8").reshape(-1, len(ThreadCount)),
         histograms,
+        np.frombuffer(raw.sections, "<u8").reshape(len(counts), -1, len(SectionCount)),
     )
 
 
@@ -179,6 +182,7 @@ class Drive:
         classes: Iterable[int] | None = None,
         lease_s: float = 60,
         rows: Iterable[int] | None = None,
+        sections: int = 0,
     ) -> None:
         numbers = array("I", order)
         of = array("I", classes if classes is not None else [0] * len(numbers))
@@ -186,7 +190,7 @@ class Drive:
         self.engine.set_lease(self.now_ns() + int(lease_s * S))
         self.results, self.end = [], None
         self.start_ns, self.length_ns = self.now_ns() + 10 * MS, length_ns
-        self.engine.go(self.start_ns, length_ns, numbers.tobytes(), of.tobytes(), row.tobytes())
+        self.engine.go(self.start_ns, length_ns, numbers.tobytes(), of.tobytes(), row.tobytes(), sections=sections)
 
     def news(self, seconds: float) -> None:
         """Sleeps until the engine has something to say."""

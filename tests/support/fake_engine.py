@@ -23,6 +23,7 @@ def collected(subinterval: int, start_ns: int = 0, length_ns: int = 1, last: boo
         "threads": b"",
         "faults": [],
         "missing": [],
+        "sections": b"",
     } | more
     return Collected(subinterval, start_ns, length_ns, last, *fields.values())  # type: ignore[arg-type]
 
@@ -105,7 +106,9 @@ class FakeEngine:
     def edited(self) -> tuple[int, int, int] | None:
         return self.taken.pop(0) if self.taken else None
 
-    def go(self, start_ns: int, length_ns: int, order: bytes, classes: bytes, rows: bytes) -> None:
+    def go(
+        self, start_ns: int, length_ns: int, order: bytes, classes: bytes, rows: bytes, *, sections: int = 0
+    ) -> None:
         self._do("go")
 
     def place_boundary(self, subinterval: int, boundary_ns: int) -> None:

@@ -22,6 +22,7 @@ struct column {
 #define MOMENT_ENTRY(name) {"moment." #name, MOMENT_##name},
 #define COUNT_ENTRY(name) {"count." #name, COUNT_##name},
 #define THREAD_ENTRY(name) {"thread_count." #name, THREAD_##name},
+#define SECTION_ENTRY(name) {"section_count." #name, SECTION_##name},
 
 /* clang-format off */
 static const struct column columns[] = {
@@ -29,10 +30,12 @@ static const struct column columns[] = {
     {"lateness", SERIES_LATENESS}, {"delayed", SERIES_DELAYED}, {"undelayed", SERIES_UNDELAYED},
     {"late", SERIES_LATE}, {"punctual", SERIES_PUNCTUAL}, {"flush", SERIES_FLUSH},
     {"moments", MOMENTS}, {"counts", COUNTS}, {"thread_counts", THREAD_COUNTS},
+    {"section_counts", SECTION_COUNTS},
     KINDS_TABLE(KIND_ENTRY)
     MOMENTS_TABLE(MOMENT_ENTRY)
     COUNTS_TABLE(COUNT_ENTRY)
     THREAD_COUNTS_TABLE(THREAD_ENTRY)
+    SECTIONS_TABLE(SECTION_ENTRY)
 };
 /* clang-format on */
 

@@ -38,7 +38,7 @@ static int module_exec(PyObject *module)
 
     state->collected = named_tuple(module, "Collected",
                                    "subinterval start_ns length_ns last counts moments spans buckets bucket_size "
-                                   "threads faults missing");
+                                   "threads faults missing sections");
     state->ended = named_tuple(module, "Ended",
                                "reason caught failed uncaught oldest_uncaught_ns longest_caught_ns dropped");
 #define FIELD(name) #name " "

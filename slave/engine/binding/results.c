@@ -33,11 +33,12 @@ static PyObject *pack(PyObject *type, const struct result *r)
         return NULL;
     }
     return PyObject_CallFunction(
-        type, "IKKNy#y#y#y#Iy#NN", r->subinterval, (unsigned long long)r->start_ns, (unsigned long long)r->length_ns,
+        type, "IKKNy#y#y#y#Iy#NNy#", r->subinterval, (unsigned long long)r->start_ns, (unsigned long long)r->length_ns,
         PyBool_FromLong(r->last), (const char *)r->counts, (Py_ssize_t)r->rows * COUNTS * 8, (const char *)r->moments,
         series * MOMENTS * 8, (const char *)r->spans, series * 2 * 4, (const char *)r->buckets,
         (Py_ssize_t)(r->buckets_length * r->bucket_size), r->bucket_size, (const char *)r->thread_figures,
-        (Py_ssize_t)r->threads * THREAD_COUNTS * 8, faults, missing);
+        (Py_ssize_t)r->threads * THREAD_COUNTS * 8, faults, missing, (const char *)r->sections,
+        (Py_ssize_t)r->rows * r->sections_count * SECTION_COUNTS * 8);
 }
 
 PyObject *method_collect(PyObject *self, PyObject *arguments, PyObject *keywords)

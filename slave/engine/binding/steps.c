@@ -16,14 +16,15 @@ static uint32_t *copy_numbers(const char *data, Py_ssize_t size)
 
 PyObject *method_go(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"start_ns", "length_ns", "order", "classes", "rows", NULL};
+    static char *names[] = {"start_ns", "length_ns", "order", "classes", "rows", "sections", NULL};
     long long start_ns, length_ns;
     const char *order, *classes, *rows;
     Py_ssize_t size, classes_size, rows_size;
+    unsigned sections = 0;
     int result = -ENOMEM;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "LLy#y#y#", names, &start_ns, &length_ns, &order, &size,
-                                     &classes, &classes_size, &rows, &rows_size))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "LLy#y#y#|I", names, &start_ns, &length_ns, &order, &size,
+                                     &classes, &classes_size, &rows, &rows_size, &sections))
         return NULL;
     if (size % 4 || size != classes_size || size != rows_size || start_ns < 0 || length_ns < 0) {
         PyErr_SetString(PyExc_ValueError,
@@ -33,7 +34,7 @@ PyObject *method_go(PyObject *self, PyObject *arguments, PyObject *keywords)
     uint32_t *numbers = copy_numbers(order, size), *of_class = copy_numbers(classes, size),
              *in_row = copy_numbers(rows, size);
     if (numbers && of_class && in_row) {
-        struct roster roster = {numbers, of_class, in_row, (uint32_t)(size / 4)};
+        struct roster roster = {numbers, of_class, in_row, (uint32_t)(size / 4), sections};
         Py_BEGIN_ALLOW_THREADS
         result = engine_go(engine_of(self), (uint64_t)start_ns, (uint64_t)length_ns, &roster);
         Py_END_ALLOW_THREADS

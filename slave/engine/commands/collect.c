@@ -50,6 +50,17 @@ static void add_row(int64_t *counts, const struct row *row)
     counts[COUNT_FLUSHES] += (int64_t)row->flushes;
 }
 
+/* Each section's two triples: a count, a sum, and what was longest. */
+static void add_sections(uint64_t *into, const uint64_t *from, uint32_t sections)
+{
+    for (uint32_t n = 0; n < sections * SECTION_COUNTS; n += SECTION_CHANGES) {
+        into[n] += from[n];
+        into[n + 1] += from[n + 1];
+        if (from[n + 2] > into[n + 2])
+            into[n + 2] = from[n + 2];
+    }
+}
+
 static void add_rows(struct collector *c, struct result *r, const struct thread *t, const struct buffer *b)
 {
     for (uint32_t n = 0; n < t->step_count; n++) {
@@ -58,6 +69,9 @@ static void add_rows(struct collector *c, struct result *r, const struct thread 
         struct tally *sums = &c->tallies[i->order];
         add_row(r->counts + (size_t)sums->row * COUNTS, row);
         tally(sums, row);
+        if (row->completed && c->sections)
+            add_sections(r->sections + (size_t)sums->row * c->sections * SECTION_COUNTS, buffer_sections(b, i->slot),
+                         c->sections);
     }
 }
 

@@ -38,6 +38,7 @@ struct collector {
     struct tally *tallies; /* per number of the step, in its order */
     struct moments *moments;
     uint64_t *buckets;
+    uint32_t sections;             /* of each row, 0: nothing is counted by address */
     uint64_t *scratch;             /* three histograms of a thread: its lateness, poll gaps and reap delays */
     uint32_t parts, rows, classes; /* numbers of the step; rows of counts: fewer where instances have several parts */
     uint32_t next;                 /* label of the next result */
@@ -124,10 +125,11 @@ int engine_edit(struct engine *e, uint32_t edit, const struct edit *edits, uint3
 int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns, uint64_t *discarded);
 
 /* What a step is of: numbers of instances, and of each its merge class and its row of counts. Numbers that share a row
- * are parts of one workload instance; rows begin at 0, without a gap. */
+ * are parts of one workload instance; rows begin at 0, without a gap. `sections`: in how many of each LUN its I/Os are
+ * counted; 0: none. */
 struct roster {
     const uint32_t *order, *classes, *rows;
-    uint32_t count;
+    uint32_t count, sections;
 };
 int engine_go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const struct roster *roster);
 void engine_place_boundary(struct engine *e, uint32_t subinterval, uint64_t boundary_ns);

@@ -19,6 +19,7 @@ int collector_init(struct collector *c, const struct roster *roster, uint32_t ro
     c->parts = roster->count;
     c->rows = rows;
     c->classes = classes;
+    c->sections = roster->sections;
     c->end_ns = start_ns;
     c->tallies = calloc(roster->count + 1u, sizeof *c->tallies);
     c->moments = calloc((size_t)classes * SERIES + 1, sizeof *c->moments);
@@ -53,6 +54,7 @@ void result_free(struct result *r)
     free(r->moments);
     free(r->spans);
     free(r->buckets);
+    free(r->sections);
     free(r->thread_figures);
     free(r->faults);
     free(r->missing);
@@ -64,13 +66,15 @@ int result_init(struct result *r, const struct engine *e)
     const struct collector *c = &e->collector;
     size_t series = (size_t)c->classes * SERIES;
 
-    *r = (struct result){.rows = c->rows, .classes = c->classes, .threads = e->thread_count};
+    *r = (struct result){
+        .rows = c->rows, .classes = c->classes, .threads = e->thread_count, .sections_count = c->sections};
     r->counts = calloc((size_t)c->rows * COUNTS + 1, sizeof *r->counts);
     r->moments = calloc(series * MOMENTS + 1, sizeof *r->moments);
     r->spans = calloc(series * 2 + 1, sizeof *r->spans);
+    r->sections = calloc((size_t)c->rows * c->sections * SECTION_COUNTS + 1, sizeof *r->sections);
     r->thread_figures = calloc((size_t)e->thread_count * THREAD_COUNTS + 1, sizeof *r->thread_figures);
     r->missing = calloc(e->thread_count + 1u, sizeof *r->missing);
-    if (r->counts && r->moments && r->spans && r->thread_figures && r->missing)
+    if (r->counts && r->moments && r->spans && r->sections && r->thread_figures && r->missing)
         return 0;
     result_free(r);
     return -ENOMEM;

@@ -13,12 +13,14 @@ struct result {
     uint64_t start_ns, length_ns;
     bool last;
     uint32_t rows, classes, threads;
-    int64_t *counts;         /* rows x COUNTS */
-    uint64_t *moments;       /* classes x SERIES x MOMENTS */
-    uint32_t *spans;         /* classes x SERIES x 2: first bucket, how many */
-    void *buckets;           /* the spans, one after the other */
-    uint32_t bucket_size;    /* 1, 2, 4 or 8 bytes: the least that every count fits in */
-    size_t buckets_length;   /* how many */
+    int64_t *counts;       /* rows x COUNTS */
+    uint64_t *moments;     /* classes x SERIES x MOMENTS */
+    uint32_t *spans;       /* classes x SERIES x 2: first bucket, how many */
+    void *buckets;         /* the spans, one after the other */
+    uint32_t bucket_size;  /* 1, 2, 4 or 8 bytes: the least that every count fits in */
+    size_t buckets_length; /* how many */
+    uint64_t *sections;    /* rows x sections_count x SECTION_COUNTS */
+    uint32_t sections_count;
     int64_t *thread_figures; /* threads x THREAD_COUNTS */
     struct fault *faults;
     uint32_t fault_count;

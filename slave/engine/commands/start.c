@@ -47,7 +47,7 @@ static void forget_order(struct engine *e)
 }
 
 /* The thread's instances of the step, its merge classes, and the series where each of its instances records. */
-static int deal(struct thread *t, uint32_t classes)
+static int deal(struct thread *t, uint32_t classes, uint32_t sections)
 {
     uint32_t *local = malloc((classes + 1u) * sizeof *local);
     struct instance **instances = realloc(t->step_instances, (t->slots + 1u) * sizeof(struct instance *));
@@ -63,6 +63,7 @@ static int deal(struct thread *t, uint32_t classes)
     }
     memset(local, 0xff, (classes + 1u) * sizeof *local);
     t->step_count = t->classes_count = 0;
+    t->sections = sections;
     for (uint32_t n = 0; n < t->slots; n++) {
         struct instance *i = &t->instances[n];
         if (!i->lun || i->class == STEP_NEVER)
@@ -72,6 +73,7 @@ static int deal(struct thread *t, uint32_t classes)
             t->classes[t->classes_count++] = i->class;
         }
         i->series = local[i->class] * SERIES;
+        instance_set_sections(i, sections);
         t->step_instances[t->step_count++] = i;
     }
     free(local);
@@ -85,7 +87,7 @@ static int prepare_step(struct thread *t)
     int result = context_prepare_here(t);
 
     for (int n = 0; n < 2 && result == 0; n++) {
-        result = buffer_init(&t->buffers[n], t->slots, series);
+        result = buffer_init(&t->buffers[n], t->slots, series, t->sections);
         t->buffers[n].anchor = (struct clock_map){0};
         atomic_store(&t->buffers[n].state, BUFFER_READY_TO_RUN);
     }
@@ -153,7 +155,7 @@ static int prepare_engine(struct engine *e, uint64_t start_ns, const struct rost
     int result = 0;
 
     for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
-        result = deal(&e->threads[n], classes);
+        result = deal(&e->threads[n], classes, roster->sections);
     if (result == 0)
         result = queue_shares_settle(e);
     e->steps++;

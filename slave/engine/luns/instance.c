@@ -529,6 +529,17 @@ static bool counts_turns(const struct parameters *p)
            p->setting.skew > 0.0;
 }
 
+static bool counts_done(const struct parameters *p)
+{
+    return p->fixed.drop_after_ns || flush_is_wanted(&p->fixed);
+}
+
+void instance_set_sections(struct instance *i, uint32_t sections)
+{
+    i->sections = sections;
+    i->counts_done = counts_done(&i->parameters) || sections;
+}
+
 int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
                     const struct parameters *parameters, const char **why)
 {
@@ -551,7 +562,7 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
                            .maxtags = s->maxtags,
                            .write_flags = write_flags[p->fixed.sync],
                            .counts_turns = counts_turns(p),
-                           .counts_done = p->fixed.drop_after_ns || flush_is_wanted(&p->fixed),
+                           .counts_done = counts_done(p),
                            .sequencer.order = order_of(&p->fixed)};
     lun->users++;
     if (!extents_copy(&i->agreed, agreed) || instance_make_mix(i, p) != 0) {

@@ -184,7 +184,7 @@ struct instance {
     uint8_t waiting;    /* enum waiting: for what, and in which list next_waiting links it */
     bool blocks;        /* counted as such in its share, with `wanted` */
     bool counts_turns;  /* what it submits in a turn matters: to `drop_after`, `until`, flushes or skew */
-    bool counts_done;   /* what completes does: to `drop_after` or flushes */
+    bool counts_done;   /* what completes does: to `drop_after`, flushes or sections */
     uint8_t kind;       /* enum kind of its reads; a write's is the next */
     uint8_t turn;       /* I/Os of its next turn, at most */
     uint64_t wanted;    /* requests of its settings in force */
@@ -204,6 +204,7 @@ struct instance {
     struct mix *mix; /* where the sequencer leaves it to its parts; NULL: it never was to be */
     struct pacer pacer;
     struct volume volume;
+    uint32_t sections;   /* of the LUN, equal, by which it is counted what is done; 0: it is not */
     uint64_t expires_ns; /* when it is spent by time; UINT64_MAX: never, or it is */
     uint64_t landed_ns;  /* when some of its I/Os last landed, with `until` */
     struct flushing flushing;
@@ -261,6 +262,9 @@ uint32_t setting_largest(const struct setting *s, enum op op);
 
 /* Takes a setting that was checked: what is issued from now on follows it. What is in flight keeps its size. */
 void instance_set(struct instance *i, const struct setting *setting);
+
+/* What it does from now on is counted by so many sections of its LUN, 0: not by address. Between steps. */
+void instance_set_sections(struct instance *i, uint32_t sections);
 
 /* Back to the state in which a step begins: nothing in flight but orphans, no backlog. */
 void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns);

@@ -19,27 +19,36 @@ static size_t buckets_size(uint32_t series)
     return (size_t)series * HISTOGRAM_BUCKETS * sizeof(uint64_t);
 }
 
-int buffer_init(struct buffer *b, uint32_t rows, uint32_t series)
+static size_t sections_size(uint32_t rows, uint32_t sections)
 {
-    if (b->rows && b->rows_count == rows && b->series_count == series) {
+    return ((size_t)rows * sections + 1u) * SECTION_COUNTS * sizeof(uint64_t);
+}
+
+int buffer_init(struct buffer *b, uint32_t rows, uint32_t series, uint32_t sections)
+{
+    if (b->rows && b->rows_count == rows && b->series_count == series && b->sections_count == sections) {
         buffer_clear(b);
         return 0;
     }
     buffer_free(b);
     b->rows_count = rows;
     b->series_count = series;
+    b->sections_count = sections;
     b->rows = aligned_alloc(64, (rows + 1u) * sizeof *b->rows);
     b->moments = aligned_alloc(64, (series + 1u) * sizeof *b->moments);
     b->buckets = reserve(buckets_size(series + 1u));
+    b->sections = reserve(sections_size(rows, sections));
     b->poll_gap = calloc(HISTOGRAM_BUCKETS, sizeof *b->poll_gap);
     b->reap_delay = calloc(HISTOGRAM_BUCKETS, sizeof *b->reap_delay);
     b->faults = calloc(BUFFER_FAULTS, sizeof *b->faults);
-    if (!b->rows || !b->moments || !b->buckets || !b->poll_gap || !b->reap_delay || !b->faults) {
+    if (!b->rows || !b->moments || !b->buckets || !b->sections || !b->poll_gap || !b->reap_delay || !b->faults) {
         buffer_free(b);
         return -ENOMEM;
     }
     for (uint32_t n = 0; n < series; n++)
         moments_clear(&b->moments[n]);
+    for (uint32_t n = 0; n < rows; n++)
+        row_clear(&b->rows[n]);
     buffer_clear(b);
     return 0;
 }
@@ -50,14 +59,27 @@ void buffer_free(struct buffer *b)
     free(b->moments);
     if (b->buckets)
         munmap(b->buckets, buckets_size(b->series_count + 1u));
+    if (b->sections)
+        munmap(b->sections, sections_size(b->rows_count, b->sections_count));
     free(b->poll_gap);
     free(b->reap_delay);
     free(b->faults);
     *b = (struct buffer){.state = BUFFER_READY_TO_RUN};
 }
 
+/* Of those rows that have done anything: pages of others stay untouched. */
+static void clear_sections(struct buffer *b)
+{
+    if (!b->sections_count)
+        return;
+    for (uint32_t n = 0; n < b->rows_count; n++)
+        if (b->rows[n].completed)
+            memset(buffer_sections(b, n), 0, (size_t)b->sections_count * SECTION_COUNTS * sizeof(uint64_t));
+}
+
 void buffer_clear(struct buffer *b)
 {
+    clear_sections(b);
     for (uint32_t n = 0; n < b->rows_count; n++)
         row_clear(&b->rows[n]);
     for (uint32_t n = 0; n < b->series_count; n++)

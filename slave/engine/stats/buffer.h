@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "columns.h"
 #include "histogram.h"
 #include "time/clock_map.h"
 
@@ -66,9 +67,11 @@ struct buffer {
     struct thread_figures figures;
     struct clock_map anchor; /* the thread's clock follows it from the swap to this buffer on; slope 0: as before */
     uint32_t rows_count, series_count; /* rows: one per slot; series: SERIES per merge class of this thread */
+    uint32_t sections_count;           /* of each row; 0: nothing is counted by address */
     struct row *rows;
     struct moments *moments;
     uint64_t *buckets;    /* series_count x HISTOGRAM_BUCKETS; pages are there once touched */
+    uint64_t *sections;   /* rows_count x sections_count x SECTION_COUNTS; pages as above */
     uint64_t *poll_gap;   /* HISTOGRAM_BUCKETS; by poll */
     uint64_t *reap_delay; /* HISTOGRAM_BUCKETS; of completions whose delay is recorded */
     struct fault *faults; /* BUFFER_FAULTS, by hash */
@@ -76,11 +79,17 @@ struct buffer {
 };
 
 /* Empty, of this size; memory of the same size is kept. 0 or -ENOMEM. */
-int buffer_init(struct buffer *b, uint32_t rows, uint32_t series);
+int buffer_init(struct buffer *b, uint32_t rows, uint32_t series, uint32_t sections);
 void buffer_free(struct buffer *b);
 
 /* Empties it for the next turn. */
 void buffer_clear(struct buffer *b);
+
+/* The sections of a row, one after the other. */
+static inline uint64_t *buffer_sections(const struct buffer *b, uint32_t row)
+{
+    return b->sections + (size_t)row * b->sections_count * SECTION_COUNTS;
+}
 
 void buffer_count_fault(struct buffer *b, uint32_t number, int error);
 

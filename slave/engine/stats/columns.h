@@ -24,15 +24,21 @@
     X(CPU_TIME) X(CLOCK_ADJUSTMENT) X(BUSY_WAIT) X(REAP_DELAY_SUM) X(REAP_DELAY_P99)
 /* clang-format on */
 
+/* Of the I/Os that begin in one section of their LUN: its count, what they took together, and the longest. CHANGES:
+ * whatever is no read, flushes apart. */
+#define SECTIONS_TABLE(X) X(READS) X(READ_NS) X(LONGEST_READ_NS) X(CHANGES) X(CHANGE_NS) X(LONGEST_CHANGE_NS)
+
 #define KIND_COLUMN(name, series) KIND_##name = series,
 #define MOMENT_COLUMN(name) MOMENT_##name,
 #define COUNT_COLUMN(name) COUNT_##name,
 #define THREAD_COLUMN(name) THREAD_##name,
+#define SECTION_COLUMN(name) SECTION_##name,
 
 enum kind { KINDS_TABLE(KIND_COLUMN) };
 enum moment { MOMENTS_TABLE(MOMENT_COLUMN) MOMENTS };
 enum count { COUNTS_TABLE(COUNT_COLUMN) COUNTS };
 enum thread_count { THREAD_COUNTS_TABLE(THREAD_COLUMN) THREAD_COUNTS };
+enum section_count { SECTIONS_TABLE(SECTION_COLUMN) SECTION_COUNTS };
 
 enum {
     SERIES_SERVICE = 0,

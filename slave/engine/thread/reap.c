@@ -148,12 +148,28 @@ static __attribute__((noinline)) void sample(struct thread *t, const struct tag 
     }
 }
 
-/* What follows from a completion for what is next, where that counts them. Fewer arguments keep registers free where
- * none of this is. */
-static __attribute__((noinline)) void count_done(struct tag *tag, uint64_t now_ns)
+/* By where it began: its section's count, and what it took. */
+static void count_section(struct thread *t, const struct tag *tag, uint64_t service_ns)
+{
+    const struct instance *i = tag->instance;
+    uint64_t section = (uint64_t)((unsigned __int128)tag_offset(tag) * i->sections / i->lun->size);
+    uint64_t *counts = buffer_sections(t->boundary.running, i->slot) + section * SECTION_COUNTS +
+                       (tag->op == OP_READ ? SECTION_READS : SECTION_CHANGES);
+
+    counts[0]++;
+    counts[1] += service_ns;
+    if (service_ns > counts[2])
+        counts[2] = service_ns;
+}
+
+/* What follows from a completion for what is next, where that counts them, and by where it was. Fewer arguments keep
+ * registers free where none of this is. */
+static __attribute__((noinline)) void count_done(struct thread *t, struct tag *tag, uint64_t now_ns)
 {
     struct instance *i = tag->instance;
 
+    if (i->sections)
+        count_section(t, tag, now_ns - tag->submit_ns);
     if (i->pacer.drop_after_ns)
         ideal_tags_serve(&i->ideal, i->found_ns - tag->submit_ns);
     if (tag->op == OP_WRITE && flush_is_wanted(&i->parameters.fixed))
@@ -202,7 +218,7 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
     } else if (tag_is_done(tag, result)) {
         tag->instance->failures = 0;
         if (tag->instance->counts_done)
-            count_done(tag, now_ns);
+            count_done(t, tag, now_ns);
         tag->fresh &= tag->op != OP_WRITE;
         t->reap.done[t->reap.done_count++] = (struct done){
             .service_ns = service_ns,

@@ -54,6 +54,7 @@ struct thread {
     struct share *shares;
     uint32_t *classes; /* merge classes that this thread has a part of, in the order of its series */
     uint32_t classes_count;
+    uint32_t sections; /* of each LUN, by which I/Os are counted; 0: they are not */
     uint64_t step_number;
 
     /* The parts, in the order in which the loop needs them. */
