@@ -8,6 +8,7 @@ const MOST_POINTS = 2000; // of a line; more are drawn as the lowest and highest
 const MARGIN = { l: 74, r: 16, t: 26, b: 24 }; // the same for all, so that their time axes are in line
 export const WIDE_MARGIN = { ...MARGIN, b: 44 }; // where the lower axis has a title
 const left = new WeakSet(); // charts that are no longer drawn
+const drawing = new WeakMap(); // by chart: how many drawings are under way
 const OPTIONS = { displaylogo: false, responsive: true, displayModeBar: false, doubleClick: "reset" };
 
 /** A layout; `more` is merged over it, axis by axis. */
@@ -50,8 +51,13 @@ export async function draw(node, traces, layout, otherwise = "") {
   const isEmpty = otherwise && !traces.some((one) => one.y.some((value) => value !== null));
   sayInstead(node, isEmpty ? otherwise : "");
   if (isEmpty || left.has(node)) return;
-  await Plotly.react(node, traces, layout, OPTIONS);
-  if (left.has(node)) Plotly.purge(node);
+  drawing.set(node, (drawing.get(node) ?? 0) + 1);
+  try {
+    await Plotly.react(node, traces, layout, OPTIONS);
+  } finally {
+    drawing.set(node, drawing.get(node) - 1);
+    if (left.has(node)) discard(node);
+  }
 }
 
 /** A sentence in a chart's place; "" is the chart. */
@@ -64,10 +70,11 @@ function sayInstead(node, words) {
   node.hidden = Boolean(words);
 }
 
-/** Forget a chart, with the listeners that it has on the window, also what is still being drawn. */
+/** Forget a chart, with the listeners that it has on the window: at once, or when what is being drawn is done, since
+ * Plotly goes on with the chart until then. */
 export function discard(node) {
   left.add(node);
-  if (node.data) Plotly.purge(node);
+  if (node.data && !drawing.get(node)) Plotly.purge(node);
 }
 
 /** Points of a line: all where they are few, else lowest and highest of each stretch, so that no peak is lost. */
