@@ -59,7 +59,8 @@ _NUMBERS: Final = frozenset(_numbers())
 _FILE_OF: Final = {
     "summary": "summary.csv", "measurements": "summary.<rollup type>.csv",
     "subintervals": "step*/<rollup type>/<instance>.csv", "histograms": "step*/<rollup type>/<instance>.histogram.csv",
-    "events": "events.csv", "windows": "step*/windows.csv", "cpu": "step*/cpu.csv", "threads": "step*/threads.csv",
+    "by_address": "step*/by_address.csv", "events": "events.csv",
+    "windows": "step*/windows.csv", "cpu": "step*/cpu.csv", "threads": "step*/threads.csv",
     "connectors": "connectors.csv", "elements": "step*/connectors/<connector>.<element type>.csv",
     "hosts": "hosts.csv", "luns": "luns.csv", "workloads": "workloads.csv",
 }  # fmt: skip
@@ -133,6 +134,7 @@ TABLES: Final = {
         Table("measurements", "the same with every metric, parameters and reasons (summary.<rollup type>.csv)"),
         Table("subintervals", "a row for each subinterval and rollup instance (step*/<rollup type>/<instance>.csv)"),
         Table("histograms", "a row for each used bucket of a measurement (<instance>.histogram.csv)"),
+        Table("by_address", "I/Os and service times by section of the LUNs (step*/by_address.csv)"),
         Table("events", "what happened (events.csv)"),
         Table("windows", "which subintervals a measurement has (step*/windows.csv)"),
         Table("cpu", "CPU of each host in each subinterval (step*/cpu.csv)"),
@@ -145,7 +147,7 @@ TABLES: Final = {
     )
 }
 _OF_RUN: Final = ("events", "hosts", "luns", "workloads", "connectors")
-_OF_STEP: Final = ("windows", "cpu", "threads")
+_OF_STEP: Final = ("by_address", "windows", "cpu", "threads")
 _ADDED: Final = {
     **dict.fromkeys((*_OF_STEP, "subintervals"), ("step", "name")),
     "histograms": ("step", "name", "rollup_type", "rollup_instance"),

@@ -188,6 +188,17 @@ HISTOGRAM: Final = (
     Column("below_us", "us", "shortest latency above the bucket"),
     Column("count", "I/Os", "I/Os of the measurement in the bucket"),
 )
+BY_ADDRESS: Final = (
+    *INSTANCE,
+    Column("section", "", "number of the section of each LUN, from 1; all have one size"),
+    Column("from_percent", "%", "where it begins, of the LUN"),
+    Column("reads", "I/Os", "reads of the measurement that began there, without those that failed"),
+    Column("read_service_us_mean", "us", "their mean service time"),
+    Column("read_service_us_max", "us", "their longest"),
+    Column("changes", "I/Os", "writes, trims and zeroes that began there, likewise"),
+    Column("change_service_us_mean", "us", "their mean service time"),
+    Column("change_service_us_max", "us", "their longest"),
+)
 CPU: Final = (
     Column("subinterval", "", "its number in the step"),
     Column("host", "", "its name in the plan"),
@@ -332,6 +343,7 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
         NARROW,
     ),
     "step*/<rollup type>/<instance>.histogram.csv": (HISTOGRAM,),
+    "step*/by_address.csv": (BY_ADDRESS,),
     "step*/index.csv": (INDEX,),
     "step*/cpu.csv": (CPU, "core_<number>, a column per core: its busy percent"),
     "step*/interlock.csv": (INTERLOCK,),
@@ -358,8 +370,12 @@ FILES: Final[dict[str, tuple[Group, ...]]] = {
 }  # fmt: skip
 
 OF_THE_MACHINERY: Final = tuple(  # for those who look into ivypy itself
-    f"step*/{name}.csv" for name in ("interlock", "threads", "clock", "windows", "measure", "steady", "pid", "gathers")
-)
+    f"step*/{name}.csv"
+    for name in (
+        "index", "interlock", "threads", "clock", "windows", "measure", "steady", "pid", "staircase", "profile", "slo",
+        "gathers",
+    )
+)  # fmt: skip
 
 OTHER_FILES: Final = {
     "plan.yaml": "the plan, and the seed with which to repeat the run's addresses",

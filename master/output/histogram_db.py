@@ -5,6 +5,7 @@ transaction a subinterval, with a rollback journal (WAL fails on NFS), so that w
 read. histogram_db_reader.py reads it.
 """
 
+import base64
 import json
 import sqlite3
 import zlib
@@ -51,7 +52,7 @@ CREATE TABLE result (
     buckets BLOB NOT NULL, -- the used ranges one after the other
     bucket_type TEXT NOT NULL, -- u4 or u8
     threads BLOB NOT NULL, -- i8 (threads, ThreadCount)
-    rest TEXT NOT NULL -- JSON: what else the result said
+    rest TEXT NOT NULL -- JSON: what else the result said; `sections` in base64
 );
 CREATE UNIQUE INDEX result_place ON result (step, subinterval, host);
 
@@ -181,7 +182,7 @@ def _total(merged: Merged) -> tuple[bytes, ...]:
 
 def _stored(result: Result) -> tuple[object, ...]:
     """The columns of `result` from length_ns on."""
-    rest = {
+    rest: dict[str, object] = {
         "start_ns": result.start_ns,
         "collected_ns": result.collected_ns,
         "last": result.last,
@@ -190,6 +191,8 @@ def _stored(result: Result) -> tuple[object, ...]:
         "faults": [(fault.number, fault.errno, fault.count) for fault in result.faults],
         "missing": result.missing,
     }
+    if result.sections.data or result.sections.packed:
+        rest["sections"] = base64.b64encode(result.sections.stream).decode()  # few runs have any
     return (
         result.length_ns, result.counts.stream, result.moments.stream, result.spans.stream, result.buckets.stream,
         result.buckets.type.value, result.threads.stream, json.dumps(rest, separators=(",", ":")),

@@ -4,6 +4,7 @@ Rule: reading needs nothing but the file, works while the run is still writing, 
 file is locked only while a few rows are fetched, since the run cannot write meanwhile.
 """
 
+import base64
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from ...protocol.counters import SERIES, SERIES_OF_0_1, Moment
 from ...protocol.histogram import BITS, BUCKETS, GROUPS
 from ...protocol.lines import inflated
-from ...protocol.messages import IoFault, Result
+from ...protocol.messages import NO_SECTIONS, IoFault, Result
 from ...protocol.payload import Array, ArrayType, CpuTaken
 from ..errors import OutputError
 from ..rollup.arrays import LIMBS, NO_LEAST, integers, limbs_of
@@ -291,6 +292,7 @@ def _result(
         threads=_array(ArrayType.I64, threads),
         faults=tuple(IoFault(*fault) for fault in fields["faults"]),
         missing=tuple(fields["missing"]),
+        sections=_array(ArrayType.U64, base64.b64decode(fields["sections"])) if "sections" in fields else NO_SECTIONS,
         taken=CpuTaken(**{name: value for name, value in fields.get("taken", {}).items() if name in _TAKEN}),
     )
 

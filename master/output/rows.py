@@ -3,17 +3,19 @@
 Rule: numbers are made for all rows in one go, and texts that stay the same between two edits are made once.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...protocol.counters import SectionCount
 from ...protocol.parameters import MAX
 from ..rollup.arrays import Presence
 from ..rollup.figures import Figures
 from ..rollup.instances import ALL, RollupInstance, Rollups, RollupType
 from ..rollup.metrics import BLOCKS, value
 from ..rollup.parameters_in_force import Settings
+from ..rollup.sections import sections_of_rows
 from ..rollup.validity import Validity
 from ..rollup.window import Measurement
 from ..verdicts import Scope, Verdict
@@ -33,6 +35,24 @@ from .columns import (
 from .csv_text import cells, lines, number_cells, utc
 from .record_types import SubintervalRecord, SummaryRecord
 from .used_categories import metrics_of
+
+
+def section_rows(measurement: Measurement) -> Iterator[Sequence[object]]:
+    """Of by_address.csv, for the types that have files."""
+    sections = sections_of_rows(measurement.layout, measurement.sections)
+    for kind in measurement.layout.rollups.types:
+        for instance in kind.instances if kind.csv else ():
+            for place, counts in enumerate(sections[instance.row].tolist()):
+                share = 100 * place / measurement.layout.rollups.sections
+                reads, changes = counts[: SectionCount.CHANGES], counts[SectionCount.CHANGES :]
+                times = *_section_cells(reads), *_section_cells(changes)
+                yield kind.name, instance.name, place + 1, f"{share:.6g}", *times
+
+
+def _section_cells(triple: Sequence[int]) -> tuple[object, ...]:
+    """Count, mean and longest in us; the last two are blank where there are none."""
+    count, sum_ns, longest_ns = triple
+    return (count, f"{sum_ns / count / 1e3:.6g}", f"{longest_ns / 1e3:.6g}") if count else (0, None, None)
 
 
 def subinterval_header(kind: RollupType, used: Collection[str]) -> str:

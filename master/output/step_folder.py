@@ -23,15 +23,16 @@ from ..rollup.instances import RollupType
 from ..rollup.merge import MergedSubinterval
 from ..rollup.merge_layout import MergeLayout
 from ..rollup.parameters_in_force import Settings
+from ..rollup.window import Measurement
 from .column import names
-from .columns import CLOCK, CPU, HISTOGRAM, INDEX, INTERLOCK, THREADS, WINDOWS
+from .columns import BY_ADDRESS, CLOCK, CPU, HISTOGRAM, INDEX, INTERLOCK, THREADS, WINDOWS
 from .csv_text import append, lines, make_folder, not_written, replace_file, utc
 from .file_names import stem, step_folder
 from .full_disk import patiently
 from .histogram_db import HistogramWriter
 from .host_rows import Row, clock_rows, core_numbers, cpu_rows, interlock_rows, thread_rows
 from .record_types import SubintervalRecord, WindowRecord
-from .rows import InstanceCells, measured_flags, setting_cells, subinterval_header, subinterval_rows
+from .rows import InstanceCells, measured_flags, section_rows, setting_cells, subinterval_header, subinterval_rows
 from .used_categories import ALWAYS, used_in, widen
 
 LATE: Final = "late"  # folder of results that were not merged, a file per host
@@ -111,6 +112,10 @@ class StepFolder:
         """<instance>.histogram.csv of a measurement."""
         for file in self._files:
             append(file.histogram, _histogram_csv(figures, file.row))
+
+    def by_address(self, measurement: Measurement) -> None:
+        """by_address.csv of a measurement."""
+        self._append("by_address.csv", names(BY_ADDRESS), section_rows(measurement))
 
     def table(self, file: str, header: Sequence[str], rows: Iterable[Row]) -> None:
         """Rows of any other table of the step: measure.csv, pid.csv ..."""

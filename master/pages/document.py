@@ -147,6 +147,7 @@ def _step(
         "reasons": _reasons(step["reasons"], run.folder),
         "rollups": {kind: [*instances] for kind, instances in run.files(place).items()},
         "search": _search(run.folder, known[place]) if place in known else None,
+        "by_address": (run.step_folder(place) / "by_address.csv").is_file(),
         "closed": len(closed),
         "until": _end_of(closed),
         "measurements": [

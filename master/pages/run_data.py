@@ -6,12 +6,15 @@ seconds, units those of docs/columns.md, a blank is None.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from ..control.observation import Phase
+from ..output.column import names
+from ..output.columns import BY_ADDRESS, INSTANCE
 from ..output.file_names import stem
-from ..results.checked_files import read_rows
+from ..results.checked_files import read_rows, read_table
 from ..results.saturation import Level
 from ..rollup.instances import ALL
 from ..rollup.metrics import of_nothing
@@ -23,7 +26,10 @@ from .histogram_columns import SETS, Column, Times, encoded
 from .instances import histogram_sets, instance_table, newest_row
 from .kept_run import KeptRun, stamp_of
 
-_NO_CONTROL: Final = frozenset(("index", "cpu", "interlock", "threads", "clock", "windows", "gathers"))
+_NO_CONTROL: Final = frozenset(("index", "cpu", "interlock", "threads", "clock", "windows", "gathers", "by_address"))
+
+MOST_MAPPED: Final = 100  # instances of a map of addresses
+_BY_SECTION: Final = names(BY_ADDRESS[len(INSTANCE) + 2 :])
 
 
 @dataclass(slots=True)
@@ -150,6 +156,17 @@ class RunData:
         files, standing = self._run.files_of(step, by), self._run.standing(step)
         rows = [row for row in self._run.summary(by) if int(row["step"]) == step and row["name"] == standing]
         return instance_table(by, files, rows)
+
+    def sections(self, step: int, by: str = ALL) -> dict[str, Any]:
+        """I/Os and service times by address, of the first instances of a rollup type (`of`: how many it has): a list
+        with an entry for each section of the LUNs. None before the measurement is complete."""
+        instances: dict[str, dict[str, list[float | None]]] = {}
+        for row in read_table(self._run.step_folder(step) / "by_address.csv"):
+            if row["rollup_type"] == by:
+                columns = instances.setdefault(row["rollup_instance"], {name: [] for name in _BY_SECTION})
+                for name in _BY_SECTION:
+                    columns[name].append(number(row[name]))
+        return {"by": by, "of": len(instances), "instances": dict(islice(instances.items(), MOST_MAPPED))}
 
     def control(self, step: int) -> dict[str, Any]:
         """The tables that control wrote: measure, pid, staircase ...; name: columns, and rows of texts and numbers."""

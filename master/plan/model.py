@@ -155,6 +155,7 @@ class Plan:
     subinterval_s: float  # of steps that do not set their own
     achieved_iops_tolerance: float  # so much of what fell due may be left over
     on_io_error: OnIoError
+    by_address: int  # sections of each LUN, by which I/Os are counted; 0: they are not
     live: Live
     may_miss: int  # so many hosts may be missing when the run begins
     report: bool  # is written at the run's end

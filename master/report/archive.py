@@ -158,6 +158,9 @@ class _Recorder:
             self._try(step, "control", partial(data.control, number), {})
             self._record_elements(step, ALL, ALL)
             for by in step["rollups"]:
+                if step["by_address"]:
+                    nothing = {"by": by, "of": 0, "instances": {}}
+                    self._try(step, f"sections?by={quoted(by)}", partial(data.sections, number, by), nothing)
                 table = self._try(
                     step, f"instances?by={quoted(by)}", partial(data.instances, number, by), _no_table(by)
                 )

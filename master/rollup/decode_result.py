@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import MOST_THREADS, SERIES, Count, Moment, ThreadCount
+from ...protocol.counters import MOST_THREADS, SERIES, Count, Moment, SectionCount, ThreadCount
 from ...protocol.errors import ProtocolError
 from ...protocol.histogram import BUCKETS
 from ...protocol.messages import Result
@@ -31,9 +31,10 @@ class DecodedResult:
     moments: Words  # (classes, SERIES, Moment)
     spans: Ints  # (classes * SERIES, 2): first used bucket, how many
     buckets: Words  # the used ranges one after the other
+    sections: Words  # (instances, sections, SectionCount)
 
 
-def decode_result(host: str, result: Result, numbers: Sequence[int], classes: int) -> DecodedResult:
+def decode_result(host: str, result: Result, numbers: Sequence[int], classes: int, sections: int = 0) -> DecodedResult:
     """Raises ProtocolError naming host, subinterval and the array that does not fit."""
 
     def wrong(what: str) -> ProtocolError:
@@ -56,6 +57,9 @@ def decode_result(host: str, result: Result, numbers: Sequence[int], classes: in
     if counts.size and counts.max() > LARGEST_COUNT:
         row, column = np.argwhere(counts > LARGEST_COUNT)[0]
         raise wrong(f"{Count(column).name} of workload {numbers[row]} is {counts[row, column]}")
+    by_address = array("sections", result.sections, ArrayType.U64, len(numbers), sections, len(SectionCount))
+    if sections and by_address.max(initial=0) > LARGEST_COUNT:
+        raise wrong("a count of a section is out of range")
     moments = array("moments", result.moments, ArrayType.U64, classes, SERIES, len(Moment))
     spans = array("spans", result.spans, ArrayType.U32, classes, SERIES, 2).reshape(-1, 2).astype(np.int64)
     ends = spans[:, 1].cumsum()
@@ -81,7 +85,7 @@ def decode_result(host: str, result: Result, numbers: Sequence[int], classes: in
     fault = _moments_fault(moments.reshape(-1, len(Moment)), spans[:, 1], ends, buckets)
     if fault:
         raise wrong(fault)
-    return DecodedResult(counts, moments, spans, buckets)
+    return DecodedResult(counts, moments, spans, buckets, by_address)
 
 
 def _moments_fault(moments: Words, lengths: Ints, ends: Ints, buckets: Words) -> str:
@@ -108,7 +112,7 @@ def threads_of(result: Result) -> Ints:
 
 def light(result: Result) -> Result:
     """A result without the data that only merging needs; the compressed streams stay, to be stored."""
-    return _each(result, lambda array: Array(array.type, b"", array.stream))
+    return _each(result, lambda array: Array(array.type, b"", array.stream) if array.data else array)
 
 
 def whole(result: Result) -> Result:
@@ -117,4 +121,7 @@ def whole(result: Result) -> Result:
 
 
 def _each(result: Result, change: Callable[[Array], Array]) -> Result:
-    return replace(result, moments=change(result.moments), spans=change(result.spans), buckets=change(result.buckets))
+    return replace(
+        result, moments=change(result.moments), spans=change(result.spans), buckets=change(result.buckets),
+        sections=change(result.sections),
+    )  # fmt: skip

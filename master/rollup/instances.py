@@ -124,9 +124,10 @@ class Rollups:
     rows: tuple[RollupInstance, ...]  # every instance of every type, types one after the other
     _rows_of: Mapping[InstanceKey, tuple[int, ...]]  # (host, number) -> row in every type
     _numbers: Mapping[str, tuple[int, ...]]  # host -> numbers of its instances
+    sections: int = 0  # of each LUN, by which I/Os are counted; 0: they are not
 
     @classmethod
-    def build(cls, instances: Sequence[WorkloadInstance], specs: Iterable[RollupSpec]) -> "Rollups":
+    def build(cls, instances: Sequence[WorkloadInstance], specs: Iterable[RollupSpec], sections: int = 0) -> "Rollups":
         """Slice `instances` by each of `specs`, and by `all`. Rollup instances keep the order of first appearance."""
         given = list(specs)
         first = [spec for spec in given if spec.name == ALL][:1] or [EVERYTHING]
@@ -151,6 +152,7 @@ class Rollups:
             rows=tuple(rows),
             _rows_of={key: tuple(of_one) for key, of_one in rows_of.items()},
             _numbers={host: tuple(of_host) for host, of_host in numbers.items()},
+            sections=sections,
         )
 
     def type(self, name: str) -> RollupType:

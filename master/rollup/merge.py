@@ -37,6 +37,7 @@ class MergedSubinterval:
     results: Mapping[str, Result]  # of the hosts that are in: CPU, threads, faults, and the arrays as received
     length_ns: Ints  # (H,) real length of each host's; 0 where it is not in
     class_io: Words  # (G, RATED, 2) I/Os and bytes of each merge class
+    sections: Words  # (I, sections, SectionCount)
     absent: frozenset[str] = frozenset()  # hosts that take part, and are not in: late, or in a later result
 
     def known_instances(self) -> NDArray[np.bool_]:
@@ -147,7 +148,7 @@ class Merger:
         figures = Figures(merged, np.ones(len(merged.counts), bool))
         return MergedSubinterval(
             total.subinterval, layout, merged, figures, total.counts, results, total.length_ns, class_io,
-            frozenset(part).difference(results),
+            total.sections, frozenset(part).difference(results),
         )  # fmt: skip
 
     def _check_turn(self, host: str, result: Result) -> None:

@@ -131,9 +131,10 @@ class MergeLayout:
         class_rows = {host: self.class_rows[self.classes[host]][:, self.direct] for host in hosts or self.hosts}
         numbers = {host: self.numbers[host] for host in class_rows}
         if hosts is None:
-            return MergePlaces(numbers, class_rows, np.arange(len(self.rollups.rows)))
+            return MergePlaces(numbers, class_rows, np.arange(len(self.rollups.rows)), self.rollups.sections)
         rows = np.unique(np.concatenate([one.reshape(-1) for one in class_rows.values()]))
-        return MergePlaces(numbers, {host: rows.searchsorted(one) for host, one in class_rows.items()}, rows)
+        of_rows = {host: rows.searchsorted(one) for host, one in class_rows.items()}
+        return MergePlaces(numbers, of_rows, rows, self.rollups.sections)
 
 
 def _pairs(class_rows: Ints, class_host: Ints) -> tuple[tuple[Ints, Ints], Ints]:

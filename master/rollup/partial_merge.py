@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...protocol.counters import SERIES, Count, Moment
+from ...protocol.counters import SERIES, Count, Moment, SectionCount
 from ...protocol.messages import Result
 from .arrays import NO_LEAST, Buckets, Floats, Ints, Words
 from .decode_result import DecodedResult, decode_result
@@ -24,6 +24,7 @@ class MergePlaces:
     numbers: Mapping[str, tuple[int, ...]]  # a host's workload instances, in `go`'s order
     class_rows: Mapping[str, Ints]  # per host (classes, direct types): which of `rows` each class is added to
     rows: Ints  # (r,) of the layout, ascending
+    sections: int = 0  # of each LUN
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +40,7 @@ class PartialMerge:
     cpu: Floats  # (H', HostCpu); nan where unknown
     rows: Ints  # (r,) of the layout
     buckets: tuple[Buckets, ...]  # one per series, over `rows`
+    sections: Words  # (I', sections, SectionCount)
 
 
 @dataclass(slots=True, eq=False)
@@ -50,6 +52,7 @@ class _OpenSum:
     moments: Words
     length_ns: Ints
     cpu: Floats
+    sections: Words
     tables: list[Buckets]  # one per series: room for what is used of it, or more
     used: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)] * SERIES)  # bucket ranges, by series
     hosts: set[str] = field(default_factory=set)
@@ -109,18 +112,21 @@ class PartialMerger:
             moments=moments,
             length_ns=np.zeros(len(self._order), np.int64),
             cpu=np.full((len(self._order), len(HostCpu)), np.nan),
+            sections=np.zeros((_end(self._instances), self._places.sections, len(SectionCount)), np.uint64),
             tables=[Buckets(low, np.zeros((rows, high - low), np.uint64)) for low, high in self._guess],
         )
 
     def check(self, host: str, result: Result) -> DecodedResult:
         """Raises ProtocolError if the result does not fit."""
-        return decode_result(host, result, self._places.numbers[host], len(self._places.class_rows[host]))
+        places = self._places
+        return decode_result(host, result, places.numbers[host], len(places.class_rows[host]), places.sections)
 
     def add(self, host: str, result: Result, unpacked: DecodedResult) -> None:
         """Add one host's result of the open subinterval, decoded by `check`."""
         into = self._opened()
         into.hosts.add(host)
         into.counts[self._instances[host]] = unpacked.counts
+        into.sections[self._instances[host]] = unpacked.sections
         into.moments[self._classes[host]] = unpacked.moments
         position = self._position[host]
         into.length_ns[position] = result.length_ns
@@ -132,7 +138,9 @@ class PartialMerger:
         """Add a partial merge of some of these hosts and rows."""
         into = self._opened()
         into.hosts |= part.hosts
-        into.counts[_joined(self._instances, part.order)] = part.counts
+        instances = _joined(self._instances, part.order)
+        into.counts[instances] = part.counts
+        into.sections[instances] = part.sections
         into.moments[_joined(self._classes, part.order)] = part.moments
         positions = [self._position[host] for host in part.order]
         into.length_ns[positions] = part.length_ns
@@ -157,6 +165,7 @@ class PartialMerger:
             cpu=whole.cpu,
             rows=self._places.rows,
             buckets=tuple(_within(*used, table) for used, table in zip(whole.used, whole.tables, strict=True)),
+            sections=whole.sections,
         )
 
     def _opened(self) -> _OpenSum:

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ...protocol.counters import KINDS, RESPONSES, SERIES, SERVICES, Count, Moment
+from ...protocol.counters import KINDS, RESPONSES, SERIES, SERVICES, Count, Moment, SectionCount
 from ...protocol.payload import CpuTaken
 from ..stats.confidence import FEWEST_STATED, half_width, ratio_half_width
 from .arrays import (
@@ -40,6 +40,7 @@ from .host_cpu import HostCpu, TakenTotals, host_cpu
 from .merge import MergedSubinterval, merged_rates, presence
 from .merge_layout import MergeLayout
 from .overload import Account, Outstanding
+from .sections import sum_of_sections
 from .thread_stats import ThreadSummary, ThreadTotals
 
 LOST: Final = (Count.KEPT_NS, Count.STOLEN_NS)
@@ -71,6 +72,7 @@ class Measurement:
     workers: dict[str, ThreadSummary]  # host: what its workload threads did
     taken: dict[str, CpuTaken]  # host: what kept its threads from running, over the window
     lost: Ints  # (I, LOST) of each workload instance
+    sections: Words  # (I, sections, SectionCount)
     ended_ns: Ints  # (I,) for how long it had ended at the end, by its volume; 0: it had not
 
 
@@ -92,6 +94,7 @@ class Window:
         self._account = Account.none(len(layout.class_of))
         self._class_io = np.zeros((len(layout.class_host), RATED, 2), np.uint64)
         self._length_ns = np.zeros(len(layout.hosts), np.int64)
+        self._sections = np.zeros((len(layout.class_of), layout.rollups.sections, len(SectionCount)), np.uint64)
         self._lost = np.zeros((len(layout.class_of), len(LOST)), np.int64)
         self._samples = BatchedFigures(5, rows)
         self._services = BatchedHistograms(SERVICES[:KINDS])
@@ -138,6 +141,7 @@ class Window:
         self._class_io += interval.class_io
         self._length_ns += interval.length_ns
         self._lost += interval.counts[:, LOST]
+        self._sections = sum_of_sections(self._sections, interval.sections)
         if not interval.absent:  # else it is no sample of what all hosts do
             self._samples.add(figures_of(merged))
             self._services.add(merged)
@@ -193,6 +197,7 @@ class Window:
             workers={host: workers.seen() for host, workers in self._workers.items()},
             taken=taken,
             lost=self._lost.copy(),
+            sections=self._sections,  # each sum is a new array
             ended_ns=last.counts[:, Count.ENDED_NS].copy(),
         )
 

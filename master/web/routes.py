@@ -178,6 +178,7 @@ _STEP_ANSWERS: Final[Mapping[str, Callable[[RunData, Asked], Mapping[str, Any] |
     "cpu": lambda data, asked: data.cpu(asked.step, asked.first),
     "instances": lambda data, asked: data.instances(asked.step, asked.by),
     "control": lambda data, asked: data.control(asked.step),
+    "sections": lambda data, asked: data.sections(asked.step, asked.by),
     "distribution": lambda data, asked: data.distribution(asked.step, asked.by, asked.instance),
     "elements": lambda data, asked: data.elements(asked.step, asked.by, asked.instance),
     "element_lines": lambda data, asked: data.element_lines(asked.step, asked.metric),

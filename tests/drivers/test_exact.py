@@ -54,6 +54,7 @@ workloads:
   oltp: { blocksize: 8KiB, fraction_read: 75%, maxtags: 4, iops: max }
   scan: { blocksize: 64KiB, iosequencer: sequential, maxtags: 2, iops: 100 }
 rollups: [ host, port, workload ]
+by_address: 4
 defaults: { subinterval: 5s, warmup: 5s, measure: 30s }
 steps:
   - go: { name: max }

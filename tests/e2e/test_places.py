@@ -1,6 +1,8 @@
 """Where the I/Os of real devices went: by the blocks that the file behind a loop device has then."""
 
+import csv
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,8 @@ DRIVEN = {
 }
 PLAN = """
 luns: {{ paths: [ {paths} ] }}
+rollups: [ workload ]
+by_address: 20
 destroy: true
 engine: {{ threads: 2 }}
 workloads:
@@ -33,9 +37,17 @@ steps: [ {{ go: {{ name: one, warmup: 0s, measure: 3s }} }} ]
 """
 
 
+@dataclass(frozen=True)
+class Driven:
+    """By workload: the blocks of its device that the step wrote (none had any before, and data is random, so no block
+    is zeros), and how many I/Os by_address.csv has in each section."""
+
+    visited: dict[str, set[int]]
+    counted: dict[str, list[int]]
+
+
 @pytest.fixture(scope="module")
-def visited(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[int]]:
-    """The blocks of each device that a step wrote: none had any before, and data is random, so no block is zeros."""
+def driven(tmp_path_factory: pytest.TempPathFactory) -> Driven:
     folder = tmp_path_factory.mktemp("places")
     try:
         with ExitStack() as stack:
@@ -47,9 +59,25 @@ def visited(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[int]]:
             plan = written(folder, PLAN.format(paths=", ".join(devices.values()), workloads=workloads))
             ended = run(plan, folder / "runs", "--destroy", token(plan))
             assert ended.code in ENDED, ended.out + ended.err
-            return {name: blocks_with_data(backing_file(device)) for name, device in devices.items()}
+            (table,) = (folder / "runs").glob("*/step*/by_address.csv")
+            rows = list(csv.DictReader(table.read_text().splitlines()))
+            return Driven(
+                {name: blocks_with_data(backing_file(device)) for name, device in devices.items()},
+                {name: [int(row["changes"]) for row in rows if row["rollup_instance"] == name] for name in devices},
+            )
     except Missing as missing:
         pytest.skip(f"this machine lacks {missing}")
+
+
+@pytest.fixture
+def visited(driven: Driven) -> dict[str, set[int]]:
+    return driven.visited
+
+
+@pytest.mark.parametrize("name", DRIVEN)
+def test_ios_are_counted_in_the_sections_where_the_device_has_their_blocks(name: str, driven: Driven) -> None:
+    of_blocks = {block * 20 // BLOCKS for block in driven.visited[name]}
+    assert {section for section, count in enumerate(driven.counted[name]) if count} == of_blocks
 
 
 def backing_file(device: str) -> Path:

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,16 @@ import pytest
 from ivypy.master.errors import OutputError
 from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.output.histogram_db_reader import HistogramReader
+from ivypy.master.rollup.decode_result import light
+from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.window import Window, carried
-from ivypy.protocol.counters import LATENESS, SERIES, SERVICES, Moment
+from ivypy.protocol.counters import LATENESS, SERIES, SERVICES, Moment, SectionCount
 from ivypy.protocol.lines import decode_line, encode_line
 from ivypy.protocol.messages import Result
-from tests.support.rollup_results import fault, result
-from tests.support.small_run import HOSTS, LENGTH, START, data, interval, rollups, samples
+from ivypy.protocol.payload import ArrayType
+from tests.support.rollup_results import fault, packed, result
+from tests.support.small_run import HOSTS, LENGTH, SPECS, START, data, interval, rollups, samples
 
 SLICED = rollups()
 SUBINTERVALS = 5
@@ -112,16 +116,26 @@ def test_intervals_are_merged_again_as_they_were(base: Path) -> None:
     assert again.iops_half_width.tolist() == pytest.approx(before.iops_half_width.tolist(), nan_ok=True)
 
 
-def test_results_come_back_complete(tmp_path: Path) -> None:
-    """As they came over the link: decoded from a line, stored, read."""
-    said = result(data("h1", 0), 0, LENGTH, faults=(fault(1, 5, 2),), missing=(3,), last=True, cpu=(1.5, 99.25))
+@pytest.mark.parametrize("sections", [0, 100])
+@pytest.mark.parametrize("by_process", [False, True])
+def test_results_come_back_complete(tmp_path: Path, sections: int, by_process: bool) -> None:
+    """As they came over the link: decoded from a line, stored, read; of hosts that a driver process has, too."""
+    sliced = Rollups.build(SLICED.instances, SPECS, sections)
+    by_address = packed(range(sections * len(sliced.order("h1")) * len(SectionCount)), ArrayType.U64)
+    said = result(
+        data("h1", 0), 0, LENGTH, faults=(fault(1, 5, 2),), missing=(3,), last=True, cpu=(1.5, 99.25),
+        sections=by_address,
+    )  # fmt: skip
     came = decode_line(encode_line(said))
     assert isinstance(came, Result) and came.buckets.packed
-    merging = merger()
+    merging = Merger(sliced, {host: sliced.order(host) for host in HOSTS})
     merging.open(0)
     merging.add("h1", came)
+    merged = merging.close()
+    if by_process:
+        merged = replace(merged, results={"h1": light(came)})
     writer = HistogramWriter(tmp_path / "x.sqlite")
-    writer.subinterval(0, "run", START, merging.close())
+    writer.subinterval(0, "run", START, merged)
     writer.close()
     with HistogramReader(tmp_path / "x.sqlite") as stored:
         assert list(stored.results(0)) == [("h1", said)]

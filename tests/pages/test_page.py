@@ -1033,3 +1033,54 @@ def test_a_step_in_rounds_is_drawn_round_by_round_with_its_means_above(
     assert table.locator("tbody th, tbody td").all_inner_texts() == [
         *RunData(folders["held"]).document()["rounds"]["tables"][0]["rows"][0]
     ]
+
+
+DISCARDED = """async () => {
+    const { discard, draw, layoutOf } = await import(`${location.origin}/static/charts.js`);
+    const node = document.createElement('div');
+    document.querySelector('main, body').append(node);
+    const drawn = draw(node, [{ type: 'scatter', x: [1, 2], y: [1, 2] }], layoutOf());
+    discard(node);
+    await drawn;
+    node.remove();
+    return node.data === undefined;
+}"""
+
+
+def test_a_chart_that_is_left_while_it_is_drawn_makes_no_error(page: Any) -> None:
+    assert page.evaluate(DISCARDED)
+
+
+def by_address(folder: Path, kind: str, instance: str, column: str) -> list[float | None]:
+    with open(folder / "step0000.accuracy" / "by_address.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["rollup_type"], row["rollup_instance"]) == (kind, instance)]
+    return [float(row[column]) if row[column] else None for row in rows]
+
+
+ADDRESS_CHART = "document.querySelector('[aria-label=\"{}\"] .chart')"
+
+
+def test_the_view_by_address_has_the_figures_of_by_address_csv(page: Any, seen: Seen, folders: dict[str, Path]) -> None:
+    counts, times, mapped = (
+        ADDRESS_CHART.format(one) for one in ("I/Os by address", "Service time by address", "Map of the instances")
+    )
+    show(page, seen, "#/run/held/step/0/address")
+    page.wait_for_function(f"() => {times}?.data?.length === 4")
+    of_all = [by_address(folders["held"], "all", "all", name) for name in ("reads", "changes")]
+    assert page.evaluate(f"() => {counts}.data.map((one) => [...one.y])") == of_all
+    assert page.evaluate(f"() => {counts}.data[0].x[0]") == 2.5  # twenty sections: the middle of the first
+    longest = by_address(folders["held"], "all", "all", "change_service_us_max")
+    assert page.evaluate(f"() => [...{times}.data[3].y]") == [*longest, longest[-1]]
+    assert page.evaluate(f"() => {mapped}.closest('section').hidden")
+    page.get_by_label("rollup").select_option("host")
+    page.wait_for_function(f"() => {mapped}?.data?.length")
+    page.get_by_label("figure").select_option("count")
+    of_hosts = [by_address(folders["held"], "host", name, "reads") for name in ("lab01", "lab02")]
+    page.wait_for_function(f"(expected) => String({mapped}.data[0].z) === String(expected)", arg=of_hosts)
+
+
+def test_a_step_that_was_not_counted_by_address_has_no_such_view(page: Any, seen: Seen) -> None:
+    show(page, seen, HOLD)
+    assert page.get_by_role("tab").all_inner_texts() == [
+        "Over time", "Instances", "Distribution", "Surface"
+    ]  # fmt: skip

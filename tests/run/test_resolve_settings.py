@@ -59,7 +59,7 @@ def plan(*steps: Step, workloads: tuple[Workload, ...] | None = None) -> Plan:
         rollups=(rollup_spec("all"), rollup_spec("host"), rollup_spec("port")), steps=steps or (a_step(),),
         destroy=False, lease_s=10.0, engine=EngineOptions("null", 1), subinterval_s=5.0,
         achieved_iops_tolerance=TOLERANCE, on_io_error=OnIoError.COUNT, live=Live(0, 0, None),
-        may_miss=0, report=True, prepare_timeout_s=60.0,
+        by_address=0, may_miss=0, report=True, prepare_timeout_s=60.0,
         start_timeout_s=10.0, parameters={}, connectors=(), host_connector=None,
     )  # fmt: skip
 

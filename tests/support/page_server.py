@@ -72,6 +72,8 @@ class Answers:
                 return json.dumps(data.cpu(step, first)).encode()
             case "instances":
                 return json.dumps(data.instances(step, instance[0])).encode()
+            case "sections":
+                return json.dumps(data.sections(step, instance[0])).encode()
             case "control":
                 return json.dumps(data.control(step)).encode()
             case "elements":

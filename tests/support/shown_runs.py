@@ -62,6 +62,7 @@ luns:
 workloads:
   oltp: { blocksize: 8KiB, fraction_read: 75%, maxtags: 8, iops: 1000 }
 rollups: [ host ]
+by_address: 20
 defaults: { subinterval: 1s, warmup: 3s, measure: 20s }
 steps:
   - go: { name: accuracy, measure: { metric: overall_service_us_mean, accuracy: 5%, min: 10s, timeout: 40s } }

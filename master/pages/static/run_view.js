@@ -11,6 +11,7 @@ import { ElementsView } from "./elements_view.js";
 import { InstancesView } from "./instances_view.js";
 import { DistributionView } from "./distribution_view.js";
 import { SummaryView } from "./summary_view.js";
+import { AddressView } from "./address_view.js";
 import { SurfaceView } from "./surface_view.js";
 import { EventsView } from "./events_view.js";
 import { PlanView } from "./plan_view.js";
@@ -25,6 +26,7 @@ const OF_STEP = [
   ["overview", "Over time", Overview],
   ["instances", "Instances", InstancesView],
   ["distribution", "Distribution", DistributionView],
+  ["address", "By address", AddressView],
   ["surface", "Surface", SurfaceView],
   ["elements", "Array and hosts", ElementsView],
 ];
@@ -83,7 +85,11 @@ class RunView {
 
   /** The views beside the one that is shown: of the run, or of the step. */
   get offered() {
-    const isOffered = { summary: this.hasSummary, elements: this.model.document.has_elements };
+    const isOffered = {
+      summary: this.hasSummary,
+      elements: this.model.document.has_elements,
+      address: Boolean(this.model.stepEntry?.by_address),
+    };
     return (this.isOfRun ? OF_RUN : OF_STEP).filter(([name]) => isOffered[name] ?? true);
   }
 
@@ -337,7 +343,7 @@ class RunView {
     const offered = Object.keys(rollups).filter((one) => rollups[one].length); // a report may leave out a whole type
     const { by, instance } = this.model;
     const isOfStep = this.tab === "summary" && this.model.document.steps.length === 1; // which has its charts
-    const has = isOfStep || ["overview", "elements", "distribution", "surface"].includes(this.tab);
+    const has = isOfStep || ["overview", "elements", "distribution", "address", "surface"].includes(this.tab);
     const isOffered = has && offered.length > 1;
     refill(this.filter, [isOffered, offered, rollups[by], by, instance], () =>
       isOffered ? this.filterOf(rollups, offered) : [],

@@ -12,6 +12,7 @@ export const addresses = {
   histograms: (id, step, by, instance, from) => stepAddress(id, step, "histograms", { by, instance, from }),
   cpu: (id, step, from) => stepAddress(id, step, "cpu", { from }),
   instances: (id, step, by) => stepAddress(id, step, "instances", { by }),
+  sections: (id, step, by) => stepAddress(id, step, "sections", { by }),
   control: (id, step) => stepAddress(id, step, "control", {}),
   distribution: (id, step, by, instance) => stepAddress(id, step, "distribution", { by, instance }),
   elements: (id, step, by, instance) => stepAddress(id, step, "elements", { by, instance }),

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
+from ....protocol.counters import MOST_SECTIONS
 from ....protocol.parameters import PARAMETERS, VolumeKind
 from ....protocol.payload import Spin
 from ...connectors.connector_spec import LATEST_DEADLINE, USUAL_DEADLINE, USUAL_JOIN, GatherAt
@@ -508,6 +509,11 @@ class PlanDoc(Section):
         "Limits for `ivypy edit` on a running step."
     )
     engine: Annotated[EngineDoc, not_empty("an option, like spin: on")] = about("Options of the engine.", EngineDoc())
+    by_address: Annotated[int, count_field(0, MOST_SECTIONS)] = about(
+        "In so many sections of each LUN count the I/Os and their service times: by_address.csv, and a map on the page "
+        "(100: hundredths). 0: none.",
+        0,
+    )
     report: Annotated[bool, FLAG] = about(
         "Whether the run writes `report.html` at its end (`--no-report`: not).",
         True,

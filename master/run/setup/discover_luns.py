@@ -264,7 +264,7 @@ def _placed(
     plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str], more: MoreAttributes
 ) -> PlacedPlan:
     placement = place(plan, found, hostnames, more)
-    rollups = Rollups.build(placement.instances, plan.rollups)
+    rollups = Rollups.build(placement.instances, plan.rollups, plan.by_address)
     return PlacedPlan(placement, rollups, limits_of(plan, placement, rollups))
 
 

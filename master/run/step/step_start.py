@@ -82,6 +82,7 @@ class StepStart:
             await driver.request(
                 Go, start_ns=local_ns, length_ns=self._length_ns,
                 order=packed_numbers(classes.order), classes=packed_numbers(classes.class_of),
+                sections=self._rollups.sections,
             )  # fmt: skip
 
         ready, failed = await barrier(drivers, go, self._fleet.lag.deadline(lead_ns / 1e9))

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from ivypy import __version__
 from ivypy.protocol import messages as m
 from ivypy.protocol.connector import ElementMetric
@@ -27,6 +29,7 @@ from ivypy.protocol.counters import (
     Count,
     Kind,
     Moment,
+    SectionCount,
     ThreadCount,
 )
 from ivypy.protocol.errors import ProtocolError
@@ -155,6 +158,7 @@ class SimulatedSlave:
         self._overruns = 0
         self._step: asyncio.Task[None] | None = None
         self._boundaries: dict[int, int] = {}
+        self._service_ns: dict[int, int] = {}  # of the last subinterval
         self._backlog: dict[int, int] = {}  # by workload number: due, not submitted
         self._discarded: dict[int, int] = {}  # likewise: by edits since the last result
         self._last: int | None = None
@@ -366,7 +370,7 @@ class SimulatedSlave:
                 return
             if k in faults.late:
                 self._late_until_s = asyncio.get_running_loop().time() + faults.late.pop(k)
-            self._deliver(k, start, end, last, order, classes)
+            self._deliver(k, start, end, last, order, classes, go.sections)
             if last:
                 await asyncio.sleep(self._late_s())
                 await asyncio.sleep(faults.catch_s)
@@ -390,9 +394,13 @@ class SimulatedSlave:
         """For how long what is sent now is held up behind a late result."""
         return max(self._late_until_s - asyncio.get_running_loop().time(), 0.0)
 
-    def _deliver(self, k: int, start: int, end: int, last: bool, order: "array[int]", classes: "array[int]") -> None:
+    def _deliver(
+        self, k: int, start: int, end: int, last: bool, order: "array[int]", classes: "array[int]", sections: int
+    ) -> None:
         last |= k == self.faults.says_last_at
         result = self.result(k, start, end, last, order, classes)
+        if sections:
+            result = replace(result, sections=self._by_address(result, order, sections))
         if k == self.faults.half_line_at:
             self.pipe.say(encode_line(result)[:500])
             self.pipe.say(b"")
@@ -415,6 +423,7 @@ class SimulatedSlave:
             idle = cooled or not seconds
             backlog = 0.0 if idle else self._backlog.get(number, 0) / seconds  # what was late is done as well
             done_iops, service_ns = self.plant(offered + backlog, parameters)
+            self._service_ns[number] = service_ns
             done = round(done_iops * seconds)
             due = done if math.isinf(offered) else round(offered * seconds)
             base = row * count_of
@@ -481,6 +490,21 @@ class SimulatedSlave:
             tuple(m.IoFault(number, errno.EIO, 3) for number in order) if k == self.faults.errors_at else (), (),
             self._taken(k),
         )  # fmt: skip
+
+    def _by_address(self, result: m.Result, order: "array[int]", sections: int) -> Array:
+        """The I/Os of a result, evenly; those that are left over in the first section."""
+        counts = np.frombuffer(result.counts.data, "<i8").reshape(len(order), len(Count))
+        table = np.zeros((len(order), sections, len(SectionCount)), "<u8")
+        for row, number in enumerate(order):
+            parameters, done = self.parameters[number], int(counts[row, Count.COMPLETED])
+            reads = round(done * parameters.fraction_read)
+            service_ns = self._service_ns[number]
+            for first, count in ((SectionCount.READS, reads), (SectionCount.CHANGES, done - reads)):
+                table[row, :, first] = count // sections
+                table[row, 0, first] += count % sections
+                table[row, :, first + 1] = table[row, :, first] * service_ns
+                table[row, :, first + 2] = np.where(table[row, :, first], service_ns, 0)
+        return Array(ArrayType.U64, table.tobytes())
 
     def _taken(self, k: int) -> CpuTaken:
         return self.faults.taken.get(k, CpuTaken())
