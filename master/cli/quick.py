@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ...protocol.counters import MOST_SECTIONS
 from ..control.choices import LATENCIES
 from ..errors import PlanError
 from ..exit_codes import ExitCode
@@ -88,6 +89,8 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
                      help="Of the I/Os; the others begin where the last one ended."),
         click.option("--random-distribution", metavar="LAW",
                      help="Of random addresses: zipf:1.2, pareto:0.2, or zoned:90/10:10/90, shares of I/Os and range."),
+        click.option("--by-address", type=click.IntRange(1, MOST_SECTIONS), metavar="N",
+                     help="Count I/Os and their times in so many sections of each target, for a map."),
         click.option("--iodepth", "--maxtags", "--qd", type=int, default=32, show_default=True, metavar="N",
                      help="I/Os in flight on each target."),
         click.option("--numjobs", type=int, default=1, metavar="N",
@@ -110,7 +113,8 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--end-fsync", is_flag=True, help="Flush at the end; its time counts."),
         click.option("--sync", metavar="KIND", hidden=True),
         click.option("--rate", "--rate-iops", "rate", metavar="RATE",
-                     help="20000 or 20k I/Os per second in all, 200MiB/s, or 80% of the maximum, measured first."),
+                     help="20000 or 20k I/Os per second in all, 200MiB/s, 80% of the maximum, measured first, or 1k-5k,"
+                          " a ramp."),
     ]  # fmt: skip
     for name in LATENCIES:
         others = [f"--{name.replace('_', '')}"] if "_" in name else []

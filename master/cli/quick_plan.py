@@ -95,6 +95,7 @@ class QuickOptions:
     blockalign: str | None = None
     percentage_random: int | None = None
     random_distribution: str | None = None
+    by_address: int | None = None
     iodepth: int = 32
     numjobs: int = 1
     rwmixread: str | None = None
@@ -164,6 +165,7 @@ def quick_plan(options: QuickOptions, command: str) -> QuickPlan:
         f"name: {_quoted(options.name)}",
         *_hosts(options),
         *([f"engine: {{ backend: {_quoted(options.backend)} }}"] if options.backend else []),
+        *([f"by_address: {options.by_address}"] if options.by_address else []),
         "",
         *_luns(options, size, max(all_sizes(workload.sizes))),
         *(["destroy: true                  # allows writing; the token agrees to it"] if writes and existing else []),
@@ -494,12 +496,31 @@ def _steps(
             f"  - edit: {{ rollup: all=all, set: {{ total_iops: {rate} of step max }} }}",
             *_go("rate", [*volume, *slo]),
         ], f"{rate} of max {took}"
+    if "-" in rate[1:]:
+        return _ramp(options, rate, workload.mean_bytes, [*volume, *slo], measure_s)
     iops = _iops(rate, workload.mean_bytes)
     return [
         "steps:",
         f"  - edit: {{ rollup: all=all, set: {{ total_iops: {iops:.10g} }} }}   # of all targets together",
         *_go("rate", [*volume, *slo]),
     ], f"{iops:,.10g} IOPS {took}"
+
+
+def _ramp(
+    options: QuickOptions, rate: str, mean_bytes: float, keys: list[str], measure_s: float
+) -> tuple[list[str], str]:
+    """A rate that goes from one to another over the measurement: 1000-5000."""
+    if _ends_by(options) or options.end_fsync:
+        raise PlanError(f"--rate {rate}: a rate that changes takes a time: leave the volume out")
+    ends = [part.strip() for part in rate.split("-")]
+    if len(ends) != 2 or not all(ends):
+        raise PlanError(f"--rate {rate}: a ramp has two rates, like 1000-5000")
+    first, last = (_iops(end, mean_bytes) for end in ends)
+    took = format_duration(measure_s)
+    return [
+        "steps:",
+        *_go("ramp", [f"      profile: {{ ramp: [{first:.10g}, {last:.10g}] }}   # of all targets together", *keys]),
+    ], f"{first:,.10g} to {last:,.10g} IOPS in {took}"
 
 
 def _volume(options: QuickOptions, measure_s: float) -> tuple[list[str], str] | None:

@@ -61,6 +61,11 @@ def test_each_kind_of_io_becomes_its_workloads(rw: str, workloads: list[tuple[st
     assert plan.destroy == any(reads < 1 for _, reads in workloads)
 
 
+def test_ios_are_counted_by_address_where_that_is_asked() -> None:
+    assert plan_of(by_address=100).by_address == 100
+    assert plan_of().by_address == 0 and "by_address" not in text_of()
+
+
 @pytest.mark.parametrize(
     ("options", "step"),
     [
@@ -157,6 +162,8 @@ def test_a_part_of_the_ios_is_random(percent: int, sequential: float) -> None:
         ({"rate": "20000"}, ["total_iops: 20000 }", "go: rate"]),
         ({"rate": "20k"}, ["total_iops: 20000 }"]),
         ({"rate": "200MiB/s"}, ["total_iops: 51200 }"]),
+        ({"rate": "1000-5k"}, ["name: ramp", "profile: { ramp: [1000, 5000] }"]),
+        ({"rate": "20MiB/s - 200MiB/s"}, ["profile: { ramp: [5120, 51200] }"]),
         ({"rate": "80%"}, ["name: max, measure: 10s", "total_iops: 80% of step max"]),
         ({"rate": "100", "rw": "rw", "rwmixread": "70"}, ["total_iops: 100 }", "cursors: by_operation"]),
         ({"rate": "80%", "rw": "rw"}, ["total_iops: 80% of step max"]),
@@ -253,6 +260,11 @@ def test_a_new_file_alone_needs_no_consent_to_writing() -> None:
         ({"rate": "0"}, "in I/Os per second, above 0"),
         ({"rate": "100M"}, "write 100MiB/s or 100000k"),
         ({"rate": "0%"}, "like 80%"),
+        ({"rate": "1000-"}, "--rate 1000-: a ramp has two rates, like 1000-5000"),
+        ({"rate": "1-2-3"}, "a ramp has two rates"),
+        ({"rate": "-5"}, "I/Os per second (20000, 20k)"),
+        ({"rate": "1k-50%"}, "--rate 1k-50%: write a share of the maximum"),
+        ({"rate": "1k-2k", "io_size": "1G"}, "a rate that changes takes a time: leave the volume out"),
         ({"objectives": (("p99", "5"),)}, "with its unit, like 5ms"),
         ({"objectives": (("p99", "0s"),)}, "above 0"),
         ({"objectives": (("p99", "5ms"), ("mean", "1ms"))}, "only one of --p99, --mean"),
@@ -278,6 +290,7 @@ LOADS: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
     st.fixed_dictionaries({"rate": st.integers(1, 5 * 10**7).map(str)}),
     st.fixed_dictionaries({"rate": st.integers(1, 1000).map("{}%".format)}),
+    st.fixed_dictionaries({"rate": st.tuples(*[st.integers(1, 10**6)] * 2).map("{0[0]}-{0[1]}".format)}),
     st.fixed_dictionaries(
         {"objectives": st.tuples(st.tuples(st.sampled_from(list(OBJECTIVES)), st.sampled_from(["5ms", "1s", "80us"])))}
     ),
