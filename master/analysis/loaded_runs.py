@@ -27,8 +27,8 @@ _KINDS: Final = ("pandas", "polars", "lists")
 
 class LoadedRuns:
     """Runs that were read back. Each table is a frame: `summary`, `events`, `hosts`, `luns`, `cpu`, `windows`,
-    `workloads`, `threads`, `connectors`, `elements`; `measurements()`, `subintervals()` and `histograms()` also by
-    rollup type. Columns and units are those of docs/columns.md, with the name of the run in `run`.
+    `workloads`, `threads`, `connectors`, `elements`, `by_address`; `measurements()`, `subintervals()` and
+    `histograms()` also by rollup type. Columns and units are those of docs/columns.md, with the name of the run in `run`.
     """
 
     def __init__(self, folders: Sequence[Path], frames: Frames) -> None:
@@ -153,6 +153,7 @@ class LoadedRuns:
 
 _ATTRIBUTES: Final = (
     "summary", "events", "hosts", "luns", "cpu", "windows", "workloads", "threads", "connectors", "elements",
+    "by_address",
 )  # fmt: skip
 _NAMES: Final = (*_ATTRIBUTES, "measurements", "subintervals", "histograms", "percentile", "picture", "table")
 

@@ -19,7 +19,7 @@ from ...protocol.parameters import PARAMETERS, Notation
 from ..connectors.connector_spec import ELEMENTS
 from ..errors import PlanError
 from ..output.column import Column
-from ..output.columns import CPU, FILES, HALF_WIDTHS, HISTOGRAM, INTERLOCK, METRIC_COLUMNS, THREADS
+from ..output.columns import BY_ADDRESS, CPU, FILES, HALF_WIDTHS, HISTOGRAM, INTERLOCK, METRIC_COLUMNS, THREADS
 from ..output.file_names import stem, step_folder
 from ..results.checked_files import Counted, Snapshot, counted_in, numbered_rows, read_table, snapshot
 from ..rollup.metrics import of_nothing
@@ -38,7 +38,7 @@ class Type(StrEnum):
 _INTEGERS: Final = frozenset((
     "step", "subinterval", "in_measurement", "first_subinterval", "last_subinterval", "hosts_in", "hosts_of",
     "workload_instances", "set_aside", "number", "cores", "cpus", "numa_nodes", "memory", "size", "block", "count",
-    "busiest_core", "thread", "core", "swapped", "not_swapped", "overruns", "threads", "submit_calls", "reaps",
+    "busiest_core", "section", "reads", "changes", "thread", "core", "swapped", "not_swapped", "overruns", "threads", "submit_calls", "reaps",
     "sleeps", "submitted", "completed", "subintervals", "missing", "elements", "participating",
 ))  # fmt: skip
 _TIMES: Final = frozenset(("utc", "start_utc", "end_utc", "step_start_utc"))
@@ -46,7 +46,15 @@ _TIMES: Final = frozenset(("utc", "start_utc", "end_utc", "step_start_utc"))
 
 def _numbers() -> Iterator[str]:
     """Columns that have a unit, in files that have nothing but numbers and what they belong to."""
-    of_files: tuple[tuple[Column, ...], ...] = (METRIC_COLUMNS, HALF_WIDTHS, CPU, INTERLOCK, THREADS, HISTOGRAM)
+    of_files: tuple[tuple[Column, ...], ...] = (
+        METRIC_COLUMNS,
+        HALF_WIDTHS,
+        CPU,
+        INTERLOCK,
+        THREADS,
+        HISTOGRAM,
+        BY_ADDRESS,
+    )
     yield from (one.name for one in chain(*of_files) if one.unit)
     for group in FILES["step*/clock.csv"]:
         yield from (one.name for one in group if isinstance(one, Column) and one.unit)

@@ -27,7 +27,7 @@ from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 pytestmark = pytest.mark.slow
 _FACTS = ("hosts", "luns", "workloads")
 ROOT = Path(__file__).parents[2]
-TWO = ONE_STEP.replace("steps: [ go: one ]", "steps: [ go: one, go: { name: two, measure: 20s } ]")
+TWO = ONE_STEP.replace("steps: [ go: one ]", "by_address: 4\nsteps: [ go: one, go: { name: two, measure: 20s } ]")
 
 
 async def nobody(run: Run, staged: SimulatedRun) -> None:

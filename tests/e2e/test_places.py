@@ -123,3 +123,6 @@ def test_the_example_runs_and_holds_its_shares(tmp_path: Path) -> None:
     assert iops[0] == pytest.approx(3 * iops[1], rel=0.01)
     assert found["rows", "rows"]["hot_zones"] == "0-3354624=0.8;3354624-10063872=0.15;10063872-33554432=0.05"
     assert float(found["keys", "keys"]["zipf"]) == 0.99
+    of_rows = [row for row in ended.rows("step0001.rows/by_address.csv") if row["rollup_instance"] == "rows"]
+    counts = [int(row["reads"]) + int(row["changes"]) for row in of_rows]
+    assert [sum(counts[:10]), sum(counts[10:30])] == pytest.approx([0.8 * sum(counts), 0.15 * sum(counts)], rel=0.1)
