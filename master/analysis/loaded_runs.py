@@ -28,7 +28,8 @@ _KINDS: Final = ("pandas", "polars", "lists")
 class LoadedRuns:
     """Runs that were read back. Each table is a frame: `summary`, `events`, `hosts`, `luns`, `cpu`, `windows`,
     `workloads`, `threads`, `connectors`, `elements`, `by_address`; `measurements()`, `subintervals()` and
-    `histograms()` also by rollup type. Columns and units are those of docs/columns.md, with the name of the run in `run`.
+    `histograms()` also by rollup type. Columns and units are those of docs/columns.md, with the name of the run in
+    `run`.
     """
 
     def __init__(self, folders: Sequence[Path], frames: Frames) -> None:

@@ -38,7 +38,8 @@ class Type(StrEnum):
 _INTEGERS: Final = frozenset((
     "step", "subinterval", "in_measurement", "first_subinterval", "last_subinterval", "hosts_in", "hosts_of",
     "workload_instances", "set_aside", "number", "cores", "cpus", "numa_nodes", "memory", "size", "block", "count",
-    "busiest_core", "section", "reads", "changes", "thread", "core", "swapped", "not_swapped", "overruns", "threads", "submit_calls", "reaps",
+    "busiest_core", "section", "reads", "changes", "thread", "core",
+    "swapped", "not_swapped", "overruns", "threads", "submit_calls", "reaps",
     "sleeps", "submitted", "completed", "subintervals", "missing", "elements", "participating",
 ))  # fmt: skip
 _TIMES: Final = frozenset(("utc", "start_utc", "end_utc", "step_start_utc"))

@@ -127,7 +127,8 @@ def packed(**changes: Any) -> bytes:
     """A `go` line whose `order` array is changed."""
     array = {"t": "u4", "n": 2, "z": base64.b64encode(zlib.compress(bytes(8))).decode()} | changes
     empty = {"t": "u4", "n": 0, "z": base64.b64encode(zlib.compress(b"")).decode()}
-    return json.dumps({"type": "go", "id": 1, "start_ns": 0, "length_ns": 1, "order": array, "classes": empty}).encode()
+    fields = {"id": 1, "start_ns": 0, "length_ns": 1, "order": array, "classes": empty, "sections": 0}
+    return json.dumps({"type": "go", **fields}).encode()
 
 
 def deflated(data: bytes) -> str:
