@@ -15,7 +15,7 @@ from scipy import stats
 
 from tests.support import devices
 from tests.support.engine import Drive, drive, fields, run
-from tests.support.mixes import KIB, MIB, READ, WRITE, Io, Part, Setting, Ways, Where, drawn, submitted
+from tests.support.mixes import KIB, MIB, READ, WRITE, Io, Part, Setting, Ways, Where, drawn, submitted, table_drawn
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +30,8 @@ Below = Callable[[int], float]  # the probability of the places below one
 
 def places(where: Where, count: int, draws: int = DRAWS) -> NDArray[np.int64]:
     ways = Ways(size=count * 512, align=512, where=where)
-    ios = drawn([Part(1.0, 512)], draws, ways)
-    return np.array([io.offset // 512 for io in ios])
+    table = table_drawn([Part(1.0, 512)], draws, ways)
+    return table[:, Io._fields.index("offset")] // 512
 
 
 def is_by(found: NDArray[np.int64], count: int, below: Below) -> bool:

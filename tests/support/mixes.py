@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .engine import run
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -36,8 +39,14 @@ def text(parts: Parts) -> str:
     return " ".join(f"{part.share!r} {part.bytes} {part.op}" for part in parts)
 
 
+def table_of(said: str) -> NDArray[np.int64]:
+    """Lines of as many whole numbers each as an Io has, as an array: there may be 100,000 of them."""
+    table: NDArray[np.int64] = np.fromstring(said, np.int64, sep=" ").reshape(-1, len(Io._fields))
+    return table
+
+
 def ios_of(said: str) -> list[Io]:
-    return [Io(*map(int, line.split())) for line in said.splitlines()]
+    return list(map(Io._make, table_of(said).tolist()))
 
 
 class Where(NamedTuple):
@@ -75,9 +84,14 @@ class Ways(NamedTuple):
 
 def drawn(parts: Parts, count: int, ways: Ways) -> list[Io]:
     """The first I/Os of a mix; none, if there is no place for them."""
+    return list(map(Io._make, table_drawn(parts, count, ways).tolist()))
+
+
+def table_drawn(parts: Parts, count: int, ways: Ways) -> NDArray[np.int64]:
+    """The same: a row for each, a column for each field of Io."""
     words = (ways.size, int(ways.device), *ways[:4], int(ways.by_operation), *ways.where.words())
     said = run("mix", "next", *words, stdin=f"{count} {ways.span[0]} {ways.span[1]} {text(parts)}")
-    return [] if said.startswith("no place") else ios_of(said)
+    return table_of("" if said.startswith("no place") else said)
 
 
 def is_fair(count: int, of: int, share: float) -> bool:
