@@ -156,7 +156,7 @@ def test_a_late_host_that_is_left_alone_is_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("drift_ppm", "subintervals"), [(0.0, 40), (450.0, 240)])
+@pytest.mark.parametrize(("drift_ppm", "subintervals"), [(0.0, 20), (490.0, 206)])
 def test_what_never_comes_is_counted_however_clocks_drift(tmp_path: Path, drift_ppm: float, subintervals: int) -> None:
     """By subintervals: where clocks drift, the lengths of these miss two whole ones by more than a tenth of one."""
     assert not drift_ppm or drift_ppm * 1e-6 * subintervals > 0.1
@@ -276,7 +276,7 @@ def test_windows_csv_says_in_the_end_what_the_summary_says(tmp_path: Path, at: i
 
 
 ALWAYS = {number: 8.0 for number in range(2000)}
-BY_HOST = "measure: { metric: overall_iops, rollup: host, accuracy: 2%, min: 70s, timeout: 30m }"
+BY_HOST = "measure: { metric: overall_iops, rollup: host, accuracy: 2%, min: 30s, timeout: 30m }"
 
 
 @pytest.mark.slow
@@ -303,21 +303,21 @@ def test_feedback_of_each_host_finds_no_range_for_one_that_is_always_late(tmp_pa
 
 
 @pytest.mark.slow
-def test_a_host_that_is_in_time_again_after_minutes_is_measured_with_the_others(tmp_path: Path) -> None:
+def test_a_host_that_is_in_time_again_after_a_minute_is_measured_with_the_others(tmp_path: Path) -> None:
     """A measurement of the other alone had begun by then."""
-    run = far_behind(tmp_path, BY_HOST, "500", {number: 8.0 for number in range(100)})
+    run = far_behind(tmp_path, BY_HOST, "500", {number: 8.0 for number in range(70)})
     (row,) = run.rows("summary.all.csv")
     assert run.code is ExitCode.OK and run.events("not_awaited"), row["reasons"]
-    assert int(row["first_subinterval"]) >= 100 and float(row["overall_iops"]) == pytest.approx(1000, rel=0.01)
+    assert int(row["first_subinterval"]) >= 70 and float(row["overall_iops"]) == pytest.approx(1000, rel=0.01)
 
 
 @pytest.mark.slow
 def test_a_fixed_time_waits_for_nobody_and_is_whole(tmp_path: Path) -> None:
     """It concludes nothing; what comes late is in the sums."""
-    run = far_behind(tmp_path, "measure: 100s", "500", ALWAYS)
+    run = far_behind(tmp_path, "measure: 70s", "500", ALWAYS)
     (row,) = run.rows("summary.all.csv")
     assert (run.code, row["verdict"], run.events("not_awaited")) == (ExitCode.OK, "valid", [])
-    assert (row["first_subinterval"], row["last_subinterval"]) == ("1", "100")
+    assert (row["first_subinterval"], row["last_subinterval"]) == ("1", "70")
 
 
 def test_errors_that_end_a_run_are_in_the_level_whose_result_came_late(tmp_path: Path) -> None:
@@ -354,8 +354,8 @@ def test_a_clock_that_is_stepped_while_its_host_is_late_is_reported(tmp_path: Pa
 
 @pytest.mark.slow
 def test_a_host_that_is_late_again_and_again_is_one_reason(tmp_path: Path) -> None:
-    faults = Faults(late={at: 8.0 for at in range(5, 80, 20)})
-    run = controlled(tmp_path, f"{SECONDS}measure: 90s", steady(), hosts="a, b", faults={"b": faults})
+    faults = Faults(late={at: 8.0 for at in range(5, 50, 14)})
+    run = controlled(tmp_path, f"{SECONDS}measure: 60s", steady(), hosts="a, b", faults={"b": faults})
     (row,) = run.rows("summary.all.csv")
     assert row["reasons"].count("host_late") == 1
     assert "host_late[note] (b: no result of subinterval 5 in time, and 3 times more" in row["reasons"]
