@@ -482,8 +482,8 @@ class Reason(Enum):
         NOTE,
         (Scope.RATE,),
         "the rate was not steady",
-        "The IOPS of a load at max have a half-width above 10 % of them: another measurement may give another maximum. "
-        "Or they drift, as in a profile: there is none.",
+        "The IOPS of a load at max have a half-width above 10 % of them, or drift so much that none can be estimated: "
+        "another measurement may give another maximum.",
         "Measure for longer, or until a steady state (`steady`).",
     )
     NO_RESPONSE = (

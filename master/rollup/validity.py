@@ -36,7 +36,7 @@ from .io_checks import (
 from .load_times import bursts_cut, started_late
 from .metrics import column
 from .overload import rows_ahead, rows_behind, rows_of_earlier
-from .parameters_in_force import PROFILE, Settings
+from .parameters_in_force import Settings
 from .validity_case import Case, Rows, each, rows_of_host
 from .volumes import ended_apart
 from .window import Measurement
@@ -161,8 +161,7 @@ def _few(case: Case) -> Rows:
 
 
 def _unsteady(case: Case) -> Rows:
-    """Where enough subintervals give no half-width, they are too few independent samples: the IOPS drift, at max or in
-    a profile."""
+    """Where enough subintervals give no half-width, they are too few independent samples: the IOPS drift."""
     if case.measurement.subintervals < FEWEST_STATED:
         return
     iops, half_width = column(case.figures, "overall_iops"), case.measurement.iops_half_width
@@ -172,8 +171,7 @@ def _unsteady(case: Case) -> Rows:
     def detail(row: int) -> str:
         return "IOPS drift throughout" if np.isnan(share[row]) else f"IOPS +/- {share[row]:.0%}"
 
-    changing = np.array([text == PROFILE for text in case.settings.columns["iops"]], bool)
-    yield from each((at_max & ~(share <= MOST_HALF_WIDTH)) | (changing & np.isnan(share)), Reason.UNSTEADY, detail)
+    yield from each(at_max & ~(share <= MOST_HALF_WIDTH), Reason.UNSTEADY, detail)
 
 
 _CHECKS: Final[Sequence[Callable[[Case], Rows]]] = (

@@ -3,14 +3,14 @@
 import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ivypy.master.rollup.instances import Rollups, RollupSpec
 from ivypy.master.rollup.io_checks import older_by_chance
-from ivypy.master.rollup.parameters_in_force import PROFILE, Settings
+from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import LEAST_TAIL, ScopedFinding, Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Scope, Verdict
@@ -343,27 +343,20 @@ def test_findings_of_a_host_are_on_its_row_alone(h1: Plant, says: str | None) ->
         ("max", [150] * 10 + [50] * 10, ["unsteady[note] (IOPS drift throughout)"]),
         ("max", [150] * 5 + [50] * 5, ["too_few_subintervals[note] (10)"]),
         (1e9, [150] * 10 + [50] * 10, ["load_not_sustained[invalid] ("]),
-        ("profile", [50] * 10 + [150] * 10, ["unsteady[note] (IOPS drift throughout)"]),  # its +- is blank
-        ("profile", [50, 150] * 10, []),
-        ("profile", [50] * 5 + [150] * 5, ["too_few_subintervals[note] (10)"]),
-        (100.0, [50] * 10 + [150] * 10, []),
     ],
 )
-def test_a_maximum_that_is_not_known_to_a_tenth_and_a_rate_that_drifts_are_unsteady(
-    iops: Iops | Literal["profile"], done: list[int], says: list[str]
-) -> None:
+def test_a_maximum_that_is_not_known_to_a_tenth_is_unsteady(iops: Iops, done: list[int], says: list[str]) -> None:
     rollups = Rollups.build([instance(0, "h1")], ())
     merger = merger_of(rollups)
     window = Window(merger.layout)
     for k, ios in enumerate(done):
         merger.open(k)
-        due = 1000 if iops == 1e9 else ios
+        due = ios if iops == "max" else 1000
         counts = {(0, Count.DUE): due, (0, Count.SUBMITTED): ios, (0, Count.COMPLETED): ios}
-        counts[0, Count.BACKLOG] = sum(1000 - one for one in done[: k + 1]) if iops == 1e9 else 0
+        counts[0, Count.BACKLOG] = sum(1000 - one for one in done[: k + 1]) if iops != "max" else 0
         merger.add("h1", result(HostData(1, 1, {(0, SERVICES[0]): [MS] * ios}, counts), k))
         window.add(merger.close())
-    settings = Settings.of(rollups, {("h1", 0): Parameters(iops=100.0 if iops == "profile" else iops)})
-    settings = settings.with_changing_rate(100.0) if iops == PROFILE else settings
+    settings = Settings.of(rollups, {("h1", 0): Parameters(iops=iops)})
     found = [str(one) for one in check_validity(window.measurement(), settings, 0.0025, 5.0).findings[0]]
     assert len(found) == len(says) and all(map(str.startswith, found, says)), found
 
