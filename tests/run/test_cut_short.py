@@ -1,13 +1,17 @@
 """Whole runs that are halted: what was measured until then stands in the folder, with what it lacks."""
 
 import asyncio
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from ivypy.master.cli.results import show
+from ivypy.master.errors import OutputError
 from ivypy.master.exit_codes import ExitCode
+from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.reports import RunEnds
 from ivypy.master.plan.load import read
 from ivypy.master.report.ticket import ticket_of
@@ -16,7 +20,7 @@ from ivypy.master.run.session.run import Options, Run
 from ivypy.master.run.session.signals import Interrupts
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.runs import ONE_STEP, Eyes, SimulatedHosts, SimulatedRun, hosts, stage
-from tests.support.simulated.slave import Faults
+from tests.support.simulated.slave import Faults, MemoryPipe
 
 pytestmark = pytest.mark.slow
 
@@ -193,3 +197,37 @@ def test_giving_hosts_up_keeps_what_was_measured(tmp_path: Path, pressed_s: floa
     assert rows(staged) == [("one", "partial", measured)]
     (ends,) = [report for report in staged.eyes.seen if isinstance(report, RunEnds)]
     assert [step.name for step in ends.steps] == ["one"] and ends.words == ExitCode.INTERRUPTED.sentence
+
+
+def test_a_press_halts_the_hosts_though_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        def full(*_: object, **__: object) -> None:
+            raise OutputError("no space left")
+
+        await asyncio.sleep(12.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(run.recorder, "event", full)
+            patch.setattr(run.recorder, "noted", full)
+            run._presses.press("SIGTERM")
+
+    staged = stage(tmp_path, visit, ONE_STEP.replace("go: one", "go: { name: one, measure: 60s }"))
+    assert staged.code is ExitCode.INTERRUPTED and rows(staged) == [("one", "partial", "1")]
+
+
+def test_what_interrupts_a_run_before_its_first_step_is_named_when_it_is_shown(tmp_path: Path) -> None:
+    class Unreachable(SimulatedHosts):
+        async def open(self, spec: HostSpec, log: Callable[[str], None]) -> MemoryPipe:
+            await asyncio.sleep(1000.0)
+            raise AssertionError
+
+    async def main() -> Path:
+        presses = Interrupts(lambda: running.cancel())
+        run = Run(read(ONE_STEP, "sim.yaml", {}), Options(tmp_path, None, ()), Eyes(), presses, Unreachable().open)
+        running = asyncio.get_running_loop().create_task(run.run())
+        await asyncio.sleep(1.0)
+        presses.press("SIGTERM")
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return run.folder
+
+    assert json.loads((simulate(main()) / "run.json").read_text())["interrupted_by"] == "SIGTERM"

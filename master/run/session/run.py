@@ -5,6 +5,7 @@ checked for the most that any step could do.
 """
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -157,12 +158,11 @@ class Run:
             yield StepRunner(plan, recorder, fleet, reconnecting, discovered, connectors, self.api, self._results)
 
     def _halt(self, fleet: Fleet) -> None:
+        fleet.interrupt(HaltCause.USER)  # whatever the disk says
         by = self._presses.by
-        if by:
-            self.recorder.noted(interrupted_by=by)
-        if by and by != STOP:  # which has a row with who sent it
-            self.recorder.event("stop", f"by {by}")
-        fleet.interrupt(HaltCause.USER)
+        with contextlib.suppress(OutputError):  # the run ends with it anyway
+            if by and by != STOP:  # which has a row with who sent it
+                self.recorder.event("stop", f"by {by}")
 
     def _show_differences(self, fleet: Fleet, discovered: PlacedPlan) -> None:
         """Show how hosts and LUNs differ, before their results are merged."""
@@ -175,6 +175,8 @@ class Run:
         """Write what is left, and report how the run ended. Raises OutputError."""
         patience = asyncio.get_running_loop().call_later(SLOW_DISK_S, self._slow_disk)
         try:
+            if self.code is ExitCode.INTERRUPTED and self._presses.by:
+                self.recorder.noted(interrupted_by=self._presses.by)
             await self.recorder.close(self.code, self._kept)
         except OutputError as error:
             self.code = error.exit_code
