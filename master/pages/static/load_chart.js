@@ -195,8 +195,7 @@ export function curvesOf(measurements) {
   const curves = new Map();
   for (const one of measurements) {
     const load = loadOf(one);
-    const isTaken = (pass) =>
-      curves.get(`${pass} ${load}`)?.points.some((its) => its.iops_setting === one.iops_setting);
+    const isTaken = (pass) => curves.get(`${pass} ${load}`)?.points.some((its) => rateOf(its) === rateOf(one));
     let pass = 0;
     while (isTaken(pass)) pass += 1;
     const key = `${pass} ${load}`;
@@ -211,6 +210,11 @@ function nameOf(one) {
   const hosts = one.hosts_in < one.hosts_of ? [`${one.hosts_in} of ${one.hosts_of} hosts`] : [];
   const changing = isConstant(one) ? [] : ["at a rate that changes"];
   return one.level ? one.step.name : [...Object.values(rest), ...changing, ...hosts].join(", ");
+}
+
+/** What it was asked for in all; where only some workloads are paced, what each of them was. */
+function rateOf(one) {
+  return one.iops_setting ?? one.parameters?.iops;
 }
 
 /** What a measurement drove, but for the rate and the seeds. */
