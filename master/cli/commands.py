@@ -88,7 +88,8 @@ def check(plan: Path | None, defines: tuple[str, ...], connect: bool, hosts: str
     page, missing = run_until_pressed(lambda presses: hosts_page(loaded))
     stdio.say("\n" + page)
     if not missing:
-        stdio.say(f"\nLUNs, with their write caches and queue limits: ivypy devices {shlex.quote(str(plan))}")
+        words = [str(plan), *(word for one in defines for word in ("-D", one)), *(["--hosts", hosts] if hosts else [])]
+        stdio.say(f"\nLUNs, with their write caches and queue limits: ivypy devices {shlex.join(words)}")
     return ExitCode.HOSTS if missing else ExitCode.OK
 
 

@@ -38,7 +38,7 @@ def load_parts(row: Row) -> dict[str, str]:
         "cursors": _some("reads and writes each in sequence", row, "cursors", Cursors.SHARED),
         "align": _each("aligned to {}", row, "align", lambda cell: format_bytes(int(cell)), "0"),
         "depth": _each("depth {}", row, "maxtags", str),
-        "range": _each("on {}", row, "range", _span, _WHOLE),
+        "range": _range(row),
         "pause": _each("think time {}", row, "think_time", lambda cell: format_duration(float(cell)), "0"),
         "drop": _each("dropped after {}", row, "drop_after", lambda cell: format_duration(float(cell)), NEVER),
         "zipf": _each("zipf {}", row, "zipf", str, "0"),
@@ -63,12 +63,17 @@ def load_parts(row: Row) -> dict[str, str]:
     return {name: words for name, words in parts.items() if words}
 
 
+def _range(row: Row) -> str:
+    """Which part of each LUN: "on 128 MiB to 256 MiB"; "" where it is all."""
+    values = values_of(row, "range")
+    return f"on {' and '.join(map(_span, values))}" if any(one != _WHOLE for one in values) else ""
+
+
 def _span(cell: str) -> str:
-    """A range, in bytes: "128 MiB to 256 MiB"."""
     if cell == _WHOLE:
         return "the whole LUN"
-    start, end = (scaled_size(int(byte)) for byte in cell.split("-"))
-    return f"{start} to {end}"
+    start, end = (int(byte) for byte in cell.split("-"))
+    return f"{scaled_size(start) if start else 0} to {scaled_size(end)}"
 
 
 def shared_parts(loads: Sequence[Mapping[str, str]]) -> dict[str, str]:

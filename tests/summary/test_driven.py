@@ -30,7 +30,10 @@ CELLS = {
         ({"fraction_read": "1(2/3) 0.5(1/3)"}, "4KiB random, several mixes of reads and writes, depth 8, at max"),
         ({"maxtags": "1(1/9) 2(1/9) 3(1/9) 4(1/9) and 5 other values"}, "4KiB random reads, depth 1 and 2 and 3 and 4, "
          "at max"),
-        ({"range": "0-4096"}, "4KiB random reads, depth 8, on 0.00 B to 4.00 KiB, at max"),
+        ({"range": "all"}, "4KiB random reads, depth 8, at max"),
+        ({"range": "0-4096"}, "4KiB random reads, depth 8, on 0 to 4.00 KiB, at max"),
+        ({"range": "all(1/2) 134217728-268435456(1/2)"},
+         "4KiB random reads, depth 8, on the whole LUN and 128 MiB to 256 MiB, at max"),
         ({"think_time": "0.001"}, "4KiB random reads, depth 8, think time 1ms, at max"),
         ({"think_time": "0(1/2) 0.001(1/2)"}, "4KiB random reads, depth 8, think time 0 and 1ms, at max"),
         ({"until": "written=137438953472", "fraction_read": "0"},
