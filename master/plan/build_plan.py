@@ -80,6 +80,7 @@ def resolved(
         subinterval_s=doc.defaults.subinterval or TIMES["subinterval"],
         achieved_iops_tolerance=doc.achieved_iops_tolerance,
         on_io_error=doc.on_io_error,
+        on_loss=doc.on_loss,
         by_address=doc.by_address,
         live=_live(doc.live),
         connectors=connectors_of(doc, faults),

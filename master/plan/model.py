@@ -138,6 +138,13 @@ class OnIoError(StrEnum):
     STOP = "stop"  # the run is halted
 
 
+class OnLoss(StrEnum):
+    """Who drives the IOPS of a lost host."""
+
+    KEEP = "keep"  # the others drive their own
+    REDISTRIBUTE = "redistribute"  # the others of the same workload drive them, too
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     name: str
@@ -155,6 +162,7 @@ class Plan:
     subinterval_s: float  # of steps that do not set their own
     achieved_iops_tolerance: float  # so much of what fell due may be left over
     on_io_error: OnIoError
+    on_loss: OnLoss
     by_address: int  # sections of each LUN, by which I/Os are counted; 0: they are not
     live: Live
     may_miss: int  # so many hosts may be missing when the run begins

@@ -1,5 +1,6 @@
 """Edits, totals and percentages of other steps become absolute numbers per workload instance."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -14,11 +15,11 @@ from ivypy.master.control.fixed import FixedSpec
 from ivypy.master.control.until import UntilSpec
 from ivypy.master.errors import HostsError
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
-from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, Step, Workload
+from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, OnLoss, Plan, Step, Workload
 from ivypy.master.plan.read.yaml_positions import Place, PlanFaults
 from ivypy.master.rollup.instances import RollupInstance, Rollups
 from ivypy.master.run.setup.baseline_step import Measured, Reference, References
-from ivypy.master.run.setup.limits import limits_of, union
+from ivypy.master.run.setup.limits import check_sections, limits_of, union
 from ivypy.master.run.setup.placement import Placement, place
 from ivypy.master.run.setup.resolve_settings import NotMeasured, resolve
 from ivypy.master.text.mixes import Sizes
@@ -28,7 +29,7 @@ from ivypy.protocol.geometry import within
 from ivypy.protocol.parameters import MAX, Operation, VolumeKind
 from ivypy.protocol.payload import Attribute, EngineOptions, Identity, Lun
 from tests.support.control_specs import TOLERANCE
-from tests.support.rollup import rollup_spec
+from tests.support.rollup import instance, rollup_spec
 
 HERE = Place("p.yaml", 3, 1)
 SIZE = 1 << 30
@@ -58,7 +59,7 @@ def plan(*steps: Step, workloads: tuple[Workload, ...] | None = None) -> Plan:
         luns=LunSelection(None, ("/x/*",), (), (), HERE), attributes=(), workloads=workloads or (one,),
         rollups=(rollup_spec("all"), rollup_spec("host"), rollup_spec("port")), steps=steps or (a_step(),),
         destroy=False, lease_s=10.0, engine=EngineOptions("null", 1), subinterval_s=5.0,
-        achieved_iops_tolerance=TOLERANCE, on_io_error=OnIoError.COUNT, live=Live(0, 0, None),
+        achieved_iops_tolerance=TOLERANCE, on_io_error=OnIoError.COUNT, on_loss=OnLoss.KEEP, live=Live(0, 0, None),
         by_address=0, may_miss=0, report=True, prepare_timeout_s=60.0,
         start_timeout_s=10.0, parameters={}, connectors=(), host_connector=None,
     )  # fmt: skip
@@ -237,6 +238,30 @@ def test_ceilings_are_the_largest_of_all_steps() -> None:
     assert limits.tags == {("h1", 0): 64, ("h1", 1): 64, ("h2", 0): 4}
     assert limits.writers == {("h1", 1)} and limits.written == {("h1", 1): ((0, SIZE),)}
     assert limits.blocksize_beginning_with(PlanParameters().absolute(SIZE, "file", MAX)) == 4096
+
+
+@pytest.mark.parametrize(
+    ("instances", "fault"),
+    [
+        (0, nullcontext()),
+        (200, nullcontext()),
+        (201, pytest.raises(PlanFaults, match="500 sections for each of 201 workload instances of h1; the most is 4")),
+    ],
+)
+def test_counts_by_address_are_bounded(instances: int, fault: Any) -> None:
+    rollups = Rollups.build([instance(n, "h1") for n in range(instances)], [], 500)
+    with fault:
+        check_sections(replace(plan(), by_address=500), rollups)
+
+
+def test_rows_by_address_are_bounded() -> None:
+    """Of rollup types that have files: here the whole, and a LUN of each of 1,001 hosts."""
+    instances = [instance(0, f"h{n}") for n in range(1001)]
+    for csv in (True, False):
+        rollups = Rollups.build(instances, [rollup_spec("host", csv=csv)], 1000)
+        too_many = pytest.raises(PlanFaults, match="for each of 1,002 rollup instances with files; the most is 998")
+        with too_many if csv else nullcontext():
+            check_sections(replace(plan(), by_address=1000), rollups)
 
 
 def ending(timeout_s: float, *edits: Edit) -> Step:

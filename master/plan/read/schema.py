@@ -22,7 +22,7 @@ from ...hosts.host_spec import HostSpec, Launcher
 from ...text.plan_parameters import Volume
 from ...text.units import format_duration
 from ..attempts import OnInvalid
-from ..model import OnIoError
+from ..model import OnIoError, OnLoss
 from .field_types import (
     ABSOLUTE,
     CHANGES,
@@ -538,4 +538,8 @@ class PlanDoc(Section):
     )
     on_io_error: Annotated[OnIoError, choice_field(OnIoError)] = about(
         "What to do when an I/O ends with an error: count it, or stop the run.", OnIoError.COUNT
+    )
+    on_loss: Annotated[OnLoss, choice_field(OnLoss)] = about(
+        "The IOPS of a lost host: missing (keep), or driven by its workloads' other hosts.",
+        OnLoss.KEEP,
     )

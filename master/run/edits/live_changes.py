@@ -133,6 +133,11 @@ class LiveChanges:
         self._refusal = None
         self._begun = dict(self._host_settings.parameters)
 
+    def wanted(self) -> dict[InstanceKey, Parameters]:
+        """The parameters in force; while paused, those that unpausing sets."""
+        held = self._held or {}
+        return {key: replace(one, iops=held.get(key, one.iops)) for key, one in self._host_settings.parameters.items()}
+
     def close(self, why: str) -> None:
         """From now on every change from outside is refused, for this reason."""
         self._refusal = why

@@ -5,7 +5,7 @@ connected again take part from the next step on.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
@@ -18,7 +18,7 @@ from ...exit_codes import ExitCode
 from ...hosts.driver import Lost, barrier
 from ...plan.attempts import attempt_name, step_of_attempt, step_of_plan
 from ...plan.describe import planned_s
-from ...plan.model import OnIoError, Plan, Step
+from ...plan.model import OnIoError, OnLoss, Plan, Step
 from ...rollup.instances import InstanceKey, RollupInstance, Rollups
 from ...rollup.validity import ScopedFinding
 from ...summary.rounds_table import last_rounds, without_rounds
@@ -36,7 +36,7 @@ from ..setup.discover_luns import PlacedPlan, begin_again, with_files
 from ..setup.fleet import Fleet, HaltCause
 from ..setup.host_settings import HostSettings
 from ..setup.reconnect import Reconnection
-from ..setup.resolve_settings import NotMeasured, resolve
+from ..setup.resolve_settings import NotMeasured, resolve, shared_anew
 from ..step.live_step import LiveStep, control_for, opening_parameters
 from ..step.step import StepCycle
 from ..step.step_context import StepContext
@@ -216,7 +216,8 @@ class StepRunner:
             except NotMeasured as error:
                 return await self._record_unmeasured(step, error.finding)
             hosts = [driver.name for driver in self._fleet.alive]
-            begins = opening_parameters(control, discovered.rollups, parameters, hosts)
+            shared = self._shared_anew(parameters, hosts)
+            begins = opening_parameters(control, discovered.rollups, {**parameters, **shared}, hosts)
             await self._host_settings.apply(discovered, begins)
             if not another or not self._reconnecting.waiting():
                 break
@@ -224,10 +225,25 @@ class StepRunner:
         if self._no_host_left():
             folder = self._recorder.path
             raise NoHostLeft(f"step {step.name!r}: no host is left; {folder}/events.csv says what happened to them")
+        if shared:
+            self._recorder.event("redistributed", f"step {step.name}: the others drive what absent hosts were to drive")
         if first:
             self._recorder.workloads(discovered.rollups, parameters)
             self._recorder.noted(backends=self._backends())
         return await self._step(step, control, [*self._missing(), *references.findings(), *self._orphaned()])
+
+    def _shared_anew(
+        self, parameters: Mapping[InstanceKey, Parameters], hosts: Collection[str]
+    ) -> Mapping[InstanceKey, Parameters]:
+        """The parameters with which these hosts drive the load of absent ones, too, where the plan says so."""
+        rollups = self._discovered.rollups
+        return (
+            shared_anew(parameters, rollups, {*rollups.hosts()}.difference(hosts), hosts) if self._redistributes else {}
+        )
+
+    @property
+    def _redistributes(self) -> bool:
+        return self._plan.on_loss is OnLoss.REDISTRIBUTE
 
     async def _step(self, step: Step, control: ControlState, beforehand: Sequence[ScopedFinding]) -> StepResult:
         """Run a step whose workload instances are created; `beforehand`: what is known of it already."""
@@ -244,7 +260,7 @@ class StepRunner:
         alerts = SloAlerts(step, recorder.event)
         context = StepContext(
             self._fleet, discovered.rollups, recorder, live.progress, step.subinterval_s, step.cooldown_subintervals,
-            stop_on_error=self._plan.on_io_error is OnIoError.STOP,
+            redistributes=self._redistributes, stop_on_error=self._plan.on_io_error is OnIoError.STOP,
             lease_ns=round(self._plan.lease_s * 1e9), start_timeout_s=self._plan.start_timeout_s,
         )  # fmt: skip
         cycle = StepCycle(context, live, alerts.raise_alert, gathering)

@@ -19,7 +19,7 @@ from ...plan.model import Plan
 from ...rollup.instances import Rollups
 from .consent import Target, check_same
 from .fleet import Fleet
-from .limits import Limits, limits_of
+from .limits import Limits, check_sections, limits_of
 from .placement import MoreAttributes, PlacedLun, Placement, created_sizes, globs, no_more, place, selected, to_create
 
 CREATING_S: Final = 24 * 3600.0  # files may be large; a host that hangs is noticed by its probes
@@ -265,6 +265,7 @@ def _placed(
 ) -> PlacedPlan:
     placement = place(plan, found, hostnames, more)
     rollups = Rollups.build(placement.instances, plan.rollups, plan.by_address)
+    check_sections(plan, rollups)
     return PlacedPlan(placement, rollups, limits_of(plan, placement, rollups))
 
 

@@ -26,6 +26,10 @@ from .resolve_settings import resolve
 FAST_IOPS: Final = 100_000.0  # of an instance: from there on, and at max, the faster backend is worth a trial
 
 
+MOST_SECTIONS_OF_HOST: Final = 100_000  # over its workload instances: a few MB in each of its results
+MOST_SECTION_ROWS: Final = 1_000_000  # of by_address.csv
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     tags: Mapping[InstanceKey, int]
@@ -40,6 +44,19 @@ class Limits:
     def blocksize_beginning_with(self, parameters: Parameters) -> int:
         """The largest I/O, in bytes, that an instance's buffers hold in a step that begins with these parameters."""
         return max(self.blocksize, largest_transfer(parameters))
+
+
+def check_sections(plan: Plan, rollups: Rollups) -> None:
+    """Raises PlanFaults where `by_address` asks for more than a result, or by_address.csv, is to hold."""
+    host = max(rollups.hosts(), key=lambda name: len(rollups.order(name)), default="")
+    shown = sum(len(kind.instances) for kind in rollups.types if kind.csv)
+    for count, most, what in (
+        (len(rollups.order(host)), MOST_SECTIONS_OF_HOST, f"workload instances of {host}"),
+        (shown, MOST_SECTION_ROWS, "rollup instances with files"),
+    ):
+        if count * plan.by_address > most:
+            text = f"by_address: {plan.by_address} sections for each of {count:,} {what}; the most is {most // count}"
+            raise plan.fault(None, text)
 
 
 def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:

@@ -121,6 +121,29 @@ def _set(settings: dict[InstanceKey, _Setting], iops: Mapping[InstanceKey, Iops]
         settings[key].iops = value
 
 
+def shared_anew(
+    parameters: Mapping[InstanceKey, Parameters], rollups: Rollups, lost: Collection[str], hosts: Collection[str]
+) -> dict[InstanceKey, Parameters]:
+    """The rates of `lost` hosts shared over `hosts`: each workload's over its instances there, in proportion to theirs.
+
+    Instances that have no `parameters` have no part in it. Returns only those that change: none of a workload that has
+    no rate on `hosts`.
+    """
+    rates: dict[str, dict[InstanceKey, float]] = {}
+    for instance in rollups.instances:
+        key = instance.host, instance.number
+        if key in parameters and (iops := parameters[key].iops) != MAX and iops:
+            rates.setdefault(instance.workload, {})[key] = float(iops)
+    changed: dict[InstanceKey, Parameters] = {}
+    for of_workload in rates.values():
+        gone = sum(iops for (host, _), iops in of_workload.items() if host in lost)
+        kept = {key: iops for key, iops in of_workload.items() if key[0] in hosts}
+        if gone and kept:
+            factor = 1 + gone / sum(kept.values())
+            changed |= {key: replace(parameters[key], iops=iops * factor) for key, iops in kept.items()}
+    return changed
+
+
 def steered(
     edits: Sequence[LoadEdit],
     rollups: Rollups,

@@ -41,6 +41,7 @@ from .boundaries import Boundaries
 from .interlock import InterlockChecks, Moments, timing_of
 from .io_faults import IoFaults
 from .live_step import LiveStep
+from .redistribution import Redistribution
 from .result_barrier import HOLD_HALT_S, Collected, ResultBarrier
 from .step_commands import StepCommands, farthest_s, send_halt
 from .step_context import StepContext
@@ -92,6 +93,7 @@ class StepCycle:
         self._interlock = InterlockChecks(length_ns, report)
         self._results = ResultBarrier(context, self._hosts, merging, boundaries, self._faults, self._joined)
         self._start = StepStart(context, self._hosts, boundaries, self._results, self._interlock.placed)
+        self._redistribution = Redistribution(context, self._hosts, self._changes)
         self._commands = StepCommands(context, self._hosts, boundaries, self._changes)
 
     async def run(self) -> None:
@@ -103,6 +105,7 @@ class StepCycle:
         finally:
             if self._keeping is not None:
                 self._keeping.cancel()
+            self._redistribution.end()
             await self._gathering.end()
 
     async def _subintervals(self, start_ns: int) -> None:
@@ -139,6 +142,7 @@ class StepCycle:
             if deciding:
                 left_s = (end_ns + self._length_ns - decided_ns) / 1e9
                 acknowledged = await self._commands.follow(k, late, start_ns, decision, left_s)
+                self._redistribution.follow()
             start, in_ns, arrived = end_ns - self._length_ns, collected.in_ns, collected.arrived
             at = Moments(start, end_ns, in_ns, merged_ns, decided_ns, arrived, acknowledged)
             self._record(collected, announced, effect, decision, at, settings)

@@ -22,6 +22,7 @@ class StepContext:
     progress: StepProgress
     length_s: float  # of a subinterval
     cooldown: int  # subintervals without load, after the last one under load
+    redistributes: bool = False  # the others drive what a lost host was to drive
     stop_on_error: bool = False  # the first I/O error halts the run
     lease_ns: int = USUAL_LEASE_NS
     start_timeout_s: float = USUAL_START_S  # the longest lead, and the longest wait for hosts that are not ready
