@@ -37,7 +37,7 @@ from .payload import (
     WorkloadToCreate,
 )
 
-PROTOCOL_VERSION: Final = 4
+PROTOCOL_VERSION: Final = 5
 NO_NUMBERS: Final = Array(ArrayType.U32, b"")
 NO_SECTIONS: Final = Array(ArrayType.U64, b"")
 MOST_IN_A_LIST: Final = 500  # longer lists travel in several messages

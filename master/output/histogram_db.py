@@ -111,7 +111,7 @@ class HistogramWriter:
     def subinterval(self, step: int, phase: str, start_utc_ns: int, interval: MergedSubinterval) -> None:
         """All results of a closed subinterval, in one transaction. Raises OutputError."""
         rows = [
-            (step, interval.subinterval, host, phase, start_utc_ns, *_stored(result))
+            (step, interval.subinterval, host, phase, start_utc_ns, *_stored(result, interval.layout.rollups.sections))
             for host, result in interval.results.items()
         ]
         self._write({"result": rows, "total": [(step, interval.subinterval, *_total(interval.merged))]})
@@ -124,7 +124,8 @@ class HistogramWriter:
         `interval`: all results of the subinterval, those of `hosts` among them.
         """
         number = interval.subinterval
-        rows = [(step, number, host, phase, start_utc_ns, *_stored(interval.results[host])) for host in hosts]
+        sections = interval.layout.rollups.sections
+        rows = [(step, number, host, phase, start_utc_ns, *_stored(interval.results[host], sections)) for host in hosts]
         self._write(
             {"result": rows, "total": [(step, number, *_total(interval.merged))]},
             ("DELETE FROM total WHERE step = ? AND subinterval = ?", (step, number)),
@@ -180,7 +181,7 @@ def _total(merged: Merged) -> tuple[bytes, ...]:
     return tuple(zlib.compress(text.tobytes(), 1) for text in texts)
 
 
-def _stored(result: Result) -> tuple[object, ...]:
+def _stored(result: Result, sections: int) -> tuple[object, ...]:
     """The columns of `result` from length_ns on."""
     rest: dict[str, object] = {
         "start_ns": result.start_ns,
@@ -191,8 +192,8 @@ def _stored(result: Result) -> tuple[object, ...]:
         "faults": [(fault.number, fault.errno, fault.count) for fault in result.faults],
         "missing": result.missing,
     }
-    if result.sections.data or result.sections.packed:
-        rest["sections"] = base64.b64encode(result.sections.stream).decode()  # few runs have any
+    if sections:
+        rest["sections"] = base64.b64encode(result.sections.stream).decode()
     return (
         result.length_ns, result.counts.stream, result.moments.stream, result.spans.stream, result.buckets.stream,
         result.buckets.type.value, result.threads.stream, json.dumps(rest, separators=(",", ":")),

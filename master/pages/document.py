@@ -19,7 +19,7 @@ from ..plan.attempts import last_of_each
 from ..results.checked_files import read_table, that_count
 from ..results.finished_run import plan_text
 from ..results.measured_rows import finding_of, read_measured, standing_of
-from ..results.run_entries import RunState, entry_data, entry_of
+from ..results.run_entries import RunEntry, RunState, entry_data, entry_of
 from ..results.search_steps import read_probes
 from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS
@@ -60,9 +60,7 @@ def document_of(run: KeptRun) -> dict[str, Any]:
         "format": FORMAT,
         "run": entry_data(entry),
         # Verdicts are in the outcome.
-        "sentence": ""
-        if code is None or code in ORDER
-        else ending_of(ExitCode(code), [*known.values()], entry.interrupted_by),
+        "sentence": "" if code is None or code in ORDER else _ending(ExitCode(code), rows, known, entry),
         "outcome": _outcome(run.folder, _that_count(record, known), is_whole=code in ORDER),
         "driven": driven(loads, luns, read_table(run.folder / "workloads.csv")),
         "plan_text": plan_text(run.folder),
@@ -88,6 +86,11 @@ def _outcome(folder: Path, steps: Sequence[StepEnds], is_whole: bool) -> str:
     results = [(step, search_headline(step, probes)) for step, probes in searched[:_MOST_SEARCHES]]
     named = [sentence if len(steps) == 1 else f"{step.name}: {sentence}" for step, sentence in results]
     return " ".join(filter(None, [*named, run_sentence(steps, is_whole)]))
+
+
+def _ending(code: ExitCode, rows: Sequence[object], known: Mapping[int, StepEnds], entry: RunEntry) -> str:
+    """`known`: none of a run of another version, whose summary has `rows` all the same."""
+    return code.sentence if rows and not known else ending_of(code, [*known.values()], entry.interrupted_by)
 
 
 def headlines() -> dict[str, list[dict[str, Any]]]:

@@ -6,7 +6,6 @@ seconds, units those of docs/columns.md, a blank is None.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from ..control.observation import Phase
 from ..output.column import names
 from ..output.columns import BY_ADDRESS, INSTANCE
 from ..output.file_names import stem
-from ..results.checked_files import read_rows, read_table
+from ..results.checked_files import each_row, read_rows
 from ..results.saturation import Level
 from ..rollup.instances import ALL
 from ..rollup.metrics import of_nothing
@@ -28,6 +27,7 @@ from .kept_run import KeptRun, stamp_of
 
 _NO_CONTROL: Final = frozenset(("index", "cpu", "interlock", "threads", "clock", "windows", "gathers", "by_address"))
 
+SectionColumns = dict[str, list[float | None]]
 MOST_MAPPED: Final = 100  # instances of a map of addresses
 _BY_SECTION: Final = names(BY_ADDRESS[len(INSTANCE) + 2 :])
 
@@ -157,16 +157,29 @@ class RunData:
         rows = [row for row in self._run.summary(by) if int(row["step"]) == step and row["name"] == standing]
         return instance_table(by, files, rows)
 
-    def sections(self, step: int, by: str = ALL) -> dict[str, Any]:
-        """I/Os and service times by address, of the first instances of a rollup type (`of`: how many it has): a list
-        with an entry for each section of the LUNs. None before the measurement is complete."""
-        instances: dict[str, dict[str, list[float | None]]] = {}
-        for row in read_table(self._run.step_folder(step) / "by_address.csv"):
-            if row["rollup_type"] == by:
-                columns = instances.setdefault(row["rollup_instance"], {name: [] for name in _BY_SECTION})
-                for name in _BY_SECTION:
-                    columns[name].append(number(row[name]))
-        return {"by": by, "of": len(instances), "instances": dict(islice(instances.items(), MOST_MAPPED))}
+    def sections(self, step: int, by: str = ALL, instance: str = ALL) -> dict[str, Any]:
+        """I/Os and service times by address of a rollup instance: a list each, with an entry for each section of the
+        LUNs; none before the measurement is complete."""
+        return {"columns": self._sections(step, by, instance, 1).get(instance)}
+
+    def section_map(self, step: int, by: str) -> dict[str, Any]:
+        """The same of the first instances of a rollup type; `of`: how many it has."""
+        instances = self._sections(step, by, None, MOST_MAPPED)
+        return {"of": len(self._run.files(step).get(by, ())), "instances": instances}
+
+    def _sections(self, step: int, by: str, instance: str | None, most: int) -> dict[str, SectionColumns]:
+        """By instance, of one or of the first ones."""
+        instances: dict[str, SectionColumns] = {}
+        for row in each_row(self._run.step_folder(step) / "by_address.csv"):
+            name = row["rollup_instance"]
+            if row["rollup_type"] != by or instance not in (None, name):
+                continue
+            if name not in instances and len(instances) == most:
+                break
+            columns = instances.setdefault(name, {column: [] for column in _BY_SECTION})
+            for column in _BY_SECTION:
+                columns[column].append(number(row[column]))
+        return instances
 
     def control(self, step: int) -> dict[str, Any]:
         """The tables that control wrote: measure, pid, staircase ...; name: columns, and rows of texts and numbers."""

@@ -158,9 +158,6 @@ class _Recorder:
             self._try(step, "control", partial(data.control, number), {})
             self._record_elements(step, ALL, ALL)
             for by in step["rollups"]:
-                if step["by_address"]:
-                    nothing = {"by": by, "of": 0, "instances": {}}
-                    self._try(step, f"sections?by={quoted(by)}", partial(data.sections, number, by), nothing)
                 table = self._try(
                     step, f"instances?by={quoted(by)}", partial(data.instances, number, by), _no_table(by)
                 )
@@ -180,11 +177,19 @@ class _Recorder:
                         self._record_elements(step, by, instance)
                 self._kept.add((by, instance))
                 recorded += 1
+            self._record_maps(by)
             if recorded < len(instances):
                 self._archive.left_out.append(
                     f"{self._run}: charts of {len(instances) - recorded:,} of {len(instances):,} instances of {by};"
                     " their figures are in the table of instances, and `ivypy web` shows their charts."
                 )
+
+    def _record_maps(self, by: str) -> None:
+        """The map of addresses of a rollup type, in each step that has one, as far as the limits allow."""
+        for step in self._steps:
+            if step["by_address"] and self._archive.size < self._limits.most_bytes:
+                answer, nothing = partial(self._data.section_map, step["number"], by), {"of": 0, "instances": {}}
+                self._try(step, f"section_map?by={quoted(by)}", answer, nothing)
 
     def record_metrics(self) -> None:
         """The elements of each metric of connectors, as far as the limits allow."""
@@ -215,6 +220,8 @@ class _Recorder:
         self._try(step, f"series?{chosen}&from=0", partial(data.series, number, by, instance), _no_series(by, instance))
         self._try(step, f"histograms?{chosen}&from=0", partial(data.histograms, number, by, instance), _no_histograms())
         self._try(step, f"distribution?{chosen}", partial(data.distribution, number, by, instance), {"sets": {}})
+        if step["by_address"]:
+            self._try(step, f"sections?{chosen}", partial(data.sections, number, by, instance), {"columns": None})
 
     def _record_elements(self, step: Mapping[str, Any], by: str, instance: str) -> None:
         number, chosen = step["number"], f"by={quoted(by)}&instance={quoted(instance)}"

@@ -7,7 +7,7 @@ whoever reads on may trust the types.
 import csv
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -280,6 +280,20 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
                 if None not in row.values() and None not in row
             ]
             return [*reader.fieldnames], rows
+    except (OSError, csv.Error) as error:
+        raise PlanError(f"{path}: not read: {error}") from None
+
+
+def each_row(path: Path) -> Iterator[dict[str, str]]:
+    """A CSV's whole rows, one at a time; none where there is no such file. Raises PlanError."""
+    if not path.is_file():
+        return
+    try:
+        with TextIOWrapper(open_run_file(path), newline="", encoding="utf-8", errors="surrogateescape") as file:
+            reader = csv.DictReader(whole_lines(file))
+            for row in reader:
+                if None not in row.values() and None not in row:
+                    yield {name: unguarded(cell) for name, cell in row.items()}
     except (OSError, csv.Error) as error:
         raise PlanError(f"{path}: not read: {error}") from None
 

@@ -38,7 +38,9 @@ async def nobody(run: Run, staged: SimulatedRun) -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    plan = ONE_STEP.replace("rollups: [ host,", NAMES + "rollups: [ host, count, { by: [core, thread] },")
+    plan = ONE_STEP.replace(
+        "rollups: [ host,", NAMES + "by_address: 2\nrollups: [ host, count, { by: [core, thread] },"
+    )
     slaves = hosts()
     launch = SimulatedArray(slaves, 10_000.0).launch
     return stage(tmp_path_factory.mktemp("run"), nobody, plan + OF_PLAN, slaves, launch).folder

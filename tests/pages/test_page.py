@@ -466,13 +466,17 @@ READS = "reads"
         ([{}, {"hosts_in": 1}], [[READS, 0, [0]], ["reads, 1 of 2 hosts", 0, [1]]]),
         ([{"iops_setting": "max"}] * 3, [[READS, 0, [0]], [READS, 1, [1]], [READS, 2, [2]]]),
         ([{}, {}, {"iops_setting": 0}, {"iops_setting": 1}], [[READS, 0, [0, 1]], [READS, 1, [2, 3]]]),
+        (
+            [{"iops_setting": None, "parameters": {"iops": rate}} for rate in (1, 2, 2)],
+            [[READS, 0, [0, 1]], [READS, 1, [2]]],
+        ),
         ([{"level": "a"}, {"level": "b"}, {}], [["s", 0, [0, 1]], [READS, 0, [2]]]),
         (
             [{"level": "a"}, {"level": "a", "step": {"number": 1, "name": "s"}}],
             [["s", 0, [0]], ["s", 0, [1]]],
         ),
     ],
-    ids=["rate alone", "size", "profile", "lost host", "again", "second pass", "levels", "of two steps"],
+    ids=["rate alone", "size", "profile", "lost host", "again", "second pass", "some paced", "levels", "of two steps"],
 )
 def test_a_line_joins_only_measurements_that_differ_by_the_rate_alone(
     page: Any, changes: list[dict[str, Any]], curves: list[list[Any]]
@@ -1081,6 +1085,8 @@ def test_the_view_by_address_has_the_figures_of_by_address_csv(page: Any, seen: 
 
 def test_a_step_that_was_not_counted_by_address_has_no_such_view(page: Any, seen: Seen) -> None:
     show(page, seen, HOLD)
-    assert page.get_by_role("tab").all_inner_texts() == [
-        "Over time", "Instances", "Distribution", "Surface"
-    ]  # fmt: skip
+    tabs = ["Over time", "Instances", "Distribution", "Surface"]
+    assert page.get_by_role("tab").all_inner_texts() == tabs
+    show(page, seen, f"{HOLD}/address")
+    counts = page.get_by_label("I/Os by address")
+    counts.get_by_text("This step was not counted by address: by_address: 100 in the plan does that.").wait_for()

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.pages import histogram_columns
+from ivypy.master.pages.document import _ending
 from ivypy.master.pages.histogram_columns import MOST_COLUMNS, Cells, Column, Times, encoded, group_of
 from ivypy.master.pages.run_data import RunData
 from ivypy.master.results.result_document import result_of
@@ -273,3 +276,10 @@ def test_no_io_is_lost_where_columns_are_joined(made: list[Column], first: int, 
 
 def test_few_columns_are_subintervals() -> None:
     assert [group_of(n) for n in (0, 1, MOST_COLUMNS, MOST_COLUMNS + 1, 5 * MOST_COLUMNS)] == [1, 1, 1, 2, 8]
+
+
+@pytest.mark.parametrize(("rows", "empty"), [([], True), ([{"name": "one"}], False)])
+def test_an_interrupted_run_of_another_version_is_not_said_to_be_empty(rows: list[dict[str, str]], empty: bool) -> None:
+    """Its summary has figures, though what was shown of them is not known."""
+    entry: Any = SimpleNamespace(interrupted_by="Ctrl-C")
+    assert ("nothing was measured" in _ending(ExitCode.INTERRUPTED, rows, {}, entry)) is empty

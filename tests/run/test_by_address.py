@@ -1,6 +1,8 @@
 """Runs that count by address, on simulated hosts: by_address.csv is of the measurement, whatever comes late."""
 
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -48,9 +50,23 @@ def test_the_sections_of_a_row_add_up_to_its_summary(tmp_path: Path, faults: dic
         assert {row["read_service_us_mean"] for row in own} == {row["read_service_us_max"] for row in own} == {"500"}
 
 
+def test_it_is_of_the_measurement_that_the_step_stands_for(tmp_path: Path) -> None:
+    """Not of the level behind it, which the hosts do not reach."""
+    go = "go: { name: one, measure: 8s, staircase: { start: 8000, step: 100%, end: 40000 } }"
+    plan = PLAN.format(sections=3).replace("go: one", go)
+    slaves = {name: SimulatedSlave(name, plant=steady(5000.0)) for name in "ab"}
+    outcome = run(tmp_path, plan, SimulatedHosts(**slaves))
+    levels = [(row["verdict"], float(row["overall_iops"])) for row in outcome.rows("summary.all.csv")]
+    assert levels == [("valid", 8000.0), ("valid", 16000.0), ("invalid", 20000.0)]
+    own = [row for row in outcome.rows("step0000.one/by_address.csv") if row["rollup_type"] == "all"]
+    assert sum(int(row["reads"]) + int(row["changes"]) for row in own) == 8 * 16000
+
+
 def test_a_run_that_does_not_count_by_address_has_no_such_file(tmp_path: Path) -> None:
     outcome = staged(tmp_path, sections=0)
     assert outcome.code is ExitCode.OK and not list(outcome.folder.rglob("by_address*"))
+    with closing(sqlite3.connect(outcome.folder / "histograms.sqlite")) as base:
+        assert not any("sections" in rest for (rest,) in base.execute("SELECT rest FROM result"))
 
 
 def test_a_section_without_ios_has_no_times(tmp_path: Path) -> None:

@@ -73,7 +73,9 @@ class Answers:
             case "instances":
                 return json.dumps(data.instances(step, instance[0])).encode()
             case "sections":
-                return json.dumps(data.sections(step, instance[0])).encode()
+                return json.dumps(data.sections(step, *instance)).encode()
+            case "section_map":
+                return json.dumps(data.section_map(step, instance[0])).encode()
             case "control":
                 return json.dumps(data.control(step)).encode()
             case "elements":

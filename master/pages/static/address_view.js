@@ -29,7 +29,17 @@ export class AddressView {
     this.times = el("div", { class: "chart tall" });
     this.map = el("div", { class: "chart" });
     this.note = el("p", { class: "quiet" });
-    this.bar = el("div", { class: "bar" });
+    const change = (field) => (value) => {
+      this[field] = value;
+      this.drawMap();
+    };
+    const ofKinds = KINDS.map(([kind, , words]) => [kind, words]);
+    this.bar = el(
+      "div",
+      { class: "bar" },
+      choice("I/O", ofKinds, this.kind, change("kind")),
+      choice("figure", FIGURES, this.figure, change("figure")),
+    );
     this.mapPanel = panel("Map of the instances", this.bar, this.map, this.note);
     fill(node, panel("I/Os by address", this.counts), panel("Service time by address", this.times), this.mapPanel);
   }
@@ -42,23 +52,39 @@ export class AddressView {
     const { id, step, by, instance, source, stepEntry } = this.model;
     const key = [step, by, instance, stepEntry?.state].join(" ");
     if (what === "figures" && key === this.shownOf) return;
-    this.shownOf = key;
     const isNewest = begun(this);
-    const answer = await source.json(addresses.sections(id, step, by)).catch(() => ({ instances: {}, of: 0 }));
+    let own = null;
+    let otherwise = this.whyNone();
+    try {
+      if (!otherwise) own = (await source.json(addresses.sections(id, step, by, instance))).columns;
+      this.shownOf = key;
+    } catch (error) {
+      otherwise = error.message; // it is asked again at the next occasion
+    }
     if (!isNewest()) return;
-    this.answer = answer;
-    await this.drawInstance(answer.instances[instance]);
+    const none = "This instance has none: its rollup has no files (csv: false).";
+    await this.drawInstance(own, otherwise || (own ? "No I/O of this measurement completed." : none));
+    this.answer = own && by !== "all" ? await this.mapOf(addresses.sectionMap(id, step, by)) : { of: 0, instances: {} };
     if (isNewest()) await this.drawMap();
   }
 
-  async drawInstance(own) {
+  /** Why this step has no figures by address; "" where it has. */
+  whyNone() {
+    if (this.model.stepEntry?.by_address) return "";
+    if (this.model.stepEntry?.state === "running") return "They are there when the step has ended.";
+    return "This step was not counted by address: `by_address: 100` in the plan does that.";
+  }
+
+  /** A report leaves it out where there is no room. */
+  async mapOf(address) {
+    return this.model.source.json(address).catch(() => ({ of: 0, instances: {} }));
+  }
+
+  async drawInstance(own, otherwise) {
     const of = colours();
     const kinds = KINDS.filter(([, name]) => own?.[name].some((one) => one > 0));
     const colour = { read: of.blue, change: of.orange };
     const ends = own ? sectionEnds(own.reads.length) : [];
-    const otherwise = own
-      ? "No I/O of this measurement completed."
-      : "This instance has none: its rollup has no files (csv: false), or the map has room for other ones only.";
     const xaxis = { title: "place on the LUN", ticksuffix: " %", range: [0, 100] };
     const bars = kinds.map(([kind, name, words]) => ({
       type: "bar",
@@ -90,20 +116,6 @@ export class AddressView {
     const names = Object.keys(this.answer.instances);
     this.mapPanel.hidden = names.length < FEWEST_TO_MAP;
     if (this.mapPanel.hidden) return;
-    const change = (field) => (value) => {
-      this[field] = value;
-      this.drawMap();
-    };
-    fill(
-      this.bar,
-      choice(
-        "I/O",
-        KINDS.map(([kind, , words]) => [kind, words]),
-        this.kind,
-        change("kind"),
-      ),
-      choice("figure", FIGURES, this.figure, change("figure")),
-    );
     const isTime = this.figure !== "count";
     const column = isTime ? `${this.kind}_service_us_${this.figure}` : KINDS.find(([kind]) => kind === this.kind)[1];
     const rows = names.map((name) => this.answer.instances[name][column]);
@@ -126,12 +138,12 @@ export class AddressView {
       automargin: true,
     };
     this.map.style.height = `${MAP_AROUND + MAP_ROW * names.length}px`;
-    const known = rows.flat().filter((one) => one > 0);
+    const known = rows.flat().filter((one) => (isTime ? one > 0 : one !== null));
     fill(this.note, this.scaleOf(known, isTime ? latency : count), this.othersOf(names.length));
     const xaxis = { title: "place on each LUN", ticksuffix: " %" };
     await draw(
       this.map,
-      known.length ? [trace] : [],
+      known.some((one) => one > 0) ? [trace] : [],
       layoutOf({ xaxis, yaxis, hovermode: "closest", margin: WIDE_MARGIN }),
       "No such I/O in this measurement.",
     );

@@ -211,7 +211,9 @@ class StepRecorder:
             for measured in self._measured:
                 self._run.connector_summary(partial(self._connector_rows, measured))
         last = next((one for one in reversed(result.records) if one.measurement is not None), result.records[-1])
-        self._distributions(last)
+        self._histograms(last)
+        if result.standing.measurement is not None and self._rollups.sections:
+            self._run.writer.put(partial(self._folder.by_address, result.standing.measurement))
         for record in result.records:
             self._run.writer.put(record.release)
         self._run.end_step(result.ends)
@@ -231,11 +233,9 @@ class StepRecorder:
         """A file that is written anew each time."""
         self._run.writer.put(partial(self._folder.document, file, content))
 
-    def _distributions(self, record: SummaryRecord) -> None:
+    def _histograms(self, record: SummaryRecord) -> None:
         if record.figures is not None:
             self._run.writer.put(partial(self._folder.histograms, record.figures))
-        if record.measurement is not None and self._rollups.sections:
-            self._run.writer.put(partial(self._folder.by_address, record.measurement))
 
     def _merger(self) -> Merger:
         return Merger(self._rollups, {host: self._rollups.order(host) for host in self._rollups.hosts()})
