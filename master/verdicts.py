@@ -306,7 +306,7 @@ class Reason(Enum):
         NOTE,
         ALL,
         "somebody edited the load",
-        "Somebody edited the load during the step. The detail says who and what.",
+        "Somebody, or `on_loss`, edited the load during the step. The detail says who and what.",
         "For the plan's load, run the step again.",
     )
     EARLIER_BACKLOG = (

@@ -1,6 +1,7 @@
 """`on_loss: redistribute`: the total stays what it was when a host is lost, in the step and in those after it."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ivypy.master.exit_codes import ExitCode
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.run.session.run import Run
 from ivypy.master.run.setup.resolve_settings import shared_anew
-from ivypy.protocol.parameters import MAX, Iops, Parameters
+from ivypy.protocol.parameters import ENDLESS, MAX, Iops, Parameters, Until, VolumeKind
 from tests.support.rollup import instance
 from tests.support.simulated.runs import SimulatedRun, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave, steady
@@ -27,8 +28,8 @@ workloads:
   scan: {{ iosequencer: sequential, maxtags: 4, iops: {scan} }}
 rollups: [ host, workload ]
 {on_loss}
-lease: 10s
-defaults: {{ subinterval: 1s, warmup: 2s, measure: 20s }}
+lease: {lease}
+defaults: {{ subinterval: 1s, warmup: 2s, measure: {measure} }}
 steps: [ {steps} ]
 """
 REDISTRIBUTED = "on_loss: redistribute"
@@ -44,11 +45,15 @@ def staged(
     on_loss: str = REDISTRIBUTED,
     scan: str = "max",
     steps: str = "go: one, go: two",
+    lease: str = "10s",
+    measure: str = "20s",
     visit: Any = nobody,
     **faults: Faults,
 ) -> SimulatedRun:
     slaves = {name: SimulatedSlave(name, plant=steady(5000.0), faults=faults.get(name)) for name in "abc"}
-    return stage(root, visit, PLAN.format(on_loss=on_loss, scan=scan, steps=steps), slaves)
+    return stage(
+        root, visit, PLAN.format(on_loss=on_loss, scan=scan, steps=steps, lease=lease, measure=measure), slaves
+    )
 
 
 def iops(outcome: SimulatedRun, step: str) -> list[float]:
@@ -127,6 +132,79 @@ def test_what_control_sets_is_shared_by_control_alone(tmp_path: Path, go: str) -
     assert {round(float(row["overall_iops"])) for row in rows[12:] if row["phase"] != "cooldown"} == {1200}
 
 
+@pytest.mark.slow
+def test_what_was_asked_for_counts_the_load_of_a_lost_host_once(tmp_path: Path) -> None:
+    outcome = staged(tmp_path, b=Faults(die_at=8))
+    rows = [row for row in outcome.rows("summary.workload.csv") if row["workload"] == "oltp"]
+    assert [float(row["iops_setting"]) for row in rows] == [TOTAL, TOTAL]
+
+
+@pytest.mark.slow
+def test_a_host_that_cannot_be_prepared_for_a_later_step_is_shared_in_it(tmp_path: Path) -> None:
+    steps = "go: one, edit: { rollup: workload=oltp, set: { iops: 200 } }, go: two"
+    outcome = staged(tmp_path, steps=steps, b=Faults(refuse={"edit_workloads": "there is no room"}))
+    assert iops(outcome, "two")[-20:] == pytest.approx([2 * TOTAL] * 20)
+
+
+@pytest.mark.slow
+def test_a_load_that_was_on_its_way_to_a_host_that_is_lost_is_shared_too(tmp_path: Path) -> None:
+    """c is silent already when it is to drive its part of b's load."""
+    outcome = staged(tmp_path, b=Faults(silent_from=8), c=Faults(silent_from=16))
+    assert iops(outcome, "one")[-20:] == pytest.approx([TOTAL] * 20)
+
+
+@pytest.mark.slow
+def test_a_host_that_goes_silent_in_a_pause_is_shared_with_the_rate_from_before(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(6.0)
+        await run.api.pause("anna")
+        await asyncio.sleep(8.0)
+        await run.api.unpause("anna")
+
+    outcome = staged(tmp_path, scan="0", visit=visit, b=Faults(silent_from=11))
+    assert iops(outcome, "one")[-20:] == pytest.approx([TOTAL] * 20)
+
+
+EDITS = [
+    ([(20.0, "workload=oltp total_iops=1200")], 1200.0),
+    ([(20.0, "workload=oltp total_iops=+10%")], 1.1 * TOTAL),
+    ([(20.0, "workload=oltp iops=*0.5")], 0.5 * TOTAL),
+    ([(10.0, "workload=oltp iops=*0.5")], 0.5 * TOTAL),  # between the loss and the end of the lease
+    ([(10.0, "workload=oltp total_iops=900")], 900.0),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("edits", "total"), EDITS)
+def test_an_edit_is_of_the_whole_load_whether_or_not_a_host_is_lost(
+    tmp_path: Path, edits: list[tuple[float, str]], total: float
+) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        for at_s, words in edits:
+            await asyncio.sleep(at_s)
+            await run.api.edit(words.split(), False, "anna")
+
+    outcome = staged(tmp_path, scan="0", visit=visit, b=Faults(silent_from=6))
+    assert iops(outcome, "one")[-15:] == pytest.approx([total] * 15)
+
+
+@pytest.mark.slow
+def test_a_host_whose_lease_goes_on_into_the_next_step_is_shared_in_it(tmp_path: Path) -> None:
+    outcome = staged(tmp_path, lease="60s", measure="60s", b=Faults(silent_from=60))
+    series = iops(outcome, "two")
+    assert series[0] == pytest.approx(TOTAL * 2 / 3) and series[-20:] == pytest.approx([TOTAL] * 20)
+    first = next(place for place, one in enumerate(series) if one > TOTAL * 0.99)
+    assert first >= 10, "the quiet time before the step is 15 s of a lease of 60 s"
+
+
+def test_a_workload_that_ends_by_itself_keeps_its_own() -> None:
+    """What its volume was is driven in the end by nobody, or by all of them sooner."""
+    rollups = Rollups.build([instance(0, "a"), instance(0, "b")], [])
+    ending = {(host, 0): Parameters(maxtags=1, iops=100.0, until=Until(VolumeKind.IOS, 1000)) for host in "ab"}
+    assert shared_anew(ending, rollups, "b", "a") == {}
+    assert len(shared_anew({key: replace(one, until=ENDLESS) for key, one in ending.items()}, rollups, "b", "a")) == 2
+
+
 HOSTS = "abcd"
 RATES = st.one_of(st.just(MAX), st.just(0.0), st.floats(0.1, 1e6))
 
@@ -142,8 +220,8 @@ def test_a_workloads_total_stays_while_any_of_its_rates_are_left(
     parameters = {(host, number): Parameters(maxtags=1, iops=rate) for number, (host, _, rate) in enumerate(drawn)}
     left = set(HOSTS) - lost
     changed = shared_anew(parameters, Rollups.build(instances, []), lost, left)
-    assert {host for host, _ in changed} <= left
     after = parameters | changed
+    assert all((one.iops == 0.0) is (host in lost) for (host, _), one in changed.items()), "shared once, and no more"
     for workload in "uvw":
         keys = [
             (one.host, one.number)
@@ -158,3 +236,4 @@ def test_a_workloads_total_stays_while_any_of_its_rates_are_left(
         for key in (key for key in keys if key[0] in left and kept):
             assert float(after[key].iops) * kept == pytest.approx(float(parameters[key].iops) * total)
     assert all(changed[key].iops != MAX and parameters[key].iops not in (MAX, 0.0) for key in changed)
+    assert not shared_anew(after, Rollups.build(instances, []), lost, left)

@@ -5,7 +5,7 @@ edit in force per workload instance, and so which subinterval a change from outs
 boundary is never missed, whenever its host acknowledges it.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -133,10 +133,19 @@ class LiveChanges:
         self._refusal = None
         self._begun = dict(self._host_settings.parameters)
 
-    def wanted(self) -> dict[InstanceKey, Parameters]:
-        """The parameters in force; while paused, those that unpausing sets."""
-        held = self._held or {}
-        return {key: replace(one, iops=held.get(key, one.iops)) for key, one in self._host_settings.parameters.items()}
+    @property
+    def wanted(self) -> Mapping[InstanceKey, Parameters]:
+        """The parameters that were sent last, acknowledged or not; of lost hosts, those that would have been."""
+        return self._host_settings.wanted
+
+    @property
+    def steered(self) -> Collection[InstanceKey]:
+        """The instances whose IOPS control has set in this step."""
+        return self._steered.keys()
+
+    def release(self, settings: Mapping[InstanceKey, Parameters]) -> None:
+        """Note what lost hosts are to drive no more, while `changing`."""
+        self._host_settings.release(settings)
 
     def close(self, why: str) -> None:
         """From now on every change from outside is refused, for this reason."""

@@ -176,7 +176,8 @@ class Run:
         patience = asyncio.get_running_loop().call_later(SLOW_DISK_S, self._slow_disk)
         try:
             if self.code is ExitCode.INTERRUPTED and self._presses.by:
-                self.recorder.noted(interrupted_by=self._presses.by)
+                with contextlib.suppress(OutputError):  # which `close` raises again
+                    self.recorder.noted(interrupted_by=self._presses.by)
             await self.recorder.close(self.code, self._kept)
         except OutputError as error:
             self.code = error.exit_code

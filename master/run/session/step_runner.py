@@ -225,7 +225,7 @@ class StepRunner:
         if self._no_host_left():
             folder = self._recorder.path
             raise NoHostLeft(f"step {step.name!r}: no host is left; {folder}/events.csv says what happened to them")
-        if shared:
+        if any(one.iops and begins[key] == one for key, one in shared.items()):  # else control has set them
             self._recorder.event("redistributed", f"step {step.name}: the others drive what absent hosts were to drive")
         if first:
             self._recorder.workloads(discovered.rollups, parameters)
@@ -236,10 +236,11 @@ class StepRunner:
         self, parameters: Mapping[InstanceKey, Parameters], hosts: Collection[str]
     ) -> Mapping[InstanceKey, Parameters]:
         """The parameters with which these hosts drive the load of absent ones, too, where the plan says so."""
+        if not self._redistributes:
+            return {}
         rollups = self._discovered.rollups
-        return (
-            shared_anew(parameters, rollups, {*rollups.hosts()}.difference(hosts), hosts) if self._redistributes else {}
-        )
+        lost = {*rollups.hosts()} - {*hosts} - self._fleet.may_drive().keys()
+        return shared_anew(parameters, rollups, lost, hosts)
 
     @property
     def _redistributes(self) -> bool:

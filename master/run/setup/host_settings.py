@@ -51,6 +51,7 @@ class HostSettings:
 
     def __init__(self, fleet: Fleet, parameters: Mapping[InstanceKey, Parameters] | None = None) -> None:
         self.parameters: dict[InstanceKey, Parameters] = dict(parameters or {})
+        self.wanted: dict[InstanceKey, Parameters] = dict(self.parameters)  # sent last, acknowledged or not
         self.changing = asyncio.Lock()
         self._fleet = fleet
         self.blocksizes: dict[InstanceKey, int] = {}  # that the buffers of each instance hold
@@ -86,6 +87,7 @@ class HostSettings:
     ) -> EditResult:
         """Live settings, to all their hosts at once, of which answers are awaited until `deadline`; for `mute_s` where
         a host has not answered the edit before."""
+        self.wanted.update(settings)
         by_host: dict[str, list[Setting]] = {}
         for (host, instance), parameters in settings.items():
             by_host.setdefault(host, []).append(Setting(instance, host_parameters(parameters, host)))
@@ -105,6 +107,11 @@ class HostSettings:
         reasons = {driver.name: reason for driver, reason in failed.items() if driver.lost is None}
         lost = frozenset(by_host.keys() - effective.keys() - reasons.keys())
         return EditResult(number, effective, reasons, lost, sum(discarded for _, discarded in answers.values()))
+
+    def release(self, settings: Mapping[InstanceKey, Parameters]) -> None:
+        """These are of lost hosts, to which nothing is sent."""
+        self.wanted.update(settings)
+        self.acknowledged(settings)
 
     def acknowledged(self, settings: Mapping[InstanceKey, Parameters]) -> None:
         """These are in force: the host acknowledged them, or its results show it."""
@@ -162,7 +169,7 @@ class HostSettings:
             for driver, reason in failed.items():
                 driver.lose(reason)
             self.begun = True
-            self.parameters, self.blocksizes = dict(wanted), blocksizes
+            self.parameters, self.wanted, self.blocksizes = dict(wanted), dict(wanted), blocksizes
             self._unsure.clear()
 
 

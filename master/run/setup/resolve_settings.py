@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ....protocol.parameters import MAX, Iops, Parameters
+from ....protocol.parameters import MAX, Iops, Parameters, VolumeKind
 from ...control.decision import LoadEdit
 from ...plan.model import TOTAL_IOPS, Edit, Plan, Step
 from ...plan.read.yaml_positions import Place
@@ -126,21 +126,23 @@ def shared_anew(
 ) -> dict[InstanceKey, Parameters]:
     """The rates of `lost` hosts shared over `hosts`: each workload's over its instances there, in proportion to theirs.
 
-    Instances that have no `parameters` have no part in it. Returns only those that change: none of a workload that has
-    no rate on `hosts`.
+    Instances that have no `parameters`, are at max, or end by `until`, have no part in it. Returns those that change,
+    with a rate of 0 on `lost` hosts; none of a workload that has no rate on `hosts`.
     """
     rates: dict[str, dict[InstanceKey, float]] = {}
     for instance in rollups.instances:
         key = instance.host, instance.number
-        if key in parameters and (iops := parameters[key].iops) != MAX and iops:
-            rates.setdefault(instance.workload, {})[key] = float(iops)
+        one = parameters.get(key)
+        if one is not None and one.iops != MAX and one.iops and one.until.what is VolumeKind.NEVER:
+            rates.setdefault(instance.workload, {})[key] = float(one.iops)
     changed: dict[InstanceKey, Parameters] = {}
     for of_workload in rates.values():
-        gone = sum(iops for (host, _), iops in of_workload.items() if host in lost)
+        gone = {key: iops for key, iops in of_workload.items() if key[0] in lost}
         kept = {key: iops for key, iops in of_workload.items() if key[0] in hosts}
         if gone and kept:
-            factor = 1 + gone / sum(kept.values())
+            factor = 1 + sum(gone.values()) / sum(kept.values())
             changed |= {key: replace(parameters[key], iops=iops * factor) for key, iops in kept.items()}
+            changed |= {key: replace(parameters[key], iops=0.0) for key in gone}
     return changed
 
 

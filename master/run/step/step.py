@@ -105,7 +105,7 @@ class StepCycle:
         finally:
             if self._keeping is not None:
                 self._keeping.cancel()
-            self._redistribution.end()
+            await self._redistribution.end()
             await self._gathering.end()
 
     async def _subintervals(self, start_ns: int) -> None:

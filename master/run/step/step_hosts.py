@@ -72,11 +72,6 @@ class StepHosts:
         return frozenset(driver.name for driver in self.live | self.late)
 
     @property
-    def lost(self) -> frozenset[str]:
-        """The names of those that the step lost."""
-        return frozenset(driver.name for driver in self._losses)
-
-    @property
     def commanded(self) -> set[Driver]:
         return self.live | self.late | self.aside
 
