@@ -173,6 +173,8 @@ class RunData:
         for row in each_row(self._run.step_folder(step) / "by_address.csv"):
             name = row["rollup_instance"]
             if row["rollup_type"] != by or instance not in (None, name):
+                if instance in instances:
+                    break  # the rows of an instance follow each other
                 continue
             if name not in instances and len(instances) == most:
                 break

@@ -187,7 +187,7 @@ class _Recorder:
     def _record_maps(self, by: str) -> None:
         """The map of addresses of a rollup type, in each step that has one, as far as the limits allow."""
         for step in self._steps:
-            if step["by_address"] and self._archive.size < self._limits.most_bytes:
+            if step["by_address"] and self._archive.size < self._limits.most_bytes and not self._limits.is_late():
                 answer, nothing = partial(self._data.section_map, step["number"], by), {"of": 0, "instances": {}}
                 self._try(step, f"section_map?by={quoted(by)}", answer, nothing)
 

@@ -1089,4 +1089,4 @@ def test_a_step_that_was_not_counted_by_address_has_no_such_view(page: Any, seen
     assert page.get_by_role("tab").all_inner_texts() == tabs
     show(page, seen, f"{HOLD}/address")
     counts = page.get_by_label("I/Os by address")
-    counts.get_by_text("This step was not counted by address: by_address: 100 in the plan does that.").wait_for()
+    counts.get_by_text("There are none: the plan of this step has no by_address, or nothing was measured.").wait_for()

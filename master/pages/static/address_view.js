@@ -71,8 +71,9 @@ export class AddressView {
   /** Why this step has no figures by address; "" where it has. */
   whyNone() {
     if (this.model.stepEntry?.by_address) return "";
-    if (this.model.stepEntry?.state === "running") return "They are there when the step has ended.";
-    return "This step was not counted by address: `by_address: 100` in the plan does that.";
+    if (this.model.stepEntry?.state === "running")
+      return "They are there when the step has ended, if its plan has `by_address`.";
+    return "There are none: the plan of this step has no `by_address`, or nothing was measured.";
   }
 
   /** A report leaves it out where there is no room. */
