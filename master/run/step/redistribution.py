@@ -51,7 +51,7 @@ class Redistribution:
         return {*self._context.rollups.hosts()} - commanded - self._context.fleet.may_drive().keys()
 
     def _to_share(self, lost: Collection[str]) -> Mapping[InstanceKey, Parameters]:
-        """What changes: of these hosts and of those that take part. What control sets is of the latter already."""
+        """The changes of these hosts and of those that take part. The latter have all of what control sets already."""
         own = {key: one for key, one in self._changes.wanted.items() if key not in self._changes.steered}
         return shared_anew(own, self._context.rollups, lost, self._hosts.taking_part)
 
